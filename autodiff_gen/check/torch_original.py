@@ -81,6 +81,7 @@ def _place(module: Any, name: str) -> tuple[Any, str]:
 
 
 def _flat(results: Any) -> list[Any]:
+    results = tuple(results.values()) if isinstance(results, dict) else results
     return [t for part in results for t in _flat(part)] if isinstance(results, tuple | list) else [results]
 
 

@@ -42,12 +42,20 @@ EXPRESSIONS = {
         + F.gelu(x, approximate="tanh")
         + torch.sigmoid(x)
     ),
+    "functions of two": lambda x, y, p, i, s, k, m: (
+        torch.celu(x, 0.5)
+        + F.threshold(x, 0.2, -1.0)
+        + torch.addcmul(x, y, p, value=0.5)
+        + torch.lerp(x, y, 0.3)
+    ),
+    "gates": lambda x, y, p, i, s, k, m: F.glu(x) + m.normed(y),
     "arithmetic": lambda x, y, p, i, s, k, m: (
         torch.add(x, y, alpha=2) - torch.sub(x, 1, alpha=3) * y / p + (1 - x)
     ),
     "reflected": lambda x, y, p, i, s, k, m: torch.rsub(x, y, alpha=2) + torch.true_divide(x, p),
     "limits": lambda x, y, p, i, s, k, m: (
         x.clamp(-0.5, 0.6)
+        + x.clip(0, 1)
         + x.clamp_min(0.1)
         + x.clamp_max(0.2)
         + torch.maximum(x, y)
@@ -118,6 +126,7 @@ EXPRESSIONS = {
         + m.row.broadcast_to(x.shape[0], 6)
         + x[:, :3].repeat(1, 2)
         + x[:, :2].tile(3)
+        + m.row[None, :3].repeat(x.shape[0], 2)
         + x[:, 3:].repeat_interleave(2, 1)
     ),
     "parts": lambda x, y, p, i, s, k, m: (
@@ -152,7 +161,9 @@ EXPRESSIONS = {
         k.float() * x + k.to(torch.float32) * y + k.type_as(x) + (x > 0).float()
     ),
     "constants": lambda x, y, p, i, s, k, m: (
-        x * torch.ones(6)
+        x @ torch.eye(6)
+        + torch.linspace(0, 1, 6)
+        + x * torch.ones(6)
         + torch.full((6,), 0.5)
         + torch.zeros(6)
         + torch.arange(6) * y
@@ -239,6 +250,7 @@ class Everything(nn.Module):
         self.rnn = nn.RNN(9, 3, batch_first=True)
         self.relu_rnn = nn.RNN(9, 3, batch_first=True, nonlinearity="relu")
         self.gru_cell, self.lstm_cell, self.rnn_cell = nn.GRUCell(6, 6), nn.LSTMCell(6, 6), nn.RNNCell(6, 6)
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(6, 3))
         self.relu_cell = nn.RNNCell(6, 6, nonlinearity="relu")
 
     def forward(self, x, y, i, s, k):

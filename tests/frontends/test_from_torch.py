@@ -132,6 +132,16 @@ def test_modes_frozen_parameters_ties_and_buffers_carry_over():
     assert (net.body[1].training, net.norm.training, net.norm.momentum) == (False, True, 0.2)
 
 
+def test_any_number_of_inputs_and_named_results():
+    class Sum(torch.nn.Module):
+        def forward(self, x, *rest):
+            return {"sum": x + sum(rest), "first": x * 2}
+
+    program = convert(read(saved(Sum(), (torch.ones(1, 3),) * 3), "Sum"), "Sum")
+    assert [program.shapes[n] for n in program.inputs] == [(None, 3)] * 3
+    assert len(program.outputs) == 2
+
+
 def test_a_network_whose_batch_is_a_number_keeps_it():
     class Fixed(torch.nn.Module):
         def forward(self, x):
@@ -146,6 +156,7 @@ class Bad(torch.nn.Module):
         super().__init__()
         self.function = forward
         self.register_buffer("count", torch.zeros(()))
+        self.lstm = torch.nn.LSTM(4, 4, proj_size=2)
         for name, tensor in weights.items():
             setattr(self, name, torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))
 
@@ -160,7 +171,14 @@ def changed_view(self, x):
     return y + z.sum()
 
 
+def assigned_part(self, x):
+    y = x * 2
+    y[:, 0] = 1.0
+    return y
+
+
 BAD = {
+    "assigned": (assigned_part, "aten.(fill|copy)_ has no counterpart"),
     "unknown": (
         lambda self, x: torch.special.i0(x) + torch.linalg.det(x @ x.T) + torch.special.i0(x),
         r"aten.special_i0 has no counterpart \(test_from_torch.py:\d+\); aten._linalg_det has no counterpart"
@@ -174,6 +192,11 @@ BAD = {
     ),
     "item": (lambda self, x: x * x.sum().item(), "control flow that depends on data"),
     "input": (lambda self, x: x.add_(1) * 2, r"changes its input 'x' in place; change a clone\(\)"),
+    "batch": (lambda self, x: x / x.shape[0], "computes with the number of samples; use a mean over them"),
+    "projection": (
+        lambda self, x: self.lstm(x[:, None])[0],
+        "lstm.input has a proj_size; put a linear layer after it",
+    ),
     "buffer": (
         lambda self, x: x + self.count.add_(1),
         "changes 'count' in place, which only the layers of torch.nn may do",

@@ -30,6 +30,41 @@ def _elu(c: Converter, a: Arguments) -> object:
     return same("elu", "self alpha")(c, a)
 
 
+def _celu(c: Converter, a: Arguments) -> object:
+    alpha = a.get("alpha", 1.0)
+    return c.emit("{} * {}", c.emit("elu", c.emit("{} / {}", a["self"], alpha)), alpha)
+
+
+def _glu(c: Converter, a: Arguments) -> object:
+    values, gates = c.emit_all("chunk", ("values", "gates"), a["self"], 2, a.get("dim", -1))
+    return c.emit("{} * {}", values, c.emit("sigmoid", gates))
+
+
+def _threshold(c: Converter, a: Arguments) -> object:
+    return c.emit("where", c.emit("{} > {}", a["self"], a["threshold"]), a["self"], a["value"])
+
+
+def _weight_norm(c: Converter, a: Arguments) -> object:
+    """v * g / |v|, the norm over all axes but one."""
+    axes = tuple(k for k in range(len(c.shape(a["v"]))) if k != a.get("dim", 0))
+    return c.emit(
+        "{} * {}", a["v"], c.emit("{} / {}", a["g"], c.emit("norm", a["v"], dim=axes, keepdim=True))
+    )
+
+
+def _addcmul(c: Converter, a: Arguments) -> object:
+    product = c.emit("{} * {}", a["tensor1"], a["tensor2"])
+    return c.emit(
+        "{} + {}", a["self"], product if a.get("value", 1) == 1 else c.emit("{} * {}", product, a["value"])
+    )
+
+
+def _lerp(c: Converter, a: Arguments) -> object:
+    return c.emit(
+        "{} + {}", a["self"], c.emit("{} * {}", c.emit("{} - {}", a["end"], a["self"]), a["weight"])
+    )
+
+
 def _rsub(c: Converter, a: Arguments) -> object:
     return c.emit(
         "{} - {}",
@@ -131,13 +166,20 @@ TABLE: dict[str, Rule] = {
     **{f"aten.{name}": same("logical_or", "self other") for name in ("bitwise_or", "__or__")},
     **{f"aten.{name}": same("logical_xor", "self other") for name in ("bitwise_xor", "__xor__")},
     "aten.bitwise_not": same("logical_not", "self"),
+    "aten.addcmul": _addcmul,
+    "aten.lerp": _lerp,
     "aten.clamp": same("clamp", "self min max"),
+    "aten.clip": same("clamp", "self min max"),
     "aten.clamp_min": same("clamp", "self min"),
     "aten.clamp_max": same("clamp", "self - max"),
     "aten.where": promoting(same("where", "condition self other")),
     "aten.masked_fill": same("masked_fill", "self mask value"),
     "aten.hardtanh": _hardtanh,
     "aten.elu": _elu,
+    "aten.celu": _celu,
+    "aten.glu": _glu,
+    "aten.threshold": _threshold,
+    "aten._weight_norm": _weight_norm,
     "aten.gelu": same("gelu", "self approximate"),
     "aten.leaky_relu": same("leaky_relu", "self negative_slope"),
     "aten.log_sigmoid": same("logsigmoid", "self"),

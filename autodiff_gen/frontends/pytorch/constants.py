@@ -64,6 +64,14 @@ def _arange(c: Converter, a: Arguments) -> Any:
     )
 
 
+def _linspace(c: Converter, a: Arguments) -> Any:
+    return c.constant(np.linspace(a["start"], a["end"], a["steps"]).astype(_dtype(a.get("dtype"), "float32")))
+
+
+def _eye(c: Converter, a: Arguments) -> Any:
+    return c.constant(np.eye(a["n"], a.get("m", a["n"]), dtype=_dtype(a.get("dtype"), "float32")))
+
+
 def _scalar(c: Converter, a: Arguments) -> Any:
     number = a["s"]
     return c.constant(np.asarray(number, _dtype(a.get("dtype"), "float32")))
@@ -81,5 +89,7 @@ CONSTANTS: dict[str, Rule] = {
     "aten.ones_like": _filled(1, like=True),
     "aten.full_like": _filled(like=True),
     "aten.arange": _arange,
+    "aten.eye": _eye,
+    "aten.linspace": _linspace,
     "aten.scalar_tensor": _scalar,
 }

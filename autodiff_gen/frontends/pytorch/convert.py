@@ -145,10 +145,10 @@ class _Conversion:
     def _convert(self, node: Node, k: int, last_read: Mapping[str, int]) -> None:
         target = node.target.split(".")
         key = ".".join(target[:2])
-        in_place = key.endswith("_") and not key.endswith("__") and key[:-1] in TABLE
+        in_place = key.endswith("_") and not key.endswith("__")
         rule = TABLE.get(key[:-1] if in_place else key)
         if rule is None:
-            if node.results and any(last_read.get(r, -1) > k for r in node.results):
+            if in_place or any(last_read.get(r, -1) > k for r in node.results):
                 self._unknown(node.target, key)
             return
         changed = node.arguments.get("self", node.arguments.get("input")) if in_place else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import io
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ... import nn
@@ -69,17 +72,37 @@ def _of_two(example: Any) -> Any:
 def _saved(torch: Any, module: Any, examples: tuple[Any, ...], name: str, dynamic: bool) -> io.BytesIO:
     """The file that torch.export.save writes. Raises ModelError."""
     batch = {0: torch.export.Dim.AUTO}
-    shapes = tuple(batch if e.ndim else None for e in examples) if dynamic else None
+    shapes: Any = tuple(batch if e.ndim else None for e in examples) if dynamic else None
+    if shapes is not None:  # those of *args are a tuple of their own
+        kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+        rest = (
+            kinds.index(inspect.Parameter.VAR_POSITIONAL)
+            if inspect.Parameter.VAR_POSITIONAL in kinds
+            else None
+        )
+        shapes = shapes if rest is None else (*shapes[:rest], shapes[rest:])
     file = io.BytesIO()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about attributes that torch.nn's own layers set
+        with _silence():
             exported = torch.export.export(module, examples, dynamic_shapes=shapes)
             torch.export.save(exported, file)
     except Exception as error:  # torch.export raises errors of many kinds
         raise ModelError(f"{name} cannot be exported by torch.export: {_reason(error)}") from None
     file.seek(0)
     return file
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Without what torch.export prints: warnings about torch.nn's own layers, and the graph up to an error."""
+    level = logging.root.manager.disable
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(level)
 
 
 def _reason(error: Exception) -> str:

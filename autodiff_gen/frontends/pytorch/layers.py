@@ -87,6 +87,9 @@ def _recurrent(function: str, nonlinearity: str | None = None) -> Rule:
         if "params" not in a:
             raise Unsupported("has packed sequences; pad them")
         states = a["hx"] if isinstance(a["hx"], tuple) else (a["hx"],)
+        layers = a["num_layers"] * (2 if a["bidirectional"] else 1)
+        if len(a["params"]) != layers * (4 if a["has_biases"] else 2):
+            raise Unsupported("has a proj_size; put a linear layer after it")
         zero = all(isinstance(s, ValueRef | WeightRef) and s.name in c.zeros for s in states)
         given = None if zero else states if function == "lstm" else states[0]
         options = {

@@ -73,6 +73,19 @@ def _expand_as(c: Converter, a: Arguments) -> Any:
     return a["self"] if shape == own else c.emit("expand", a["self"], sizes)
 
 
+def _repeat(c: Converter, a: Arguments) -> Any:
+    """The batch repeats an axis of extent 1."""
+    given, x = a["repeats"], a["self"]
+    if not any(isinstance(count, ValueRef) for count in given):
+        return c.emit("repeat", x, given)
+    shape = (1,) * (len(given) - len(c.shape(x))) + c.shape(x)
+    if any(isinstance(count, ValueRef) and d != 1 for count, d in zip(given, shape, strict=True)):
+        raise Unsupported("repeats an axis as often as there are samples; use an axis of extent 1")
+    fixed = tuple(1 if isinstance(count, ValueRef) else count for count in given)
+    x = x if set(fixed) == {1} and len(shape) == len(c.shape(x)) else c.emit("repeat", x, fixed)
+    return c.emit("expand", x, tuple(count if isinstance(count, ValueRef) else -1 for count in given))
+
+
 def _size(c: Converter, a: Arguments) -> Any:
     dim = axis(c, a["self"], a["dim"])
     known = c.shape(a["self"])[dim]
@@ -192,7 +205,7 @@ SHAPES: dict[str, Rule] = {
     "aten.expand": _expand,
     "aten.broadcast_to": _expand,
     "aten.expand_as": _expand_as,
-    "aten.repeat": same("repeat", "self repeats"),
+    "aten.repeat": _repeat,
     "aten.tile": same("tile", "self dims"),
     "aten.repeat_interleave": same("repeat_interleave", "self repeats dim"),
     "aten.sym_size": _size,
