@@ -155,7 +155,7 @@ class Bad(torch.nn.Module):
     def __init__(self, forward, **weights):
         super().__init__()
         self.function = forward
-        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("running_var", torch.zeros(()))
         self.lstm = torch.nn.LSTM(4, 4, proj_size=2)
         for name, tensor in weights.items():
             setattr(self, name, torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))
@@ -198,8 +198,8 @@ BAD = {
         "lstm.input has a proj_size; put a linear layer after it",
     ),
     "buffer": (
-        lambda self, x: x + self.count.add_(1),
-        "changes 'count' in place, which only the layers of torch.nn may do",
+        lambda self, x: x + self.running_var.add_(1),
+        "changes 'running_var' in place, which only the layers of torch.nn may do",
     ),
     "view": (changed_view, "changes a view in place"),
     "double": (lambda self, x: x.double(), "aten.to.dtype converts to float64; use float32"),

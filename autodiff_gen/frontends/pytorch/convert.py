@@ -31,7 +31,7 @@ from ..imported.program import (
 )
 from .aten import CONTROL_FLOW, OF_ROWS, TABLE, VIEWS
 from .graph import Node
-from .pt2 import RUNNING, Exported, Stored
+from .pt2 import TRACKED, Exported, Stored
 from .rules import Unsupported
 
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -192,7 +192,7 @@ class _Conversion:
         root = self.root.get(name, name)
         if root in self.exported.weights:
             weight = self.exported.weights[root][1]
-            if weight.rpartition(".")[2] not in RUNNING:
+            if weight.rpartition(".")[2] != TRACKED:
                 self._problem(
                     "the network", f"changes {weight!r} in place, which only the layers of torch.nn may do"
                 )

@@ -22,8 +22,7 @@ SCHEMA = 8  # the major version of the graph's schema
 DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 12: "?"}
 
 
-# Buffers that normalisation layers update, here as there.
-RUNNING = ("running_mean", "running_var", "num_batches_tracked")
+TRACKED = "num_batches_tracked"  # a buffer that layers of both update
 
 
 @dataclass(frozen=True)
@@ -96,10 +95,11 @@ class _Archive:
         graph, signature = module["graph"], module["signature"]
         inputs = _Inputs(signature["input_specs"])
         tensors = graph["tensor_values"]
-        outputs, changed = _outputs(signature["output_specs"])
+        nodes = [node_of(n) for n in graph["nodes"]]
+        outputs, changed = _outputs(signature["output_specs"], nodes)
         key = models[0].removeprefix("models/").removesuffix(".json")
         return Exported(
-            [node_of(n) for n in graph["nodes"]],
+            nodes,
             inputs.users,
             outputs,
             _is_single(module["module_call_graph"]),
@@ -185,8 +185,11 @@ class _Inputs:
         self.users = tuple(users)
 
 
-def _outputs(specs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _outputs(
+    specs: Sequence[Mapping[str, Any]], nodes: Sequence[Node]
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """The user's outputs; and the inputs and buffers that change, but for those of normalisation layers."""
+    statistics = {name for node in nodes if "batch_norm" in node.target for name in node.results}
     outputs, changed = [], []
     for spec in specs:
         ((kind, entry),) = spec.items()
@@ -195,8 +198,8 @@ def _outputs(specs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Any, ...], tuple
         elif kind == "user_input_mutation":
             changed.append(f"its input {entry['user_input_name']!r}")
         elif kind == "buffer_mutation":
-            if entry["buffer_name"].rpartition(".")[2] not in RUNNING:
-                changed.append(repr(entry["buffer_name"]))
+            ours = entry["arg"]["name"] in statistics or entry["buffer_name"].rpartition(".")[2] == TRACKED
+            changed += [] if ours else [repr(entry["buffer_name"])]
         elif kind != "token":
             raise ModelError(
                 f"an output of the program is a {kind}; export the network alone, without its loss"
