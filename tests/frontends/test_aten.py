@@ -22,7 +22,15 @@ EXPRESSIONS = {
         p.sqrt() + p.rsqrt() + p.reciprocal() + x.square() + p**1.5 + x**2 + 2**x
     ),
     "angles": lambda x, y, p, i, s, k, m: x.sin() * x.cos() - x.tanh() + (-x),
-    "rounding": lambda x, y, p, i, s, k, m: x.floor() + x.round() + x.div(0.3, rounding_mode="floor"),
+    "rounding": lambda x, y, p, i, s, k, m: (
+        x.floor()
+        + x.round()
+        + x.ceil()
+        + x.trunc()
+        + p.log2()
+        + (0.5 * x).tan()
+        + x.div(0.3, rounding_mode="floor")
+    ),
     "activations": lambda x, y, p, i, s, k, m: (
         F.relu(x)
         + F.relu6(4 * x)
@@ -49,6 +57,16 @@ EXPRESSIONS = {
         + torch.lerp(x, y, 0.3)
     ),
     "gates": lambda x, y, p, i, s, k, m: F.glu(x) + m.normed(y),
+    "shrinking": lambda x, y, p, i, s, k, m: (
+        F.softshrink(x) + F.hardshrink(y, 0.3) + m.prelu(x) + torch.logaddexp(x, y) + torch.remainder(y, 0.7)
+    ),
+    "similarity": lambda x, y, p, i, s, k, m: F.cosine_similarity(x, y) + F.normalize(x).sum(1),
+    "sorting": lambda x, y, p, i, s, k, m: x.topk(3)[0] * s.sort(2, descending=True)[0][:, 0, :3],
+    "images": lambda x, y, p, i, s, k, m: (
+        F.pixel_unshuffle(F.pixel_shuffle(i, 2), 4)[:, :4].mean((2, 3), keepdim=True)
+        + F.interpolate(i, scale_factor=2)
+        + F.interpolate(i, (16, 16), mode="bilinear", align_corners=True)
+    ),
     "arithmetic": lambda x, y, p, i, s, k, m: (
         torch.add(x, y, alpha=2) - torch.sub(x, 1, alpha=3) * y / p + (1 - x)
     ),
@@ -250,6 +268,7 @@ class Everything(nn.Module):
         self.rnn = nn.RNN(9, 3, batch_first=True)
         self.relu_rnn = nn.RNN(9, 3, batch_first=True, nonlinearity="relu")
         self.gru_cell, self.lstm_cell, self.rnn_cell = nn.GRUCell(6, 6), nn.LSTMCell(6, 6), nn.RNNCell(6, 6)
+        self.prelu = nn.PReLU(6)
         self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(6, 3))
         self.relu_cell = nn.RNNCell(6, 6, nonlinearity="relu")
 

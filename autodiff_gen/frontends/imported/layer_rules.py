@@ -144,6 +144,10 @@ def _embedding(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
     return Layer("Embedding", sizes | _pick(a, "padding_idx"), (a["input"],), _pick(a, "weight"))
 
 
+def _prelu(a: dict[str, Any], shape: Callable[[Any], Shape]) -> Layer:
+    return Layer("PReLU", {"num_parameters": shape(a["weight"])[0]}, (a["input"],), _pick(a, "weight"))
+
+
 def _recurrent(class_name: str) -> Callable[..., Layer]:
     """weights: of each layer and direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
 
@@ -194,6 +198,7 @@ WEIGHTED: Mapping[str, Callable[..., Layer | None]] = {
     "rms_norm": _rms_norm,
     "group_norm": _group_norm,
     "embedding": _embedding,
+    "prelu": _prelu,
     "gru": _recurrent("GRU"),
     "lstm": _recurrent("LSTM"),
     "rnn": _recurrent("RNN"),

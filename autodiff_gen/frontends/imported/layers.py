@@ -29,12 +29,15 @@ PLAIN = {
         "AdaptiveMaxPool2d",
         "AvgPool1d",
         "AvgPool2d",
+        "CELU",
         "Dropout",
         "Dropout1d",
         "Dropout2d",
         "ELU",
         "Flatten",
         "GELU",
+        "GLU",
+        "Hardshrink",
         "Hardsigmoid",
         "Hardswish",
         "Hardtanh",
@@ -44,6 +47,8 @@ PLAIN = {
         "MaxPool1d",
         "MaxPool2d",
         "Mish",
+        "PixelShuffle",
+        "PixelUnshuffle",
         "ReLU",
         "ReLU6",
         "SELU",
@@ -51,11 +56,13 @@ PLAIN = {
         "Sigmoid",
         "Softmax",
         "Softplus",
+        "Softshrink",
         "Softsign",
         "Tanh",
+        "Threshold",
         "Unflatten",
     )
-}
+} | {"interpolate": "Upsample"}
 
 
 def _plain(call: Call) -> Layer | None:

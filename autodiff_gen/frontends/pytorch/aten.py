@@ -9,8 +9,8 @@ from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, pr
 from .shapes import SHAPES
 
 UNARY = (
-    "abs cos erf exp expm1 floor hardsigmoid hardswish log log1p logical_not mish neg reciprocal relu relu6 round "
-    "rsqrt selu sigmoid sign silu sin sqrt square tanh"
+    "abs ceil cos erf exp expm1 floor hardsigmoid hardswish log log1p log2 logical_not mish neg reciprocal relu relu6 "
+    "round rsqrt selu sigmoid sign silu sin sqrt square tan tanh trunc"
 )
 COMPARISONS = "eq ne lt le gt ge maximum minimum"
 LOGIC = "logical_and logical_or logical_xor"
@@ -30,20 +30,6 @@ def _elu(c: Converter, a: Arguments) -> object:
     return same("elu", "self alpha")(c, a)
 
 
-def _celu(c: Converter, a: Arguments) -> object:
-    alpha = a.get("alpha", 1.0)
-    return c.emit("{} * {}", c.emit("elu", c.emit("{} / {}", a["self"], alpha)), alpha)
-
-
-def _glu(c: Converter, a: Arguments) -> object:
-    values, gates = c.emit_all("chunk", ("values", "gates"), a["self"], 2, a.get("dim", -1))
-    return c.emit("{} * {}", values, c.emit("sigmoid", gates))
-
-
-def _threshold(c: Converter, a: Arguments) -> object:
-    return c.emit("where", c.emit("{} > {}", a["self"], a["threshold"]), a["self"], a["value"])
-
-
 def _weight_norm(c: Converter, a: Arguments) -> object:
     """v * g / |v|, the norm over all axes but one."""
     axes = tuple(k for k in range(len(c.shape(a["v"]))) if k != a.get("dim", 0))
@@ -56,12 +42,6 @@ def _addcmul(c: Converter, a: Arguments) -> object:
     product = c.emit("{} * {}", a["tensor1"], a["tensor2"])
     return c.emit(
         "{} + {}", a["self"], product if a.get("value", 1) == 1 else c.emit("{} * {}", product, a["value"])
-    )
-
-
-def _lerp(c: Converter, a: Arguments) -> object:
-    return c.emit(
-        "{} + {}", a["self"], c.emit("{} * {}", c.emit("{} - {}", a["end"], a["self"]), a["weight"])
     )
 
 
@@ -167,7 +147,7 @@ TABLE: dict[str, Rule] = {
     **{f"aten.{name}": same("logical_xor", "self other") for name in ("bitwise_xor", "__xor__")},
     "aten.bitwise_not": same("logical_not", "self"),
     "aten.addcmul": _addcmul,
-    "aten.lerp": _lerp,
+    "aten.lerp": same("lerp", "self end weight"),
     "aten.clamp": same("clamp", "self min max"),
     "aten.clip": same("clamp", "self min max"),
     "aten.clamp_min": same("clamp", "self min"),
@@ -176,9 +156,15 @@ TABLE: dict[str, Rule] = {
     "aten.masked_fill": same("masked_fill", "self mask value"),
     "aten.hardtanh": _hardtanh,
     "aten.elu": _elu,
-    "aten.celu": _celu,
-    "aten.glu": _glu,
-    "aten.threshold": _threshold,
+    "aten.celu": same("celu", "self alpha"),
+    "aten.glu": same("glu", "self dim"),
+    "aten.threshold": same("threshold", "self threshold value"),
+    "aten.prelu": same("prelu", "self weight"),
+    "aten.softshrink": same("softshrink", "self lambd"),
+    "aten.hardshrink": same("hardshrink", "self lambd"),
+    "aten.logaddexp": promoting(same("logaddexp", "self other")),
+    "aten.remainder": promoting(same("remainder", "self other")),
+    "aten.cosine_similarity": same("cosine_similarity", "x1 x2 dim eps"),
     "aten._weight_norm": _weight_norm,
     "aten.gelu": same("gelu", "self approximate"),
     "aten.leaky_relu": same("leaky_relu", "self negative_slope"),

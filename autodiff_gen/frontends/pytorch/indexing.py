@@ -27,6 +27,16 @@ def _index(c: Converter, a: Arguments) -> Any:
     return c.emit("reshape", flat, tuple(-1 if d is None else d for d in sizes))
 
 
+def _topk(c: Converter, a: Arguments) -> Any:
+    options = {} if a.get("largest", True) else {"largest": False}
+    return c.emit_all("topk", c.names(), a["self"], a["k"], a.get("dim", -1), **options)
+
+
+def _sort(c: Converter, a: Arguments) -> Any:
+    options = {"descending": True} if a.get("descending") else {}
+    return c.emit_all("sort", c.names(), a["self"], a.get("dim", -1), **options)
+
+
 def _one_hot(c: Converter, a: Arguments) -> Any:
     if a.get("num_classes", -1) == -1:
         raise Unsupported("has no num_classes, so that the size of the result depends on data; give it")
@@ -51,6 +61,8 @@ def _to(c: Converter, a: Arguments) -> Any:
 
 INDEXING: dict[str, Rule] = {
     "aten.index": _index,
+    "aten.topk": _topk,
+    "aten.sort": _sort,
     "aten.index_select": same("index_select", "self dim index"),
     "aten.gather": same("gather", "self dim index"),
     "aten.scatter_add": same("scatter_add", "self dim index src"),

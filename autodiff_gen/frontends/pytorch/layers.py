@@ -76,6 +76,17 @@ def _pooled(function: str, arguments: str) -> Rule:
     return lambda c, a: rule(c, {name: None if given == () else given for name, given in a.items()})
 
 
+def _upsample(mode: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> Any:
+        size, scales = a.get("output_size"), a.get("scale_factors")
+        options = {"size": size} if size is not None else {"scale_factor": scales}
+        if mode != "nearest":
+            options |= {"mode": mode, "align_corners": a["align_corners"]}
+        return c.emit("interpolate", a["input"], **options)
+
+    return rule
+
+
 def _attention(c: Converter, a: Arguments) -> Any:
     if a.get("enable_gqa"):
         raise Unsupported("has enable_gqa=True; repeat the heads of key and value")
@@ -151,6 +162,8 @@ LAYERS: dict[str, Rule] = {
     "aten.adaptive_avg_pool2d": same("adaptive_avg_pool2d", "self output_size"),
     "aten.adaptive_max_pool1d": lambda c, a: [same("adaptive_max_pool1d", "self output_size")(c, a)],
     "aten.adaptive_max_pool2d": lambda c, a: [same("adaptive_max_pool2d", "self output_size")(c, a)],
+    "aten.upsample_nearest2d": _upsample("nearest"),
+    "aten.upsample_bilinear2d": _upsample("bilinear"),
     "aten.scaled_dot_product_attention": _attention,
     "aten.gru": _recurrent("gru"),
     "aten.lstm": _recurrent("lstm"),

@@ -229,5 +229,7 @@ SHAPES: dict[str, Rule] = {
     "aten.reflection_pad2d": _padded("reflect"),
     "aten.replication_pad1d": _padded("replicate"),
     "aten.replication_pad2d": _padded("replicate"),
+    "aten.pixel_shuffle": same("pixel_shuffle", "self upscale_factor"),
+    "aten.pixel_unshuffle": same("pixel_unshuffle", "self downscale_factor"),
     "aten._conj": itself,
 }

@@ -36,7 +36,7 @@ def remember(module: Any, net: nn.Module) -> None:
 def loss(given: Any) -> Any:
     """A loss of torch.nn as ours. Raises ModelError for one that has no counterpart."""
     name = type(given).__name__
-    made = getattr(nn, name, None)
+    made = vars(nn).get(name)
     if made is None:
         raise ModelError(f"loss: torch.nn.{name} has no counterpart in ag.nn")
     options = {k: getattr(given, k) for k in inspect.signature(made).parameters if hasattr(given, k)}
@@ -47,7 +47,7 @@ def optimizer(given: Any) -> optim.Optimizer:
     """An optimizer of torch.optim as ours, over the parameters of networks that from_torch made of their modules. Its
     state is not taken over. Raises ModelError for one that has no counterpart."""
     name = type(given).__name__
-    made = getattr(optim, name, None)
+    made = vars(optim).get(name)
     if not (isinstance(made, type) and issubclass(made, optim.Optimizer)):
         raise ModelError(f"optimizer: torch.optim.{name} has no counterpart in ag.optim")
     groups = []
