@@ -17,6 +17,7 @@ from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
 from ..passes.apply_optimizer import apply_optimizer
+from ..passes.checkpoint import checkpoint
 from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
 from ..passes.cse import cse
@@ -90,6 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
         rematerialize
     ),  # elementwise values of the forward pass, where they are read in the backward pass
     on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
+    on_entries(checkpoint),  # results of products too, where the arena exceeds the budget
     on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops

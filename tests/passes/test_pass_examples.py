@@ -12,6 +12,7 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
+from autodiff_gen.passes.checkpoint import Forward
 from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout_assignment import assign_layouts
@@ -32,9 +33,16 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
+    "checkpoint": lambda graph: _computed_again(_with_backward_pass(graph)),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
+
+
+def _computed_again(graph: Graph) -> Graph:
+    """The graph whose backward pass stores nothing of the forward pass."""
+    forward = Forward(graph)
+    return forward.computed_again(frozenset(forward.stored))
 
 
 def _in_two_strips(graph: Graph) -> Graph:

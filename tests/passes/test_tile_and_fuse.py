@@ -1,4 +1,5 @@
-"""Strips: a graph with any region in strips computes the same, and training under a budget of RAM is as without one."""
+"""Strips and checkpoints: a graph with any region in strips computes the same, and training under a budget of RAM is as
+without one."""
 
 from __future__ import annotations
 
@@ -72,7 +73,28 @@ def floats(size: int = 20) -> ag.Model:
     )
 
 
+def normalised(size: int = 16) -> ag.Model:
+    """Convolutions with batch normalisation, all of which train: only checkpoints help."""
+    layers: list[nn.Module] = []
+    for k in range(4):
+        layers += [nn.Conv2d(8 if k else 3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()]
+    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    return ag.Model.supervised(
+        net, input=(2, 3, size, size), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
+    )
+
+
+def tokens(size: int = 16) -> ag.Model:
+    """A transformer's layer with dropout, whose masks are computed again as they were."""
+    layer = nn.TransformerEncoderLayer(16, 2, 64, dropout=0.1, batch_first=True)
+    net = nn.Sequential(nn.Linear(3, 16), layer, nn.Flatten(), nn.Linear(16 * size, 4))
+    return ag.Model.supervised(
+        net, input=(2, size, 3), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=1e-2)
+    )
+
+
 MODELS = {"eight bits": eight_bits, "floats": floats}
+TRAINED = {**MODELS, "normalised": normalised, "tokens": tokens}
 
 
 def values(graph: Graph) -> list[Any]:
@@ -105,11 +127,13 @@ def test_a_graph_with_a_region_in_strips_computes_the_same(name: str) -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize(("name", "share"), [("eight bits", 0.75), ("floats", 0.7)])
+@pytest.mark.parametrize(
+    ("name", "share"), [("eight bits", 0.75), ("floats", 0.7), ("normalised", 0.75), ("tokens", 0.85)]
+)
 def test_training_under_a_budget(name: str, share: float) -> None:
-    whole = MODELS[name]().on_host()
+    whole = TRAINED[name]().on_host()
     budget = int(whole.nbytes * share)
-    narrow = MODELS[name]().on_host(ram=budget)
+    narrow = TRAINED[name]().on_host(ram=budget)
     assert narrow.nbytes <= budget
     rng = np.random.default_rng(2)
     x, label = (planned(v.type.shape) for v in (whole.program.entries[0].args[k] for k in range(2)))
