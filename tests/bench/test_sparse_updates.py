@@ -30,6 +30,12 @@ def test_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert program.struct_bytes <= MOST[name]
 
 
+@pytest.mark.parametrize(("name", "budget"), [("mcunet", 150_000), ("mbv2", 140_000)])
+def test_a_budget_is_met_by_strips(name: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, b = loaded(name, monkeypatch).made, board.load("mps2_an386")
+    assert compile_model(made, name, ["armv7em", "ref"], b, budget).struct_bytes <= budget
+
+
 @pytest.mark.cc
 def test_it_trains_what_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
     file = loaded("mcunet", monkeypatch)
