@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..ir.graph import Graph
-from ..ir.node import Node, Value
+from ..ir.node import Node, Value, inferred
 from ..ir.op_kinds import Elementwise, View
 from ..ir.origin import Origin
 from ..ir.rewrite import rewritten
@@ -69,7 +69,7 @@ def slice_propagation(graph: Graph, context: Context) -> Graph:
                 part(v, new, _within(v.type.shape, result.type.shape, at))
                 for v, new in zip(node.operands, operands, strict=True)
             ]
-            types = (type(result.type)(result.type.dtype, at[0]),)
+            types = inferred(node.op, [v.type for v in cut], node.attrs)
             origin = Origin(node.origin.scope, node.origin.phase)
             made[result, at] = Node(node.op, tuple(cut), node.attrs, types, origin=origin).results[0]
         return None
