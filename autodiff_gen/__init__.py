@@ -14,6 +14,7 @@ from .targets.installation import __version__ as __version__
 if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .autodiff import grad as grad
     from .errors import AutodiffError as AutodiffError
+    from .frontends.onnx.load import from_onnx as from_onnx
     from .frontends.pytorch.export import from_torch as from_torch
     from .functional.inputs import Buffer as Buffer
     from .functional.inputs import Input as Input
@@ -28,6 +29,7 @@ _HOME = {
     "Input": "functional.inputs",
     "Model": "model.model",
     "Param": "functional.inputs",
+    "from_onnx": "frontends.onnx.load",
     "from_torch": "frontends.pytorch.export",
     "function": "model.function",
     "functional": "functional",

@@ -129,9 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=commands.run_export)
 
     importer = command(
-        "import", "Write a network of PyTorch (.pt2) as a folder with model.py and weights.npz."
+        "import", "Write a network of PyTorch (.pt2) or ONNX as a folder with model.py and weights.npz."
     )
-    importer.add_argument("network", metavar="NETWORK", type=Path, help="a file of torch.export.save")
+    importer.add_argument("network", metavar="NETWORK", type=Path, help="a file of torch.export.save, or an .onnx file")
     importer.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder")
     importer.set_defaults(run=commands.run_import)
 
@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     check = command(
         "check",
         "Compare gradients with finite differences in float64, and with PyTorch if it is installed; "
-        "an imported network (.pt2) with the original.",
+        "an imported network (.pt2, .onnx) with the original.",
     )
     _model_argument(check)
     check.add_argument(
@@ -226,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _model_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file, an example's name, or a .pt2 file")
+    parser.add_argument("model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file")
 
 
 def _target_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from ..errors import ModelError
 from .imported.program import Program
 
 # Suffix -> the module whose program_of(path) reads such files.
-READERS = {".pt2": "pytorch.load"}
+READERS = {".onnx": "onnx.load", ".pt2": "pytorch.load"}
 
 
 def is_network(path: Path) -> bool:

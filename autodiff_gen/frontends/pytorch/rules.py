@@ -1,19 +1,14 @@
-"""How rules of the table are written: most say our function and the names of PyTorch's arguments in its order."""
+"""What rules of the table share, beside what all importers have (imported/rules.py)."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from ... import functional as F
 from ..imported.program import Shape, ValueRef, WeightRef
-
-Arguments: TypeAlias = Mapping[str, Any]
-
-
-class Unsupported(Exception):
-    """A rule cannot convert a call; the text says why, and what to use instead."""
+from ..imported.rules import Arguments as Arguments
+from ..imported.rules import Unsupported as Unsupported
+from ..imported.rules import same as same
 
 
 class Converter(Protocol):
@@ -38,49 +33,6 @@ class Converter(Protocol):
 
 
 Rule: TypeAlias = Callable[[Converter, Arguments], Any]  # the result, or a list of them
-
-
-def same(function: str, arguments: str) -> Rule:
-    """A call of our function. arguments: the names of PyTorch's in the order of our parameters; a missing one has our
-    default value, which is PyTorch's, and "-" leaves one out."""
-    parameters = list(inspect.signature(getattr(F, function)).parameters.values())
-    places = [(p, name) for p, name in zip(parameters, arguments.split(), strict=False) if name != "-"]
-    assert len(arguments.split()) <= len(parameters), function
-
-    def rule(c: Converter, a: Arguments) -> Any:
-        return c.emit(function, *positional(places, a), **by_name(places, a))
-
-    return rule
-
-
-def positional(places: list[tuple[inspect.Parameter, str]], a: Arguments) -> list[Any]:
-    """The operands, and what our function has no default for."""
-    found = []
-    for parameter, name in places:
-        given = a.get(name)
-        required = parameter.default is parameter.empty
-        if not required and not isinstance(given, ValueRef | WeightRef) and given is not None:
-            break
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            break
-        found.append(given)
-    while found and found[-1] is None:
-        found.pop()
-    return found
-
-
-def by_name(places: list[tuple[inspect.Parameter, str]], a: Arguments) -> dict[str, Any]:
-    """The others, if they differ from our default."""
-    rest = places[len(positional(places, a)) :]
-    given = [(parameter, a[name]) for parameter, name in rest if a.get(name) is not None]
-    return {p.name: value for p, value in given if not _equal(value, p.default)}
-
-
-def _equal(value: Any, default: Any) -> bool:
-    """Whether an argument has the default value; a tuple of equal numbers is one number."""
-    if isinstance(value, tuple) and not isinstance(default, tuple) and value:
-        return all(v == default for v in value)
-    return type(value) in (int, float, bool, str) and bool(value == default)
 
 
 def promoting(rule: Rule, always: bool = False) -> Rule:

@@ -1,0 +1,260 @@
+"""Rules of the table: elementwise ops, comparisons and types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..imported.program import ValueRef, WeightRef
+from ..imported.rules import Arguments, Rule, Unsupported
+from .folding import Constant
+from .graph import DTYPES
+
+
+def unary(function: str, *names: str) -> Rule:
+    """A call of our function on the first input. names: attributes that are its next arguments, unless they have our
+    default values."""
+
+    def rule(c: Any, a: Arguments) -> Any:
+        from ..imported.rules import same
+
+        (first, x), *_ = a.items()
+        for name in names:
+            a.get(name)
+        return same(function, " ".join([first, *names]))(c, {**a, first: c.operand(x)})
+
+    return rule
+
+
+def itself(c: Any, a: Arguments) -> Any:
+    return next(iter(a.values()))
+
+
+def binary(text: str, role: str | None = None) -> Rule:
+    """An operator of Python, or a function of ours, on two operands. role: that of an operand that is a weight."""
+
+    def rule(c: Any, a: Arguments) -> Any:
+        x, y, *_ = a.values()
+        return c.emit(text, *operands(c, x, y, role=role))
+
+    return rule
+
+
+def operands(c: Any, *given: Any, role: str | None = None) -> list[Any]:
+    """Tensors as arguments; a constant of one element is a number where another operand has as many axes."""
+    ranks = [len(c.shape(g)) for g in given]
+    found = []
+    for k, g in enumerate(given):
+        rest = [r for i, r in enumerate(ranks) if i != k]
+        one = isinstance(g, Constant) and g.array.size == 1 and ranks[k] <= max(rest, default=0)
+        weight = role is not None and isinstance(g, Constant) and g.initializer and ranks[k] > 0
+        found.append(g.array.item() if one and not weight and isinstance(g, Constant) else c.operand(g, role))
+    if all(not isinstance(f, ValueRef | WeightRef) for f in found):
+        found[0] = c.constant(given[0].array)
+    return found
+
+
+def several(text: str) -> Rule:
+    """Of any number of operands, from left to right."""
+
+    def rule(c: Any, a: Arguments) -> Any:
+        (given,) = (v for v in a.values() if isinstance(v, tuple))
+        result = given[0]
+        for other in given[1:]:
+            result = c.emit(text, *operands(c, result, other))
+        return result
+
+    return rule
+
+
+def _extreme(function: str, sign: str) -> Rule:
+    """The largest or smallest operand."""
+
+    def rule(c: Any, a: Arguments) -> Any:
+        result = a["data_0"][0]
+        for other in a["data_0"][1:]:
+            x, y = operands(c, result, other)
+            floats = all(c.dtype(g) == "f32" for g in (result, other))
+            result = (
+                c.emit(function, x, y) if floats else c.emit("where", c.emit(f"{{}} {sign} {{}}", x, y), x, y)
+            )
+        return result
+
+    return rule
+
+
+def _mean(c: Any, a: Arguments) -> Any:
+    total, count = several("{} + {}")(c, a), len(a["data_0"])
+    return total if count == 1 else c.emit("{} / {}", total, count)
+
+
+def _div(c: Any, a: Arguments) -> Any:
+    if c.dtype(a["A"]) == "f32":
+        return binary("{} / {}")(c, a)
+    quotient = c.emit("{} / {}", *(c.emit("to", x, "f32") for x in operands(c, a["A"], a["B"])))
+    return c.emit("to", quotient, "s32")
+
+
+def _mod(c: Any, a: Arguments) -> Any:
+    if not a["fmod"]:
+        return binary("remainder")(c, a)
+    x, y = operands(c, a["A"], a["B"])
+    quotient = c.emit("trunc", c.emit("{} / {}", x, y))
+    return c.emit("{} - {}", x, c.emit("{} * {}", y, quotient))
+
+
+def _pow(c: Any, a: Arguments) -> Any:
+    x, y = operands(c, a["X"], a["Y"])
+    x, y = (c.emit("to", v, "f32") if isinstance(v, ValueRef) and c.dtype(v) != "f32" else v for v in (x, y))
+    if not isinstance(y, ValueRef | WeightRef) and y == 2:
+        return c.emit("square", x)
+    return c.emit("{} ** {}", x, y)
+
+
+def _clip(c: Any, a: Arguments) -> Any:
+    low, high = (None if a[k] is None else c.number(a[k], k) for k in ("min", "max"))
+    if (low, high) == (0, 6):
+        return c.emit("relu6", a["input"])
+    if (low, high) == (0, None):
+        return c.emit("relu", a["input"])
+    limits = {"min": low, "max": high}
+    given = {k: v for k, v in limits.items() if v is not None}
+    if low is not None and high is not None and low > high:
+        return c.emit("clamp", c.emit("clamp", a["input"], min=low), max=high)
+    return c.emit("clamp", a["input"], **given) if given else a["input"]
+
+
+def _selu(c: Any, a: Arguments) -> Any:
+    if abs(a["alpha"] - 1.6732632) < 1e-6 and abs(a["gamma"] - 1.0507010) < 1e-6:
+        return c.emit("selu", a["X"])
+    return c.emit("{} * {}", a["gamma"], c.emit("elu", a["X"], a["alpha"]))
+
+
+def _hard_sigmoid(c: Any, a: Arguments) -> Any:
+    if abs(a["alpha"] - 1 / 6) < 1e-6 and a["beta"] == 0.5:
+        return c.emit("hardsigmoid", a["X"])
+    return c.emit("clamp", c.emit("{} * {} + {}", a["X"], a["alpha"], a["beta"]), 0.0, 1.0)
+
+
+def _swish(c: Any, a: Arguments) -> Any:
+    if a.get("alpha", 1.0) == 1:
+        return c.emit("silu", a["X"])
+    return c.emit("{} * {}", a["X"], c.emit("sigmoid", c.emit("{} * {}", a["X"], a["alpha"])))
+
+
+def _shrink(c: Any, a: Arguments) -> Any:
+    x, limit, bias = a["input"], a["lambd"], a["bias"]
+    high = c.emit("where", c.emit("{} > {}", x, limit), c.emit("{} - {}", x, bias), 0.0)
+    return c.emit("where", c.emit("{} < {}", x, -limit), c.emit("{} + {}", x, bias), high)
+
+
+def _prelu(c: Any, a: Arguments) -> Any:
+    shape, rank = c.shape(a["slope"]), len(c.shape(a["X"]))
+    channels = len(shape) == rank - 1 and rank > 1 and all(d == 1 for d in shape[1:])
+    if isinstance(a["slope"], Constant) and (channels or a["slope"].array.size == 1):
+        weight = c.weight(a["slope"], "weight", lambda array: array.reshape(-1))
+        return c.emit("prelu", a["X"], weight)
+    slope = c.operand(a["slope"], "weight")
+    return c.emit("where", c.emit("{} < {}", a["X"], 0.0), c.emit("{} * {}", slope, a["X"]), a["X"])
+
+
+def _where(c: Any, a: Arguments) -> Any:
+    condition, x, y = (a[k] for k in ("condition", "X", "Y"))
+    return c.emit("where", *operands(c, condition, x, y))
+
+
+KINDS = {"f32": np.float32, "bool": np.bool_}
+
+
+def _cast(c: Any, a: Arguments) -> Any:
+    from onnx import TensorProto
+
+    if "target_type" in a:
+        if isinstance(a["input"], Constant):
+            return Constant(a["input"].array.astype(KINDS.get(c.dtype(a["target_type"]), np.int64)))
+        return _converted(c, a["input"], c.dtype(a["target_type"]))
+    name = TensorProto.DataType.Name(a["to"])
+    if name not in DTYPES:
+        raise Unsupported(f"converts to {name}; use FLOAT")
+    return _converted(c, a["input"], DTYPES[name])
+
+
+def _converted(c: Any, x: Any, wanted: str) -> Any:
+    return x if c.dtype(x) == wanted else c.emit("to", x, wanted)
+
+
+def _dropout(c: Any, a: Arguments) -> Any:
+    """In evaluation mode unless the file says otherwise: a layer that train() turns on."""
+    ratio = 0.5 if a["ratio"] is None else float(np.float64(f"{c.number(a['ratio'], 'ratio'):.7g}"))
+    training = a["training_mode"] is not None and bool(c.number(a["training_mode"], "training_mode"))
+    if ratio == 0 or (not training and len(c.names()) > 1):
+        mask = [c.emit("ones_like", a["data"], dtype="bool")] if len(c.names()) > 1 else []
+        return [a["data"], *mask]
+    return [c.emit("dropout", a["data"], ratio, training=training)]
+
+
+UNARY = {
+    "Abs": "abs",
+    "Ceil": "ceil",
+    "Cos": "cos",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "HardSwish": "hardswish",
+    "Log": "log",
+    "Mish": "mish",
+    "Neg": "neg",
+    "Not": "logical_not",
+    "Reciprocal": "reciprocal",
+    "Relu": "relu",
+    "Round": "round",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+
+ELEMENTWISE: dict[str, Rule] = {
+    **{op: unary(function) for op, function in UNARY.items()},
+    "Add": binary("{} + {}", "bias"),
+    "And": binary("logical_and"),
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Celu": unary("celu", "alpha"),
+    "Clip": _clip,
+    "Div": _div,
+    "Dropout": _dropout,
+    "Elu": unary("elu", "alpha"),
+    "Equal": binary("eq"),
+    "Gelu": unary("gelu", "approximate"),
+    "Greater": binary("{} > {}"),
+    "GreaterOrEqual": binary("{} >= {}"),
+    "HardSigmoid": _hard_sigmoid,
+    "Identity": itself,
+    "LeakyRelu": unary("leaky_relu", "alpha"),
+    "Less": binary("{} < {}"),
+    "LessOrEqual": binary("{} <= {}"),
+    "LogSoftmax": unary("log_softmax", "axis"),
+    "Max": _extreme("maximum", ">"),
+    "Mean": _mean,
+    "Min": _extreme("minimum", "<"),
+    "Mod": _mod,
+    "Mul": binary("{} * {}", "weight"),
+    "Or": binary("logical_or"),
+    "PRelu": _prelu,
+    "Pow": _pow,
+    "Selu": _selu,
+    "Shrink": _shrink,
+    "Softmax": unary("softmax", "axis"),
+    "Sub": binary("{} - {}"),
+    "Sum": several("{} + {}"),
+    "Swish": _swish,
+    "ThresholdedRelu": lambda c, a: c.emit("threshold", a["X"], a["alpha"], 0.0),
+    "Where": _where,
+    "Xor": binary("logical_xor"),
+}

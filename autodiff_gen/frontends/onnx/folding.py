@@ -1,0 +1,107 @@
+"""Constants: what depends on constants and sizes only is computed when the network is imported, by the reference
+implementation of ONNX.
+
+    Shape(x) -> Gather(0) -> Unsqueeze -> Concat(-1)    ->    the constant [n, -1]
+
+The batch is computed with as a large prime number, so that a size that is a multiple of it is one of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError
+from ..imported.program import ValueRef
+from .graph import Node
+
+BATCH = 1_000_000_007
+# Ops whose results are as large as a number in their operands says: not computed with the batch.
+SIZED = ("ConstantOfShape", "Expand", "EyeLike", "Pad", "Range", "Resize", "Tile", "Upsample", "OneHot")
+UNFOLDED = (
+    "If",
+    "Loop",
+    "Scan",
+    "RandomNormal",
+    "RandomUniform",
+    "RandomNormalLike",
+    "RandomUniformLike",
+    "Bernoulli",
+)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """name: of the tensor; initializer: whether it is an initializer, or was computed of one."""
+
+    array: NDArray[Any]
+    name: str = ""
+    initializer: bool = False
+
+
+def array_of(tensor: Any, name: str) -> NDArray[Any]:
+    """The array of a TensorProto. Raises ModelError."""
+    from onnx import numpy_helper
+
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{name}: the weight {tensor.name!r} cannot be read: {error}") from None
+
+
+def dtype_of(array: NDArray[Any]) -> str:
+    return {"f": "f32", "b": "bool"}.get(array.dtype.kind, "s32")
+
+
+def ours(array: NDArray[Any]) -> NDArray[Any]:
+    """A constant in a dtype that we have."""
+    kinds = {"f": np.float32, "i": np.int32, "u": np.int32, "b": np.bool_}
+    return array.astype(kinds[array.dtype.kind])
+
+
+def fold(node: Node, given: Sequence[Any], c: Any) -> list[Constant] | None:
+    """The results of a node that depends on constants and sizes only."""
+    if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
+        return [Constant(_sizes(node, c.sizes(given[0])))]
+    if any(isinstance(x, ValueRef) for x in given) or node.op in UNFOLDED or node.domain:
+        return None
+    constants = [x for x in given if isinstance(x, Constant)]
+    batch = any(x.array.dtype.kind == "i" and is_batch(x.array).any() for x in constants)
+    if node.op in SIZED and batch:
+        return None
+    names = [n for n in node.proto.input if n]
+    results = reference(
+        node.proto, {n: x.array for n, x in zip(names, constants, strict=True)}, c.opset.get("", 1)
+    )
+    if results is None:
+        return None
+    initializer = any(x.initializer for x in constants)
+    outputs = zip(node.proto.output, results, strict=False)
+    return [Constant(r, n, initializer) for n, r in outputs]
+
+
+def is_batch(size: Any) -> Any:
+    """Whether a size, or each of an array, is one of the batch."""
+    return (size != 0) & (size % BATCH == 0)
+
+
+def _sizes(node: Node, sizes: list[int]) -> NDArray[np.int64]:
+    if node.op == "Size":
+        return np.asarray(np.prod(np.asarray(sizes, np.int64)), np.int64)
+    limits = {a.name: a.i for a in node.proto.attribute}
+    return np.asarray(sizes[limits.get("start", 0) : limits.get("end", len(sizes))], np.int64)
+
+
+def reference(proto: Any, given: Mapping[str, NDArray[Any]], opset: int) -> list[NDArray[Any]] | None:
+    """The results of a node in the reference implementation; None for an op that ONNX does not have."""
+    from onnx import defs
+    from onnx.reference import ReferenceEvaluator
+
+    if not defs.has(proto.op_type, opset, ""):
+        return None
+    with np.errstate(all="ignore"):
+        return [np.asarray(r) for r in ReferenceEvaluator(proto, opsets={"": opset}).run(None, dict(given))]

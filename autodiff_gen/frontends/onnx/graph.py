@@ -1,0 +1,153 @@
+"""Nodes of an ONNX graph, their arguments by the names of the ops' schemas, and its inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import ModelError
+from ...ir.identifiers import KEYWORDS
+from ..imported.program import Shape
+
+# Names of TensorProto.DataType -> ours.
+DTYPES = {"FLOAT": "f32", "INT64": "s32", "INT32": "s32", "UINT8": "u8", "INT8": "s8", "BOOL": "bool"}
+
+# Attributes that follow from shapes, or have a meaning for results or dtypes only that are rejected.
+MEANINGLESS = {
+    "dtype",
+    "kernel_shape",
+    "qk_matmul_output_mode",
+    "saturate",
+    "softmax_precision",
+    "stash_type",
+}
+MEANINGLESS |= {"num_outputs", "seed", "storage_order"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """proto: the NodeProto; number: its place in the graph."""
+
+    proto: Any
+    number: int
+
+    @property
+    def op(self) -> str:
+        return str(self.proto.op_type)
+
+    @property
+    def domain(self) -> str:
+        return "" if self.proto.domain == "ai.onnx" else str(self.proto.domain)
+
+    @property
+    def key(self) -> str:
+        """The op in the table: with its domain, except for ONNX's own."""
+        return f"{self.domain}.{self.op}" if self.domain else self.op
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"node {self.proto.name!r}" if self.proto.name else f"node {self.number}"
+
+
+class Given(dict[str, Any]):
+    """Arguments that note which of them a rule has read, so that none is left out unseen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: set[str] = set()
+        self.unusual: list[str] = []  # attributes that differ from the default
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().get(name, default)
+
+
+def unread(given: Given) -> list[str]:
+    """Attributes of a node that its rule has not read and that mean something."""
+    return [name for name in given.unusual if name not in given.read | MEANINGLESS]
+
+
+def attributes_of(node: Node, given: Sequence[Any], opset: int) -> Given:
+    """Inputs and attributes by the names of the op's schema, with its default values; the rest of the inputs of an op
+    that takes any number is a tuple."""
+    from onnx import defs, helper
+
+    schema = defs.get_schema(node.op, opset, node.domain)
+    found = Given()
+    for k, formal in enumerate(schema.inputs):
+        if formal.option == defs.OpSchema.FormalParameterOption.Variadic:
+            found[formal.name] = tuple(given[k:])
+        else:
+            found[formal.name] = given[k] if k < len(given) else None
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.type:
+            found[name] = _plain(helper.get_attribute_value(attribute.default_value))
+    for a in node.proto.attribute:
+        value = _plain(helper.get_attribute_value(a))
+        if dict.get(found, a.name) != value:
+            found.unusual.append(a.name)
+        found[a.name] = value
+    return found
+
+
+def expand(model: Any, ops: set[str]) -> Any:
+    """The model with the definitions of those ops that ONNX defines by other ops; None if there are none."""
+    from onnx import defs, inliner, shape_inference
+
+    schemas: Sequence[Any] = defs.get_all_schemas()
+    known = {s.name for s in schemas if s.has_function or s.has_context_dependent_function}
+    defined = [("", op) for op in ops & known]
+    if not defined:
+        return None
+    try:
+        inferred = shape_inference.infer_shapes(model)
+        return inliner.inline_selected_functions(inferred, defined, inline_schema_functions=True)
+    except RuntimeError:  # it does not know the types of inputs that are left out
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """Strings and tuples of Python. Floats of 32 bits as their shortest decimal numbers: 0.01, not 0.00999999977."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, float):
+        return float(f"{value:.8g}") if abs(value) < 1e30 else value
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return value
+
+
+def inputs_of(given: Any, name: str) -> tuple[str, Shape]:
+    """The dtype and the shape of a graph's input; None for the extent that the batch determines. Raises ModelError."""
+    from onnx import TensorProto
+
+    tensor = given.type.tensor_type
+    kind = TensorProto.DataType.Name(tensor.elem_type)
+    if kind not in DTYPES:
+        raise ModelError(f"{name}: the input {given.name!r} is {kind}; convert the network to FLOAT")
+    if not tensor.HasField("shape"):
+        raise ModelError(f"{name}: the input {given.name!r} has no shape; export the network with one")
+    shape = tuple(d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim)
+    if None in shape[1:]:
+        axis = shape.index(None, 1)
+        raise ModelError(
+            f"{name}: only the first axis, the batch, may have a dynamic size; the input {given.name!r} has one on "
+            f"axis {axis}; fix it by onnx.tools.update_model_dims"
+        )
+    return DTYPES[kind], shape
+
+
+def identifier(name: str, taken: Container[str]) -> str:
+    """A name as a C identifier: `input:0` -> input_0."""
+    found = re.sub(r"\W", "_", name, flags=re.ASCII)
+    found = f"x{found}" if not found[:1].isalpha() or found in KEYWORDS else found
+    while found in taken:
+        found += "_"
+    return found

@@ -1,0 +1,30 @@
+"""`from_onnx`, and the reader of .onnx files of a build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ... import nn
+from ..imported.network import network
+from ..imported.program import Program
+from .convert import convert
+from .read import read
+
+
+def from_onnx(model: Any) -> nn.Module:
+    """A network of ONNX as a Module; its initializers that a layer reads are parameters.
+
+    model: the path of a file, or an onnx.ModelProto. The first axis is the batch, free if it has no number in the file.
+    The network computes what the file does, in evaluation mode; train() lets a BatchNorm and a Dropout learn. Raises
+    ModelError for what cannot be imported, all of it in one message; ToolError without the package onnx.
+    """
+    name = (
+        Path(model).name if isinstance(model, str | Path) else getattr(model.graph, "name", "") or "network"
+    )
+    return network(convert(read(model, name), name), name)
+
+
+def program_of(path: Path) -> Program:
+    """The program of an .onnx file. Raises ModelError for a file that is none, and for what cannot be imported."""
+    return convert(read(path, path.name), path.name)

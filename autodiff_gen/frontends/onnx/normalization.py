@@ -1,0 +1,122 @@
+"""Rules of the table: normalisation. Running statistics are buffers, scales and shifts parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..imported.program import BUFFER, Weight
+from ..imported.rules import Arguments, Rule, Unsupported
+from .folding import Constant
+
+ROLES = {"scale": "weight", "B": "bias", "input_mean": "running_mean", "input_var": "running_var"}
+
+
+def _batch_norm(c: Any, a: Arguments) -> Any:
+    """In evaluation mode unless the file says otherwise; train() lets it learn."""
+    kinds = {"input_mean": {"kind": BUFFER}, "input_var": {"kind": BUFFER}}
+    given = {role: c.weight(a[n], role, **kinds.get(n, {})) for n, role in ROLES.items()}
+    if isinstance(a["input_mean"], Constant):  # the counter of the layer, which no file has
+        path = given["running_mean"].name.rpartition(".")[0]
+        c.weights[f"{path}.num_batches_tracked"] = Weight(np.zeros((), np.int32), BUFFER)
+    training, momentum = bool(a["training_mode"]), 1 - a["momentum"]
+    momentum = float(f"{momentum:.7g}")
+    operands = (given[k] for k in ("running_mean", "running_var", "weight", "bias"))
+    options = {"training": training, "eps": a["epsilon"]}
+    if momentum != 0.1:
+        options["momentum"] = momentum
+    return [c.emit("batch_norm", a["X"], *operands, **options)]
+
+
+def _instance_norm(c: Any, a: Arguments) -> Any:
+    weight, bias = c.weight(a["scale"], "weight"), c.weight(a["B"], "bias")
+    return c.emit("instance_norm", a["input"], weight=weight, bias=bias, eps=a["epsilon"])
+
+
+def _layer_norm(c: Any, a: Arguments) -> Any:
+    x, axis = a["X"], a["axis"] % len(c.shape(a["X"]))
+    shape = c.shape(x)[axis:]
+    weight, bias = (_of_shape(c, a[n], role, shape) for n, role in (("Scale", "weight"), ("B", "bias")))
+    if None in shape:
+        raise Unsupported("normalises the batch; use another axis")
+    results = [c.emit("layer_norm", x, shape, weight, *(() if bias is None else (bias,)), eps=a["epsilon"])]
+    if len(c.names()) > 1:  # the mean, and the reciprocal of the standard deviation
+        axes = tuple(range(axis, len(c.shape(x))))
+        mean = c.emit("mean", x, axes, keepdim=True)
+        variance = c.emit("mean", c.emit("square", c.emit("{} - {}", x, mean)), axes, keepdim=True)
+        results += [mean, c.emit("rsqrt", c.emit("{} + {}", variance, a["epsilon"]))]
+    return results
+
+
+def _of_shape(c: Any, given: Any, role: str, shape: Any) -> Any:
+    """A weight of that shape, to which it may be broadcast."""
+    if isinstance(given, Constant) and c.shape(given) != tuple(shape):
+        return c.weight(given, role, lambda array: np.broadcast_to(array, shape))
+    return c.weight(given, role)
+
+
+def _rms_norm(c: Any, a: Arguments) -> Any:
+    shape = c.shape(a["X"])[a["axis"] % len(c.shape(a["X"])) :]
+    if None in shape:
+        raise Unsupported("normalises the batch; use another axis")
+    return c.emit("rms_norm", a["X"], shape, _of_shape(c, a["scale"], "weight", shape), eps=a["epsilon"])
+
+
+def _group_norm(c: Any, a: Arguments) -> Any:
+    channels, groups = c.shape(a["X"])[1], a["num_groups"]
+    if c.shape(a["scale"]) != (channels,):
+        raise Unsupported(
+            "has one scale for each group; export it with opset 21, which has one for each channel"
+        )
+    weight, bias = c.weight(a["scale"], "weight"), c.weight(a["bias"], "bias")
+    return c.emit("group_norm", a["X"], groups, weight, bias, eps=a["epsilon"])
+
+
+def _attention(c: Any, a: Arguments) -> Any:
+    """Heads of queries that share one of keys and values are repeated."""
+    for name in ("past_key", "past_value", "nonpad_kv_seqlen"):
+        if a.get(name) is not None:
+            raise Unsupported(f"has {name}; a network that is trained sees whole sequences")
+    if a.get("softcap") or len(c.names()) > 1:
+        raise Unsupported("has softcap or returns more than the result; write it as matmul and softmax")
+    q, k, v = (c.operand(a[n]) for n in ("Q", "K", "V"))
+    rank = len(c.shape(q))
+    if rank == 3:
+        counts = a["q_num_heads"], a["kv_num_heads"], a["kv_num_heads"]
+        q, k, v = (_heads(c, x, h) for x, h in zip((q, k, v), counts, strict=True))
+    repeats = (c.shape(q)[1] or 1) // (c.shape(k)[1] or 1)
+    if repeats > 1:
+        k, v = (c.emit("repeat_interleave", x, repeats, 1) for x in (k, v))
+    mask = c.operand(a["attn_mask"]) if a.get("attn_mask") is not None else None
+    options: dict[str, Any] = {"is_causal": True} if a["is_causal"] else {}
+    if mask is not None:
+        options["attn_mask"] = mask
+    scale = a.get("scale")
+    if scale is not None and not math.isclose(scale, (c.shape(q)[-1] or 1) ** -0.5, rel_tol=1e-6):
+        options["scale"] = scale
+    y = c.emit("scaled_dot_product_attention", q, k, v, **options)
+    if rank == 4:
+        return [y]
+    n, heads, length, width = c.shape(y)
+    return [
+        c.emit("reshape", c.emit("permute", y, (0, 2, 1, 3)), (-1 if n is None else n, length, heads * width))
+    ]
+
+
+def _heads(c: Any, x: Any, heads: int) -> Any:
+    """[n, length, heads * width] -> [n, heads, length, width]."""
+    n, length, width = c.shape(x)
+    split = c.emit("reshape", x, (-1 if n is None else n, length, heads, width // heads))
+    return c.emit("permute", split, (0, 2, 1, 3))
+
+
+NORMALIZATION: dict[str, Rule] = {
+    "Attention": _attention,
+    "BatchNormalization": _batch_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+}

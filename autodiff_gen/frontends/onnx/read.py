@@ -1,0 +1,87 @@
+"""Read an ONNX file, by the package onnx, and reject what is no float network of opset 13 or later."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from ...errors import ModelError, ToolError
+
+FIRST_OPSET = 13
+LARGEST = 2**31 - 1  # bytes of a protobuf message
+DOMAINS = ("", "ai.onnx")
+# Ops of quantised networks.
+QUANTISED = [
+    "ConvInteger",
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "MatMulInteger",
+    "QLinearConv",
+    "QLinearMatMul",
+    "QuantizeLinear",
+]
+
+
+def read(file: Any, name: str) -> Any:
+    """The ModelProto of a path, or of a ModelProto itself; weights that are files of their own are loaded. Raises
+    ModelError for a file that is none, is damaged, or is no float network; ToolError without the package onnx."""
+    if importlib.util.find_spec("onnx") is None:
+        raise ToolError(
+            'ONNX networks need the package onnx, which is not installed: pip install onnx, or "autodiff_gen[onnx]"'
+        )
+    import onnx
+
+    model = _loaded(onnx, Path(file), name) if isinstance(file, str | Path) else file
+    if not isinstance(model, onnx.ModelProto):
+        raise ModelError(f"from_onnx: expected a path or an onnx.ModelProto, got {type(model).__name__}")
+    if not model.HasField("graph") or not model.graph.output or not model.opset_import:
+        raise ModelError(f"{name} is no ONNX network: it has no graph, or no opset")
+    opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), None)
+    if opset is not None and opset < FIRST_OPSET:
+        raise ModelError(
+            f"{name} has opset {opset}, opset {FIRST_OPSET} or later is read; export it anew, or convert it by "
+            f"onnx.version_converter.convert_version(model, {FIRST_OPSET})"
+        )
+    quantised = sorted({node.op_type for node in model.graph.node if node.op_type in QUANTISED})
+    if quantised:
+        raise ModelError(
+            f"{name} is quantised ({', '.join(quantised)}); import the float network, and quantise it by ag.quant"
+        )
+    if model.functions:
+        from onnx import inliner
+
+        model = inliner.inline_local_functions(model)
+    return model
+
+
+def _loaded(onnx: Any, path: Path, name: str) -> Any:
+    """The model of a file."""
+    from google.protobuf.message import DecodeError
+    from onnx import external_data_helper
+
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise ModelError(
+                f"{name} has {size:,} bytes, a protobuf message at most {LARGEST:,}; {_EXTERNAL}"
+            )
+        model = onnx.load_model(path, load_external_data=False)
+    except OSError as error:
+        raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
+    except DecodeError:
+        raise ModelError(f"{name} is no complete ONNX file: truncated, or another format") from None
+    for tensor in model.graph.initializer:
+        if not external_data_helper.uses_external_data(tensor):
+            continue
+        try:
+            external_data_helper.load_external_data_for_tensor(tensor, str(path.parent))
+        except (OSError, ValueError, onnx.checker.ValidationError):
+            location = external_data_helper.ExternalDataInfo(tensor).location
+            raise ModelError(
+                f"{name}: the weight {tensor.name!r} is in the file {location!r} beside it, which is missing or short"
+            ) from None
+    return model
+
+
+_EXTERNAL = "save it with save_as_external_data=True, which puts the weights into a file beside it"

@@ -1,0 +1,21 @@
+"""The table of ONNX ops: for each the rule that calls our functions. Ops of other domains have theirs before the
+name."""
+
+from __future__ import annotations
+
+from ..imported.rules import Rule
+from .elementwise import ELEMENTWISE
+from .normalization import NORMALIZATION
+from .recurrent import RECURRENT
+from .reductions import REDUCTIONS
+from .shapes import SHAPES
+from .windows import WINDOWS
+
+TABLE: dict[str, Rule] = {
+    **ELEMENTWISE,
+    **REDUCTIONS,
+    **WINDOWS,
+    **NORMALIZATION,
+    **RECURRENT,
+    **SHAPES,
+}

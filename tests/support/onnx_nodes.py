@@ -1,0 +1,129 @@
+"""ONNX's own tests of ops as networks of the importer: each case is a graph of one op, or of the ops that an op is
+defined by, with arrays for its inputs and outputs."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from autodiff_gen.frontends.imported.network import network
+from autodiff_gen.frontends.imported.program import references
+from autodiff_gen.frontends.onnx.convert import convert
+from autodiff_gen.frontends.onnx.table import TABLE
+from autodiff_gen.functional.inputs import Input
+from autodiff_gen.ir.node import Value
+
+# Inputs that are weights or settings, by their places: initializers of the network that is imported.
+WEIGHTS = {
+    "BatchNormalization": (1, 2, 3, 4),
+    "Clip": (1, 2),
+    "Conv": (1, 2),
+    "ConvTranspose": (1, 2),
+    "CumSum": (1,),
+    "Dropout": (1, 2),
+    "Expand": (1,),
+    "GRU": (1, 2, 3, 4),
+    "Gemm": (1, 2),
+    "GroupNormalization": (1, 2),
+    "InstanceNormalization": (1, 2),
+    "LSTM": (1, 2, 3, 4, 7),
+    "LayerNormalization": (1, 2),
+    "OneHot": (1, 2),
+    "PRelu": (1,),
+    "Pad": (1, 2, 3),
+    "RMSNormalization": (1,),
+    "RNN": (1, 2, 3, 4),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Squeeze": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Trilu": (1,),
+    "Unsqueeze": (1,),
+    **{f"Reduce{kind}": (1,) for kind in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()},
+}
+TYPES = {onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}
+FOLDED = ("Constant", "Shape", "Size", "Range", "ConstantOfShape", "If")
+
+
+def ops_of(model):
+    return {f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.graph.node}
+
+
+@functools.cache
+def cases():
+    """The cases of ops that the table has, by name: float networks of static shapes, opset 13 and later."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = {case.name.removeprefix("test_"): case for case in collect_testcases(None)}
+    good = {name: case for name, case in found.items() if _belongs(case.model) and _has_elements(case)}
+    return {name: case for name, case in good.items() if name.partition("_expanded")[0] in good}
+
+
+def _belongs(model):
+    values = [*model.graph.input, *model.graph.output]
+    if not all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in TYPES for v in values):
+        return False
+    floats = any(v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT for v in values)
+    opset = next((o.version for o in model.opset_import if o.domain == ""), 0)
+    return floats and opset >= 13 and ops_of(model) - {*FOLDED} != set() and ops_of(model) <= {*TABLE, *FOLDED}
+
+
+def _has_elements(case):
+    """An array of C has at least one."""
+    return all(np.size(array) for arrays in case.data_sets[0] for array in arrays)
+
+
+def op_of(name):
+    """The op that a case is of; the ops of an expanded one are those of its definition."""
+    ops = ops_of(cases()[name].model)
+    return next(iter(ops)) if len(ops) == 1 else None
+
+
+def _weights_of(name):
+    """The names of the inputs that become initializers."""
+    base = name.partition("_expanded")[0]
+    case = cases().get(base)
+    if case is None or op_of(base) is None:
+        case = cases()[name]
+    (node, *_) = case.model.graph.node
+    return {node.input[k] for k in WEIGHTS.get(node.op_type, ()) if k < len(node.input) and node.input[k]}
+
+
+def program_of(name):
+    """The program of a case, and the arrays of its inputs and outputs."""
+    case = cases()[name]
+    inputs, outputs = case.data_sets[0]
+    model, weights = onnx.ModelProto(), _weights_of(name)
+    model.CopyFrom(case.model)
+    given = []
+    for value, array in zip(list(model.graph.input), inputs, strict=True):
+        if value.name in weights and len(model.graph.input) > 1:
+            model.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
+            model.graph.input.remove(value)
+        else:
+            given.append(np.asarray(array))
+    return convert(model, name), given, [np.asarray(o) for o in outputs]
+
+
+def network_of(name):
+    """Inputs, results, the arrays for the inputs, and those of the results."""
+    program, arrays, wanted = program_of(name)
+    net = network(program, name)
+    net.eval()
+    inputs = [Input(n, a.shape, program.inputs[n]) for n, a in zip(program.inputs, arrays, strict=True)]
+    found = net(*inputs)
+    assert len(list(references(program.outputs))) == len(wanted)
+    return inputs, _flat(found), arrays, wanted
+
+
+def _flat(results):
+    return [results] if isinstance(results, Value) else [v for part in results for v in _flat(part)]
