@@ -131,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
     importer = command(
         "import", "Write a network of PyTorch (.pt2) or ONNX as a folder with model.py and weights.npz."
     )
-    importer.add_argument("network", metavar="NETWORK", type=Path, help="a file of torch.export.save, or an .onnx file")
+    importer.add_argument(
+        "network", metavar="NETWORK", type=Path, help="a file of torch.export.save, or an .onnx file"
+    )
     importer.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder")
     importer.set_defaults(run=commands.run_import)
 
@@ -226,7 +228,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _model_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file"
+    )
 
 
 def _target_arguments(parser: argparse.ArgumentParser) -> None:

@@ -46,9 +46,15 @@ WEIGHTS = {
     "TopK": (1,),
     "Trilu": (1,),
     "Unsqueeze": (1,),
-    **{f"Reduce{kind}": (1,) for kind in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()},
+    **{
+        f"Reduce{kind}": (1,)
+        for kind in ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
+    },
 }
 TYPES = {onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}
+FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
+INTEGER = {"And", "Equal", "Not", "Or", "Trilu", "Xor"}  # ops that have no cases with floats
+DOUBLE = {"CumSum", "Einsum", "ReduceLogSumExp"}  # ops whose cases are of float64: computed in float32
 FOLDED = ("Constant", "Shape", "Size", "Range", "ConstantOfShape", "If")
 
 
@@ -70,11 +76,17 @@ def cases():
 
 def _belongs(model):
     values = [*model.graph.input, *model.graph.output]
-    if not all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in TYPES for v in values):
+    ops = ops_of(model)
+    types = TYPES | ({onnx.TensorProto.DOUBLE} if ops & DOUBLE else set())
+    if not all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in types for v in values):
         return False
-    floats = any(v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT for v in values)
+    floats = any(v.type.tensor_type.elem_type in FLOATS for v in values)
+    if not ops <= {*TABLE, *FOLDED} or not ops - {*FOLDED} or not (floats or ops & INTEGER):
+        return False
     opset = next((o.version for o in model.opset_import if o.domain == ""), 0)
-    return floats and opset >= 13 and ops_of(model) - {*FOLDED} != set() and ops_of(model) <= {*TABLE, *FOLDED}
+    return all(
+        onnx.defs.get_schema(op, 13, "").since_version <= opset for op in ops if onnx.defs.has(op, 13, "")
+    )
 
 
 def _has_elements(case):
@@ -104,6 +116,9 @@ def program_of(name):
     inputs, outputs = case.data_sets[0]
     model, weights = onnx.ModelProto(), _weights_of(name)
     model.CopyFrom(case.model)
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     given = []
     for value, array in zip(list(model.graph.input), inputs, strict=True):
         if value.name in weights and len(model.graph.input) > 1:
@@ -114,12 +129,18 @@ def program_of(name):
     return convert(model, name), given, [np.asarray(o) for o in outputs]
 
 
-def network_of(name):
-    """Inputs, results, the arrays for the inputs, and those of the results."""
+def network_of(name, place=None):
+    """place: number of the network, for names that differ from those of others. Inputs, results, the arrays for the inputs, and those of the results."""
     program, arrays, wanted = program_of(name)
     net = network(program, name)
     net.eval()
-    inputs = [Input(n, a.shape, program.inputs[n]) for n, a in zip(program.inputs, arrays, strict=True)]
+    if place is not None:
+        for named in (net.named_parameters, net.named_buffers):
+            list(named(f"n{place}"))  # gives them their names
+    inputs = [
+        Input(n if place is None else f"n{place}_{n}", a.shape, program.inputs[n])
+        for n, a in zip(program.inputs, arrays, strict=True)
+    ]
     found = net(*inputs)
     assert len(list(references(program.outputs))) == len(wanted)
     return inputs, _flat(found), arrays, wanted

@@ -54,9 +54,9 @@ def _check(net: nn.Module, program: Program, name: str) -> None:
     """Call the network once."""
     inputs = []
     for k, dtype in program.inputs.items():
-        first, *rest = program.shapes[k] or (1,)
-        shape = [d or BATCH for d in (first, *rest)]
-        inputs.append(Input(k, shape, dtype=dtype, batch_axis=0 if first is None else None))
+        shape = program.shapes[k]
+        sizes = [BATCH if d is None else d for d in shape]
+        inputs.append(Input(k, sizes, dtype=dtype, batch_axis=0 if shape[:1] == (None,) else None))
     try:
         found = net(*inputs)
     except AutodiffError as error:

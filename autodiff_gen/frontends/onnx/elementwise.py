@@ -107,9 +107,9 @@ def _mod(c: Any, a: Arguments) -> Any:
 def _pow(c: Any, a: Arguments) -> Any:
     x, y = operands(c, a["X"], a["Y"])
     x, y = (c.emit("to", v, "f32") if isinstance(v, ValueRef) and c.dtype(v) != "f32" else v for v in (x, y))
-    if not isinstance(y, ValueRef | WeightRef) and y == 2:
-        return c.emit("square", x)
-    return c.emit("{} ** {}", x, y)
+    square = not isinstance(y, ValueRef | WeightRef) and y == 2
+    z = c.emit("square", x) if square else c.emit("{} ** {}", x, y)
+    return z if c.dtype(a["X"]) == "f32" else c.emit("to", z, "s32")
 
 
 def _clip(c: Any, a: Arguments) -> Any:

@@ -216,7 +216,8 @@ def _one_hot(c: Any, a: Arguments) -> Any:
     index = c.operand(a["indices"])
     index = index if c.dtype(index) == "s32" else c.emit("to", index, "s32")
     index = c.emit("where", c.emit("{} < {}", index, 0), c.emit("{} + {}", index, int(depth)), index)
-    y = c.emit("to", c.emit("one_hot", index, int(depth)), "f32")
+    y = c.emit("one_hot", index, int(depth))
+    y = c.emit("to", y, "f32") if c.dtype(a["values"]) == "f32" else y
     if (off, on) != (0, 1):
         y = c.emit("{} * {} + {}", y, on - off, off)
     return y if a["axis"] in (-1, rank) else c.emit("movedim", y, -1, a["axis"])
