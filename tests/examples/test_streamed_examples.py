@@ -30,6 +30,7 @@ EXAMPLES = ROOT / "examples"
 STREAMED = {
     "autoencoder": ("mps2_an386", ("--train", "128", "--test", "64", "--epochs", "1")),
     "gesture": ("stm32", ("--train", "42", "--test", "30", "--epochs", "2")),
+    "import_onnx": ("stm32", ("--train", "20", "--test", "10", "--epochs", "1")),
     "import_torch": ("mps2_an386", ("--train", "6", "--test", "4", "--epochs", "1")),
     "keywords": ("stm32", ("--train", "10", "--test", "12", "--epochs", "1")),
     "keywords_int8": ("stm32", ("--train", "10", "--test", "12", "--epochs", "1")),
@@ -93,6 +94,7 @@ def test_a_board_learns_the_same_as_the_host(example: Example, tmp_path: Path) -
 SHAPES = {
     "autoencoder": "records must be 640 bands and a label, in whole batches",
     "gesture": "records must be 32 times 3 axes and a label",
+    "import_onnx": "records must be 16 x 16 pixels and a label",
     "import_torch": "records must be 96 x 96 pixels of 3 bytes and a label",
     "keywords": "records must be 49 frames of 10 bands and a label",
     "keywords_int8": "records must be 49 frames of 10 bands and a label",

@@ -130,7 +130,8 @@ def program_of(name):
 
 
 def network_of(name, place=None):
-    """place: number of the network, for names that differ from those of others. Inputs, results, the arrays for the inputs, and those of the results."""
+    """Inputs, results, the arrays for the inputs, and those of the results. place: the network's number among others,
+    from whose names its own differ."""
     program, arrays, wanted = program_of(name)
     net = network(program, name)
     net.eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ model = ag.Model(
 
 def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
     """Write the files; returns their paths. Raises ToolError."""
-    text, program = network_source(program)
+    text, program = network_source(without_softmax(program))
     weights, constants = arrays(program)
     model = model_text(program)
     uses = {
@@ -71,6 +72,15 @@ def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
     except OSError as error:
         raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
     return [folder / "model.py", *(folder / file for file in files)]
+
+
+def without_softmax(program: Program) -> Program:
+    """The program without a softmax at its end, [batch, classes], which the cross-entropy of a model contains."""
+    output = program.outputs
+    last = next((call for call in program.calls if call.results == (getattr(output, "name", None),)), None)
+    if last is None or last.function != "softmax" or len(program.shapes[output.name]) != 2:
+        return program
+    return replace(program, outputs=last.args[0])
 
 
 def model_text(program: Program) -> str:

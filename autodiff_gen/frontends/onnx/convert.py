@@ -277,6 +277,12 @@ class Conversion:
         assert self.node is not None
         return tuple(self.node.proto.output)
 
+    def maker(self, ref: Any) -> Call | None:
+        """The call that a value is the result of."""
+        return next(
+            (call for call in reversed(self.calls) if call.results == (getattr(ref, "name", ""),)), None
+        )
+
     def only_reader(self) -> Any:
         """The node that reads the result of this one, if nothing else does."""
         assert self.node is not None

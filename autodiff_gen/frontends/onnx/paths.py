@@ -14,7 +14,7 @@ class Paths:
     in `sequential`. A node without a name is called by its op and a number."""
 
     def __init__(self, graph: Any) -> None:
-        constants = {t.name for t in graph.initializer}
+        constants = {t.name for t in graph.initializer if t.dims and t.data_type == 1}  # of floats
         weighted = [n for n in graph.node if constants.intersection(n.input)]
         paths = [self._of_name(n.name)[:-1] for n in weighted if "/" in n.name]
         self.common = _common(paths) if len(paths) > 1 else 0

@@ -46,8 +46,11 @@ def _flatten(c: Any, a: Arguments) -> Any:
 
 def _transpose(c: Any, a: Arguments) -> Any:
     rank = len(c.shape(a["data"]))
-    order = tuple(a.get("perm") or reversed(range(rank)))
-    return a["data"] if order == tuple(range(rank)) else c.emit("permute", a["data"], order)
+    x, order = a["data"], tuple(a.get("perm") or reversed(range(rank)))
+    before = c.maker(x)
+    if before is not None and before.function == "permute":  # one transpose, or none, of two in a row
+        x, order = before.args[0], tuple(before.args[1][k] for k in order)
+    return x if order == tuple(range(rank)) else c.emit("permute", x, order)
 
 
 def _squeeze(c: Any, a: Arguments) -> Any:
