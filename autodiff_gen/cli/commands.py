@@ -56,9 +56,13 @@ def run_check(args: argparse.Namespace) -> int:
 
     path = Path(args.model)
     if is_network(path):
-        from ..check.original import compare
+        from ..check import onnx_original, original
 
-        report, good = compare(program_of(path), path, path.name, args.seed)
+        program = program_of(path)
+        if path.suffix == ".onnx":
+            report, good = onnx_original.compare(program, path, path.name, args.seed)
+        else:
+            report, good = original.compare(program, path, path.name, args.seed)
         print(report)
         return 0 if good else 1
     file = load_file(args.model)

@@ -283,6 +283,19 @@ class Conversion:
             (call for call in reversed(self.calls) if call.results == (getattr(ref, "name", ""),)), None
         )
 
+    def is_zero(self, ref: Any) -> bool:
+        """Whether a tensor is zeros, of whatever size."""
+        if isinstance(ref, Constant):
+            return not ref.array.any()
+        if isinstance(ref, WeightRef):
+            return self.weights[ref.name].role == CONSTANT and not self.weights[ref.name].array.any()
+        if not isinstance(ref, ValueRef):
+            return bool(ref == 0)
+        maker = self.maker(ref)
+        return (
+            maker is not None and maker.function in ("expand", "broadcast_to") and self.is_zero(maker.args[0])
+        )
+
     def only_reader(self) -> Any:
         """The node that reads the result of this one, if nothing else does."""
         assert self.node is not None

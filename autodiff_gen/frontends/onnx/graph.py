@@ -7,6 +7,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...errors import ModelError
 from ...ir.identifiers import KEYWORDS
 from ..imported.program import Shape
@@ -118,7 +120,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, float):
-        return float(f"{value:.8g}") if abs(value) < 1e30 else value
+        return float(str(np.float32(value)))
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
     return value

@@ -19,9 +19,10 @@ def from_onnx(model: Any) -> nn.Module:
     The network computes what the file does, in evaluation mode; train() lets a BatchNorm and a Dropout learn. Raises
     ModelError for what cannot be imported, all of it in one message; ToolError without the package onnx.
     """
-    name = (
-        Path(model).name if isinstance(model, str | Path) else getattr(model.graph, "name", "") or "network"
-    )
+    if isinstance(model, str | Path):
+        name = Path(model).name
+    else:
+        name = getattr(getattr(model, "graph", None), "name", "") or "network"
     return network(convert(read(model, name), name), name)
 
 

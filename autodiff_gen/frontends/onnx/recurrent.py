@@ -104,7 +104,7 @@ def _weights(c: Any, a: Arguments, function: str, directions: int) -> tuple[Any,
 def _state(c: Any, a: Arguments, function: str, first: bool) -> Any:
     """The initial state; None if it is zero."""
     given = [a["initial_h"], *([a["initial_c"]] if function == "lstm" else [])]
-    if all(g is None or (isinstance(g, Constant) and not g.array.any()) for g in given):
+    if all(g is None or c.is_zero(g) for g in given):
         return None
     if any(g is None for g in given):
         raise Unsupported("has one of two initial states; give both")

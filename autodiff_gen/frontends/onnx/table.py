@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..imported.rules import Rule
 from .elementwise import ELEMENTWISE
+from .estimators import ESTIMATORS
 from .normalization import NORMALIZATION
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
@@ -18,4 +19,5 @@ TABLE: dict[str, Rule] = {
     **NORMALIZATION,
     **RECURRENT,
     **SHAPES,
+    **ESTIMATORS,
 }

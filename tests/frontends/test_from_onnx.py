@@ -1,0 +1,321 @@
+"""Networks of ONNX as ours: as exporters write them, training, files, and what cannot be imported."""
+
+import io
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx.helper import make_node
+from onnx_networks import NETWORKS, model, of_nodes
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.check import onnx_original
+from autodiff_gen.cli.main import main
+from autodiff_gen.errors import ModelError, ToolError
+from autodiff_gen.frontends.imported.source import network_source
+from autodiff_gen.frontends.onnx import read
+from autodiff_gen.frontends.onnx.convert import convert
+from autodiff_gen.model.loader import load_file
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_results_are_those_of_the_reference_implementation(name):
+    made = NETWORKS[name]()
+    program = convert(made, name)
+    assert all(shape[0] is None for n, shape in program.shapes.items() if n in program.inputs), "a free batch"
+    report, good = onnx_original.compare(program, made, name)
+    assert good, report
+
+
+def test_a_zip_map_is_the_tensor():
+    node = make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[1, 2, 3, 4])
+    program = convert(of_nodes(node, make_node("Relu", ["y"], ["z"]), outputs=("z",)), "net")
+    assert [call.function for call in program.calls] == ["relu"]
+
+
+LAYERS = {
+    "Keras": ("conv2d=nn.Conv2d(1, 8, 3, padding=1)", "dense=nn.Linear(16, 4)"),
+    "Keras LSTM": ("lstm=nn.LSTM(3, 4)", "matmul=nn.Linear(4, 2)"),
+    "MATLAB": (
+        "nn.Conv2d(3, 4, 3, stride=2, padding=1)",
+        "nn.BatchNorm2d(4)",
+        "net.eval()",
+    ),
+    "PyTorch": ("nn.Embedding(3, 8)", "nn.LayerNorm(8)", "F.reshape(y, (-1, 6, 2, 4))"),
+    "scikit-learn": ("nn.Linear(6, 4)", "nn.Linear(4, 3)"),
+    "scikit-learn, linear": ("nn.Linear(6, 3)", "nn.Linear(6, 2)"),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_text_has_layers_and_no_arithmetic_of_shapes(name):
+    text, _ = network_source(convert(NETWORKS[name](), name))
+    assert not [word for word in LAYERS[name] if word not in text], text
+    assert ".shape" not in text
+
+
+def torch_export(module, example, **options):
+    """The ModelProto that PyTorch's exporter writes."""
+    torch = pytest.importorskip("torch")
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module,
+            (torch.zeros(2, *example[1:]),),
+            file,
+            dynamo=False,
+            opset_version=17,
+            input_names=["x"],
+            dynamic_axes={"x": {0: "n"}},
+            **options,
+        )
+    return onnx.load_from_string(file.getvalue())
+
+
+EXPORTED = [
+    "mobilenet_v1",
+    "resnet",
+    "mobilenet_v3",
+    "shufflenet",
+    "gru",
+    "lstm",
+    "cells",
+    "transformer",
+    "attention",
+    "vit",
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", EXPORTED)
+def test_networks_of_pytorchs_exporter(name):
+    import torch
+    import torch_networks
+
+    torch.manual_seed(1)
+    make, example = torch_networks.NETWORKS[name]
+    made = torch_export(make().eval(), example)
+    report, good = onnx_original.compare(convert(made, name), made, name)
+    assert good, report
+
+
+@pytest.mark.torch
+@pytest.mark.cc
+def test_training_is_that_of_pytorch():
+    """A network that is exported for training; its parameters keep their names."""
+    import torch
+
+    torch.manual_seed(2)
+    theirs = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3, padding=1),
+        torch.nn.BatchNorm2d(4, momentum=0.2),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 36, 3),
+    )
+    options = {"training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}
+    made = torch_export(theirs.train(), (1, 1, 6, 6), **options)
+    net = ag.from_onnx(made)
+    net.train()
+    trained = ag.Model.supervised(
+        net, input=(4, 1, 6, 6), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1, momentum=0.9)
+    )
+    trainer = trained.on_host(kernels="ref")
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=0.9)
+    numbers = np.random.default_rng(1)
+    for _ in range(3):
+        x, label = numbers.normal(size=(4, 1, 6, 6)).astype(np.float32), numbers.integers(0, 3, 4)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(theirs(torch.from_numpy(x)), torch.from_numpy(label))
+        loss.backward()
+        optimizer.step()
+        assert trainer.train_step(x, label.astype(np.uint8)) == pytest.approx(loss.item(), rel=1e-4)
+    state = trainer.state_dict()
+    assert state.keys() >= theirs.state_dict().keys()
+    for name, tensor in theirs.state_dict().items():
+        if name.endswith("num_batches_tracked"):
+            continue  # the file does not have it
+        np.testing.assert_allclose(state[name], tensor.numpy(), rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+def test_from_onnx_takes_a_path_and_returns_a_module(tmp_path):
+    onnx.save(NETWORKS["Keras"](), tmp_path / "net.onnx")
+    net = ag.from_onnx(tmp_path / "net.onnx")
+    assert isinstance(net, nn.Module)
+    assert list(net.state_dict()) == [
+        f"{layer}.{role}" for layer in ("conv2d", "conv2d_1", "dense") for role in ("weight", "bias")
+    ]
+
+
+def test_a_file_and_its_folder_are_the_same_model(tmp_path, capsys):
+    file = tmp_path / "net.onnx"
+    onnx.save(NETWORKS["MATLAB"](), file)
+    assert main(["import", str(file), "--out", str(tmp_path / "net")]) == 0
+    direct, written = load_file(str(file)), load_file(str(tmp_path / "net"))
+    assert direct.made.state_names == written.made.state_names
+    assert "softmax" not in (tmp_path / "net" / "model.py").read_text()  # the loss contains it
+    outputs = [tmp_path / "a", tmp_path / "b"]
+    for given, out in zip((file, tmp_path / "net"), outputs, strict=True):
+        assert main(["build", str(given), "--out", str(out)]) == 0
+    assert (outputs[0] / "net.c").read_text() == (outputs[1] / "net.c").read_text()
+
+
+def test_check_compares_with_the_reference_implementation(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "net.onnx"
+    onnx.save(NETWORKS["Keras"](), file)
+    assert main(["check", str(file)]) == 0
+    assert "everything agrees" in capsys.readouterr().out
+    monkeypatch.setattr(onnx_original, "TOLERANCE", -1.0)
+    assert main(["check", str(file)]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+# ---- what cannot be imported
+
+
+def unknown():
+    nodes = [
+        make_node("Relu6", ["x"], ["a"], "act", domain="com.microsoft"),
+        make_node("NonZero", ["a"], ["b"], "found"),
+        make_node("NonZero", ["x"], ["c"], "other"),
+        make_node("Hardmax", ["x"], ["y"]),
+    ]
+    return of_nodes(*nodes)
+
+
+def of_weights(array):
+    return of_nodes(make_node("MatMul", ["x", "w"], ["y"]), w=array)
+
+
+def dynamic():
+    return of_nodes(make_node("Relu", ["x"], ["y"]), shape=("n", "time"))
+
+
+def without_shape():
+    made = of_nodes(make_node("Relu", ["x"], ["y"]))
+    made.graph.input[0].type.tensor_type.ClearField("shape")
+    return made
+
+
+def branches():
+    text = """net (float[n,4] x) => (float[n,4] y) {
+        total = ReduceSum <keepdims = 0> (x)
+        zero = Constant <value = float {0.0}> ()
+        positive = Greater (total, zero)
+        y = If (positive) <then_branch = a () => (float[n,4] b) { b = Relu (x) },
+                           else_branch = c () => (float[n,4] d) { d = Neg (x) }>
+    }"""
+    return model(text)
+
+
+REJECTED = {
+    "unknown ops": (
+        unknown,
+        r"net.onnx cannot be imported: com.microsoft.Relu6 has no counterpart.*\(node 'act'\); NonZero has no "
+        r"counterpart.*\(node 'other'\); Hardmax has no counterpart.*\(node 3\)",
+    ),
+    "opset": (
+        lambda: of_nodes(make_node("Relu", ["x"], ["y"]), opset=11),
+        "has opset 11, opset 13 or later is read",
+    ),
+    "quantised": (
+        lambda: of_nodes(make_node("DequantizeLinear", ["x", "s"], ["y"]), s=np.float32(1)),
+        r"is quantised \(DequantizeLinear\); import the float network, and quantise it by ag.quant",
+    ),
+    "half": (
+        lambda: of_weights(np.ones((4, 4), np.float16)),
+        "weights of dtype float16; convert the network to",
+    ),
+    "double": (
+        lambda: of_weights(np.ones((4, 4))),
+        "weights of dtype float64; convert the network to float32",
+    ),
+    "whole numbers": (
+        lambda: of_weights(np.ones((4, 4), np.int8)),
+        "weights of dtype int8; convert the network to",
+    ),
+    "double input": (
+        lambda: of_nodes(make_node("Relu", ["x"], ["y"]), kind=onnx.TensorProto.DOUBLE),
+        "the input 'x' is DOUBLE; convert the network to FLOAT",
+    ),
+    "dynamic axis": (
+        dynamic,
+        "only the first axis, the batch, may have a dynamic size; the input 'x' has one on axis 1",
+    ),
+    "no shape": (without_shape, "the input 'x' has no shape; export the network with one"),
+    "constant": (
+        lambda: of_nodes(make_node("Relu", ["w"], ["y"]), w=np.ones(4, np.float32)),
+        "the output 'y' is a constant; remove it from the graph",
+    ),
+    "control flow": (branches, "If is control flow that depends on data; use Where"),
+    "no result": (
+        lambda: of_nodes(
+            make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2]), outputs=("y", "i"), shape=(1, 2, 4)
+        ),
+        "MaxPool has no result 'i' here; leave it out",
+    ),
+    "attribute": (
+        lambda: of_nodes(make_node("Relu", ["x"], ["y"], slope=3)),
+        "Relu has slope, which is not supported; leave it out",
+    ),
+    "no network": (onnx.ModelProto, "net.onnx is no ONNX network: it has no graph, or no opset"),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_what_cannot_be_imported_is_one_line(name, tmp_path, capsys):
+    make, message = REJECTED[name]
+    (tmp_path / "net.onnx").write_bytes(make().SerializeToString())
+    with pytest.raises(ModelError, match=message) as error:
+        ag.from_onnx(tmp_path / "net.onnx")
+    assert "\n" not in str(error.value)
+    assert main(["build", str(tmp_path / "net.onnx"), "--out", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_damaged_files_are_one_line(tmp_path, monkeypatch):
+    file = tmp_path / "net.onnx"
+    onnx.save(NETWORKS["MATLAB"](), file)
+    whole = file.read_bytes()
+    for content in (whole[: len(whole) // 2], b"PK\3\4" + bytes(50), b"not a network"):
+        file.write_bytes(content)
+        with pytest.raises(
+            ModelError, match=r"net\.onnx is no complete ONNX file: truncated, or another format"
+        ):
+            ag.from_onnx(file)
+    with pytest.raises(ModelError, match=r"cannot read none\.onnx: No such file"):
+        ag.from_onnx(tmp_path / "none.onnx")
+    with pytest.raises(ModelError, match=r"expected a path or an onnx\.ModelProto, got int"):
+        ag.from_onnx(3)
+    file.write_bytes(whole)
+    monkeypatch.setattr(read, "LARGEST", 1000)
+    with pytest.raises(ModelError, match=r"bytes, a protobuf message at most 1,000; save it with"):
+        ag.from_onnx(file)
+
+
+def test_external_data(tmp_path):
+    onnx.save(
+        NETWORKS["MATLAB"](),
+        tmp_path / "net.onnx",
+        save_as_external_data=True,
+        location="w",
+        size_threshold=0,
+    )
+    assert "conv.weight" in ag.from_onnx(tmp_path / "net.onnx").state_dict()
+    (tmp_path / "w").unlink()
+    with pytest.raises(
+        ModelError, match=r"the weight '\w+' is in the file 'w' beside it, which is missing or short"
+    ):
+        ag.from_onnx(tmp_path / "net.onnx")
+
+
+def test_it_needs_the_package_onnx(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(
+        ToolError, match=r'need the package onnx, which is not installed: .* "autodiff_gen\[onnx\]"'
+    ):
+        ag.from_onnx("net.onnx")
