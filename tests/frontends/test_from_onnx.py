@@ -30,6 +30,14 @@ def test_results_are_those_of_the_reference_implementation(name):
     assert good, report
 
 
+def test_a_dropout_is_a_layer_in_evaluation_mode():
+    made = of_nodes(make_node("Dropout", ["x", "p"], ["y"], "/fc/drop/Dropout"), p=np.float32(0.2))
+    text, _ = network_source(convert(made, "net"))
+    assert "nn.Dropout(p=0.2)" in text and text.endswith("net.eval()\n")
+    made = of_nodes(make_node("Dropout", ["x", "p", "t"], ["y"]), p=np.float32(0.2), t=np.True_)
+    assert "eval" not in network_source(convert(made, "net"))[0]
+
+
 def test_a_zip_map_is_the_tensor():
     node = make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[1, 2, 3, 4])
     program = convert(of_nodes(node, make_node("Relu", ["y"], ["z"]), outputs=("z",)), "net")
@@ -59,7 +67,8 @@ def test_the_text_has_layers_and_no_arithmetic_of_shapes(name):
 
 def torch_export(module, example, **options):
     """The ModelProto that PyTorch's exporter writes."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,9 +16,11 @@ from autodiff_gen.frontends.imported.network import network
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.frontends.onnx.elementwise import ELEMENTWISE
 from autodiff_gen.frontends.onnx.estimators import ESTIMATORS
+from autodiff_gen.frontends.onnx.indexing import INDEXING
 from autodiff_gen.frontends.onnx.normalization import NORMALIZATION
 from autodiff_gen.frontends.onnx.recurrent import RECURRENT
 from autodiff_gen.frontends.onnx.reductions import REDUCTIONS
+from autodiff_gen.frontends.onnx.resampling import RESAMPLING
 from autodiff_gen.frontends.onnx.shapes import SHAPES
 from autodiff_gen.frontends.onnx.table import TABLE
 from autodiff_gen.frontends.onnx.windows import WINDOWS
@@ -30,7 +32,7 @@ FAMILIES = {
     "normalization": NORMALIZATION,
     "recurrent": RECURRENT,
     "reductions": REDUCTIONS,
-    "shapes": SHAPES,
+    "shapes": {**SHAPES, **INDEXING, **RESAMPLING},
     "windows": WINDOWS,
 }
 LEAST = 0.95  # of all cases

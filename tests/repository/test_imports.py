@@ -136,7 +136,16 @@ def test_what_scons_imports_needs_the_standard_library_only() -> None:
 
 def test_dependencies_are_few() -> None:
     found = {name for m, p in modules().items() for name in third_party(m, p)}
-    assert found == {"numpy", "jinja2", "elftools", "serial", "torch", "sklearn"}
+    assert found == {
+        "numpy",
+        "jinja2",
+        "elftools",
+        "serial",
+        "torch",
+        "sklearn",
+        "onnx",
+        "google",
+    }  # google: protobuf
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def _dropout(c: Any, a: Arguments) -> Any:
     if ratio == 0 or (not training and len(c.names()) > 1):
         mask = [c.emit("ones_like", a["data"], dtype="bool")] if len(c.names()) > 1 else []
         return [a["data"], *mask]
-    return [c.emit("dropout", a["data"], ratio, training=training)]
+    return [c.emit_module("dropout", a["data"], ratio, training=training)]
 
 
 UNARY = {

@@ -30,13 +30,18 @@ class Paths:
                 self.order.append(self.of_node[key])
             if original.endswith(f".{role}"):
                 return original
-        if key not in self.of_node:
-            self.of_node[key] = self._path(node)
-            self.order.append(self.of_node[key])
-        name = f"{self.of_node[key]}.{role}"
+        name = f"{self.of(node)}.{role}"
         while name in taken:
             name += "_"
         return name
+
+    def of(self, node: Any) -> str:
+        """The path of a node's layer."""
+        key = node.output[0]
+        if key not in self.of_node:
+            self.of_node[key] = self._path(node)
+            self.order.append(self.of_node[key])
+        return self.of_node[key]
 
     def _path(self, node: Any) -> str:
         parts = self._of_name(node.name)

@@ -1,4 +1,4 @@
-"""Rules of the table: shapes, parts and joins, indices."""
+"""Rules of the table: shapes, parts and joins."""
 
 from __future__ import annotations
 
@@ -89,11 +89,6 @@ def _split(c: Any, a: Arguments) -> Any:
     return [next(made) if size else empty for size in sizes]
 
 
-def key_of(axis: int, key: str) -> str:
-    """The text of x[:, :, key]."""
-    return f"{{}}[{':, ' * axis}{key}]"
-
-
 def _slice(c: Any, a: Arguments) -> Any:
     x, rank = a["data"], len(c.shape(a["data"]))
     starts, ends = c.numbers(a["starts"], "starts"), c.numbers(a["ends"], "ends")
@@ -114,58 +109,6 @@ def _slice(c: Any, a: Arguments) -> Any:
     while keys and keys[-1] == ":":
         keys.pop()
     return c.emit(f"{{}}[{', '.join(keys)}]", x) if keys else x
-
-
-def _gather(c: Any, a: Arguments) -> Any:
-    """Rows of a weight are an embedding."""
-    x, index, axis = a["data"], a["indices"], a["axis"]
-    extent = c.shape(x)[axis]
-    if isinstance(index, Constant):
-        known = index.array
-        if extent is None:
-            raise Unsupported("selects samples of the batch; use another axis")
-        if known.ndim == 0:
-            return c.emit(key_of(axis % len(c.shape(x)), str(int(known))), c.operand(x))
-        index = Constant(np.where(known < 0, known + extent, known))
-    if isinstance(x, Constant) and len(c.shape(x)) == 2 and axis == 0 and x.array.dtype.kind == "f":
-        return c.emit("embedding", index, c.weight(x, "weight"))
-    x, rank = c.operand(x, "weight"), len(c.shape(index))
-    axis %= len(c.shape(x))
-    if rank == 1:
-        return c.emit("index_select", x, axis, c.operand(index))
-    shape = c.shape(x)
-    if None in shape and None in c.shape(index):
-        raise Unsupported("has an index with the batch; use GatherElements")
-    if isinstance(index, Constant):
-        flat: Any = c.constant(index.array.reshape(-1))
-    else:
-        flat = c.emit("reshape", index, (-1,))
-    sizes = (*shape[:axis], *c.shape(index), *shape[axis + 1 :])
-    return c.emit(
-        "reshape", c.emit("index_select", x, axis, flat), tuple(-1 if d is None else d for d in sizes)
-    )
-
-
-def _gather_elements(c: Any, a: Arguments) -> Any:
-    index = a["indices"]
-    if isinstance(index, Constant):
-        extent = c.shape(a["data"])[a["axis"]]
-        index = Constant(np.where(index.array < 0, index.array + extent, index.array))
-    return c.emit("gather", c.operand(a["data"]), a["axis"], c.operand(index))
-
-
-def _scatter_elements(c: Any, a: Arguments) -> Any:
-    """Elements that are replaced are where the sum of ones is one."""
-    reduction = a.get("reduction", "none")
-    if reduction not in ("add", "none"):
-        raise Unsupported(f"has reduction={reduction!r}; use 'add', or Where")
-    x, index, source = (c.operand(a[k]) for k in ("data", "indices", "updates"))
-    if reduction == "add":
-        return c.emit("scatter_add", x, a["axis"], index, source)
-    zero = c.emit("zeros_like", x)
-    count = c.emit("scatter_add", zero, a["axis"], index, c.emit("ones_like", source))
-    placed = c.emit("scatter_add", zero, a["axis"], index, source)
-    return c.emit("where", c.emit("{} > {}", count, 0.0), placed, x)
 
 
 def _expand(c: Any, a: Arguments) -> Any:
@@ -213,24 +156,6 @@ def _tile(c: Any, a: Arguments) -> Any:
     return c.emit("tile", a["input"], c.numbers(a["repeats"], "repeats"))
 
 
-def _one_hot(c: Any, a: Arguments) -> Any:
-    depth, rank = c.number(a["depth"], "depth"), len(c.shape(a["indices"]))
-    off, on = c.array(a["values"], "values").reshape(-1).tolist()
-    index = c.operand(a["indices"])
-    index = index if c.dtype(index) == "s32" else c.emit("to", index, "s32")
-    index = c.emit("where", c.emit("{} < {}", index, 0), c.emit("{} + {}", index, int(depth)), index)
-    y = c.emit("one_hot", index, int(depth))
-    y = c.emit("to", y, "f32") if c.dtype(a["values"]) == "f32" else y
-    if (off, on) != (0, 1):
-        y = c.emit("{} * {} + {}", y, on - off, off)
-    return y if a["axis"] in (-1, rank) else c.emit("movedim", y, -1, a["axis"])
-
-
-def _trilu(c: Any, a: Arguments) -> Any:
-    k = 0 if a["k"] is None else int(c.number(a["k"], "k"))
-    return c.emit("triu" if a["upper"] else "tril", a["input"], *([k] if k else []))
-
-
 def _depth_to_space(c: Any, a: Arguments) -> Any:
     n, channels, h, w = c.shape(a["input"])
     size = a["blocksize"]
@@ -252,95 +177,19 @@ def _space_to_depth(c: Any, a: Arguments) -> Any:
     return c.emit("reshape", x, (first, channels * size**2, h // size, w // size))
 
 
-def _resize(c: Any, a: Arguments) -> Any:
-    """Nearest neighbours and bilinear images as our function has them; other modes as a product with the weights that
-    the reference implementation has for each axis."""
-    x = a["X"]
-    if None in c.shape(x)[1:] or a["coordinate_transformation_mode"] == "tf_crop_and_resize":
-        raise Unsupported("has a region of interest; use half_pixel")
-    a.get("axes"), a.get("keep_aspect_ratio_policy")  # of the node, which the reference implementation reads
-    wanted = _resized(c, a)
-    scales = None if a.get("scales") is None else c.array(a["scales"], "scales").reshape(-1)
-    shape = c.shape(x)
-    axes = [k for k, (d, s) in enumerate(zip(shape, wanted, strict=True)) if d is not None and d != s]
-    images = len(shape) == 4 and set(axes) <= {2, 3} and not a.get("antialias")
-    exact = scales is None or all(shape[k] * float(scales[_index(c, a, k)]) == wanted[k] for k in axes)
-    kind = a["mode"], a["coordinate_transformation_mode"]
-    if images and exact and kind == ("nearest", "asymmetric") and a["nearest_mode"] == "floor":
-        return c.emit("interpolate", x, wanted[2:])
-    aligned = kind == ("linear", "align_corners")
-    if images and exact and (aligned or kind == ("linear", "half_pixel")):
-        options = {"align_corners": True} if aligned else {}
-        return c.emit("interpolate", x, wanted[2:], mode="bilinear", **options)
-    for axis in axes:
-        weights = _axis_weights(c, a, axis, shape[axis], wanted[axis])
-        y = c.emit("matmul", c.emit("movedim", x, axis, -1), c.constant(weights))
-        x = c.emit("movedim", y, -1, axis)
-    return x
-
-
-def _resized(c: Any, a: Arguments) -> tuple[int, ...]:
-    """The result's shape; the batch is computed with as 1."""
-    shape = [1 if d is None else d for d in c.shape(a["X"])]
-    return tuple(_reference(c, a, np.zeros(shape, np.float32)).shape)
-
-
-def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int) -> Any:
-    """[size, wanted]: the result is linear in the input, axis by axis."""
-    from onnx import helper
-
-    node = c.node.proto
-    names = {
-        "coordinate_transformation_mode",
-        "cubic_coeff_a",
-        "mode",
-        "nearest_mode",
-        "exclude_outside",
-        "antialias",
-    }
-    attributes = {k: a[k] for k in names if a.get(k) is not None}
-    by_scale = a.get("scales") is not None
-    given = {
-        "s": np.asarray([1, c.array(a["scales"], "scales").reshape(-1)[_index(c, a, axis)]], np.float32)
-        if by_scale
-        else np.asarray([size, wanted], np.int64)
-    }
-    inputs = ["x", "", "s"] if by_scale else ["x", "", "", "s"]
-    made = helper.make_node(node.op_type, inputs, ["y"], **attributes)
-    return c.reference(made, {"x": np.eye(size, dtype=np.float32), **given})
-
-
-def _index(c: Any, a: Arguments, axis: int) -> int:
-    """The place of an axis in scales."""
-    rank = len(c.shape(a["X"]))
-    return axis if not a.get("axes") else [x % rank for x in a["axes"]].index(axis)
-
-
-def _reference(c: Any, a: Arguments, x: Any) -> Any:
-    node = c.node.proto
-    given = {n: c.known[n].array for n in node.input[1:] if n}
-    return c.reference(node, {node.input[0]: x, **given})
-
-
 SHAPES: dict[str, Rule] = {
     "Concat": _concat,
     "ConstantOfShape": _filled,
     "DepthToSpace": _depth_to_space,
     "Expand": _expand,
     "Flatten": _flatten,
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "OneHot": _one_hot,
     "Pad": _pad,
     "Reshape": _reshape,
-    "Resize": _resize,
-    "ScatterElements": _scatter_elements,
     "Slice": _slice,
     "SpaceToDepth": _space_to_depth,
     "Split": _split,
     "Squeeze": _squeeze,
     "Tile": _tile,
     "Transpose": _transpose,
-    "Trilu": _trilu,
     "Unsqueeze": _unsqueeze,
 }

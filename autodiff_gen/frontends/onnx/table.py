@@ -6,9 +6,11 @@ from __future__ import annotations
 from ..imported.rules import Rule
 from .elementwise import ELEMENTWISE
 from .estimators import ESTIMATORS
+from .indexing import INDEXING
 from .normalization import NORMALIZATION
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
+from .resampling import RESAMPLING
 from .shapes import SHAPES
 from .windows import WINDOWS
 
@@ -19,5 +21,7 @@ TABLE: dict[str, Rule] = {
     **NORMALIZATION,
     **RECURRENT,
     **SHAPES,
+    **INDEXING,
+    **RESAMPLING,
     **ESTIMATORS,
 }

@@ -1,0 +1,82 @@
+"""Rules of the table: images of another size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..imported.rules import Arguments, Rule, Unsupported
+
+
+def _resize(c: Any, a: Arguments) -> Any:
+    """Nearest neighbours and bilinear images as our function has them; other modes as a product with the weights that
+    the reference implementation has for each axis."""
+    x = a["X"]
+    if None in c.shape(x)[1:] or a["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        raise Unsupported("has a region of interest; use half_pixel")
+    a.get("axes"), a.get("keep_aspect_ratio_policy")  # of the node, which the reference implementation reads
+    wanted = _resized(c, a)
+    scales = None if a.get("scales") is None else c.array(a["scales"], "scales").reshape(-1)
+    shape = c.shape(x)
+    axes = [k for k, (d, s) in enumerate(zip(shape, wanted, strict=True)) if d is not None and d != s]
+    images = len(shape) == 4 and set(axes) <= {2, 3} and not a.get("antialias")
+    exact = scales is None or all(shape[k] * float(scales[_index(c, a, k)]) == wanted[k] for k in axes)
+    kind = a["mode"], a["coordinate_transformation_mode"]
+    if images and exact and kind == ("nearest", "asymmetric") and a["nearest_mode"] == "floor":
+        return c.emit("interpolate", x, wanted[2:])
+    aligned = kind == ("linear", "align_corners")
+    if images and exact and (aligned or kind == ("linear", "half_pixel")):
+        options = {"align_corners": True} if aligned else {}
+        return c.emit("interpolate", x, wanted[2:], mode="bilinear", **options)
+    for axis in axes:
+        weights = _axis_weights(c, a, axis, shape[axis], wanted[axis])
+        y = c.emit("matmul", c.emit("movedim", x, axis, -1), c.constant(weights))
+        x = c.emit("movedim", y, -1, axis)
+    return x
+
+
+def _resized(c: Any, a: Arguments) -> tuple[int, ...]:
+    """The result's shape; the batch is computed with as 1."""
+    shape = [1 if d is None else d for d in c.shape(a["X"])]
+    return tuple(_reference(c, a, np.zeros(shape, np.float32)).shape)
+
+
+def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int) -> Any:
+    """[size, wanted]: the result is linear in the input, axis by axis."""
+    from onnx import helper
+
+    node = c.node.proto
+    names = {
+        "coordinate_transformation_mode",
+        "cubic_coeff_a",
+        "mode",
+        "nearest_mode",
+        "exclude_outside",
+        "antialias",
+    }
+    attributes = {k: a[k] for k in names if a.get(k) is not None}
+    by_scale = a.get("scales") is not None
+    given = {
+        "s": np.asarray([1, c.array(a["scales"], "scales").reshape(-1)[_index(c, a, axis)]], np.float32)
+        if by_scale
+        else np.asarray([size, wanted], np.int64)
+    }
+    inputs = ["x", "", "s"] if by_scale else ["x", "", "", "s"]
+    made = helper.make_node(node.op_type, inputs, ["y"], **attributes)
+    return c.reference(made, {"x": np.eye(size, dtype=np.float32), **given})
+
+
+def _index(c: Any, a: Arguments, axis: int) -> int:
+    """The place of an axis in scales."""
+    rank = len(c.shape(a["X"]))
+    return axis if not a.get("axes") else [x % rank for x in a["axes"]].index(axis)
+
+
+def _reference(c: Any, a: Arguments, x: Any) -> Any:
+    node = c.node.proto
+    given = {n: c.known[n].array for n in node.input[1:] if n}
+    return c.reference(node, {node.input[0]: x, **given})
+
+
+RESAMPLING: dict[str, Rule] = {"Resize": _resize}

@@ -1,0 +1,231 @@
+"""The values of a conversion: what rules of the table read of them, and the calls that make new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ... import functional as F
+from ...errors import AutodiffError
+from ...functional.inputs import make_buffer
+from ...ir.build import make_input
+from ...ir.types import Dim, Type, f32
+from ..imported.program import (
+    BUFFER,
+    CONSTANT,
+    PARAMETER,
+    Call,
+    Frame,
+    Names,
+    Shape,
+    ValueRef,
+    Weight,
+    WeightRef,
+    names,
+)
+from ..imported.rules import Unsupported
+from . import folding
+from .folding import BATCH, Constant
+from .graph import Node
+from .paths import Paths
+
+
+class Values:
+    """known: what stands for a tensor of the graph: a ValueRef, or a Constant; values: ours, by name; stored: weights
+    of constants, by name, role and kind; batch: an input that has the batch as its first axis."""
+
+    def __init__(self, model: Any) -> None:
+        self.known: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+        self.weights: dict[str, Weight] = {}
+        self.stored: dict[Any, WeightRef] = {}
+        self.calls: list[Call] = []
+        self.batch: ValueRef | None = None
+        self.opset = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+        self.paths = Paths(model.graph)
+        self.node: Node | None = None
+
+    # What rules read
+
+    def shape(self, ref: Any) -> Shape:
+        """Of a reference or constant; None where the batch determines an extent."""
+        if isinstance(ref, Constant):
+            return tuple(ref.array.shape)
+        if isinstance(ref, WeightRef):
+            return tuple(self.weights[ref.name].array.shape)
+        return tuple(None if isinstance(d, Dim) else d for d in self.values[ref.name].shape)
+
+    def dtype(self, ref: Any) -> str:
+        """Of a reference or constant, as we call it."""
+        if isinstance(ref, Constant):
+            return folding.dtype_of(ref.array)
+        if isinstance(ref, WeightRef):
+            return folding.dtype_of(self.weights[ref.name].array)
+        return str(self.values[ref.name].dtype.name)
+
+    def sizes(self, ref: Any) -> list[int]:
+        """The extents of a value as folding.py computes with them."""
+        shape = self.values[ref.name].shape
+        return [d.coef * BATCH if isinstance(d, Dim) else d for d in shape]
+
+    def extent(self, size: int) -> Any:
+        """A size as an argument: where the batch determines it, it is read from an input."""
+        if not folding.is_batch(size):
+            return size
+        batch = self.emit("{}.shape[0]", self.batch)
+        return batch if size == BATCH else self.emit("{} * {}", size // BATCH, batch)
+
+    def reference(self, proto: Any, given: Any) -> Any:
+        """The first result of a node in the reference implementation."""
+        results = folding.reference(proto, given, self.opset[""])
+        assert results is not None
+        return results[0]
+
+    def number(self, given: Any, what: str) -> Any:
+        """A constant of one element, as a number of Python."""
+        array = self.array(given, what)
+        if array.size != 1:
+            raise Unsupported(f"has {what} of shape {list(array.shape)}; use a number")
+        return array.reshape(()).item()
+
+    def array(self, given: Any, what: str) -> Any:
+        """The array of an operand that must be known."""
+        if not isinstance(given, Constant):
+            raise Unsupported(f"has {what} that is computed; make it a constant")
+        return given.array
+
+    def numbers(self, given: Any, what: str) -> tuple[int, ...]:
+        return tuple(int(n) for n in self.array(given, what).reshape(-1))
+
+    def operand(self, given: Any, role: str | None = None) -> Any:
+        """A tensor as an argument: numbers as such; other constants are weights of this node if role names one and
+        they are initializers, else constants."""
+        if not isinstance(given, Constant):
+            return given
+        array = given.array
+        if array.ndim == 0:
+            return array.item()
+        if role is not None and given.initializer and array.dtype.kind == "f":
+            return self.weight(given, role)
+        return self.constant(array)
+
+    def weight(self, given: Any, role: str, order: Any = None, kind: str = PARAMETER) -> Any:
+        """A tensor as a parameter or buffer of this node's layer. order: a function that changes the order of its
+        elements."""
+        if given is None or isinstance(given, ValueRef | WeightRef):
+            return given
+        key = given.name, role if order else "", kind
+        if key not in self.stored or not given.name:
+            array = given.array if order is None else np.ascontiguousarray(order(given.array))
+            if array.dtype != np.float32:
+                raise Unsupported(f"has weights of dtype {array.dtype}; convert the network to float32")
+            assert self.node is not None
+            name = self.paths.weight(self.node.proto, given.name if order is None else "", role, self.weights)
+            self.weights[name] = Weight(array, kind)
+            self.stored[key] = WeightRef(name)
+        return self.stored[key]
+
+    def constant(self, array: Any) -> WeightRef:
+        """A reference to an array that is part of the program."""
+        array = folding.ours(array)
+        name = f"c{sum(w.role == CONSTANT for w in self.weights.values())}"
+        self.weights[name] = Weight(array, CONSTANT)
+        return WeightRef(name)
+
+    # Calls
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the node's results."""
+        assert self.node is not None
+        return tuple(self.node.proto.output)
+
+    def maker(self, ref: Any) -> Call | None:
+        """The call that a value is the result of."""
+        return next(
+            (call for call in reversed(self.calls) if call.results == (getattr(ref, "name", ""),)), None
+        )
+
+    def is_zero(self, ref: Any) -> bool:
+        """Whether a tensor is zeros, of whatever size."""
+        if isinstance(ref, Constant):
+            return not ref.array.any()
+        if isinstance(ref, WeightRef):
+            return self.weights[ref.name].role == CONSTANT and not self.weights[ref.name].array.any()
+        if not isinstance(ref, ValueRef):
+            return bool(ref == 0)
+        maker = self.maker(ref)
+        return (
+            maker is not None and maker.function in ("expand", "broadcast_to") and self.is_zero(maker.args[0])
+        )
+
+    def emit(self, function: str, *args: Any, **options: Any) -> ValueRef:
+        """Add a call; returns the reference to its result."""
+        assert self.node is not None
+        name = next((n for n in self.node.proto.output if n), "none")
+        while name in self.values:
+            name += ".next"
+        return self._call(function, name, args, options)
+
+    def _call(self, function: str, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> ValueRef:
+        return self.emit_all(function, (name,), *args, **options)[0]
+
+    def emit_module(self, function: str, *args: Any, **options: Any) -> ValueRef:
+        """Add a call that is a module of its own, whose mode train() and eval() change."""
+        assert self.node is not None
+        ref, path = self.emit(function, *args, **options), self.paths.of(self.node.proto)
+        self.calls[-1] = replace(self.calls[-1], frames=(Frame(path, path, ""),))
+        return ref
+
+    def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
+        """Add a call with several results; returns references to them. Raises Unsupported if our function rejects
+        it."""
+        given = [self._made(x) for x in args]
+        try:
+            if "{" in function:
+                texts = [f"v{k}" for k in range(len(given))]
+                made = eval(function.format(*texts), dict(zip(texts, given, strict=True)))
+            else:
+                made = getattr(F, function)(*given, **{k: self._made(x) for k, x in options.items()})
+        except AutodiffError as error:
+            raise Unsupported(f"cannot be computed: {error}") from None
+        return self._add(
+            function, results, args, options, made if isinstance(made, tuple | list) else (made,)
+        )
+
+    def emit_layer(
+        self, function: str, results: Names, shapes: Sequence[Any], *args: Any, **options: Any
+    ) -> list[ValueRef]:
+        """Add a call that is a layer only, as those of imported/layer_rules.py; shapes: of its results."""
+        made = [make_input(n, Type(f32, tuple(s))) for n, s in zip(names(results), shapes, strict=True)]
+        return self._add(function, results, args, options, made)
+
+    def _add(
+        self,
+        function: str,
+        results: Names,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        made: Sequence[Any],
+    ) -> list[ValueRef]:
+        place, op = (self.node.place, self.node.op) if self.node else ("", "")
+        self.calls.append(Call(function, args, options, results, (), place, op))
+        self.values.update(zip(names(results), made, strict=True))
+        return [ValueRef(n) for n in names(results)]
+
+    def _made(self, given: Any) -> Any:
+        """An argument as our functions take it: weights are inputs of their shapes."""
+        if isinstance(given, ValueRef):
+            return self.values[given.name]
+        if isinstance(given, WeightRef):
+            weight = self.weights[given.name]
+            if weight.role == CONSTANT:
+                return weight.array
+            if weight.role == BUFFER:
+                return make_buffer("w", weight.array, "f32")
+            return make_input("w", Type(f32, tuple(weight.array.shape)))
+        if isinstance(given, tuple | list):
+            return tuple(map(self._made, given))
+        return given
