@@ -38,6 +38,21 @@ def test_a_dropout_is_a_layer_in_evaluation_mode():
     assert "eval" not in network_source(convert(made, "net"))[0]
 
 
+@pytest.mark.parametrize("condition", (True, False))
+def test_a_branch_that_is_known(condition):
+    """... which also reads a product: the sum after it is not joined with it then."""
+    text = """net (float[n,4] x) => (float[n,4] y) {
+        p = MatMul (x, w)
+        s = Add (p, b)
+        c = If (chosen) <then_branch = a () => (float[n,4] t) { t = Relu (p) },
+                         else_branch = d () => (float[n,4] e) { e = Neg (p) }>
+        y = Add (s, c)
+    }"""
+    made = model(text, w=(4, 4), b=(4,), chosen=np.bool_(condition))
+    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    assert good, report
+
+
 def test_a_zip_map_is_the_tensor():
     node = make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[1, 2, 3, 4])
     program = convert(of_nodes(node, make_node("Relu", ["y"], ["z"]), outputs=("z",)), "net")
@@ -261,6 +276,23 @@ REJECTED = {
         "the output 'y' is a constant; remove it from the graph",
     ),
     "control flow": (branches, "If is control flow that depends on data; use Where"),
+    "later op": (
+        lambda: of_nodes(make_node("Gelu", ["x"], ["y"])),
+        "Gelu is no op of opset 17",
+    ),
+    "shape that does not fit": (
+        lambda: of_nodes(make_node("Reshape", ["x", "s"], ["y"], "flat"), s=np.int64([-1, 3])),
+        r"Reshape cannot be computed: reshape\(x: f32\[n,4\]\).* \(node 'flat'\)",
+    ),
+    "constants that do not fit": (
+        lambda: of_nodes(
+            make_node("Reshape", ["w", "s"], ["v"]),
+            make_node("Add", ["x", "v"], ["y"]),
+            w=np.ones(4),
+            s=np.int64([3]),
+        ),
+        "Reshape cannot be computed: cannot reshape array of size 4",
+    ),
     "no result": (
         lambda: of_nodes(
             make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2]), outputs=("y", "i"), shape=(1, 2, 4)

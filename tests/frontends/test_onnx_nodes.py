@@ -172,8 +172,8 @@ def test_a_sample_in_c():
         np.testing.assert_allclose(found, w, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
-def training_case(name):
-    """The model of a case of ai.onnx.preview.training, and its arrays by name."""
+def case_of(name):
+    """The model of a case, and its arrays by name."""
     from onnx.backend.test.case.model import collect_testcases as of_models
     from onnx.backend.test.case.node import collect_testcases as of_nodes
 
@@ -187,7 +187,7 @@ def training_case(name):
 
 @pytest.mark.parametrize("name", ("gradient_of_add", "gradient_of_add_and_mul"))
 def test_gradients(name):
-    given, arrays = training_case(name)
+    given, arrays = case_of(name)
     model = onnx.ModelProto()
     model.CopyFrom(given)
     node = model.graph.node[-1]
@@ -224,7 +224,7 @@ UPDATES = {
 @pytest.mark.parametrize("name", (*UPDATES, "adagrad_multiple", "momentum_multiple"))
 def test_optimizers(name):
     """One step from the state of the case; the loss is the product with its gradients."""
-    model, arrays = training_case(name)
+    model, arrays = case_of(name)
     (node,) = model.graph.node
     count = (len(node.input) - 2) // 3
     x, g, state = (node.input[2 + k * count : 2 + (k + 1) * count] for k in range(3))
@@ -257,3 +257,19 @@ def test_optimizers(name):
         ]
         assert len(chosen) == 1
         np.testing.assert_allclose(chosen[0], arrays[n], rtol=1e-5, err_msg=n)
+
+
+# Ops without a rule that ONNX defines by others.
+DEFINED = "causal_conv_with_state_basic rotary_embedding rotary_embedding_with_rotary_dim swiglu_alpha"
+
+
+@pytest.mark.parametrize("name", DEFINED.split())
+def test_ops_that_are_defined_by_others(name):
+    model, arrays = case_of(name)
+    program = convert(model, name)
+    inputs = [ag.Input(n, arrays[n].shape, dtype) for n, dtype in program.inputs.items()]
+    found = network(program, name)(*inputs)
+    outputs = list(found) if isinstance(found, tuple) else [found]
+    results = evaluate(outputs, {v: arrays[v.name] for v in inputs})
+    for output, array in zip(model.graph.output, results, strict=True):
+        np.testing.assert_allclose(array, arrays[output.name], rtol=1e-4, atol=1e-6, err_msg=name)

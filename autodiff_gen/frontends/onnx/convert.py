@@ -106,6 +106,8 @@ class Conversion(Values):
         for node in graph.node:
             for name in node.input:
                 self.readers.setdefault(name, []).append(node)
+            for attribute in node.attribute:
+                self._count_readers(attribute.g)  # of branches; others have none
         for output in graph.output:
             self.readers.setdefault(output.name, []).append(None)
 
@@ -121,24 +123,12 @@ class Conversion(Values):
         given = [self.known.get(n) if n else None for n in node.proto.input]
         if any(n and x is None for n, x in zip(node.proto.input, given, strict=True)):
             return  # its operand is a problem already
-        folded = folding.fold(node, given, self)
-        if folded is not None:
-            self.known.update(zip(node.proto.output, folded, strict=False))
-            return
-        if node.op == "If":
-            self._branch(node, given[0])
-            return
-        rule = TABLE.get(node.key)
-        if rule is None:
-            self.problems.unknown(node.key, TABLE, node.place)
-            return
         try:
-            arguments = attributes_of(node, given, self.opset.get(node.domain, 1))
-            result = rule(self, arguments)
-            for name in unread(arguments):
-                raise Unsupported(f"has {name}, which is not supported; leave it out")
+            result = self._result(node, given)
         except Unsupported as error:
             self.problems.add(node.key, str(error), node.place)
+            return
+        if result is None:
             return
         results = result if isinstance(result, list) else [result]
         for name in node.proto.output[len(results) :]:
@@ -146,11 +136,26 @@ class Conversion(Values):
                 self.problems.add(node.key, f"has no result {name!r} here; leave it out", node.place)
         self.known.update(zip(node.proto.output, results, strict=False))
 
+    def _result(self, node: Node, given: Sequence[Any]) -> Any:
+        """What stands for the results; None if that is noted elsewhere. Raises Unsupported."""
+        folded = folding.fold(node, given, self)
+        if folded is not None:
+            return folded
+        if node.op == "If":
+            return self._branch(node, given[0])
+        rule = TABLE.get(node.key)
+        if rule is None:
+            return self.problems.unknown(node.key, TABLE, node.place)
+        arguments = attributes_of(node, given, self.opset.get(node.domain, 1))
+        result = rule(self, arguments)
+        for name in unread(arguments):
+            raise Unsupported(f"has {name}, which is not supported; leave it out")
+        return result
+
     def _branch(self, node: Node, condition: Any) -> None:
         """The branch of an If whose condition is known."""
         if not isinstance(condition, Constant):
-            self.problems.add("If", "is control flow that depends on data; use Where", node.place)
-            return
+            raise Unsupported("is control flow that depends on data; use Where")
         graphs = {a.name: a.g for a in node.proto.attribute}
         graph = graphs["then_branch" if condition.array.any() else "else_branch"]
         self._read_constants(graph.initializer)

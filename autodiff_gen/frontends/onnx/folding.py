@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..imported.program import ValueRef
+from ..imported.rules import Unsupported
 from .graph import Node
 
 BATCH = 1_000_000_007
@@ -103,5 +104,10 @@ def reference(proto: Any, given: Mapping[str, NDArray[Any]], opset: int) -> list
 
     if not defs.has(proto.op_type, opset, ""):
         return None
-    with np.errstate(all="ignore"):
-        return [np.asarray(r) for r in ReferenceEvaluator(proto, opsets={"": opset}).run(None, dict(given))]
+    try:
+        with np.errstate(all="ignore"):
+            return [
+                np.asarray(r) for r in ReferenceEvaluator(proto, opsets={"": opset}).run(None, dict(given))
+            ]
+    except Exception as error:  # errors of NumPy and of the evaluator, of many kinds
+        raise Unsupported(f"cannot be computed: {str(error).strip().partition(chr(10))[0]}") from None

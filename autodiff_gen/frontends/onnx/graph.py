@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import ModelError
 from ...ir.identifiers import KEYWORDS
 from ..imported.program import Shape
+from ..imported.rules import Unsupported
 
 # Names of TensorProto.DataType -> ours.
 DTYPES = {"FLOAT": "f32", "INT64": "s32", "INT32": "s32", "UINT8": "u8", "INT8": "s8", "BOOL": "bool"}
@@ -81,7 +82,10 @@ def attributes_of(node: Node, given: Sequence[Any], opset: int) -> Given:
     that takes any number is a tuple."""
     from onnx import defs, helper
 
-    schema = defs.get_schema(node.op, opset, node.domain)
+    try:
+        schema = defs.get_schema(node.op, opset, node.domain)
+    except defs.SchemaError:
+        raise Unsupported(f"is no op of opset {opset}") from None
     found = Given()
     for k, formal in enumerate(schema.inputs):
         if formal.option == defs.OpSchema.FormalParameterOption.Variadic:

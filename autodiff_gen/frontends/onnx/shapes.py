@@ -68,8 +68,8 @@ def _unsqueeze(c: Any, a: Arguments) -> Any:
 
 def _concat(c: Any, a: Arguments) -> Any:
     filled = [x for x in a["inputs"] if not (isinstance(x, Constant) and x.array.size == 0)]
-    given = tuple(c.operand(x) for x in filled)
-    return given[0] if len(given) == 1 else c.emit("cat", given, a["axis"])
+    given, axis = tuple(c.operand(x) for x in filled), a["axis"]
+    return given[0] if len(given) == 1 else c.emit("cat", given, axis)
 
 
 def _split(c: Any, a: Arguments) -> Any:
