@@ -59,7 +59,15 @@ def test_a_zip_map_is_the_tensor():
     assert [call.function for call in program.calls] == ["relu"]
 
 
+def test_channels_last_are_not_transposed_in_the_generated_code(tmp_path):
+    onnx.save(NETWORKS["Keras, colours"](), tmp_path / "net.onnx")
+    assert main(["build", str(tmp_path / "net.onnx"), "--out", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out" / "net.c").read_text()
+    assert "conv2d_pool(" in text and "permute(" not in text
+
+
 LAYERS = {
+    "Keras, colours": ("conv2d=nn.Conv2d(3, 8, 3, padding=1)", "dense=nn.Linear(256, 4)"),
     "Keras": ("conv2d=nn.Conv2d(1, 8, 3, padding=1)", "dense=nn.Linear(16, 4)"),
     "Keras LSTM": ("lstm=nn.LSTM(3, 4)", "matmul=nn.Linear(4, 2)"),
     "MATLAB": (

@@ -90,7 +90,24 @@ def keras():
     return runpy.run_path(str(ROOT / "examples" / "import_onnx" / "export.py"))["network"]()
 
 
+def keras_of_colours():
+    """Images [n, 16, 16, 3] and a Flatten, both with channels last."""
+    graph = runpy.run_path(str(ROOT / "examples" / "import_onnx" / "export.py"))["Graph"]()
+    x = graph.conv_block(graph.conv_block("image", "conv2d", 3, 8), "conv2d_1", 8, 16)
+    graph.weights.append(numpy_helper.from_array(np.int64([-1, 256]), "sizes"))
+    x = graph.dense(graph.add("Reshape", [x, "sizes"], "sequential/flatten/Reshape"), "dense", 256, 4)
+    made = helper.make_graph(
+        graph.nodes,
+        "tf2onnx",
+        [helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, ["n", 16, 16, 3])],
+        [helper.make_tensor_value_info(x, onnx.TensorProto.FLOAT, ["n", 4])],
+        graph.weights,
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 15)], ir_version=8)
+
+
 NETWORKS = {
+    "Keras, colours": keras_of_colours,
     "Keras": keras,
     "Keras LSTM": lambda: model(
         KERAS_LSTM,
