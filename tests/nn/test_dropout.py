@@ -249,8 +249,8 @@ def test_gradients_are_checked_through_the_masks() -> None:
 def test_masks_take_no_memory() -> None:
     plain, dropped = (compile_model(model(p, p / 2), "m") for p in (0.0, 0.5))
     counter = 8  # and its next value until the guard has passed
-    # The bytes for the second ReLU, whose result is stored after dropout only, fit below the peak: it is in an update.
-    assert dropped.struct_bytes == plain.struct_bytes + counter
+    # What is stored of the second ReLU is in the loss step's memory, which is 36 bytes more there; a mask has 128.
+    assert dropped.struct_bytes == plain.struct_bytes + counter + 36
     text = emit(dropped)["m.c"]
     step, predict = text.split("int m_predict")
     assert step.count("ag_rand_u32(") == 4 and "ag_rand_u32" not in predict  # forward and backward, twice

@@ -29,6 +29,7 @@ class Model:
     restore_after: int = 0
     stages: tuple[()] = ()
     frozen: dict[str, Any] = field(default_factory=dict)
+    tied: dict[str, str] = field(default_factory=dict)
 
     @property
     def state_names(self) -> tuple[str, ...]:
