@@ -17,7 +17,6 @@ from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
 from ..passes.apply_optimizer import apply_optimizer
-from ..passes.checkpoint import checkpoint
 from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
 from ..passes.cse import cse
@@ -37,6 +36,7 @@ from ..passes.merge_slice_gradients import merge_slice_gradients
 from ..passes.pack_masks import pack_masks
 from ..passes.region_dce import region_dce
 from ..passes.rematerialize import rematerialize
+from ..passes.rematerialize_products import rematerialize_products
 from ..passes.rematerialize_random import rematerialize_random
 from ..passes.resolve_mode import resolve_mode
 from ..passes.select_column_sums import select_column_sums
@@ -91,7 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
         rematerialize
     ),  # elementwise values of the forward pass, where they are read in the backward pass
     on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
-    on_entries(checkpoint),  # results of products too, where the arena exceeds the budget
+    on_entries(rematerialize_products),  # results of products too, where the arena exceeds the budget
     on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops

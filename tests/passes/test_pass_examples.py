@@ -12,12 +12,12 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
-from autodiff_gen.passes.checkpoint import Forward
 from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.pack_masks import pack_masks
 from autodiff_gen.passes.rematerialize import rematerialize
+from autodiff_gen.passes.rematerialize_products import Forward
 from autodiff_gen.passes.strips import Region
 
 ABRIDGED = (
@@ -33,7 +33,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
-    "checkpoint": lambda graph: _computed_again(_with_backward_pass(graph)),
+    "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }

@@ -1,5 +1,5 @@
-"""Strips and checkpoints: a graph with any region in strips computes the same, and training under a budget of RAM is as
-without one."""
+"""Budgets of RAM: a graph with any region in strips computes the same, and training under a budget, by strips and by
+products that are computed again, is as without one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def floats(size: int = 20) -> ag.Model:
 
 
 def normalised(size: int = 16) -> ag.Model:
-    """Convolutions with batch normalisation, all of which train: only checkpoints help."""
+    """Convolutions with batch normalisation, all of which train: only products that are computed again help."""
     layers: list[nn.Module] = []
     for k in range(4):
         layers += [nn.Conv2d(8 if k else 3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()]

@@ -1,5 +1,5 @@
-"""Checkpointing: where the arena exceeds the RAM budget, what the backward pass reads of the forward pass is computed
-again, results of products included.
+"""Rematerialise products, also known as checkpointing of activations: where the arena exceeds the RAM budget, what the
+backward pass reads of the forward pass is computed again, results of products included.
 
     entry f(x: f32[1,4], w: f32[4,16], u: f32[16,4], dy: f32[1,4])
       %0: f32[1,16] = matmul(x, w)
@@ -41,9 +41,9 @@ from .fusion_groups import is_free
 from .work import work
 
 
-def checkpoint(graph: Graph, context: Context) -> Graph:
+def rematerialize_products(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    name = checkpoint.__name__
+    name = rematerialize_products.__name__
     if graph.inner or context.budget is None or not context.excess(name, graph):
         return graph
     forward, chosen, best = Forward(graph), frozenset[Value](), graph
