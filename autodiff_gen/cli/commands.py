@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..targets.board import Board
@@ -65,10 +66,24 @@ def run_check(args: argparse.Namespace) -> int:
             report, good = original.compare(program, path, path.name, args.seed)
         print(report)
         return 0 if good else 1
+    before = len(_originals())
     file = load_file(args.model)
     report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
     print(report)
+    for of in _originals()[before:]:
+        from ..check import original
+
+        of.file.seek(0)
+        report, same = original.compare(of.program, of.file, of.name, args.seed)
+        print(report)
+        good = good and same
     return 0 if good else 1
+
+
+def _originals() -> Sequence[Any]:
+    """The networks that from_torch has imported, whose module is loaded only by model files that call it."""
+    module = sys.modules.get("autodiff_gen.frontends.pytorch.export")
+    return () if module is None else module.originals
 
 
 def run_explain(args: argparse.Namespace) -> int:

@@ -180,6 +180,24 @@ def test_check_compares_with_the_original_and_names_the_first_difference(tmp_pat
     assert "FAILED: the first that differs is outputs: output 0" in capsys.readouterr().out
 
 
+FROM_TORCH = """
+import torch
+import autodiff_gen as ag
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+made = ag.from_torch(net, input=(1, 3))
+made[2].bias.requires_grad = False
+model = ag.Model.supervised(made, input=(2, 3), loss=torch.nn.CrossEntropyLoss(), optimizer=ag.optim.SGD(lr=0.1))
+"""
+
+
+def test_check_of_a_model_file_compares_what_it_imports(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(FROM_TORCH)
+    assert main(["check", str(tmp_path / "mine.py"), "--samples", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "all gradients agree" in out and out.count("everything agrees") == 1
+    assert "Sequential: the imported network compared with PyTorch in float64" in out
+
+
 def test_check_needs_pytorch(tmp_path, capsys, monkeypatch):
     file = tmp_path / "net.pt2"
     file.write_bytes(archive("gru"))

@@ -8,14 +8,28 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ... import nn
 from ...errors import ModelError, ToolError
 from ..imported.network import network
+from ..imported.program import Program
 from .convert import convert
 from .pt2 import read
 from .training import remember
+
+
+@dataclass(frozen=True)
+class Original:
+    """What from_torch has imported: the name of the module's class, the program, and the file of torch.export."""
+
+    name: str
+    program: Program
+    file: io.BytesIO
+
+
+originals: list[Original] = []  # of this process, for `check`
 
 
 def from_torch(module: Any, input: Any) -> nn.Module:
@@ -27,8 +41,11 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
-    net = network(convert(read(saved(module, input), name), name), name)
+    file = saved(module, input)
+    program = convert(read(file, name), name)
+    net = network(program, name)
     remember(module, net)
+    originals.append(Original(name, program, file))
     return net
 
 
