@@ -49,7 +49,8 @@ def compile_model(
     slots = tuple(_slot(s, scope) for s in model.states)
     budget = _budget(board, ram)
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
-    entries = _entries(model.entries(), name, tables, _dumped(model.stages, dump), budget=arena)
+    dumped = _dumped(model.stages, dump)
+    entries = _entries(model.entries(), name, tables, dumped, budget=arena)
     program = Program(
         name,
         f"{name}_trainer",
@@ -65,8 +66,12 @@ def compile_model(
         state_names=tuple(model.state_names),
         tied=model.tied,
     )
+    if budget is not None and arena is not None and program.struct_bytes > budget and _fit(program, arena):
+        shares = _shares(program, arena)
+        again = [_entries([g], name, tables, dumped, budget=shares[g.name])[0] for g in model.entries()]
+        program = replace(program, entries=tuple(again))
     if model.guard == "gradients":
-        plain = _entries(model.entries("loss"), name, tables)
+        plain = _entries(model.entries("loss"), name, tables, budget=arena)
         cost = program.struct_bytes - replace(program, entries=plain).struct_bytes
         program = replace(program, guard_bytes=cost)
     if must_fit:
@@ -121,6 +126,20 @@ def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backend
 def _budget(board: Board | None, ram: int | None) -> int | None:
     """The bytes for parameters, state and arena; None where they are not limited."""
     return ram if ram is not None or board is None else board.ram_bytes
+
+
+def _fit(program: Program, arena: int) -> bool:
+    """Whether each entry takes no more than a part of the arena of this size."""
+    return all(sum(p.peak for p in e.plan.plans.values()) <= arena for e in program.entries)
+
+
+def _shares(program: Program, arena: int) -> dict[str, int]:
+    """How many bytes each entry may take, by name: its memory of 32-bit integers is not smaller than that of others,
+    and the struct has padding."""
+    integers = {e.name: e.plan.plans["int"].peak for e in program.entries}
+    largest = max(integers.values()) + max(e.plan.plans["float"].peak for e in program.entries)
+    padding = program.struct_bytes - sum(s.type.bytes for s in program.slots) - largest
+    return {name: arena - padding - max(integers.values()) + own for name, own in integers.items()}
 
 
 def _check_budget(program: Program, board: Board | None, ram: int | None) -> None:

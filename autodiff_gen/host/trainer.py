@@ -141,6 +141,8 @@ def host_trainer(
 ) -> Trainer:
     """The model compiled for the host and initialised with seed 0. `ram`: the bytes that parameters, optimizer state
     and arena may take together; other arguments as in `host_function`. Raises PlanError if they need more."""
+    if ram is not None and (not isinstance(ram, int) or isinstance(ram, bool) or ram < 1):
+        raise ModelError(f"ram={ram!r}: must be a number of bytes, such as {96 << 10}")
     program = compile_model(model, "model", _kernel_list(kernels), ram=ram)
     return Trainer(program, Compiler(find_compiler(cc), opt))
 

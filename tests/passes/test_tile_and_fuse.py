@@ -13,7 +13,8 @@ from int8_networks import random_network
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
-from autodiff_gen.errors import PlanError
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.errors import ModelError, PlanError
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import INPUT, STATE
@@ -154,6 +155,57 @@ def test_an_entry_that_fits_is_left_alone() -> None:
 def test_a_budget_that_no_plan_meets() -> None:
     with pytest.raises(PlanError, match=r"needs \d+ bytes, ram has 4000 for it: \d+ bytes are missing"):
         eight_bits().on_host(ram=4000)
+
+
+def silus(**options: Any) -> ag.Model:
+    layers: list[nn.Module] = []
+    for k in range(3):
+        layers += [nn.Conv2d(8 if k else 3, 8, 3, padding=1), nn.SiLU()]
+    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    return ag.Model.supervised(net, input=(2, 3, 13, 11), loss=nn.CrossEntropyLoss(), **options)
+
+
+@pytest.mark.cc
+def test_words_of_the_struct_that_no_entry_needs_are_in_the_budget() -> None:
+    whole = silus(optimizer=optim.SGD(lr=0.05), split=True).on_host().nbytes
+    size = silus(optimizer=optim.SGD(lr=0.05), split=True).on_host(ram=whole - 1).nbytes
+    smaller = silus(optimizer=optim.SGD(lr=0.05), split=True).on_host(ram=size - 4).nbytes
+    assert smaller < size < whole
+
+
+def test_the_cost_of_a_guard_is_that_under_the_budget() -> None:
+    guarded = silus(optimizer=optim.SGD(lr=0.05, momentum=0.9), guard="gradients")
+    plain = silus(optimizer=optim.SGD(lr=0.05, momentum=0.9))
+    sizes = [compile_model(m, "m", ["ref"], ram=60_000).struct_bytes for m in (guarded, plain)]
+    assert compile_model(guarded, "m", ["ref"], ram=60_000).guard_bytes == sizes[0] - sizes[1]
+
+
+class SortedAndWide(nn.Module):
+    """Training needs integers, and prediction alone a wide image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.head = nn.Conv2d(3, 6, 1), nn.Linear(6, 4)
+        self.wide = nn.Sequential(nn.Conv2d(3, 20, 1), nn.ReLU(), nn.Conv2d(20, 2, 1))
+        self.wide.requires_grad_(False)
+
+    def forward(self, x: Any) -> Any:
+        y = F.sort(F.flatten(self.first(x), 2), -1)[0]
+        return self.head(F.mean(y * y, 2)), self.wide(x)
+
+
+def test_entries_whose_memories_are_of_different_dtypes_share_the_budget() -> None:
+    x, target = ag.Input("x", (1, 3, 16, 16)), ag.Input("target", (1, 4))
+    scores, image = SortedAndWide()(x)
+    model = ag.Model([x], [target], {"image": image}, F.mean((scores - target) ** 2), optim.SGD(lr=1e-2))
+    assert compile_model(model, "m", ["ref"]).struct_bytes > 36_000
+    assert compile_model(model, "m", ["ref"], ram=30_000).struct_bytes <= 30_000
+
+
+@pytest.mark.parametrize("ram", ["96K", True, -5])
+def test_a_budget_is_a_number_of_bytes(ram: Any) -> None:
+    with pytest.raises(ModelError, match="must be a number of bytes"):
+        floats().on_host(ram=ram)
 
 
 def test_the_stage_needs_a_budget() -> None:
