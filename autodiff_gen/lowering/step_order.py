@@ -97,8 +97,8 @@ def _needs(before: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _before_copies(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> Iterator[Edge]:
-    """What the first reader of a step that only computes values of the forward pass again needs besides: values are not
-    computed again before they can be read."""
+    """What else the first reader of a step needs, if the step only computes values of the forward pass again: they are
+    not computed before they can be read."""
     readers: dict[int, list[int]] = {}
     for s, sources in enumerate(before):
         for p in sources:

@@ -147,7 +147,7 @@ LUMINANCE = """
     const channels = (c) => c.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
         .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     const light = (c) => channels(c).reduce((s, v, k) => s + v * [0.2126, 0.7152, 0.0722][k], 0);
-    const behind = (e) => {
+    const backdrop = (e) => {
         for (; e; e = e.parentElement) {
             const c = getComputedStyle(e).backgroundColor;
             if (c !== 'rgba(0, 0, 0, 0)' && !c.includes('color')) return c;
@@ -155,7 +155,7 @@ LUMINANCE = """
         return 'rgb(255, 255, 255)';
     };
     const ratio = (e) => {
-        const both = [light(getComputedStyle(e).color), light(behind(e))];
+        const both = [light(getComputedStyle(e).color), light(backdrop(e))];
         return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
     };
     const texts = ['h1', 'header p', '.figure h2', '.what', '.by .why', '.number', '.line .comment', '.line .call',

@@ -137,7 +137,7 @@ class Conversion(Values):
         self.known.update(zip(node.proto.output, results, strict=False))
 
     def _result(self, node: Node, given: Sequence[Any]) -> Any:
-        """What stands for the results; None if that is noted elsewhere. Raises Unsupported."""
+        """What represents the results; None if that is noted elsewhere. Raises Unsupported."""
         folded = folding.fold(node, given, self)
         if folded is not None:
             return folded

@@ -34,7 +34,7 @@ from .paths import Paths
 
 
 class Values:
-    """known: what stands for a tensor of the graph: a ValueRef, or a Constant; values: ours, by name; stored: weights
+    """known: what represents a tensor of the graph: a ValueRef, or a Constant; values: ours, by name; stored: weights
     of constants, by name, role and kind; batch: an input that has the batch as its first axis."""
 
     def __init__(self, model: Any) -> None:

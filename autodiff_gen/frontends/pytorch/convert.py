@@ -44,7 +44,7 @@ def convert(exported: Exported, name: str) -> Program:
 
 
 class _Conversion:
-    """Of one program. known: what stands for a tensor or size of the exported graph: a reference, a number, or a
+    """Of one program. known: what represents a tensor or size of the exported graph: a reference, a number, or a
     tuple."""
 
     def __init__(self, exported: Exported, name: str) -> None:
@@ -228,7 +228,7 @@ class _Conversion:
     # What rules use
 
     def value(self, given: Any) -> Any:
-        """What stands for an argument of a node."""
+        """What represents an argument of a node."""
         if isinstance(given, ValueRef):
             return self.known.get(given.name)
         return tuple(map(self.value, given)) if isinstance(given, tuple) else given
