@@ -25,7 +25,8 @@ values, where the arena becomes so much smaller that it is worth the time.
       ds <- %6
 
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
-what is stored in any case: of what the backward pass reads by itself, or by a function of it alone.
+what is stored in any case: of what the backward pass reads by itself, or by a function of it alone, and of inputs,
+states and constants, which are read before a state changes.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class _Forward:
     beside those that are broadcast; itself alone if it is stored."""
 
     def __init__(self, graph: Graph) -> None:
-        self.written, self.roots = graph.updates, {base(v) for v in graph.roots}
+        self.roots = {base(v) for v in graph.roots}
         self.sources: dict[Value, frozenset[Value]] = {}
         for node in graph.nodes:
             for r in node.results:

@@ -36,6 +36,7 @@ class Partial8Bit(nn.Module):
         for name in ("blocks.2.pointwise1", "blocks.1.depthwise", "blocks.2.pointwise2"):
             layers[name].bias.requires_grad = True
         layers["blocks.2.pointwise1"].weight.requires_grad = True
+        nn.update_channels(layers["blocks.1.pointwise1"], 0.5)  # whose weights are merged before each use
 
     def forward(self, x: Any) -> Any:
         return self.head(F.flatten(self.backbone(x), 1))
