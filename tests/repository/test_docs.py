@@ -1,7 +1,8 @@
-"""The documents: paths and links in them exist, decisions have one form, the glossary is sorted, lines are short."""
+"""The documents: paths and links exist, decisions have one form, the glossary is sorted, a line is a sentence."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from functools import cache
@@ -57,11 +58,32 @@ def test_paths_and_links_exist(document: Path) -> None:
     assert missing == []
 
 
+# A sentence ends at a mark, perhaps with a quote or bracket after it; "i.e." and initials do not end one.
+END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\b[A-Z])[.!?][\"'*_)\]]*")
+
+
+def without_details(line: str) -> str:
+    """A line of prose without code and without what is in brackets, which may contain sentences."""
+    line = re.sub(r"`[^`]*`", "code", line)
+    while (shorter := re.sub(r"\([^()]*\)|\[[^][]*\]", "", line)) != line:
+        line = shorter
+    return line
+
+
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if d != GENERATED], ids=lambda p: p.name)
-def test_prose_is_wrapped(document: Path) -> None:
-    """Rows of tables cannot be wrapped, and blocks of code show what is printed."""
-    lines = text_of(document).splitlines()
-    assert [x for x in lines if len(x) > 120 and not x.lstrip().startswith("|")] == []
+def test_a_line_of_prose_is_one_sentence(document: Path) -> None:
+    """Not more than one, and not a piece of one: the next line of its paragraph begins a sentence or an item."""
+    prose = [x for x in text_of(document).splitlines() if not x.startswith(("|", "#", "    ", "<"))]
+    lines = [without_details(line).strip() for line in prose]
+    several = [x for x in lines if re.search(END.pattern + r"\s+[A-Z]", re.sub(r"^\d+\.", "", x))]
+    item = re.compile(r"[-*] |\d+\. |!")
+    pieces = [
+        line
+        for line, following in itertools.pairwise(lines)
+        if line and following and not line.startswith("!") and not item.match(following)
+        if not re.search(END.pattern + "$", line)
+    ]
+    assert (several, pieces) == ([], [])
 
 
 def test_decisions_have_one_form() -> None:
