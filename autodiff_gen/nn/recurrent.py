@@ -112,10 +112,10 @@ class _Recurrent(Module):
             inputs = inputs + c
         with_role(inputs, "x_gates")
 
+        product = self.kind.product(u, None if hoisted else c)
+
         def step(states: dict[str, Value], x: Value) -> tuple[dict[str, Value], Value]:
-            old = tuple(states.values())
-            gates = with_role(F.linear(old[0], u, None if hoisted else c), "h_gates")
-            new = self.kind.step(old, x, gates)
+            new = self.kind.step(tuple(states.values()), x, product)
             return dict(zip("hc", new, strict=False)), new[0]
 
         inputs = F.transpose(inputs, 0, 1) if batch_first else inputs
@@ -176,8 +176,9 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Cho et al. 2014, gates r, z, n, where r also multiplies the recurrent bias of n, over x[time, n, input_size]
-    ([n, time, input_size] if batch_first). forward(x, h_0=None) -> (y, h_n).
+    """Cho et al. 2014, gates r, z, n, over x[time, n, input_size] ([n, time, input_size] if batch_first).
+    forward(x, h_0=None) -> (y, h_n). As in PyTorch, r multiplies the product with the state, its bias included;
+    with reset_after=False (Keras' name) r multiplies the state before the product, as in the paper.
     """
 
     @torch_lacks(device=None, dtype=None)
@@ -190,9 +191,12 @@ class GRU(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        *,
+        reset_after: bool = True,
     ) -> None:
-        kind = kind_of("GRU")
+        kind = kind_of("GRU", reset_after=reset_after)
         super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        self.reset_after = reset_after
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
         y, (h,) = self._run(input, hx)

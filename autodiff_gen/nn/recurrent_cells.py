@@ -17,41 +17,65 @@ from .module import Module
 from .parameter import Parameter
 
 States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
+Product = Callable[..., Value]  # (h, first=0, last=all) -> U h + b, the rows of gates first to last
+Step = Callable[[States, Value, Product], States]
 
 
-def _rnn(nonlinearity: str) -> Callable[[States, Value, Value], States]:
+def _rnn(nonlinearity: str) -> Step:
     activation = F.tanh if nonlinearity == "tanh" else F.relu
-    return lambda states, x, h: (with_role(activation(x + h), "h"),)
+    return lambda states, x, product: (with_role(activation(x + product(states[0])), "h"),)
 
 
-def _lstm(states: States, x: Value, h: Value) -> States:
-    i, f, g, o = F.chunk(x + h, 4, -1)
+def _lstm(states: States, x: Value, product: Product) -> States:
+    i, f, g, o = F.chunk(x + product(states[0]), 4, -1)
     i, f, o = (with_role(F.sigmoid(v), role) for v, role in ((i, "i"), (f, "f"), (o, "o")))
     c = with_role(f * states[1] + i * with_role(F.tanh(g), "g"), "c")
     return with_role(o * with_role(F.tanh(c), "tanh_c"), "h"), c
 
 
-def _gru(states: States, x: Value, h: Value) -> States:
+def _gru(states: States, x: Value, product: Product) -> States:
+    h = product(states[0])
     (x_r, x_z, x_n), (h_r, h_z, h_n) = F.chunk(x, 3, -1), F.chunk(h, 3, -1)
     z = with_role(F.sigmoid(x_z + h_z), "z")
     n = with_role(F.tanh(x_n + with_role(F.sigmoid(x_r + h_r), "r") * h_n), "n")
     return (with_role(n + z * (states[0] - n), "h"),)
 
 
+def _gru_reset_before(states: States, x: Value, product: Product) -> States:
+    (x_r, x_z, x_n), (h_r, h_z) = F.chunk(x, 3, -1), F.chunk(product(states[0], 0, 2), 2, -1)
+    z = with_role(F.sigmoid(x_z + h_z), "z")
+    reset = with_role(F.sigmoid(x_r + h_r), "r") * states[0]
+    n = with_role(F.tanh(x_n + product(reset, 2, 3)), "n")
+    return (with_role(n + z * (states[0] - n), "h"),)
+
+
 class Kind:
     """The differences between RNN, LSTM and GRU: the number of gates and of states, and the step (states, W x + b,
-    U h + b) -> states."""
+    product) -> states."""
 
-    def __init__(self, gates: int, states: int, step: Callable[[States, Value, Value], States]) -> None:
+    def __init__(self, gates: int, states: int, step: Step) -> None:
         self.gates, self.states, self.step = gates, states, step
 
+    def product(self, weight: Value, bias: Value | None) -> Product:
+        """The product of a step, of weight[gates * hidden_size, hidden_size] and bias[gates * hidden_size]."""
+        hidden = weight.shape[-1]
 
-def kind_of(name: str, nonlinearity: str = "tanh") -> Kind:
+        def product(h: Value, first: int = 0, last: int = self.gates) -> Value:
+            whole = (first, last) == (0, self.gates)
+            u, b = (v if whole or v is None else v[first * hidden : last * hidden] for v in (weight, bias))
+            return with_role(F.linear(h, u, b), "h_gates" if whole or first == 0 else "h_n")
+
+        return product
+
+
+def kind_of(name: str, nonlinearity: str = "tanh", reset_after: bool = True) -> Kind:
     if nonlinearity not in ("tanh", "relu"):
         raise ModelError(f'{name}: nonlinearity={nonlinearity!r}; known: "tanh", "relu"')
     if name.startswith("LSTM"):
         return Kind(4, 2, _lstm)
-    return Kind(3, 1, _gru) if name.startswith("GRU") else Kind(1, 1, _rnn(nonlinearity))
+    if name.startswith("GRU"):
+        return Kind(3, 1, _gru if reset_after else _gru_reset_before)
+    return Kind(1, 1, _rnn(nonlinearity))
 
 
 def check_sizes(name: str, **sizes: Any) -> None:
@@ -103,8 +127,7 @@ class _Cell(Module):
         if x.ndim == 1:
             x, given = F.unsqueeze(x, 0), tuple(F.unsqueeze(v, 0) for v in given)
         gates = with_role(F.linear(x, self.weight_ih, self.bias_ih), "x_gates")
-        recurrent = with_role(F.linear(given[0], self.weight_hh, self.bias_hh), "h_gates")
-        new = self.kind.step(given, gates, recurrent)
+        new = self.kind.step(given, gates, self.kind.product(self.weight_hh, self.bias_hh))
         return tuple(F.reshape(v, shape) for v in new)
 
 
@@ -134,11 +157,13 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a GRU: forward(x[n, input_size], h=None) -> h."""
+    """One step of a GRU: forward(x[n, input_size], h=None) -> h. reset_after: see GRU."""
 
     @torch_lacks(device=None, dtype=None)
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
-        super().__init__(kind_of("GRUCell"), input_size, hidden_size, bias)
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, *, reset_after: bool = True
+    ) -> None:
+        super().__init__(kind_of("GRUCell", reset_after=reset_after), input_size, hidden_size, bias)
 
     def forward(self, input: Any, hx: Any = None) -> Value:
         return self._run(input, hx)[0]

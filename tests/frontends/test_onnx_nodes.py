@@ -64,9 +64,6 @@ EXCEPTIONS = {
     "other random numbers": (
         "training_dropout_default training_dropout_default_mask training_dropout training_dropout_mask"
     ),
-    "the reset gate before the product with the state, which PyTorch's layer does not have": (
-        "gru_defaults gru_with_initial_bias gru_seq_length gru_batchwise gru_reverse gru_bidirectional"
-    ),
     "peepholes, which PyTorch's layer does not have": "lstm_with_peepholes",
     "returns indices": "maxpool_with_argmax_2d_precomputed_pads maxpool_with_argmax_2d_precomputed_strides",
     "the rest of a division by 0 or infinity": "mod_float_edge_cases_fmod_0_float32",

@@ -121,6 +121,48 @@ def test_values_and_gradients_in_c(name: str) -> None:
     assert_close(got, torch_outputs(name, arrays, parameters, "float32"), 1e-5)
 
 
+def reset_before(torch: Any, x: Any, h: Any, w: Any, u: Any, b: Any, c: Any) -> Any:
+    """Cho et al. 2014: the reset gate multiplies the state before the product."""
+    ys = []
+    for row in x:
+        x_r, x_z, x_n = (row @ w.T + b).chunk(3, -1)
+        h_r, h_z = (h @ u[: 2 * H].T + c[: 2 * H]).chunk(2, -1)
+        r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+        n = torch.tanh(x_n + (r * h) @ u[2 * H :].T + c[2 * H :])
+        h = n + z * (h - n)
+        ys.append(h)
+    return torch.stack(ys), h
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_reset_before_the_product_in_layer_and_cell() -> None:
+    """Values and all gradients of sum(y * (1, 2, ...)), by the interpreter in float64 and by C."""
+    import torch
+
+    layer, cell = nn.GRU(N, H, reset_after=False), nn.GRUCell(N, H, reset_after=False)
+    rng = np.random.default_rng(4)
+    arrays = [rng.normal(size=s).astype(np.float32) for s in ((T, B, N), (B, H))]
+    x, h = (make_input(name, Type(f32, a.shape)) for name, a in zip("xh", arrays, strict=True))
+    weights = list(layer.parameters())
+    arrays += [v.node.attrs["state"].init.array() for v in weights]
+    y, last = layer(x, F.unsqueeze(h, 0))
+    total = F.sum(y * (1.0 + np.arange(T * B * H).reshape(T, B, H).astype(np.float32)))
+    inputs = [x, h, *weights]
+    outs = [y, last, *ag.grad(total, inputs)]
+    leaves = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
+    ty, tlast = reset_before(torch, *leaves)
+    ttotal = (ty * (1.0 + torch.arange(T * B * H).reshape(T, B, H))).sum()
+    wanted = [v.detach().numpy() for v in (ty, tlast[None], *torch.autograd.grad(ttotal, leaves))]
+    assert_close(evaluate(outs, dict(zip(inputs, arrays, strict=True)), float_dtype="float64"), wanted, 1e-9)
+    assert_close(ag.function(inputs, outs).on_host()(*arrays), wanted, 1e-5)
+
+    own = list(cell.parameters())
+    feeds = dict(zip([x, h, *own], arrays, strict=True))
+    found = evaluate([cell(F.select(x, 0, 0), h)], feeds, float_dtype="float64")
+    assert_close(found, [wanted[0][0]], 1e-9)
+
+
 @pytest.mark.cc
 def test_dropout_between_layers_is_that_of_a_dropout_layer() -> None:
     """Two layers in training, and one layer after the other with a dropout between them, by the generated C."""

@@ -161,6 +161,8 @@ def _recurrent(class_name: str) -> Callable[..., Layer]:
         own = _pick(a, "num_layers", "bias", "batch_first", "dropout", "bidirectional")
         if class_name == "RNN":
             own["nonlinearity"] = a["nonlinearity"]
+        if class_name == "GRU":
+            own["reset_after"] = a.get("reset_after", True)
         inputs = (a["input"],) if a["hx"] is None else (a["input"], a["hx"])
         return Layer(class_name, sizes | own, inputs, weights, not a["training"] and a["dropout"] > 0)
 

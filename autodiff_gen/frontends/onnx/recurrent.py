@@ -34,6 +34,8 @@ def _recurrent(function: str) -> Rule:
         }
         if function == "rnn":
             options["nonlinearity"] = nonlinearity
+        if function == "gru":
+            options["reset_after"] = bool(a["linear_before_reset"])
         name, states = next(name for name in c.names() if name), 2 if function == "lstm" else 1
         ends = tuple(f"{name}.{k}" for k in range(states))
         last_shape = (directions, steps[1 - time], a["hidden_size"])
@@ -62,8 +64,6 @@ def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
     relu = function == "rnn" and set(given) == {"Relu"}
     if given != known * directions and not relu:
         raise Unsupported(f"has activations={given}; those of PyTorch's layer are {known}")
-    if function == "gru" and not a["linear_before_reset"]:
-        raise Unsupported("has linear_before_reset=0; use 1 (reset_after=True in Keras)")
     if a.get("clip") is not None or a.get("input_forget"):
         raise Unsupported("has clip or input_forget; leave them out")
     if a.get("P") is not None:
