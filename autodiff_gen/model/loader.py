@@ -142,7 +142,7 @@ def _of_network(path: Path) -> Model:
     from ..frontends.imported import folder
     from ..frontends.imported.network import network
 
-    program = folder.without_softmax(program_of(path))
+    program = folder.scores_of(program_of(path))
     text = folder.model_text(program)
     names = {"ag": SimpleNamespace(Input=Input, Model=Model), "net": network(program, path.name)}
     made: dict[str, Any] = {**names, "nn": nn, "optim": optim}

@@ -7,7 +7,7 @@ import onnx
 from checkout import ROOT
 
 from autodiff_gen.frontends.files import program_of
-from autodiff_gen.frontends.imported.folder import without_softmax
+from autodiff_gen.frontends.imported.folder import scores_of
 from autodiff_gen.frontends.imported.source import network_source
 
 FOLDER = ROOT / "examples" / "import_onnx"
@@ -19,7 +19,7 @@ def test_the_file_is_what_is_exported():
 
 
 def test_the_model_is_what_is_imported():
-    text, program = network_source(without_softmax(program_of(FOLDER / "net.onnx")))
+    text, program = network_source(scores_of(program_of(FOLDER / "net.onnx")))
     assert text in (FOLDER / "model.py").read_text()
     assert text.count("permute") == 1
     with np.load(FOLDER / "weights.npz") as file:

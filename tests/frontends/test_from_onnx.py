@@ -53,6 +53,37 @@ def test_a_branch_that_is_known(condition):
     assert good, report
 
 
+@pytest.mark.parametrize("mode", ("half_pixel", "pytorch_half_pixel"))
+def test_bilinear_images_are_interpolated(mode):
+    """... whatever attributes of other modes an exporter writes."""
+    options = {"mode": "linear", "coordinate_transformation_mode": mode, "nearest_mode": "floor"}
+    node = make_node("Resize", ["x", "", "s"], ["y"], **options)
+    made = of_nodes(node, shape=("n", 2, 4, 3), s=np.float32([1, 1, 2, 2]))
+    program = convert(made, "net")
+    assert [call.function for call in program.calls] == ["interpolate"]
+    report, good = onnx_original.compare(program, made, "net")
+    assert good, report
+
+
+def test_an_earlier_opset_is_converted():
+    """Softmax before opset 13 is that of all axes from `axis` on."""
+    made = of_nodes(make_node("Softmax", ["x"], ["y"]), shape=(2, 3, 4), opset=11)
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    found = ag.function([v := ag.Input("x", x.shape)], [ag.from_onnx(made)(v)]).on_host(kernels="ref")(x)
+    e = np.exp(x)
+    np.testing.assert_allclose(found[0], e / e.sum((1, 2), keepdims=True), rtol=1e-5)
+
+
+def test_a_classifier_of_scikit_learn_trains_on_its_scores(tmp_path):
+    """Not on its labels or probabilities: the loss contains the softmax."""
+    file = tmp_path / "net.onnx"
+    onnx.save(NETWORKS["scikit-learn, logistic"](), file)
+    assert main(["import", str(file), "--out", str(tmp_path / "net")]) == 0
+    text = (tmp_path / "net" / "model.py").read_text()
+    assert "return self.linearclassifier(x)" in text and "loss=nn.CrossEntropyLoss()" in text
+    assert main(["check", str(file)]) == 0
+
+
 def test_a_zip_map_is_the_tensor():
     node = make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[1, 2, 3, 4])
     program = convert(of_nodes(node, make_node("Relu", ["y"], ["z"]), outputs=("z",)), "net")
@@ -77,6 +108,7 @@ LAYERS = {
     ),
     "PyTorch": ("nn.Embedding(3, 8)", "nn.LayerNorm(8)", "F.reshape(y, (-1, 6, 2, 4))"),
     "scikit-learn": ("nn.Linear(6, 4)", "nn.Linear(4, 3)"),
+    "scikit-learn, logistic": ("nn.Linear(6, 3)", "F.argmax(x, -1)"),
     "scikit-learn, linear": ("nn.Linear(6, 3)", "nn.Linear(6, 2)"),
 }
 
@@ -244,6 +276,16 @@ def branches():
     return model(text)
 
 
+def loop():
+    text = """net (float[n,4] x) => (float[n,4] y) {
+        y = Loop (times, , x) <body = b (int64 k, bool go, float[n,4] old) => (bool on, float[n,4] new) {
+            on = Identity (go)
+            new = Tanh (old)
+        }>
+    }"""
+    return model(text, times=np.int64(3))
+
+
 REJECTED = {
     "unknown ops": (
         unknown,
@@ -251,8 +293,8 @@ REJECTED = {
         r"counterpart.*\(node 'other'\); Hardmax has no counterpart.*\(node 3\)",
     ),
     "opset": (
-        lambda: of_nodes(make_node("Relu", ["x"], ["y"]), opset=11),
-        "has opset 11, opset 13 or later is read",
+        lambda: of_nodes(make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0]), opset=6),
+        "has opset 6, which onnx.version_converter cannot convert to 13, the first that is read: .*; export it anew",
     ),
     "quantised": (
         lambda: of_nodes(make_node("DequantizeLinear", ["x", "s"], ["y"]), s=np.float32(1)),
@@ -284,6 +326,10 @@ REJECTED = {
         "the output 'y' is a constant; remove it from the graph",
     ),
     "control flow": (branches, "If is control flow that depends on data; use Where"),
+    "a loop": (
+        loop,
+        r"Loop is a loop; export the network with unroll=True \(Keras\), or with layers LSTM, GRU, RNN",
+    ),
     "later op": (
         lambda: of_nodes(make_node("Gelu", ["x"], ["y"])),
         "Gelu is no op of opset 17",

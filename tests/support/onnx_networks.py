@@ -41,6 +41,15 @@ SCIKIT_LEARN_LINEAR = """linear (float[n,6] X) => (int64[n] label, float[n,3] pr
     variable = ai.onnx.ml.LinearRegressor <targets = 2, intercepts = [0.5, -0.5],
         coefficients = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -0.1, 0.7, -0.3, 0.2, 0.5, 0.1]> (X)
 }"""
+SCIKIT_LEARN_LOGISTIC = """logistic (float[n,6] X) => (int64[n] output_label, float[n,3] output_probability) {
+    label, scores = ai.onnx.ml.LinearClassifier <classlabels_ints = [0, 1, 2], multi_class = 1,
+        post_transform = "SOFTMAX", intercepts = [0.1, -0.2, 0.0],
+        coefficients = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -0.1, 0.7, -0.3, 0.2, 0.5, 0.1, 1.0, 0.3, -0.4, 0.2, 0.1, -0.6]>
+        (X)
+    output_label = Cast <to = 7> (label)
+    probabilities = ai.onnx.ml.Normalizer <norm = "L1"> (scores)
+    output_probability = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1, 2]> (probabilities)
+}"""
 KERAS_LSTM = """lstm (float[n,7,3] x) => (float[n,2] y) {
     shape = Shape (x)
     batch = Slice (shape, zero, one)
@@ -116,7 +125,7 @@ NETWORKS = {
         B=(1, 32),
         kernel=(4, 2),
         bias=(2,),
-        zeros=np.zeros((1, 1, 4), np.float32),
+        zeros=np.float32(0),
         zero=np.int64([0]),
         one=np.int64([1]),
         units=np.int64([4]),
@@ -155,6 +164,7 @@ NETWORKS = {
     ),
 }
 NETWORKS["scikit-learn, linear"] = lambda: model(SCIKIT_LEARN_LINEAR)
+NETWORKS["scikit-learn, logistic"] = lambda: model(SCIKIT_LEARN_LOGISTIC, opset=9)
 
 
 def of_nodes(

@@ -52,7 +52,7 @@ model = ag.Model(
 
 def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
     """Write the files; returns their paths. Raises ToolError."""
-    text, program = network_source(without_softmax(program))
+    text, program = network_source(scores_of(program))
     weights, constants = arrays(program)
     model = model_text(program)
     uses = {
@@ -74,9 +74,14 @@ def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
     return [folder / "model.py", *(folder / file for file in files)]
 
 
-def without_softmax(program: Program) -> Program:
-    """The program without a softmax at its end, [batch, classes], which the cross-entropy of a model contains."""
+def scores_of(program: Program) -> Program:
+    """The program as a loss reads it: without results that are labels beside one of floats, and without a softmax at
+    its end, [batch, classes], which the cross-entropy of a model contains."""
     output = program.outputs
+    if isinstance(output, tuple):
+        floats = [o for o in output if not (isinstance(o, ValueRef) and o.name in program.integers)]
+        output = floats[0] if len(floats) == 1 else output
+        program = replace(program, outputs=output)
     last = next((call for call in program.calls if call.results == (getattr(output, "name", None),)), None)
     if last is None or last.function != "softmax" or len(program.shapes[output.name]) != 2:
         return program

@@ -73,6 +73,7 @@ class Conversion(Values):
             self.calls,
             self.weights,
             shapes,
+            frozenset(o.name for o in outputs if self.dtype(o) != "f32"),
             modules=tuple(dict.fromkeys(self.paths.order)),
         )
 
@@ -143,6 +144,10 @@ class Conversion(Values):
             return folded
         if node.op == "If":
             return self._branch(node, given[0])
+        if node.op in ("Loop", "Scan"):
+            raise Unsupported(
+                "is a loop; export the network with unroll=True (Keras), or with layers LSTM, GRU, RNN"
+            )
         rule = TABLE.get(node.key)
         if rule is None:
             return self.problems.unknown(node.key, TABLE, node.place)

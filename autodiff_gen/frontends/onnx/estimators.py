@@ -18,6 +18,9 @@ def _scaler(c: Any, a: Arguments) -> Any:
 def _normalizer(c: Any, a: Arguments) -> Any:
     if a["norm"] not in ("L1", "L2"):
         raise Unsupported(f"has norm={a['norm']}; use L1 or L2")
+    maker = c.maker(a["X"])
+    if a["norm"] == "L1" and maker is not None and maker.function == "softmax":
+        return a["X"]  # whose sum is 1
     return c.emit("normalize", a["X"], p=float(a["norm"][1]), dim=-1)
 
 
@@ -38,6 +41,7 @@ def _regressor(c: Any, a: Arguments) -> Any:
 
 def _classifier(c: Any, a: Arguments) -> Any:
     """The label, and the scores."""
+    a.get("multi_class")  # how it was fitted
     labels = a.get("classlabels_ints")
     if not labels:
         raise Unsupported("has labels that are strings; fit it with numbers")

@@ -1,4 +1,5 @@
-"""Read an ONNX file, by the package onnx, and reject what is no float network of opset 13 or later."""
+"""Read an ONNX file, by the package onnx, and reject what is no float network; ops of an opset before 13 are
+converted."""
 
 from __future__ import annotations
 
@@ -39,10 +40,7 @@ def read(file: Any, name: str) -> Any:
         raise ModelError(f"{name} is no ONNX network: it has no graph, or no opset")
     opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), None)
     if opset is not None and opset < FIRST_OPSET:
-        raise ModelError(
-            f"{name} has opset {opset}, opset {FIRST_OPSET} or later is read; export it anew, or convert it by "
-            f"onnx.version_converter.convert_version(model, {FIRST_OPSET})"
-        )
+        model = _converted(model, name, opset)
     quantised = sorted({node.op_type for node in model.graph.node if node.op_type in QUANTISED})
     if quantised:
         raise ModelError(
@@ -53,6 +51,20 @@ def read(file: Any, name: str) -> Any:
 
         model = inliner.inline_local_functions(model)
     return model
+
+
+def _converted(model: Any, name: str, opset: int) -> Any:
+    """A model of an earlier opset, converted by ONNX's own converter. Raises ModelError if that cannot."""
+    from onnx import shape_inference, version_converter
+
+    try:
+        return version_converter.convert_version(model, FIRST_OPSET)
+    except (RuntimeError, ValueError, shape_inference.InferenceError) as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise ModelError(
+            f"{name} has opset {opset}, which onnx.version_converter cannot convert to {FIRST_OPSET}, the first "
+            f"that is read: {reason}; export it anew"
+        ) from None
 
 
 def _loaded(onnx: Any, path: Path, name: str) -> Any:

@@ -15,7 +15,10 @@ def _resize(c: Any, a: Arguments) -> Any:
     x = a["X"]
     if None in c.shape(x)[1:] or a["coordinate_transformation_mode"] == "tf_crop_and_resize":
         raise Unsupported("has a region of interest; use half_pixel")
-    a.get("axes"), a.get("keep_aspect_ratio_policy")  # of the node, which the reference implementation reads
+    for name in ("axes", "keep_aspect_ratio_policy", "nearest_mode", "cubic_coeff_a"):
+        a.get(
+            name
+        )  # of the node, which the reference implementation reads; the last two have a meaning in one mode
     wanted = _resized(c, a)
     scales = None if a.get("scales") is None else c.array(a["scales"], "scales").reshape(-1)
     shape = c.shape(x)
@@ -26,7 +29,9 @@ def _resize(c: Any, a: Arguments) -> Any:
     if images and exact and kind == ("nearest", "asymmetric") and a["nearest_mode"] == "floor":
         return c.emit("interpolate", x, wanted[2:])
     aligned = kind == ("linear", "align_corners")
-    if images and exact and (aligned or kind == ("linear", "half_pixel")):
+    halves = kind == ("linear", "half_pixel")
+    halves |= kind == ("linear", "pytorch_half_pixel") and all(wanted[k] > 1 for k in axes)  # equal there
+    if images and exact and (aligned or halves):
         options = {"align_corners": True} if aligned else {}
         return c.emit("interpolate", x, wanted[2:], mode="bilinear", **options)
     for axis in axes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..imported.program import ValueRef
+from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import BATCH, Constant, is_batch
 
@@ -113,6 +113,8 @@ def _slice(c: Any, a: Arguments) -> Any:
 
 def _expand(c: Any, a: Arguments) -> Any:
     x, sizes = c.operand(a["input"]), list(c.numbers(a["shape"], "the shape"))
+    if not isinstance(x, ValueRef | WeightRef):  # a number
+        return c.emit("broadcast_to", x, tuple(map(c.extent, sizes)))
     own: list[Any] = c.sizes(x) if isinstance(x, ValueRef) else list(c.shape(x))
     own = [1] * (len(sizes) - len(own)) + own
     sizes = [1] * (len(own) - len(sizes)) + sizes
