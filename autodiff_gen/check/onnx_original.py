@@ -69,7 +69,7 @@ def _zip_map() -> Any:
     class ZipMap(OpRun):
         op_domain = "ai.onnx.ml"
 
-        def _run(self, x: Any, **labels: Any) -> tuple[Any]:  # type: ignore[override]
+        def _run(self, x: Any, **labels: Any) -> tuple[Any]:
             return (x,)
 
     return ZipMap

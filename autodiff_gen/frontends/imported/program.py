@@ -86,21 +86,21 @@ class Call:
 @dataclass
 class Program:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
-    the state_dict, in its order; shapes: of values by name, where they are known; integers: results that are no floats,
-    where that is known; tied: the name of a weight that is another one -> the name of that; class_name: that of the
-    network; evaluated: paths of layers in evaluation mode also while the model trains."""
+    the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
+    another one -> the name of that; class_name: that of the network; evaluated: paths of layers in evaluation mode
+    also while the model trains; integers: names of results that are no floats, where that is known."""
 
     inputs: dict[str, str]
     outputs: Any
     calls: list[Call]
     weights: dict[str, Weight]
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    integers: frozenset[str] = frozenset()
     tied: Mapping[str, str] = field(default_factory=dict)
     class_name: str = "Network"
     modules: tuple[str, ...] = ()  # paths of modules in the order of the original, as far as known
     layers: dict[str, str] = field(default_factory=dict)  # path -> the constructor call, by layers.py
     evaluated: set[str] = field(default_factory=set)
+    integers: frozenset[str] = frozenset()
 
     @property
     def live(self) -> list[Call]:

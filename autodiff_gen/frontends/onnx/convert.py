@@ -73,8 +73,8 @@ class Conversion(Values):
             self.calls,
             self.weights,
             shapes,
-            frozenset(o.name for o in outputs if self.dtype(o) != "f32"),
             modules=tuple(dict.fromkeys(self.paths.order)),
+            integers=frozenset(o.name for o in outputs if self.dtype(o) != "f32"),
         )
 
     # Inputs, constants, outputs
