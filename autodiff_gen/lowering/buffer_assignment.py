@@ -51,8 +51,9 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
-def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
-    """Each buffer, one after the other, at the lowest offset where it overlaps none that is alive with it."""
+def _first_fit(buffers: Sequence[Buffer], limit: int | None = None) -> tuple[dict[int, int], int]:
+    """Each buffer, one after the other, at the lowest offset where it overlaps none that is alive with it: offsets, and
+    the peak. Placement ends at the first that exceeds the limit."""
     placed: list[tuple[int, int, int, int]] = []  # (offset, end of its bytes, start, end), by offset
     offsets: dict[int, int] = {}
     for b in buffers:
@@ -65,6 +66,8 @@ def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
                     offset = top
         offsets[b.key] = offset
         insort(placed, (offset, offset + size, start, end))
+        if limit is not None and offset + size > limit:
+            break
     return offsets, max((top for _, top, _, _ in placed), default=0)
 
 
@@ -103,7 +106,7 @@ def _climbed(
         target = generator.choice(others)
         new = [b for b in order if b is not moved]
         new.insert(new.index(target), moved)
-        found, height = _first_fit(new)
+        found, height = _first_fit(new, peak)
         if height <= peak:
             order, offsets, peak = new, found, height
     return offsets, peak

@@ -49,6 +49,7 @@ from ..passes.transpose_elimination import transpose_elimination
 from .plan import EntryPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
+from .step_order import least_alive
 
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
@@ -58,7 +59,7 @@ def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
 
     @functools.wraps(function)
     def stage(module: Module[Any], context: Context) -> Module[Any]:
-        return module.map(lambda entry: function(entry, context))
+        return module.map(lambda entry: context.stage_result(function, entry, lambda: function(entry, context)))
 
     return stage
 
@@ -122,6 +123,7 @@ def run(
     """
     context.lower_region = functools.partial(_lower_region, context)
     context.memory_after = functools.partial(_memory_after, context)
+    context.bound_after = functools.partial(_bound_after, context)
     context.placed_after = functools.partial(_placed_after, context)
     first = 0 if after is None else names().index(after) + 1
     last = len(PIPELINE) if until is None else names().index(until) + 1
@@ -164,6 +166,13 @@ def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
     *_, (_, module) = run(Module((graph,)), inner, after=stage, until=schedule.__name__, check=False)
     plan: EntryPlan = module.entries[0]
     return arena_use(plan, lifetimes(plan, inner))
+
+
+def _bound_after(context: Context, stage: str, graph: Graph) -> list[int]:
+    """What an entry needs at least at each step, in whatever order, if `graph` is the result of a stage."""
+    inner = replace(context, budget=None)
+    *_, (_, module) = run(Module((graph,)), inner, after=stage, until=select_kernels.__name__, check=False)
+    return least_alive(module.entries[0], inner)
 
 
 def _placed_after(context: Context, stage: str, graph: Graph) -> int:

@@ -152,20 +152,17 @@ class _Problem:
     def improved(self, order: Sequence[int]) -> list[int]:
         """The order after moves that lower the peak, or have fewer steps that reach it: what is alive at the peak, and
         not needed there, is read for the last time before it, or computed after it."""
-        order = list(order)
-        alive = self.alive(order)
+        known = _Order(self, order)
         while True:
-            peak = max(alive, default=0)
-            at = alive.index(peak) if alive else 0
-            best = (peak, alive.count(peak)), order, alive
-            for new in self.moves(order, at):
-                after = self.alive(new)
-                key = (max(after), after.count(max(after)))
-                if key < best[0]:
-                    best = key, new, after
-            if best[1] is order:
-                return order
-            _, order, alive = best
+            at = known.alive.index(known.peak) if known.alive else 0
+            best, key = None, (known.peak, known.alive.count(known.peak))
+            for new in self.moves(known.steps, at):
+                found = known.height(new, key)
+                if found < key:
+                    best, key = new, found
+            if best is None:
+                return known.steps
+            known = _Order(self, best)
 
     def moves(self, order: Sequence[int], at: int) -> Iterator[list[int]]:
         """Orders in which a value that is alive at a step, and that the step neither makes nor reads, is not."""
@@ -220,6 +217,40 @@ class _Problem:
             if self.kind[s] not in tried:
                 tried.add(self.kind[s])
                 yield self.after_free_steps(self.step(state, s, self.added(left, s)))
+
+
+class _Order:
+    """An order with what is alive at and before each of its steps, to which others are compared."""
+
+    def __init__(self, problem: _Problem, order: Sequence[int]) -> None:
+        self.problem, self.steps = problem, list(order)
+        self.alive = problem.alive(order)
+        self.before, live, left = list[tuple[int, int]](), 0, ~0
+        for s in order:
+            self.before.append((live, left))
+            live += problem.added(left, s)
+            left &= ~problem.bit[s]
+        self.peak = max(self.alive, default=0)
+
+    def height(self, order: Sequence[int], limit: tuple[int, int]) -> tuple[int, int]:
+        """The peak of another order, and how many of its steps reach it; where it exceeds the limit, that of its first
+        steps. What is alive depends on which steps are done, not on their order."""
+        problem, own, end = self.problem, self.steps, len(self.steps)
+        first = next((k for k, s in enumerate(order) if s != own[k]), end)
+        while end > first and order[end - 1] == own[end - 1]:
+            end -= 1
+        live, left = self.before[first] if first < end else (0, 0)
+        alive = self.alive[:first]
+        for s in order[first:end]:
+            size = live + problem.needed(left, s)
+            if size > limit[0]:
+                return size, 1
+            alive.append(size)
+            live += problem.added(left, s)
+            left &= ~problem.bit[s]
+        alive += self.alive[end:]
+        peak = max(alive)
+        return peak, alive.count(peak)
 
 
 def order_steps(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from ..ir.dependences import condition_edges, ordering_edges
 from ..ir.graph import Graph
@@ -18,13 +19,44 @@ from ..passes.context import Context
 from .accesses import Accesses
 from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
+from .schedule_bound import surely_alive
 from .statements import Statements
 
 Edge = tuple[int, int]  # a step, and one that comes after it
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """The arguments of `order_steps`."""
+
+    before: list[list[int]]
+    makes: list[dict[int, int]]
+    reads: list[list[int]]
+    reuses: list[list[tuple[int, list[int]]]]
+    scratch: list[int]
+
+
 def ordered(plan: EntryPlan, context: Context) -> list[Step]:
     """The steps, numbered in an order with a low peak of live bytes."""
+    p = _problem(plan, context)
+    found = [plan.steps[i] for i in order_steps(p.before, p.makes, p.reads, p.reuses, p.scratch)]
+    for number, s in enumerate(found, start=1):
+        s.number = number
+    return found
+
+
+def least_alive(plan: EntryPlan, context: Context) -> list[int]:
+    """The bytes that are alive at each step in any order."""
+    p = _problem(plan, context)
+    exact = [{b: size - 3 for b, size in made.items()} for made in p.makes]  # before they were rounded up
+    return surely_alive(_needs(p.before), exact, p.reads, p.reuses, p.scratch)
+
+
+def _problem(plan: EntryPlan, context: Context) -> _Problem:
+    return context.stage_result(_Problem, plan, lambda: _stated(plan, context))
+
+
+def _stated(plan: EntryPlan, context: Context) -> _Problem:
     steps = plan.steps
     ids: dict[Value, int] = {}
     makes: list[dict[int, int]] = []
@@ -39,10 +71,7 @@ def ordered(plan: EntryPlan, context: Context) -> list[Step]:
     before = _before(plan, context.first)
     _add_preferences(steps, before)
     scratch = [sum(p.bytes for p in scratch_of(s)) for s in steps]
-    found = [steps[i] for i in order_steps(before, makes, reads, reuses, scratch)]
-    for number, s in enumerate(found, start=1):
-        s.number = number
-    return found
+    return _Problem(before, makes, reads, reuses, scratch)
 
 
 def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:

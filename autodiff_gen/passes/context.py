@@ -18,6 +18,8 @@ from .work import work
 
 T = TypeVar("T")
 
+MOST_RESULTS = 100  # of stages that are kept, a limit of memory: about ten graphs and their plans
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -71,14 +73,25 @@ class Context:
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
     memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
+    bound_after: Callable[[str, Graph], list[int]] | None = None  # the same: at least, at each step in any order
     placed_after: Callable[[str, Graph], int] | None = None  # the same: the bytes of the arena, gaps included
     analyses: dict[Hashable, Any] = field(default_factory=dict)
+    recent: dict[Hashable, Any] = field(default_factory=dict)  # results of stages, the latest last
 
     def analysis(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The result of an analysis of something that never changes, computed once for all stages."""
         if key not in self.analyses:
             self.analyses[key] = compute()
         result: T = self.analyses[key]
+        return result
+
+    def stage_result(self, stage: Hashable, entry: Any, compute: Callable[[], T]) -> T:
+        """The result of a stage for an entry: the measured one where this has been run before, for its memory."""
+        key = stage, entry, self.budget, tuple(self.first)
+        result: T = self.recent.pop(key) if key in self.recent else compute()
+        self.recent[key] = result
+        if len(self.recent) > MOST_RESULTS:
+            del self.recent[next(iter(self.recent))]
         return result
 
     def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
@@ -101,6 +114,14 @@ class Context:
         measured = self.memory_after
         assert measured is not None, "the pipeline has begun"
         return self.analysis((stage, graph), lambda: measured(stage, graph))
+
+    def least_peak(self, stage: str, graph: Graph) -> tuple[int, int]:
+        """No order of the steps has a lower peak, or with it fewer steps that reach it, if `graph` is the result of a
+        stage; known sooner than `memory`."""
+        bound = self.bound_after
+        assert bound is not None, "the pipeline has begun"
+        steps = self.analysis((stage, graph, "bound"), lambda: bound(stage, graph))
+        return max(steps, default=0), steps.count(max(steps, default=0))
 
     def placed(self, stage: str, graph: Graph) -> int:
         """The bytes of the arena that the entry takes, gaps between buffers included, if `graph` is the result of a

@@ -52,6 +52,8 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
         least, now = context.memory(name, best).peak, chosen
         for more in _sets(forward.candidates(alive, now, context), least - context.budget):
             found = forward.computed_again(now.union(more))
+            if context.least_peak(name, found)[0] >= least:
+                continue
             peak = context.memory(name, found).peak
             if peak < least:
                 least, chosen, best = peak, now.union(more), found

@@ -33,13 +33,15 @@ from typing import TypeAlias
 from ..ir.graph import Graph
 from ..ir.node import Value
 from ..ir.origin import Origin
+from ..ir.types import Type
 from .context import Context
 from .strips import Region
 
 NUMBERS_OF_STRIPS = (2, 4, 8)  # that are tried: each strip has steps of its own, a limit of the C's length
 MOST_REGIONS = 6  # that are tried for a peak: a limit of compile time
 
-_Seed: TypeAlias = tuple[Origin, int]  # a value: the origin of its node, which rewriting keeps, and its index
+# A value: the origin of its node, which rewriting keeps and nodes may share, its index, and its type.
+_Seed: TypeAlias = tuple[Origin, int, Type]
 
 
 def tile_and_fuse(graph: Graph, context: Context) -> Graph:
@@ -82,13 +84,14 @@ class _Search:
         for v, axis in ((u, axis) for u in alive for axis in range(u.ndim)):
             if v.node.origin.strip is not None:  # other strips of the same region
                 choice = regions[v.node.origin.strip[0]], axis
-                gains[choice] = gains.get(choice, 0) + v.type.bytes
+                if axis < len(choice[0][2].shape):  # of the value that it is around, which may have fewer axes
+                    gains[choice] = gains.get(choice, 0) + v.type.bytes
                 continue
             region = Region.around(self.graph, v, axis)
             values = frozenset(region.axis.items()) if region is not None else frozenset()
             if values and values not in seen:
                 seen.add(values)
-                gains[(v.node.origin, v.index), axis] = sum(u.type.bytes for u, _ in values if u in alive)
+                gains[(v.node.origin, v.index, v.type), axis] = sum(u.type.bytes for u, _ in values if u in alive)
         return sorted(gains, key=lambda choice: -gains[choice])[:MOST_REGIONS]
 
     def _improved(self, seed: _Seed, axis: int, context: Context) -> bool:
@@ -106,10 +109,9 @@ class _Search:
                 continue
             chosen = {**self.chosen, seed: (axis, count)}
             graph = self._with_strips(chosen)
-            reached = least if graph is None else height(graph)
-            if graph is None or reached >= least:
+            if graph is None or context.least_peak(name, graph) >= least or height(graph) >= least:
                 continue
-            least, best = reached, (chosen, graph)
+            least, best = height(graph), (chosen, graph)
             strips = [u.node.origin.strip for u in context.live_at_peak(name, graph)]
             if all(strip is None or strip[0] != list(chosen).index(seed) for strip in strips):
                 break
@@ -137,4 +139,6 @@ class _Search:
 
 
 def _find(graph: Graph, seed: _Seed) -> Value | None:
-    return next((n.results[seed[1]] for n in graph.nodes if n.origin is seed[0]), None)
+    origin, index, type = seed
+    found = (n.results[index] for n in graph.nodes if n.origin is origin and index < len(n.results))
+    return next((v for v in found if v.type == type), None)

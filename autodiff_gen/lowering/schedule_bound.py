@@ -1,0 +1,42 @@
+"""What no order of steps can do without: the bytes that are alive at each step in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+def surely_alive(
+    needs: Sequence[int],
+    makes: Sequence[Mapping[int, int]],
+    reads: Sequence[Sequence[int]],
+    reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
+    scratch: Sequence[int],
+) -> list[int]:
+    """The bytes that are alive at each step, whatever the order: a buffer is, from the step that makes it on, at all that
+    depend on it and that a reader depends on.
+
+    needs[s]: the steps that s depends on, itself among them, a bit each; the others are those of `order_steps`.
+    """
+    count = len(needs)
+    if not count:
+        return []
+    width = (count + 7) // 8
+    depends = np.array([list(n.to_bytes(width, "little")) for n in needs], np.uint8)
+    above = np.unpackbits(depends, axis=1, bitorder="little")[:, :count].astype(bool)  # [s, what s depends on]
+    readers: dict[int, list[int]] = {}
+    for s in range(count):
+        for b in reads[s]:
+            readers.setdefault(b, []).append(s)
+    alive = np.array(scratch, np.int64)
+    for s in range(count):
+        for b, size in makes[s].items():
+            if b in readers:
+                alive[above[:, s] & above[readers[b]].any(0)] += size
+            else:
+                alive[s] += size
+    for s in range(count):  # a result may have the memory of an operand
+        alive[s] -= sum(makes[s][b] for b, operands in reuses[s] if operands)
+    found: list[int] = alive.tolist()
+    return found
