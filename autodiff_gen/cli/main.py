@@ -21,6 +21,7 @@ from . import commands
 from .arguments import count, memory_size, positive
 from .bench import add_bench_commands
 from .device import add_commands
+from .plan import add_plan_command
 
 
 class _UsageError(Exception):
@@ -210,6 +211,7 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, if it is already downloaded")
     fetch.set_defaults(run=commands.run_fetch)
 
+    add_plan_command(command, _model_argument, _target_arguments)
     add_commands(command, _model_argument, _target_arguments)
     add_bench_commands(command, _model_argument, _target_arguments)
 

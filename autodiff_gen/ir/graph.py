@@ -41,12 +41,11 @@ class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
     `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient, and
-    `channels` of which part, if not of all. They, and the name, change by `edit` until a model is built of it: then it
-    is `fixed`.
-    Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
-    Graphs and generated code see `type`; with a `storage` that is the shape in which the elements are stored,
-    while `init`, `state_dict` and everything that users see keep the `logical` one.
-    """
+    `channels` of which part, if not of all; `channel_axis` is the logical axis of the channels that its layer can train
+    in part, None without one. They, and the name, change by `edit` until a model is built of it: then it is `fixed`.
+    Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`). Graphs and
+    generated code see `type`; with a `storage` that is the shape in which the elements are stored, while `init`,
+    `state_dict` and everything that users see keep the `logical` one."""
 
     name: str
     type: Type
@@ -56,6 +55,7 @@ class State:
     storage: Storage | PartialStorage | None = None
     fixed: bool = False
     channels: Channels | None = None
+    channel_axis: int | None = None
     aliases: tuple[str, ...] = ()  # its other names in a state_dict, where several modules share it
 
     @property
@@ -68,13 +68,11 @@ class State:
         return self.type.moved(self.storage.restored, self.storage.logical)
 
     def edit(self, **changes: Any) -> None:
-        """Change the name, `aliases`, `init`, `trainable` or `channels`; nothing else writes to a state. Graph values
-        refer to the state of a parameter before its name is known, that in the outermost module that holds it, and
-        before the user loads weights or freezes it."""
-        assert not self.fixed and changes.keys() <= {"name", "aliases", "init", "trainable", "channels"}, (
-            self.name,
-            changes,
-        )
+        """Change the name, `aliases`, `init`, `trainable`, `channels` or `channel_axis`; nothing else writes to a
+        state. Graph values refer to the state of a parameter before its name is known, that in the outermost module
+        that holds it, and before the user loads weights or freezes it."""
+        known = {"name", "aliases", "init", "trainable", "channels", "channel_axis"}
+        assert not self.fixed and changes.keys() <= known, (self.name, changes)
         for name, value in changes.items():
             object.__setattr__(self, name, value)
 

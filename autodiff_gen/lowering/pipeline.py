@@ -59,7 +59,9 @@ def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
 
     @functools.wraps(function)
     def stage(module: Module[Any], context: Context) -> Module[Any]:
-        return module.map(lambda entry: context.stage_result(function, entry, lambda: function(entry, context)))
+        return module.map(
+            lambda entry: context.stage_result(function, entry, lambda: function(entry, context))
+        )
 
     return stage
 

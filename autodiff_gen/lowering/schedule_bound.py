@@ -14,8 +14,8 @@ def surely_alive(
     reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
     scratch: Sequence[int],
 ) -> list[int]:
-    """The bytes that are alive at each step, whatever the order: a buffer is, from the step that makes it on, at all that
-    depend on it and that a reader depends on.
+    """The bytes that are alive at each step, whatever the order: a buffer is, from the step that makes it on, at all
+    that depend on it and that a reader depends on.
 
     needs[s]: the steps that s depends on, itself among them, a bit each; the others are those of `order_steps`.
     """
@@ -24,7 +24,9 @@ def surely_alive(
         return []
     width = (count + 7) // 8
     depends = np.array([list(n.to_bytes(width, "little")) for n in needs], np.uint8)
-    above = np.unpackbits(depends, axis=1, bitorder="little")[:, :count].astype(bool)  # [s, what s depends on]
+    above = np.unpackbits(depends, axis=1, bitorder="little")[:, :count].astype(
+        bool
+    )  # [s, what s depends on]
     readers: dict[int, list[int]] = {}
     for s in range(count):
         for b in reads[s]:

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, NamedTuple, cast
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
 
 from .. import nn, optim
 from ..errors import AutodiffError, ModelError
@@ -94,13 +94,15 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
 class LoadedFile(NamedTuple):
     """The result of running a model file. `made`: its Model or Functions; `files`: the sorted absolute paths of the
     files that it opened, including imported modules; `samples`: its arrays by the names of inputs and targets, empty if
-    it has none; `batch`: its function from a training step, counted from 0, to the arrays of inputs and targets."""
+    it has none; `names`: what it defines; `batch`: its function from a training step, counted from 0, to the arrays of
+    inputs and targets."""
 
     made: Model | Functions
     name: str
     files: list[str]
     samples: Mapping[str, Any]
     batch: Callable[[int], Sequence[Any]] | None = None
+    names: Mapping[str, Any] = MappingProxyType({})
 
 
 def load_file(model: str) -> LoadedFile:
@@ -109,7 +111,8 @@ def load_file(model: str) -> LoadedFile:
     error, or defines neither."""
     path, name = find_model(model)
     if is_network(path):
-        return LoadedFile(_of_network(path), name, [str(path)], {})
+        names = _of_network(path)
+        return LoadedFile(names["model"], name, [str(path)], {}, names=names)
     hidden = _hide_namesakes(path.parent)
     before = set(sys.modules)
     cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -133,12 +136,17 @@ def load_file(model: str) -> LoadedFile:
     }
     batch = getattr(module, "batch", None)
     return LoadedFile(
-        definition, name, sorted(files), _samples(path, module), batch if callable(batch) else None
+        definition,
+        name,
+        sorted(files),
+        _samples(path, module),
+        batch if callable(batch) else None,
+        vars(module),
     )
 
 
-def _of_network(path: Path) -> Model:
-    """The model that `autodiff-gen import` would write of a network file. Raises ModelError."""
+def _of_network(path: Path) -> dict[str, Any]:
+    """What the model file defines that `autodiff-gen import` would write of a network file. Raises ModelError."""
     from ..frontends.imported import folder
     from ..frontends.imported.network import network
 
@@ -151,7 +159,7 @@ def _of_network(path: Path) -> Model:
         raise ModelError(
             f"{path} has several results: write it to a folder by autodiff-gen import, and a model there"
         )
-    return cast(Model, made["model"])
+    return made
 
 
 def deps_json(files: Iterable[str | Path]) -> str:

@@ -180,6 +180,11 @@ class Model:
         return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
 
     @property
+    def trained(self) -> list[State]:
+        """The parameters that the optimizer changes, in the order of a state_dict."""
+        return [state for state, _ in self._training_options().trained]
+
+    @property
     def frozen(self) -> dict[str, Any]:
         """The parameters that are not trained, by name: constants of the generated program."""
         states = {s.name for s in self.states}

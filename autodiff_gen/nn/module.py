@@ -18,6 +18,7 @@ from ..ir.node import STATE, Value
 from ..ir.origin import building, current
 from .alternatives import MODULE
 from .parameter import Buffer, Parameter, QuantizedParameter, Stored
+from .selection import current as selection_now
 
 
 class Module:
@@ -149,6 +150,8 @@ class Module:
                 seen[id(own)] = [name]
                 count += isinstance(own, Parameter)
                 found.append(own.bind(name, count, called))
+                if k == "weight":
+                    own.set_channel_axis(getattr(module, "channel_axis", None))
         states = [(v.node.attrs["state"], v) for v in found]
         return ((state.name, v) for state, v in states if state.role == role)
 
@@ -265,11 +268,19 @@ class Module:
     def forward(self, *inputs: Any) -> Any:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
+    def _select(self) -> None:
+        """Let those parameters train that `selection.training_only` says."""
+        for selection in selection_now[-1:]:
+            for name, own in self._held().items():
+                if isinstance(own, Parameter):
+                    selection.apply(name, own)
+
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         self._named("parameter", called=True)  # names what no module around this one has named
         scope, paths = current().scope, current().paths
         if paths is None:
             scope, paths = "", {id(module): name for name, module in self.named_modules()}
+            self._select()
         scope = paths.get(id(self), scope)
         with building(scope, paths=paths):
             result = self.forward(*inputs, **options)

@@ -76,6 +76,11 @@ class Stored(ABC):
         if self.value is not None and not self._state.fixed and self._state.name == name:
             self._state.edit(aliases=aliases)
 
+    def set_channel_axis(self, axis: int | None) -> None:
+        """Note the axis of the channels of which the layer can train some."""
+        if self.value is not None and not self._state.fixed:
+            self._state.edit(channel_axis=axis)
+
     def load(self, data: Any) -> None:
         """Start from this initialiser, or from these numbers. Raises ModelError once name and first value are fixed."""
         if self.fixed:

@@ -73,7 +73,9 @@ class Context:
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
     memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
-    bound_after: Callable[[str, Graph], list[int]] | None = None  # the same: at least, at each step in any order
+    bound_after: Callable[[str, Graph], list[int]] | None = (
+        None  # the same: at least, at each step in any order
+    )
     placed_after: Callable[[str, Graph], int] | None = None  # the same: the bytes of the arena, gaps included
     analyses: dict[Hashable, Any] = field(default_factory=dict)
     recent: dict[Hashable, Any] = field(default_factory=dict)  # results of stages, the latest last

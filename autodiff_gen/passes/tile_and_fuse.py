@@ -84,14 +84,18 @@ class _Search:
         for v, axis in ((u, axis) for u in alive for axis in range(u.ndim)):
             if v.node.origin.strip is not None:  # other strips of the same region
                 choice = regions[v.node.origin.strip[0]], axis
-                if axis < len(choice[0][2].shape):  # of the value that it is around, which may have fewer axes
+                if axis < len(
+                    choice[0][2].shape
+                ):  # of the value that it is around, which may have fewer axes
                     gains[choice] = gains.get(choice, 0) + v.type.bytes
                 continue
             region = Region.around(self.graph, v, axis)
             values = frozenset(region.axis.items()) if region is not None else frozenset()
             if values and values not in seen:
                 seen.add(values)
-                gains[(v.node.origin, v.index, v.type), axis] = sum(u.type.bytes for u, _ in values if u in alive)
+                gains[(v.node.origin, v.index, v.type), axis] = sum(
+                    u.type.bytes for u, _ in values if u in alive
+                )
         return sorted(gains, key=lambda choice: -gains[choice])[:MOST_REGIONS]
 
     def _improved(self, seed: _Seed, axis: int, context: Context) -> bool:

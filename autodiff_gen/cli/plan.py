@@ -1,0 +1,165 @@
+"""`plan`: which layers and channels to train within a RAM budget."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .arguments import positive
+
+if TYPE_CHECKING:
+    from ..model.loader import LoadedFile
+    from ..model.model import Model
+    from ..model.update_plan import Proposal
+
+Command = Callable[[str, str], argparse.ArgumentParser]
+
+
+def add_plan_command(
+    command: Command,
+    model: Callable[[argparse.ArgumentParser], None],
+    target: Callable[[argparse.ArgumentParser], None],
+) -> None:
+    """Add `plan`."""
+    plan = command(
+        "plan",
+        "Propose which layers and channels to train within a RAM budget: those whose gradients are largest for the "
+        "memory that they need.",
+    )
+    model(plan)
+    target(plan)
+    plan.add_argument(
+        "--data",
+        metavar="FILE",
+        help="calibration data: .npz, samples.bin, or .py with dataset() (default: the model file's batch or samples, "
+        "otherwise random numbers)",
+    )
+    plan.add_argument(
+        "--batches",
+        metavar="N",
+        type=positive,
+        default=8,
+        help="of the calibration data (default: %(default)s)",
+    )
+    plan.add_argument(
+        "--out", metavar="FILE", type=Path, help="write the lines for the model file to this file"
+    )
+    plan.set_defaults(run=run_plan)
+
+
+def run_plan(args: argparse.Namespace) -> int:
+    from ..codegen.compiler import compile_model
+    from ..codegen.program import Program
+    from ..errors import ModelError
+    from ..ir.graph import Channels, State
+    from ..kernels import registry
+    from ..model.build import write_all
+    from ..model.contributions import squares
+    from ..model.loader import load_file
+    from ..model.model import Model
+    from ..model.update_costs import costs
+    from ..model.update_lines import update_lines
+    from ..model.update_plan import propose
+    from ..nn.selection import training_only
+    from ..targets import board as boards
+
+    board = boards.load(args.board)
+    kernels = None if args.kernels is None else registry.parse_list(args.kernels)
+    budget = args.ram if args.ram is not None else board.ram_bytes
+    if budget is None:
+        raise ModelError(f"plan: board {board.id} has no limit of RAM; give a budget, such as --ram 128K")
+
+    def loaded(channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
+        with training_only(channels) as selection:
+            file = load_file(args.model)
+        if not isinstance(file.made, Model):
+            raise ModelError(f"{args.model} defines functions; plan needs a model that trains")
+        return file.made, file, selection.reached
+
+    def compiled(channels: Mapping[State, Channels | None]) -> Program:
+        made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
+        return compile_model(made, args.name or file.name, kernels, board, budget, must_fit=False)
+
+    made, file, reached = loaded(None)
+    states = [state for state in made.trained if state.name in reached]
+    if not states:
+        raise ModelError(
+            f"{args.model}: no parameter of a network trains; plan chooses between layers of ag.nn"
+        )
+    batches, source = _batches(args, made, file)
+    found = squares(made, states, islice(batches, args.batches))
+    backends = registry.for_board(board, kernels)
+    proposal = propose(states, found, costs(made, states, backends), budget, compiled)
+    lines = update_lines(proposal.rows, file.names)
+    head = f"# What trains of {file.name} in {budget} bytes: {proposal.program.struct_bytes} with state and arena."
+    print(_text(proposal, budget, source))
+    print("\n".join(["", "Lines for the model file, after the network and before the model:", "", *lines]))
+    if args.out is not None:
+        write_all(args.out.parent, {args.out.name: "\n".join([head, *lines, ""])})
+    return 0
+
+
+def _batches(
+    args: argparse.Namespace, model: Model, file: LoadedFile
+) -> tuple[Iterator[Mapping[str, Any]], str]:
+    """Arrays by the names of inputs and targets, batch by batch, and what they are."""
+    from ..model.contributions import synthetic
+
+    named = [str(v.name) for v in (*model.inputs, *model.targets)]
+    if args.data is not None:
+        return _of_data(args, model), str(args.data)
+    if file.batch is not None:
+        batch = file.batch
+        return (
+            dict(zip(named, batch(k), strict=True)) for k in range(args.batches)
+        ), "the model file's batch"
+    if all(name in file.samples for name in named):
+        return iter([{name: file.samples[name] for name in named}]), "the model file's samples"
+    return synthetic(model), "random numbers: give data of the task with --data"
+
+
+def _of_data(args: argparse.Namespace, model: Model) -> Iterator[Mapping[str, Any]]:
+    from ..codegen.link_layout import LinkArray, LinkLayout
+    from ..codegen.program import Arg
+    from ..device.dataset import load_dataset, rows_per_step
+    from ..model.loader import find_model
+
+    targets, arrays = set(model.targets), []
+    for v in (*model.inputs, *model.targets):
+        attrs = v.node.attrs
+        arg = Arg(str(v.name), str(v.name), v.type, "input", attrs.get("classes"), attrs.get("ignored"), v)
+        arrays.append(LinkArray(arg, arg.c_name, 0, v in targets, model.batch))
+    data = load_dataset(args.data, find_model(args.model)[0], LinkLayout(tuple(arrays), ()))
+    rows = rows_per_step(tuple(arrays))
+    for start in range(0, max(len(data) - rows + 1, 1), rows):
+        yield {name: array[start : start + rows] for name, array in data.train.items()}
+
+
+def _text(proposal: Proposal, budget: int, source: str) -> str:
+    from ..ir.types import planned_size
+    from ..report.text_table import table
+
+    head = ("parameter", "elements", "contribution", "trains", "bytes")
+    rows = []
+    for row in proposal.rows:
+        trains = "-" if not row.fraction else "all" if row.fraction == 1 else f"{row.fraction:g} of channels"
+        size = f"{row.bytes}" if row.fraction else "-"
+        elements = planned_size(row.state.logical.shape)
+        rows.append((row.state.name, str(elements), f"{row.share:.2%}", trains, size))
+    program = proposal.program
+    free = budget - program.struct_bytes
+    return "\n".join(
+        [
+            table(head, rows, right=(1, 2, 4)),
+            "",
+            "contribution: its part of the squares of all gradients; bytes: of its state, and of what is kept for it, "
+            "by an estimate",
+            f"gradients: of {source}",
+            f"total: {program.struct_bytes} bytes as planned: {program.state_bytes} of state, "
+            f"{program.struct_bytes - program.state_bytes} of arena; budget {budget}, {free} free; "
+            f"choices compiled: {proposal.tried}",
+        ]
+    )

@@ -1,0 +1,62 @@
+"""What the training of a parameter contributes: the squares of its gradient, added up by channel.
+
+A step of gradient descent with a small rate lr decreases the loss by lr times the sum of the squares of the gradients
+of what trains. The squares are means over calibration batches, at the first values of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..ir.graph import State
+from ..ir.interpreter import evaluate
+from ..ir.node import INPUT, STATE, Value
+from ..ir.types import planned
+from ..passes.differentiate import gradient_name
+from .model import Model
+
+
+def squares(
+    everything: Model, states: Sequence[State], batches: Iterator[Mapping[str, Any]]
+) -> dict[State, Any]:
+    """For each parameter the mean squares of its gradient, with respect to the numbers that it represents, f64 in its
+    logical shape. everything: the model in which they all train, as a whole; batches: arrays by the names of inputs and
+    targets. Raises ModelError where a gradient is not finite, ShapeError for wrong shapes."""
+    module = dict(everything.stages)["differentiate"]
+    step = module.entries[0]
+    names = [gradient_name(module.state(state)) for state in states]
+    held = {v: v.node.attrs["state"] for v in step.leaves(STATE)}
+    feeds = {v: state.stored(state.init.array()) for v, state in held.items()}
+    sums = [np.zeros(planned(state.logical.shape)) for state in states]
+    count = 0
+    for arrays in batches:
+        given = {v: arrays[str(v.name)] for v in step.leaves(INPUT)}
+        found = evaluate([step.outputs[name] for name in names], {**feeds, **given})
+        for total, state, gradient in zip(sums, states, found, strict=True):
+            total += np.square(module.state(state).restored(gradient).astype(np.float64))
+        count += 1
+    for state, total in zip(states, sums, strict=True):
+        if not np.isfinite(total).all():
+            raise ModelError(
+                f"plan: the gradient of {state.name!r} is not finite for the calibration data; give other data with "
+                "--data"
+            )
+    return {state: total / count for state, total in zip(states, sums, strict=True)}
+
+
+def synthetic(model: Model, seed: int = 1) -> Iterator[dict[str, Any]]:
+    """Batches of normal numbers, and of classes or other integers that are equally likely."""
+    generator = np.random.default_rng(seed)
+    while True:
+        yield {str(v.name): _drawn(v, generator, model.batch) for v in (*model.inputs, *model.targets)}
+
+
+def _drawn(v: Value, generator: np.random.Generator, n: int) -> Any:
+    shape = tuple(d if isinstance(d, int) else d.at(n) for d in v.type.shape)
+    if v.type.dtype.kind == "f":
+        return generator.standard_normal(shape)
+    info, classes = np.iinfo(v.type.dtype.numpy), v.node.attrs.get("classes")
+    return generator.integers(0 if classes else info.min, classes or info.max, shape)

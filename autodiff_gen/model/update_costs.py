@@ -1,0 +1,133 @@
+"""An estimate of the memory that the training of each parameter costs: its state, and what it keeps of the forward
+pass.
+
+It says which parameters are worth trying; what a choice really takes is known by compiling it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, State
+from ..ir.module import Module
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Elementwise, Leaf, Pick, View
+from ..ir.origin import is_late
+from ..kernels.registry import Backends
+from ..lowering.pipeline import run
+from ..passes.context import Context
+from ..passes.fusion_groups import is_free
+from .model import Model
+
+MASK_BITS = 8  # masks are stored as bits: of 8 elements in a byte, of 4 bytes each
+
+
+@dataclass(frozen=True)
+class Costs:
+    """bytes[v]: what is stored of the forward pass. path[p, v]: whether the gradient of parameter p passes operations
+    that read v, which later ones share; own[p, v]: whether operations of p alone read it, as the product that gives its
+    gradient reads the layer's input: of a part of the channels only these. state[p]: bytes of parameter p and of its
+    optimizer state, if all of it trains. working[p]: the most bytes that an operation on the way to the gradient of p
+    reads and writes of gradients."""
+
+    bytes: Any
+    path: Any
+    own: Any
+    state: Any
+    working: Any
+
+    def more(self, kept: Any, part: float) -> tuple[Any, Any]:
+        """For each parameter, the bytes that it keeps of the forward pass beside those that are kept, if a part of its
+        channels trains: along its path, and by itself. kept[v]: bytes."""
+        whole = self.path @ np.maximum(self.bytes - kept, 0)
+        return whole, self.own @ np.maximum(part * self.bytes - kept, 0)
+
+    def with_kept(self, kept: Any, p: int, part: float) -> Any:
+        """What is kept in addition where part of a parameter's channels trains."""
+        kept = np.maximum(kept, self.path[p] * self.bytes)
+        return np.maximum(kept, self.own[p] * part * self.bytes)
+
+
+def costs(everything: Model, states: Sequence[State], backends: Backends) -> Costs:
+    """Those of the parameters `states`, which all train in `everything`."""
+    step, context = everything.entries()[0], Context(backends=backends)
+    *_, (_, module) = run(Module((step,)), context, "freeze_parameters", "transpose_elimination", check=False)
+    graph: Graph = module.entries[0]
+    stored = everything.stages[-1][1]
+    updates = [graph.updates[stored.state(state)] for state in states]
+    cones = [_late_nodes(new) for new in updates]
+    count: dict[Node, int] = {}
+    for cone in cones:
+        for n in cone:
+            count[n] = count.get(n, 0) + 1
+    reads = {n: _kept(n) for n in count}
+    index = {key: k for k, key in enumerate(dict.fromkeys(key for n in count for key in reads[n]))}
+    path, own = (np.zeros((len(states), len(index))) for _ in range(2))
+    for p, cone in enumerate(cones):
+        for n in cone:
+            for key in reads[n]:
+                (own if count[n] == 1 else path)[p, index[key]] = 1
+    sizes = [v.type.bytes / (4 * MASK_BITS if is_mask else 1) for v, is_mask in index]
+    working = [max(map(_working, cone)) for cone in cones]
+    return Costs(
+        np.array(sizes), path, own, _state_bytes(everything, states, stored), np.array(working, float)
+    )
+
+
+def _late_nodes(v: Value) -> list[Node]:
+    """The nodes of the backward pass and of the update that a value depends on."""
+    pending, found = [v.node], dict[Node, None]()
+    while pending:
+        n = pending.pop()
+        if n not in found and is_late(n.origin):
+            found[n] = None
+            pending += [u.node for u in n.operands]
+    return list(found)
+
+
+def _working(node: Node) -> int:
+    """The bytes of the gradients that an operation of the backward pass, not one element by element, reads and
+    writes."""
+    if isinstance(node.op.lower, Elementwise | Pick | View):
+        return 0
+    values = {base(v) for v in (*node.operands, *node.results) if is_late(base(v).node.origin)}
+    return sum(v.type.bytes for v in values)
+
+
+def _kept(node: Node) -> list[tuple[Value, bool]]:
+    """What a node of the backward pass needs of the forward pass, and whether no more than a mask of it."""
+    is_mask = isinstance(node.op.lower, Elementwise) and node.results[0].type.dtype.kind == "b"
+    early = [u for u in node.operands if not is_late(u.node.origin)]
+    return [(v, is_mask) for v in _sources(early)]
+
+
+def _sources(values: Sequence[Value]) -> list[Value]:
+    """The stored values that these are computed of element by element."""
+    pending, found = list(values), dict[Value, None]()
+    seen = set(pending)
+    while pending:
+        v = base(pending.pop())
+        if isinstance(v.node.op.lower, Leaf) or is_free(v.node):
+            continue
+        if isinstance(v.node.op.lower, Elementwise | Pick | View):
+            new = [u for u in v.node.operands if u not in seen]
+            seen.update(new)
+            pending += new
+        else:
+            found[v] = None
+    return list(found)
+
+
+def _state_bytes(everything: Model, states: Sequence[State], stored: Module[Graph]) -> Any:
+    sizes: Mapping[str, int] = {s.name: s.type.bytes for s in everything.states}
+    own = [stored.state(state).name for state in states]
+    extra = dict.fromkeys(own, 0)
+    for s in everything.states:
+        of = s.name.rpartition(".")[0]
+        if s.role == "optimizer" and of in extra:
+            extra[of] += s.type.bytes
+    return np.array([sizes[name] + extra[name] for name in own], float)

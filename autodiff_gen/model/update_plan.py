@@ -1,0 +1,185 @@
+"""Which parameters, and of weights which fraction of their channels, to train in a RAM budget.
+
+The rule: begin with nothing. Of all parameters and fractions that an estimate of the memory admits, take the one that
+adds most to the squares of the gradients (model/contributions.py) for each byte that it adds (model/update_costs.py),
+then the next, until none is admitted. The compiler plans this choice with the budget. As many bytes as it leaves free
+or needs too many, the estimate may be larger, or has to be smaller, the next time. The best choice that fits is
+proposed.
+
+Lin et al. 2022, "On-Device Training Under 256KB Memory", choose by contribution within a memory constraint too; they
+measure the accuracy after the training of each layer alone, and search by evolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen.program import Program
+from ..errors import PlanError
+from ..ir.graph import Channels, State
+from ..ir.types import planned
+from .update_costs import Costs
+
+FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
+MOST_TRIES = 5  # programs that are compiled to find the best choice that fits: a limit of time
+
+CLOSE = 50  # a choice that leaves no more than this part of the budget free is close enough: a limit of time
+
+
+@dataclass(frozen=True)
+class Row:
+    """A parameter. fraction: of its channels, 0 where it does not train, 1 where it does as a whole; bytes: of its
+    state and what is kept for it of the forward pass, beside what those that were chosen before it keep; share: what
+    its training as a whole adds to the squares of all gradients, of 1."""
+
+    state: State
+    fraction: float
+    bytes: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """rows: in the order of the model; program: compiled with the budget."""
+
+    rows: Sequence[Row]
+    program: Program
+    tried: int
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """fractions, bytes: by the number of the parameter, 0 where it does not train."""
+
+    fractions: Sequence[float]
+    bytes: Sequence[float]
+
+
+def chosen_channels(state: State, fraction: float) -> Channels | None:
+    """The channels of a fraction, None for all of them."""
+    if fraction == 1 or state.channel_axis is None:
+        return None
+    return Channels(state.channel_axis, fraction)
+
+
+def propose(
+    states: Sequence[State],
+    squares: Mapping[State, Any],
+    costs: Costs,
+    budget: int,
+    compiled: Callable[[Mapping[State, Channels | None]], Program],
+) -> Proposal:
+    """The best choice that fits. compiled: the program that trains these parameters and channels, by a compiler that
+    knows the budget. Raises PlanError where no parameter can train."""
+    gains = _gains(states, squares)
+    if not any(of[1.0] for of in gains):
+        raise PlanError("plan: all gradients are 0 for the calibration data; give other data with --data")
+    programs: dict[tuple[float, ...], Program] = {}
+    best: tuple[float, _Choice, Program] | None = None
+    low, high, limit, least = 0.0, float("inf"), float(budget), _least(gains, costs)
+    while (
+        len(programs) < MOST_TRIES
+    ):  # `low` is the largest limit that was kept, `high` the smallest that was not
+        choice = _choice(gains, costs, max(limit, least))
+        key = tuple(choice.fractions)
+        if key in programs:
+            low, high = (limit, high) if programs[key].struct_bytes <= budget else (low, limit)
+            if high - low < budget / CLOSE or high == float("inf"):
+                break
+            limit = (low + high) / 2
+            continue
+        fractions = {state: part for state, part in zip(states, key, strict=True) if part}
+        program = programs[key] = compiled({s: chosen_channels(s, part) for s, part in fractions.items()})
+        free = budget - program.struct_bytes
+        value = sum(of[part] for of, part in zip(gains, key, strict=True) if part)
+        if free >= 0 and (best is None or value > best[0]):
+            best = value, choice, program
+        low, high = (limit, high) if free >= 0 else (low, limit)
+        limit += free
+        if 0 <= free < budget / CLOSE:
+            break
+        if not low < limit < high:
+            limit = (low + high) / 2
+    if best is None:
+        raise PlanError(_nothing_fits(states, programs, budget))
+    _, choice, program = best
+    return Proposal(_rows(states, gains, choice), program, len(programs))
+
+
+def _nothing_fits(states: Sequence[State], programs: Mapping[tuple[float, ...], Program], budget: int) -> str:
+    fractions, least = min(programs.items(), key=lambda item: item[1].struct_bytes)
+    names = [state.name for state, part in zip(states, fractions, strict=True) if part]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"plan: no parameter can train within {budget} bytes: {least.name} takes {least.struct_bytes} for "
+        f"{names[0]}{more}; a smaller input or batch, int8, or evaluation mode (net.eval()) would help"
+    )
+
+
+def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[float, float]]:
+    """For each parameter what a fraction adds up to; of one without channels only the whole."""
+    found = []
+    for state in states:
+        axis, values = state.channel_axis, squares[state]
+        count = 1 if axis is None else planned(state.logical.shape)[axis]
+        gains = {1.0: float(values.sum())}
+        if axis is not None and count > 1:
+            numbers, of = state.init.array(), state.type.quantization
+            numbers = numbers if of is None else numbers * of.along(numbers.shape)
+            along = np.moveaxis(values, axis, 0).reshape(count, -1).sum(1)
+            for part in FRACTIONS[:-1]:
+                chosen = Channels(axis, part).index(numbers)
+                gains[part] = float(along[list(chosen)].sum())
+        found.append(gains)
+    return found
+
+
+def _choice(gains: Sequence[Mapping[float, float]], costs: Costs, limit: float) -> _Choice:
+    """Parameters and fractions, one after the other that adds most for each byte, while the estimate is within the
+    limit."""
+    kept, states, working = np.zeros(len(costs.bytes)), 0.0, 0.0
+    now, sizes = [0.0] * len(gains), [0.0] * len(gains)
+    while True:
+        best: tuple[float, int, float, float] | None = None
+        total = states + kept.sum()
+        for part in FRACTIONS:
+            path, own = costs.more(kept, part)
+            for p, of in enumerate(gains):
+                more = of.get(part, 0.0) - (of[now[p]] if now[p] else 0.0)
+                if part <= now[p] or more <= 0:
+                    continue
+                size = path[p] + own[p] + (part - now[p]) * costs.state[p]
+                ratio = more / max(size, 1.0)
+                if (best is None or ratio > best[0]) and total + size + max(
+                    working, costs.working[p]
+                ) <= limit:
+                    best = ratio, p, part, size
+        if best is None:
+            return _Choice(now, sizes)
+        _, p, part, size = best
+        states += (part - now[p]) * costs.state[p]
+        working = max(working, costs.working[p])
+        kept, now[p] = costs.with_kept(kept, p, part), part
+        sizes[p] += size
+
+
+def _least(gains: Sequence[Mapping[float, float]], costs: Costs) -> float:
+    """The limit that admits one parameter, or a fraction of it."""
+    found = []
+    for part in FRACTIONS:
+        path, own = costs.more(np.zeros(len(costs.bytes)), part)
+        sizes = path + own + part * costs.state + costs.working
+        found += [size for size, of in zip(sizes, gains, strict=True) if of.get(part, 0.0) > 0]
+    return float(min(found))
+
+
+def _rows(states: Sequence[State], gains: Sequence[Mapping[float, float]], choice: _Choice) -> list[Row]:
+    total = sum(of[1.0] for of in gains)
+    return [
+        Row(state, choice.fractions[p], round(choice.bytes[p]), gains[p][1.0] / total)
+        for p, state in enumerate(states)
+    ]
