@@ -18,7 +18,7 @@ def run_build(args: argparse.Namespace) -> int:
     from ..model.build import build
 
     board, kernels = _board_and_kernels(args)
-    build(args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison)
+    build(args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print)
     return 0
 
 

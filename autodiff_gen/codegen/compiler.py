@@ -19,7 +19,7 @@ from ..ir.types import Dim
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
-from ..lowering.pipeline import Dump, lower
+from ..lowering.pipeline import Dump, lower, work_without_budget
 from ..lowering.plan import EntryPlan, Placed
 from ..passes.context import Context
 from ..targets.board import Board
@@ -148,6 +148,23 @@ def _check_budget(program: Program, board: Board | None, ram: int | None) -> Non
         raise PlanError(_does_not_fit(program, budget, board))
 
 
+def budget_notes(program: Program, graphs: Sequence[Graph]) -> list[str]:
+    """What the RAM budget costs the entries that it has changed, a line for each, against the program without one.
+    graphs: those that the program was compiled of."""
+    notes = []
+    for entry in program.entries:
+        graph = next((g for g in graphs if g.name == entry.name), None)
+        if entry.plan.work is None or graph is None:
+            continue
+        now, before = entry.plan.work, work_without_budget(graph, program.backends)
+        more, instructions = now.macs - before.macs, now.instructions - before.instructions
+        notes.append(
+            f"the RAM budget costs {entry.name} {more:+,} multiply-accumulates ({more / max(before.macs, 1):+.1%}) and "
+            f"about {instructions:+,.0f} instructions ({instructions / max(before.instructions, 1):+.1%})"
+        )
+    return notes
+
+
 def _check_name(name: str) -> None:
     """A name that only begins others may be a keyword, such as `xor`."""
     if identifier(f"{name}_") != f"{name}_":
@@ -230,10 +247,18 @@ def _does_not_fit(program: Program, budget: int, board: Board | None) -> str:
     missing = program.struct_bytes - budget
     where = f"board {board.id}" if board is not None else "ram"
     live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
+    least = ", the least that was found," if program.is_model else ","
+    helps = "a smaller batch, smaller layers or an optimizer with less state would help"
+    if program.is_model:
+        helps = (
+            "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train "
+            "(requires_grad_(False)), fewer of their channels (nn.update_channels), int8, a smaller batch or an "
+            "optimizer with less state would help"
+        )
     return (
-        f"{program.name} needs {program.struct_bytes} bytes, {where} has {budget} for it: {missing} bytes are missing; "
-        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; "
-        "a smaller batch, smaller layers or an optimizer with less state would help"
+        f"{program.name} needs {program.struct_bytes} bytes{least} {where} has {budget} for it: {missing} bytes are "
+        f"missing; parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; "
+        f"{helps}"
     )
 
 

@@ -16,6 +16,7 @@ from ..ir.graph import Graph
 from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
+from ..kernels.registry import Backends
 from ..passes.apply_optimizer import apply_optimizer
 from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
@@ -46,6 +47,7 @@ from ..passes.share_functions import share_functions
 from ..passes.slice_propagation import slice_propagation
 from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
+from ..passes.work import Work, work_of
 from .plan import EntryPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
@@ -151,10 +153,21 @@ def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -
     """Graphs that are complete, updates of states among them, to plans with placed buffers."""
     module: Module[Any] = Module(tuple(graphs))
     lowered = module
+    work: list[Work | None] = []
     for name, lowered in run(module, context, after=freeze_parameters.__name__):
         if dump is not None:
             dump.write(name, lowered)
-    return list(lowered.entries)
+        if name == tile_and_fuse.__name__:
+            changed = [g if g.name in context.over_budget else None for g in lowered.entries]
+            work = [None if g is None else work_of(g.nodes, context.cost) for g in changed]
+    return [replace(plan, work=done) for plan, done in zip(lowered.entries, work, strict=True)]
+
+
+def work_without_budget(graph: Graph, backends: Backends) -> Work:
+    """The work of a complete graph that may take any memory."""
+    ends = freeze_parameters.__name__, tile_and_fuse.__name__
+    *_, (_, module) = run(Module((graph,)), Context(backends=backends), *ends, check=False)
+    return work_of(module.entries[0].nodes, backends.cost)
 
 
 def _lower_region(context: Context, graph: Graph) -> EntryPlan:

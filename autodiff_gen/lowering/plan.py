@@ -13,6 +13,7 @@ from ..ir.op_kinds import Fused
 from ..ir.origin import Origin
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
+from ..passes.work import Work
 from .buffer_assignment import Plan
 from .loop_nest import LoopNest
 from .loops import Scratch
@@ -60,6 +61,7 @@ class EntryPlan:
     placed: list[Placed]
     plans: Mapping[str, Plan]  # by pool
     copies: list[str]  # states whose old value is copied
+    work: Work | None = None  # of what a RAM budget has changed
 
     @property
     def kernels(self) -> list[Kernel]:

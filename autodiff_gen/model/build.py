@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..codegen.compiler import compile_functions, compile_model
+from ..codegen.compiler import budget_notes, compile_functions, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Program
 from ..errors import ToolError
@@ -25,15 +25,20 @@ def build(
     ram: int | None = None,
     dump: Path | None = None,
     poison: bool = False,
+    note: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
-    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: that of `emit`.
+    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: that of `emit`;
+    `note` takes lines about what the RAM budget costs.
 
     When the model cannot be compiled, existing files stay unchanged. Raises AutodiffError.
     """
     file = load_file(model)
     name = name if name is not None else file.name
-    texts = emit(compile_file(file.made, name, kernels, board, ram, dump), poison=poison)
-    return write_all(out, {**texts, f"{name}.deps.json": deps_json(file.files)})
+    program = compile_file(file.made, name, kernels, board, ram, dump)
+    paths = write_all(out, {**emit(program, poison=poison), f"{name}.deps.json": deps_json(file.files)})
+    for line in budget_notes(program, file.made.entries()) if isinstance(file.made, Model) else ():
+        note(line)
+    return paths
 
 
 def compile_file(

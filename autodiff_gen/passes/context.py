@@ -70,6 +70,9 @@ class Context:
     backends: Backends | None = None
     first: Collection[str] = ()
     budget: int | None = None
+    over_budget: set[str] = field(
+        default_factory=set
+    )  # entries that a stage had to change for the budget, by name
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
     memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
@@ -134,7 +137,10 @@ class Context:
 
     def excess(self, stage: str, graph: Graph) -> int:
         """By how many bytes the steps of the entry exceed the budget, all added up; 0 if it fits."""
-        return 0 if self.budget is None else self.memory(stage, graph).excess(self.budget)
+        found = 0 if self.budget is None else self.memory(stage, graph).excess(self.budget)
+        if found:
+            self.over_budget.add(graph.name)
+        return found
 
     def live_at_peak(self, stage: str, graph: Graph) -> list[Value]:
         """The values of the graph that are alive at the step that needs most, the largest first."""

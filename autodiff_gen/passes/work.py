@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ..ir.node import Node
 from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, View
@@ -11,6 +12,19 @@ from ..ir.types import planned_size
 from ..targets.cost_table import CostTable
 
 FUNCTION = 40  # operations in exp, tanh, ... of ag_math.h, on every core
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of an entry: multiply-accumulates of its products, and about how many instructions it takes."""
+
+    macs: int
+    instructions: float
+
+
+def work_of(nodes: Sequence[Node], cost: CostTable) -> Work:
+    """Of all of them."""
+    return Work(sum(map(_macs, nodes)), work(nodes, cost))
 
 
 def work(nodes: Iterable[Node], cost: CostTable) -> float:
@@ -32,9 +46,21 @@ def _work(node: Node, cost: CostTable) -> float:
         return size * (element + FUNCTION * cost.arithmetic if lower.calls else element)
     if isinstance(lower, Reduce):
         return planned_size(node.operands[0].type.shape) * element
-    if isinstance(lower, Call):
-        return max(size, macs(node)) * cost.gemm.term
-    if isinstance(lower, Contraction):
-        depth = node.operands[0].type.shape[-1:]
-        return size * planned_size(depth) * cost.gemm.term
+    if isinstance(lower, Call | Contraction):
+        return max(size, _macs(node)) * cost.gemm.term
     return size * element
+
+
+def _macs(node: Node) -> int:
+    """Multiply-accumulates of products, those of loops included."""
+    lower = node.op.lower
+    if node.regions:
+        return max(sum(map(_macs, region.nodes)) for region in node.regions) * int(
+            node.attrs.get("length", 1)
+        )
+    if isinstance(lower, Call):
+        return macs(node)
+    if isinstance(lower, Contraction):
+        depth = planned_size(node.operands[0].type.shape[-1:])
+        return depth * sum(planned_size(r.type.shape) for r in node.results)
+    return 0

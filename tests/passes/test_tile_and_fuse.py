@@ -3,6 +3,7 @@ products that are computed again, is as without one."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from int8_networks import random_network
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
-from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.compiler import budget_notes, compile_model
 from autodiff_gen.errors import ModelError, PlanError
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
@@ -154,8 +155,24 @@ def test_an_entry_that_fits_is_left_alone() -> None:
 
 
 def test_a_budget_that_no_plan_meets() -> None:
-    with pytest.raises(PlanError, match=r"needs \d+ bytes, ram has 4000 for it: \d+ bytes are missing"):
-        eight_bits().on_host(ram=4000)
+    message = (
+        r"needs (\d+) bytes, the least that was found, ram has 4000 for it: \d+ bytes are missing; parameters and "
+        r"optimizer state take \d+, live at the peak: .+ s8\[.+ \d+, .*; `autodiff-gen plan` .*update_channels"
+    )
+    with pytest.raises(PlanError, match=message) as error:
+        eight_bits(16).on_host(ram=4000)
+    least = re.search(message, str(error.value))
+    assert least is not None
+    model = eight_bits(16)
+    program = compile_model(model, "m", ["ref"], ram=int(least[1]))
+    assert program.struct_bytes <= int(least[1])
+    notes = budget_notes(program, model.entries())
+    found = [
+        re.fullmatch(r"the RAM budget costs (\w+) \+([\d,]+) multiply-.* \(\+.*%\)", note) for note in notes
+    ]
+    assert [m and m[1] for m in found][:1] == ["train_step"]
+    assert all(m and int(m[2].replace(",", "")) > 0 for m in found)
+    assert budget_notes(compile_model(model, "m", ["ref"], ram=1 << 20), model.entries()) == []
 
 
 def silus(**options: Any) -> ag.Model:

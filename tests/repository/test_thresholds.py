@@ -18,6 +18,7 @@ EXEMPT = {
     "passes/fusion_phases.py SHARE": "what readable steps may cost",
     "passes/fusion_phases.py SMALL": "what readable steps may cost",
     "passes/fusion_groups.py LARGEST_GROUP": "compile time and readable loop nests",
+    "passes/context.py MOST_RESULTS": "memory of the compiler",
     "passes/inline_small_matmul.py LARGEST_OUTER": "decides how a product is rounded, which is the same on every core",
     "passes/tile_and_fuse.py MOST_REGIONS": "compile time",
     "passes/slice_propagation.py MOST_PARTS": "compile time and length of the C",
