@@ -25,6 +25,10 @@ from .problem import Problem, problems
 STEP = 6e-6
 TOLERANCE = {"finite differences": 1e-6, "PyTorch": 1e-9}
 FLOOR = 1e-9  # times max(1, |loss|): the accepted rounding error of a central difference
+# How far rounding moves a gradient is measured: it is computed again at COPIES points that differ from the first by a
+# relative CHANGE, about the spacing of float64. SPREAD times the largest difference is accepted, and a gradient that is
+# not larger is 0 but for rounding, such as that of a bias before BatchNorm.
+COPIES, CHANGE, SPREAD = 3, 2.0**-52, 8.0
 
 
 @dataclass
@@ -57,8 +61,15 @@ class Finding:
     checked: int
     size: int
     differences: Comparison
+    scale: float = 0.0  # the largest gradient
+    rounding: float = 0.0  # how much of a gradient rounding explains
     torch: Comparison | None = None
     kinks: list[str] = field(default_factory=list)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the gradient is 0 but for rounding."""
+        return self.scale <= self.rounding
 
     def element(self, i: int) -> str:
         """`0.weight[3,17]`: the i-th element in storage order."""
@@ -96,19 +107,36 @@ def _check(p: Problem, samples: int, seed: int) -> tuple[str, bool]:
         exact = [(v, g) for v, g in zip(p.variables, p.gradients, strict=True) if v not in passed]
         p = replace(p, variables=tuple(v for v, _ in exact), gradients=tuple(g for _, g in exact))
     loss, *gradients = evaluate([p.loss, *p.gradients], p.feeds, p.n, "float64")
+    roundings = _roundings(p, gradients, seed)
     findings = [
-        _differences(p.loss, v, g, float(loss), p.feeds, p.n, samples, seed)
-        for v, g in zip(p.variables, gradients, strict=True)
+        _differences(p.loss, v, g, rounding, float(loss), p.feeds, p.n, samples, seed)
+        for v, g, rounding in zip(p.variables, gradients, roundings, strict=True)
     ]
     note = _compare_torch(p.loss, list(p.variables), gradients, p.feeds, p.n, findings)
     report = _report(p, findings, float(loss), note, sorted(v.name or "?" for v in passed))
     return report, all(c.good for f in findings for c in (f.differences, f.torch) if c is not None)
 
 
+def _roundings(p: Problem, gradients: list[Any], seed: int) -> list[float]:
+    """How much of each gradient rounding explains."""
+    rng = np.random.default_rng(seed)
+    largest = [0.0] * len(gradients)
+    for _ in range(COPIES):
+        feeds = dict(p.feeds)
+        for v in p.variables:
+            feeds[v] = feeds[v] * (1.0 + rng.uniform(-CHANGE, CHANGE, feeds[v].shape))
+        moved = evaluate(list(p.gradients), feeds, p.n, "float64")
+        largest = [
+            max(x, float(np.abs(a - b).max())) for x, a, b in zip(largest, moved, gradients, strict=True)
+        ]
+    return [SPREAD * x for x in largest]
+
+
 def _differences(
     loss: Value,
     v: Value,
     gradient: Any,
+    rounding: float,
     value: float,
     feeds: dict[Value, Any],
     n: int,
@@ -122,7 +150,8 @@ def _differences(
     if point.size > samples:
         chosen = np.sort(np.random.default_rng(seed).choice(point.size, samples, replace=False))
     scale = float(np.abs(gradient).max())
-    finding = Finding(v.name or "?", *_logical(v, point.shape), len(chosen), point.size, Comparison())
+    logical = _logical(v, point.shape)
+    finding = Finding(v.name or "?", *logical, len(chosen), point.size, Comparison(), scale, rounding)
     allowed = TOLERANCE["finite differences"] * scale + FLOOR * max(1.0, abs(value))
 
     def loss_at(i: int, h: float) -> float:
@@ -175,8 +204,8 @@ def _compare_torch(
         return f"not compared with PyTorch: the op {error} has no PyTorch expression"
     for finding, ours, other in zip(findings, gradients, theirs, strict=True):
         finding.torch = Comparison()
-        scale = float(np.abs(ours).max())
-        allowed = TOLERANCE["PyTorch"] * scale + 1e-14
+        scale = finding.scale
+        allowed = TOLERANCE["PyTorch"] * scale + finding.rounding + 1e-14
         for i, (a, b) in enumerate(zip(ours.reshape(-1).tolist(), other.reshape(-1).tolist(), strict=True)):
             finding.torch.add(finding.element(i), a, b, scale, allowed)
     return "compared with PyTorch in float64, every element"
@@ -189,8 +218,12 @@ def _report(p: Problem, findings: list[Finding], loss: float, note: str, passed:
         if f.torch is not None:
             oracles.append(("PyTorch", f.torch, f"{f.size} of {f.size}"))
         for oracle, c, count in oracles:
-            verdict = "ok" if c.good else f"WRONG: gradient {c.ours:.9g}, {oracle} {c.theirs:.9g}"
-            rows.append((f.name, str(list(f.shape)), oracle, count, f"{c.error:.1e}", c.element, verdict))
+            error, verdict = f"{c.error:.1e}", "ok"
+            if not c.good:
+                verdict = f"WRONG: gradient {c.ours:.9g}, {oracle} {c.theirs:.9g}"
+            elif f.is_zero:  # an error relative to rounding says nothing
+                error, verdict = "-", f"ok: 0 but for rounding: {c.ours:.1e}, {oracle} {c.theirs:.1e}"
+            rows.append((f.name, str(list(f.shape)), oracle, count, error, c.element, verdict))
     head = ("parameter", "shape", "against", "elements", "worst error", "at", "")
     lines = [
         f"{p.name}: gradients of the loss in float64, {p.where}, loss {loss:.6g}",

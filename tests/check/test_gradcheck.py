@@ -133,3 +133,17 @@ def test_every_example_and_workload(path):
     report, good = check(file.made, file.name, samples=8, data=file.samples)
     assert good, report
     assert "PyTorch in float64" in report
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("factor", [1.0, 1e4])
+def test_a_gradient_that_is_zero_but_for_rounding_passes_and_is_called_so(factor):
+    """The bias before BatchNorm; the larger the loss, the larger its rounding."""
+    x, t = ag.Input("x", (4, 2, 12)), ag.Input("label", (4,), dtype="u8")
+    layers = nn.Sequential(nn.Conv1d(2, 3, 5), nn.BatchNorm1d(3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 2))
+    z = layers(x)
+    model = ag.Model([x], [t], {"scores": z}, factor * F.cross_entropy(z, t), optim.SGD(lr=0.1))
+    report, good = check(model, "net", samples=3)
+    assert good, report
+    zero = [line.split()[0] for line in report.splitlines() if "ok: 0 but for rounding" in line]
+    assert zero == ["0.bias", "0.bias"], report
