@@ -41,7 +41,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         return 0
     if first:
         print(f"continues at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would restart")
-    return _report(session, board, plan, _logged(board, data, plan, args, first), first)
+    return _report(board, plan, _logged(board, data, plan, args, first), first, args.fresh)
 
 
 def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int) -> Run:
@@ -54,7 +54,10 @@ def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, f
             return listener
 
         if args.log is not None:
-            listeners.append(opened(CsvLog(args.log, first)))
+            log_file = opened(CsvLog(args.log, first))
+            listeners.append(log_file)
+            if log_file.renamed is not None:
+                print(f"{args.log} has rows of another run; it is now {log_file.renamed}")
         if args.tensorboard is not None:
             listeners.append(opened(TensorBoard(args.tensorboard)))
         stack.callback(progress.end)
@@ -66,7 +69,7 @@ def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, f
         return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every)
 
 
-def _report(session: Session, board: Board, plan: Plan, run: Run, first: int) -> int:
+def _report(board: Board, plan: Plan, run: Run, first: int, fresh: bool) -> int:
     sys.stderr.flush()
     plot = curve(run.losses, first)
     if plot:
@@ -81,7 +84,8 @@ def _report(session: Session, board: Board, plan: Plan, run: Run, first: int) ->
         f"{len(run.losses):,} steps, {t.sent + t.received:,} bytes, {t.again:,} requests sent again; {checkpoint}"
     )
     if run.stopped:
-        print(f"stopped at step {run.steps:,} of {plan.steps:,}; the same command continues from there")
+        same = "the same command without --fresh" if fresh else "the same command"
+        print(f"stopped at step {run.steps:,} of {plan.steps:,}; {same} continues from there")
         return INTERRUPTED
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import sys
 import time
@@ -73,13 +74,19 @@ def clock(seconds: float) -> str:
 
 
 class CsvLog:
-    """A row for every step; a resumed run keeps the rows up to the step where it continues."""
+    """A row for every step; a resumed run keeps the rows up to the step where it continues. A file with anything else
+    in it is first renamed: `renamed` is its new path."""
 
     def __init__(self, path: Path, first: int) -> None:
-        kept = [row for row in _rows(path) if row and row[0].isdigit() and int(row[0]) <= first]
+        rows = _rows(path)
+        kept = [row for row in rows or [] if row[0].isdigit() and int(row[0]) <= first]
         self._before = float(kept[-1][4]) if kept else 0.0
+        self.renamed: Path | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_file() and path.stat().st_size and (rows is None or len(kept) < len(rows)):
+                self.renamed = _free(path)
+                path.rename(self.renamed)
             self._file = path.open("w", newline="", encoding="utf-8")
         except OSError as error:
             raise ToolError(f"log {path}: cannot be written: {error.strerror}") from None
@@ -93,7 +100,7 @@ class CsvLog:
     def __call__(self, r: Record) -> None:
         if r.went_back:
             self._file.flush()
-            kept = [row for row in _rows(self._path) if int(row[0]) <= r.step]
+            kept = [row for row in _rows(self._path) or [] if int(row[0]) <= r.step]
             self._file.seek(0)
             self._file.truncate()
             self._begin(kept)
@@ -105,13 +112,24 @@ class CsvLog:
         self._file.close()
 
 
-def _rows(path: Path) -> list[list[str]]:
+def _free(path: Path) -> Path:
+    """`log.1.csv` for log.csv, with the first number that no file has."""
+    numbered = (path.with_name(f"{path.stem}.{k}{path.suffix}") for k in itertools.count(1))
+    return next(p for p in numbered if not p.exists())
+
+
+def _rows(path: Path) -> list[list[str]] | None:
+    """The rows of a log; none without a file; None for a file that is no log."""
+    if not path.exists():
+        return []
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error):
-        return []
-    return [r for r in rows[1:] if len(r) == len(COLUMNS)] if rows and tuple(rows[0]) == COLUMNS else []
+        return None
+    if not rows or tuple(rows[0]) != COLUMNS:
+        return None
+    return [r for r in rows[1:] if len(r) == len(COLUMNS)]
 
 
 class TensorBoard:

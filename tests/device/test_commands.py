@@ -230,7 +230,7 @@ def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, ca
 
 def test_ctrl_c_stops_after_a_whole_step_and_the_board_is_good(words, tmp_path):
     log = tmp_path / "log.csv"
-    command = words("train", "--epochs", 3000, "--tests", 0, "--save-every", 50, "--log", log)
+    command = words("train", "--fresh", "--epochs", 3000, "--tests", 0, "--save-every", 50, "--log", log)
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         [sys.executable, "-m", "autodiff_gen", *command],
@@ -246,7 +246,8 @@ def test_ctrl_c_stops_after_a_whole_step_and_the_board_is_good(words, tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    stopped = re.search(r"stopped at step ([\d,]+) of 99,000; the same command continues from there", out)
+    same = "the same command without --fresh continues from there"
+    stopped = re.search(rf"stopped at step ([\d,]+) of 99,000; {same}", out)
     assert stopped and "Traceback" not in err
     step = int(stopped[1].replace(",", ""))
     assert [int(r["step"]) for r in rows(log)] == list(range(1, step + 1))
@@ -432,6 +433,29 @@ def test_a_log_is_cut_where_a_run_goes_on(tmp_path):
         *((k, 0.0) for k in (1, 2, 3)),
         *((k, 3.0) for k in (4, 5, 6)),
     ]
+
+
+@pytest.mark.parametrize(
+    "before, first, renamed",
+    [
+        ("step,epoch,loss,accuracy,seconds\n1,1,0.5,,0.1\n2,1,0.4,,0.2\n", 0, True),  # --fresh
+        ("step,epoch,loss,accuracy,seconds\n1,1,0.5,,0.1\n2,1,0.4,,0.2\n", 1, True),  # the board went back
+        ("step,epoch,loss,accuracy,seconds\n1,1,0.5,,0.1\n2,1,0.4,,0.2\n", 2, False),
+        ("step,epoch,loss,accuracy,seconds\n", 0, False),
+        ("some,other,file\n", 0, True),
+    ],
+)
+def test_no_row_of_a_log_is_lost(tmp_path, before, first, renamed):
+    path = tmp_path / "log.csv"
+    (tmp_path / "log.1.csv").write_text("an older one")
+    path.write_text(before)
+    log = CsvLog(path, first)
+    log.close()
+    assert log.renamed == (tmp_path / "log.2.csv" if renamed else None)
+    assert len(rows(path)) == first
+    if renamed:
+        assert log.renamed.read_text() == before
+    assert (tmp_path / "log.1.csv").read_text() == "an older one"
 
 
 def test_the_curve():
