@@ -13,21 +13,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..targets.board import Board
 
+FORMATS = ("platformio", "cmake", "make", "arduino", "plain")  # those of export
+
 
 def run_build(args: argparse.Namespace) -> int:
     from ..model.build import build
 
     board, kernels = _board_and_kernels(args)
-    build(args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print)
+    made = build(args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print)
+    if not args.quiet:
+        print("\n".join(str(path) for path in made))
+        print(
+            f"They include headers of the runtime and call kernels; `autodiff-gen export {args.model} --board "
+            f"{args.board} --as FORMAT --out DIR` writes all of it with a build file (FORMAT: {', '.join(FORMATS)})"
+        )
     return 0
 
 
 def run_export(args: argparse.Namespace) -> int:
-    from .export_platformio import export
+    from ..model.project.export import export
 
     board, kernels = _board_and_kernels(args)
-    environments = export(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram)
-    print(f"{args.out}: a PlatformIO project; pio run -e {environments[0]}")
+    done = export(args.model, board, args.out, args.name, kernels, args.ram, args.form)
+    for path in done.kept:
+        print(f"{args.out / path}: kept, as it was changed after the last export")
+    next_step = next(iter(done.commands), "README.md says how to compile it")
+    print(f"{args.out}: a project; {next_step}")
     return 0
 
 

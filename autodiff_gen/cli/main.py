@@ -115,11 +115,22 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="for debugging: fill memory of the arena that holds no value with NaN",
     )
+    build.add_argument("--quiet", action="store_true", help="print nothing, as build systems want it")
     build.set_defaults(run=commands.run_build)
 
-    export = command("export", "Write a self-contained PlatformIO project.")
+    export = command(
+        "export",
+        "Write a project that compiles as it is, for CMake, make, Arduino, PlatformIO or another build system.",
+    )
     _model_argument(export)
     _target_arguments(export)
+    export.add_argument(
+        "--as",
+        dest="form",
+        choices=commands.FORMATS,
+        default=commands.FORMATS[0],
+        help="the build system; plain: sources alone (default: %(default)s)",
+    )
     export.add_argument(
         "--out",
         metavar="DIR",

@@ -26,6 +26,7 @@ TESTS = (
     (("clang-tidy",), ("clang-tidy", "--version")),
     (("cppcheck",), ("cppcheck", "--version")),
     (("libclang-rt-dev",), ("sh", "-c", 'ls "$(clang -print-runtime-dir)"/libclang_rt.fuzzer*')),
+    (("cmake", "make"), ("cmake", "--version")),
     (("git",), ("git", "--version")),
     (("strace",), ("strace", "--version")),
     (("chromium", "fonts-dejavu-core"), ("chromium", "--version")),

@@ -240,7 +240,7 @@ def train_sources(env, name, model):
     model = env.File(model)
     command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE")
     command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
-    command += ["--poison"] if env.subst("$AUTODIFF_POISON") else []
+    command += ["--quiet", *(["--poison"] if env.subst("$AUTODIFF_POISON") else [])]
     outputs = [f"{folder}/{stem}{end}" for end in (".c", ".h", "_params.c", ".deps.json")]
     actions = [
         SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"),

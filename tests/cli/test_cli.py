@@ -31,15 +31,22 @@ def run(*words, cwd=ROOT, env=None):
     return done.stdout
 
 
-def test_build_writes_four_files_and_prints_nothing(tmp_path, capsys):
-    assert main(["build", "mnist", "--board", "stm32", "--out", str(tmp_path / "a" / "b")]) == 0
+@pytest.mark.parametrize("words", [[], ["--quiet"]], ids=["shown", "quiet"])
+def test_build_writes_four_files_and_says_how_to_go_on(words, tmp_path, capsys):
+    assert main(["build", "mnist", "--board", "stm32", "--out", str(tmp_path / "a" / "b"), *words]) == 0
     assert sorted(p.name for p in (tmp_path / "a" / "b").iterdir()) == [
         "mnist.c",
         "mnist.deps.json",
         "mnist.h",
         "mnist_params.c",
     ]
-    assert capsys.readouterr() == ("", "")
+    said, error = capsys.readouterr()
+    assert error == ""
+    if words:
+        assert said == ""
+    else:
+        assert str(tmp_path / "a" / "b" / "mnist_params.c") in said.splitlines()
+        assert "`autodiff-gen export mnist --board stm32 --as FORMAT --out DIR`" in said
 
 
 def test_build_takes_the_name_that_it_is_given(tmp_path):
@@ -185,7 +192,7 @@ IMPORTED = {
 
 @pytest.mark.parametrize("statement", IMPORTED, ids=["import", "build"])
 def test_what_is_imported(statement, tmp_path):
-    words = ["build", "mnist", "--board", "stm32", "--out", str(tmp_path)]
+    words = ["build", "mnist", "--board", "stm32", "--quiet", "--out", str(tmp_path)]
     script = (
         f"import sys; before = set(sys.modules); {statement.replace('{words}', repr(words))}; "
         "new = {m.partition('.')[0] for m in set(sys.modules) - before}; "

@@ -12,8 +12,7 @@ import pytest
 from firmware_build import once
 from pio_project import copy_parts, environment, succeed
 
-from autodiff_gen.cli import export_platformio as exporter
-from autodiff_gen.errors import ToolError
+from autodiff_gen.model.project import export as exporter
 from autodiff_gen.targets import board
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
@@ -42,7 +41,9 @@ def test_a_project_runs_outside_the_tree(tree, tmp_path):
     folder = export(tree, tmp_path / "carried away", "stm32", "xor")
     for path in filter(lambda p: p.is_file(), folder.rglob("*")):
         assert str(tree) not in path.read_text(), path
-    assert {"README.md", "lib", "platform", "platformio.ini", "src"} == {p.name for p in folder.iterdir()}
+    assert {"README.md", "export.json", "lib", "platform", "platformio.ini", "src"} == {
+        p.name for p in folder.iterdir()
+    }
     said = succeed(folder, tmp_path / "core", "run", "-t", "run")
     assert "\nxor on stm32: " in said and "\n4 of 4 right\n" in said
     assert (folder / ".pio/build/qemu_stm32/firmware.elf").is_file()
@@ -66,13 +67,6 @@ def test_a_project_has_what_its_kernels_share(tree, tmp_path):
     }
     succeed(folder, tmp_path / "core", "run")
     assert (folder / ".pio/build/qemu_mps2_an386/firmware.elf").is_file()
-
-
-def test_a_folder_with_other_things_is_left_alone(tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(ToolError, match="choose an empty folder"):
-        exporter.export("xor", board.load("stm32"), tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_a_project_for_a_real_board(tree, tmp_path):

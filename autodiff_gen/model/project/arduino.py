@@ -1,0 +1,72 @@
+"""A library of Arduino: no flags and one folder of headers, so includes of the project's files have their paths, and
+flags are pragmas and macros of each file."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Sequence
+
+from ...errors import ToolError
+from ...targets.platformio import ARDUINO
+from .parts import INCLUDED, Files, Project, support_part
+from .render import render
+
+_OPTIMISATION = ("-fno-strict-aliasing", "-fno-math-errno")
+_INCLUDE = re.compile(r'^( *#include )"([\w/]+\.\w+)"', re.MULTILINE)
+
+
+def arduino(project: Project) -> Files:
+    """The files of the project. Raises ToolError."""
+    if project.board.is_host:
+        raise ToolError(
+            f"board {project.board.id} is no board of Arduino: choose --board stm32, pico, ..., or --as cmake or make"
+        )
+    support = support_part("ag_arduino", "system.cpp", folder=ARDUINO)
+    (sketch,) = support_part("", "sketch.cpp", folder=ARDUINO).files.values()
+    name = project.name
+    parts = {"": project.parts[0], **{part.name: part for part in (*project.parts[1:], support)}}
+    places = {posixpath.join(folder, file) for folder, part in parts.items() for file in part.files}
+    defines = [f for f in project.cflags if f.startswith("-D")]
+    files = {}
+    for folder, part in parts.items():
+        pragmas = _pragmas([*defines, *_OPTIMISATION, *part.cflags])
+        for file, text in part.files.items():
+            place = posixpath.join(folder, file)
+            folders = [posixpath.dirname(place), folder, *parts]
+            head = pragmas if file in part.sources else ""
+            files[f"src/{_renamed(place)}"] = head + _with_paths(text, folders, places)
+    example = f"examples/{name}/{name}"
+    files[f"{example}.ino"] = sketch.replace(
+        "#include <Arduino.h>", f"#include <Arduino.h>\n#include <{name}.h>"
+    )
+    main = _with_paths(project.main, list(parts), places)
+    files[f"{example}_main.c"] = f"#define main ag_main /* the sketch calls it */\n{main}"
+    files["library.properties"] = render("library.properties", project=project)
+    command = f"arduino-cli compile --fqbn BOARD --library . {posixpath.dirname(example)}"
+    return Files(files, {command: "or copy this folder to the libraries of the Arduino IDE"})
+
+
+def _renamed(place: str) -> str:
+    """C files that others include must have another suffix: Arduino compiles every .c below src/."""
+    return re.sub(r"\.c$", ".inc", place) if f"/{INCLUDED}" in f"/{place}" else place
+
+
+def _pragmas(flags: Sequence[str]) -> str:
+    """Flags as the first lines of a file: macros, and what the optimiser of gcc takes from a pragma."""
+    lines = [f"#define {f[2:].replace('=', ' ', 1)}" for f in flags if f.startswith("-D")]
+    options = ", ".join(
+        f'"{f[2:] if f.startswith("-f") else f[1:]}"' for f in flags if f.startswith(("-f", "-O"))
+    )
+    return "\n".join([*lines, f"#pragma GCC optimize({options})", ""])
+
+
+def _with_paths(text: str, folders: Sequence[str], places: Collection[str]) -> str:
+    """The text with includes of the project's files relative to src/; each is searched in `folders`."""
+
+    def path(match: re.Match[str]) -> str:
+        candidates = (posixpath.join(folder, match[2]) for folder in folders)
+        found = next((c for c in candidates if c in places), None)
+        return match[0] if found is None else f'{match[1]}"{_renamed(found)}"'
+
+    return _INCLUDE.sub(path, text)

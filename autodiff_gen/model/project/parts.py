@@ -1,0 +1,157 @@
+"""What a project consists of, whatever builds it: parts, which are folders of C files compiled with the same flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ...codegen.files import emit
+from ...codegen.program import Program
+from ...errors import ToolError
+from ...kernels.table import Backend
+from ...targets import build_commands, installation
+from ...targets.board import Board
+from ...targets.platformio import ARDUINO
+
+INCLUDED = "tiles/"  # the folder of a part whose C files are included by others, not compiled
+RUNTIME, BOARD = "ag_runtime", "ag_board"
+_LINKER_SCRIPT = "common/firmware.ld"
+
+
+class Files(NamedTuple):
+    """A project's files: texts by path; `commands` to try, with what each does; and what README.md says in addition."""
+
+    texts: dict[str, str]
+    commands: dict[str, str]
+    notes: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files of one folder: relative path -> text. `cflags` follow those of the project."""
+
+    name: str
+    files: Mapping[str, str]
+    cflags: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files to compile."""
+        return tuple(
+            f for f in sorted(self.files) if f.endswith((".c", ".cpp")) and not f.startswith(INCLUDED)
+        )
+
+    @property
+    def include(self) -> tuple[str, ...]:
+        """Its folders with headers that other parts include, relative to its own; "" is itself."""
+        folders = (f.rpartition("/")[0] for f in sorted(self.files) if f.endswith(".h"))
+        return tuple(dict.fromkeys(f for f in folders if f"{f}/" != INCLUDED))
+
+
+@dataclass(frozen=True)
+class Project:
+    """A program for a board. `main`: the text of its main program; `parts`: the generated C first, then the kernels by
+    priority, the runtime, and the code of the board if the project has any."""
+
+    program: Program
+    board: Board
+    main: str
+    parts: tuple[Part, ...]
+
+    @property
+    def name(self) -> str:
+        return self.program.name
+
+    @property
+    def cflags(self) -> list[str]:
+        """Flags of every C file."""
+        return build_commands.compile_flags(self.board)
+
+    def ldflags(self, scripts: str) -> list[str]:
+        """Flags of the linker, after the objects; `scripts`: the folder of the part with the board's code."""
+        flags = [*build_commands.link_flags(self.board), *self.program.backends.ldflags]
+        return [f"-T{scripts}/{_LINKER_SCRIPT}" if f.startswith("-T") else f for f in flags]
+
+
+def main_of(program: Program, model: Path) -> str:
+    """The main program: that in the model's folder, otherwise one that does nothing."""
+    main = model.with_name("main.c")
+    if main.is_file():
+        return main.read_text(encoding="utf-8")
+    return f'#include "{program.name}.h"\n\nint main(void) {{\n    return 0;\n}}\n'
+
+
+def parts_of(program: Program, board: Board) -> tuple[Part, ...]:
+    """The generated C, the kernels that it calls and the runtime. Raises ToolError."""
+    backends = program.backends.backends
+    for backend in backends:
+        if backend.external:
+            raise ToolError(
+                f"backend {backend.name!r} takes sources from {backend.external[0].parent}, "
+                "which an exported project cannot carry: leave it out of kernels="
+            )
+    contract = "-ffp-contract=off" if program.backends.only_ref else "-ffp-contract=fast"
+    generated = Part(program.name, emit(program), (contract, *build_commands.model_flags(board)))
+    runtime = Part(RUNTIME, _texts([installation.runtime()], "*.[ch]"))
+    return (generated, *(_kernels(program, backend) for backend in backends), runtime)
+
+
+def board_part(board: Board) -> Part:
+    """Start-up code, linker script and the code of the chip; on the host, its console. Raises ToolError."""
+    if board.target.support.name == ARDUINO:
+        raise ToolError(
+            f"board {board.id}: its start-up code is Arduino's: export it with --as arduino or platformio, "
+            "or with --as plain, without start-up code"
+        )
+    folders = [f for f in build_commands.include_dirs(board) if f != installation.runtime()]
+    folders.append(board.target.support)
+    files = {
+        f"{folder.name}/{name}": text
+        for folder in folders
+        for name, text in _texts([folder], "*.[chS]").items()
+    }
+    if not board.is_host:
+        files[_LINKER_SCRIPT] = (folders[0] / "firmware.ld").read_text(encoding="utf-8")
+    return Part(BOARD, files)
+
+
+def support_part(name: str, pattern: str, *, folder: str) -> Part:
+    """A folder of boards/support as a part."""
+    return Part(name, _texts([installation.boards() / "support" / folder], pattern))
+
+
+def _kernels(program: Program, backend: Backend) -> Part:
+    """The kernels of a backend that the program calls, the files that they share, and all headers; those of the
+    contract go with `ref`."""
+    root, last = program.backends.root, backend is program.backends.backends[-1]
+    files = _texts([backend.folder, *([root] if last else [])], "*.h")
+    called = {k.source for k in program.kernels if k.backend == backend.name}
+    sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
+    files |= {path.name: path.read_text(encoding="utf-8") for path in sources}
+    files |= {name: (root / name).read_text(encoding="utf-8") for name in sorted(_included(root, sources))}
+    cflags = next((k.cflags for k in backend.kernels), ())
+    return Part(f"ag_{backend.name}", files, cflags)
+
+
+def _included(root: Path, sources: Sequence[Path]) -> set[str]:
+    """Files in folders of `root` that the sources include, directly or through others, relative to `root`."""
+    found: set[str] = set()
+    pending = list(sources)
+    while pending:
+        text = pending.pop().read_text(encoding="utf-8")
+        for name in re.findall(r'^ *#include "(\w+/\w+\.[ch])"', text, re.MULTILINE):
+            if name not in found and (root / name).is_file():
+                found.add(name)
+                pending.append(root / name)
+    return found
+
+
+def _texts(folders: Iterable[Path], pattern: str) -> dict[str, str]:
+    return {
+        path.name: path.read_text(encoding="utf-8")
+        for folder in folders
+        for path in sorted(folder.glob(pattern))
+    }

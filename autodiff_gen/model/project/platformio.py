@@ -1,0 +1,117 @@
+"""A project of PlatformIO: a library for each part, and for an emulated board the platform that builds and runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...errors import ToolError
+from ...targets import installation
+from ...targets.board import Board
+from ...targets.installation import __version__
+from ...targets.platformio import ARDUINO, manifest_text
+from .parts import Files, Part, Project, support_part
+
+PORT = "socket://127.0.0.1:5400"
+
+
+def platformio(project: Project) -> Files:
+    """The files of the project; commands of the default environment are first. Raises ToolError."""
+    board, name = project.board, project.name
+    environments = _environments(board)
+    files = {"platformio.ini": _ini(name, environments), "src/main.c": project.main}
+    generated, *kernels, runtime = project.parts
+    needs = (*(part.name for part in (*kernels, runtime)), "ag_arduino")
+    # The flags of the whole program are PlatformIO's, so that only the contraction of this part's is given.
+    files |= _library(generated, generated.cflags[:1], needs)
+    for part in (*kernels, runtime):
+        files |= _library(part, part.cflags if part is not runtime else (), ())
+    if board.platformio:
+        arduino = support_part("ag_arduino", "*.cpp", folder=ARDUINO)
+        files |= _library(arduino, (), ("ag_runtime",), frameworks="arduino")
+    if board.qemu is not None:
+        files |= _platform(board)
+    commands = {}
+    for env in environments:
+        upload = f"pio run -e {env} -t upload -t monitor"
+        if env.startswith("qemu_"):
+            commands[f"pio run -e {env} -t run"] = "build it, and run it in QEMU to its end"
+            commands[upload] = "start it, and print its output"
+        else:
+            commands[upload] = "on the real board; nobody has run it yet"
+    return Files(files, commands)
+
+
+def _environments(board: Board) -> dict[str, dict[str, str]]:
+    environments: dict[str, dict[str, str]] = {}
+    if board.qemu is not None:
+        environments[f"qemu_{board.id}"] = {
+            "platform": "symlink://${PROJECT_DIR}/platform",
+            "board": board.id,
+            "build_src_filter": "+<*> -<samples.c>",
+            "monitor_port": PORT,
+        }
+    own = board.platformio
+    if own:
+        environments[own["board"]] = {
+            "platform": own["platform"],
+            "board": own["board"],
+            "framework": own["framework"],
+            "build_src_flags": "-Dmain=ag_main",
+            "monitor_speed": "115200",
+        }
+    if not environments:
+        raise ToolError(
+            f"board {board.id}: {board.path} has neither [qemu] nor [platformio], so PlatformIO cannot build for it"
+        )
+    return environments
+
+
+def _platform(board: Board) -> dict[str, str]:
+    """The platform that builds for the board with the system's compiler, and runs QEMU."""
+    source = installation.platformio()
+    files = {path.name: path for path in source.glob("platform.*")}
+    for part in ("builder", ARDUINO):
+        files |= _below(source / part, part)
+    files |= {f"runtime/{path.name}": path for path in installation.runtime().glob("*.[ch]")}
+    support = installation.boards() / "support"
+    assert board.target.startup is not None  # boards without it were rejected before
+    for folder in (support / "common", board.target.startup, board.target.support):
+        files |= _below(folder, f"support/{folder.name}")
+    texts = {f"platform/{name}": path.read_text(encoding="utf-8") for name, path in sorted(files.items())}
+    return {**texts, f"platform/boards/{board.id}.json": manifest_text(board)}
+
+
+def _below(folder: Path, name: str) -> dict[str, Path]:
+    found = (p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return {f"{name}/{path.relative_to(folder).as_posix()}": path for path in found}
+
+
+def _library(part: Part, flags: Iterable[str], needs: Iterable[str], frameworks: str = "*") -> dict[str, str]:
+    data: dict[str, Any] = {
+        "name": part.name,
+        "version": __version__,
+        "frameworks": frameworks,
+        "platforms": "*",
+        "dependencies": [{"name": n} for n in needs],
+        "build": {
+            "flags": ["-fno-strict-aliasing", "-fno-math-errno", *flags],
+            "srcFilter": "+<*> -<tiles/>",  # files there are included
+        },
+    }
+    texts = {f"lib/{part.name}/{name}": text for name, text in part.files.items()}
+    return {**texts, f"lib/{part.name}/library.json": json.dumps(data, indent=2) + "\n"}
+
+
+def _ini(name: str, environments: dict[str, dict[str, str]]) -> str:
+    lines = [
+        f"; {name}: a self-contained project; README.md lists the commands.",
+        "",
+        "[platformio]",
+    ]
+    lines += [f"default_envs = {next(iter(environments))}", "", "[env]", f"lib_deps = {name}"]
+    for env, options in environments.items():
+        lines += ["", f"[env:{env}]", *(f"{k} = {v}" for k, v in options.items())]
+    return "\n".join(lines) + "\n"

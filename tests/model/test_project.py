@@ -1,0 +1,178 @@
+"""`export --as`: what it writes compiles, links and runs with nothing of this tree."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+from autodiff_gen.cli import commands
+from autodiff_gen.cli.main import main
+from autodiff_gen.errors import ToolError
+from autodiff_gen.model.project.export import FORMATS, export, write_project
+from autodiff_gen.targets import board
+
+XOR = "\n4 of 4 right\n"
+# What Arduino gives every file; its own folders of headers are those of the core, here the declarations of a sketch.
+ARDUINO = [
+    "-Os",
+    "-mcpu=cortex-m4",
+    "-mthumb",
+    "-mfloat-abi=hard",
+    "-mfpu=fpv4-sp-d16",
+    "-ffunction-sections",
+]
+ARDUINO += ["-fdata-sections", "-Werror", "-Wall"]
+CORE = f"""\
+#include "{ROOT}/platformio/arduino/Arduino.h"
+extern "C" unsigned long millis(void);
+extern "C" void delay(unsigned long);
+"""
+
+
+def run(*words: object, cwd: Path) -> str:
+    """The output; fails the test with all that was printed when the command fails."""
+    done = subprocess.run(
+        [str(w) for w in words],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def sources(folder: Path) -> list[str]:
+    """C files to compile, relative to the folder."""
+    found = sorted(p.relative_to(folder) for p in folder.rglob("*.c*") if p.suffix in (".c", ".cpp"))
+    return [p.as_posix() for p in found if "tiles" not in p.parts]
+
+
+def test_the_command_knows_the_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(commands.FORMATS) == set(FORMATS)
+    assert main(["export", "xor", "--board", "stm32", "--as", "plain", "--out", str(tmp_path / "p")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'p'}: a project; README.md says how to compile it\n"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_refers_to_this_tree(form: str, tmp_path: Path) -> None:
+    export("xor", board.load("stm32"), tmp_path, form=form)
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert [p for p in files if str(ROOT) in p.read_text()] == []
+    assert {"README.md", "export.json"} <= {p.name for p in files}
+
+
+@pytest.mark.qemu
+def test_cmake(tmp_path: Path) -> None:
+    export("xor", board.load("stm32"), tmp_path, form="cmake", kernels=None)
+    run("cmake", "-S", ".", "-B", "build", cwd=tmp_path)
+    assert XOR in run("cmake", "--build", "build", "-t", "run", cwd=tmp_path)
+    assert (tmp_path / "build/firmware.bin").is_file()
+
+
+@pytest.mark.cc
+def test_cmake_as_a_part_of_another_project(tmp_path: Path) -> None:
+    """With a backend that is a header alone."""
+    export("xor", board.load("host"), tmp_path / "xor", form="cmake", kernels=["fastmath", "ref"])
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.21)\nproject(own C)\nadd_subdirectory(xor)\n"
+        "add_executable(app app.c)\ntarget_link_libraries(app PRIVATE xor m)\n"
+    )
+    (tmp_path / "app.c").write_text(
+        '#include "xor.h"\n#include <stdio.h>\nstatic xor_trainer t;\n'
+        "int main(void) { return puts(xor_strstatus(xor_init(&t, 0))) < 0; }\n"
+    )
+    run("cmake", "-S", ".", "-B", "build", cwd=tmp_path)
+    run("cmake", "--build", "build", "-t", "app", cwd=tmp_path)
+    assert run("build/app", cwd=tmp_path) == "ok\n"
+
+
+@pytest.mark.qemu
+def test_make(tmp_path: Path) -> None:
+    export("xor", board.load("stm32"), tmp_path, form="make")
+    assert XOR in run("make", "-s", "all", "run", cwd=tmp_path)
+    assert run("make", "all", cwd=tmp_path) == "make: Nothing to be done for 'all'.\n"
+
+
+@pytest.mark.qemu
+def test_plain_compiles_as_its_readme_says(tmp_path: Path) -> None:
+    export("xor", board.load("stm32"), tmp_path, form="plain", kernels=None)
+    text = (tmp_path / "README.md").read_text()
+    common = re.search(r"flags of its row and `(.*)`", text)
+    assert common is not None
+    rows = re.findall(r"^\| `(lib/\w+)` \| (?:`(.*)`|headers only) \| (.*) \|$", text, re.MULTILINE)
+    include = [f"-I{folder}" for *_, folders in rows for folder in re.findall("`(.*?)`", folders)]
+    compiler = ["arm-none-eabi-gcc", *shlex.split(common[1]), *include]
+    objects = []
+    for source in sources(tmp_path):
+        flags = next((f for folder, f, _ in rows if source.startswith(f"{folder}/")), "")
+        objects.append(f"{source}.o")
+        run(*compiler, *shlex.split(flags), "-c", source, "-o", objects[-1], cwd=tmp_path)
+    # newlib's own start-up code and linker script, as a project of a vendor's tool has its own
+    run(*compiler, *objects, "-Wl,--gc-sections", "--specs=nosys.specs", "-lm", "-o", "p.elf", cwd=tmp_path)
+
+
+@pytest.mark.qemu
+def test_arduino_needs_one_folder_of_headers_and_no_flags(tmp_path: Path) -> None:
+    export("lenet", board.load("mps2_an386"), tmp_path, form="arduino", kernels=None)
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core/Arduino.h").write_text(CORE)
+    include = [f"-I{tmp_path / 'src'}", f"-I{tmp_path / 'core'}"]
+    sketch = "examples/lenet/lenet.ino"
+    objects = []
+    for source in [*sources(tmp_path), sketch]:
+        cxx = not source.endswith(".c")
+        tool = (
+            ["arm-none-eabi-g++", "-fno-exceptions", "-xc++"] if cxx else ["arm-none-eabi-gcc", "-std=gnu11"]
+        )
+        # the declarations of a sketch print by the runtime
+        headers = [*include, f"-I{tmp_path / 'src/ag_runtime'}"] if cxx else include
+        objects.append(f"{source}.o")
+        run(*tool, *ARDUINO, *headers, "-c", source, "-o", objects[-1], cwd=tmp_path)
+    run("arm-none-eabi-ld", "-r", *objects, "-o", "all.o", cwd=tmp_path)
+    undefined = set(run("arm-none-eabi-nm", "-u", "all.o", cwd=tmp_path).split()) - {"U", "w", "v"}
+    own = {name for name in undefined if name.startswith(("ag_", "lenet_"))}
+    # the model and the UART of the board link's firmware, which no project of Arduino has; weak symbols of samples
+    assert {n for n in own if not n.startswith(("ag_linked_", "ag_uart_", "ag_samples_in_flash"))} == set()
+    assert list(tmp_path.rglob("*.inc"))
+
+
+def test_a_later_export_keeps_a_changed_program_and_removes_old_files(tmp_path: Path) -> None:
+    first = {"src/main.c": "int main;", "lib/a/old.c": "1", "lib/a/a.c": "1"}
+    assert write_project(tmp_path, first) == []
+    assert write_project(tmp_path, {**first, "src/main.c": "int other;"}) == []
+    (tmp_path / "src/main.c").write_text("mine")
+    (tmp_path / "lib/a/a.c").write_text("mine")
+    assert write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"}) == ["src/main.c"]
+    assert write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"}) == ["src/main.c"]
+    texts = {p.relative_to(tmp_path).as_posix(): p.read_text() for p in tmp_path.rglob("*.c")}
+    assert texts == {"src/main.c": "mine", "lib/a/a.c": "2"}
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ToolError, match=r"no export\.json of an export: choose an empty folder"):
+        export("xor", board.load("stm32"), tmp_path, form="make")
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    "on, form, message",
+    [
+        ("host", "platformio", r"has neither \[qemu\] nor \[platformio\]"),
+        ("host", "arduino", "board host is no board of Arduino: choose --board"),
+        ("pico", "make", "its start-up code is Arduino's: export it with --as arduino or platformio"),
+    ],
+)
+def test_boards_that_a_build_system_does_not_build_for(
+    on: str, form: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ToolError, match=message):
+        export("xor", board.load(on), tmp_path, form=form)
+    assert list(tmp_path.iterdir()) == []
