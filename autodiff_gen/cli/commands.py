@@ -42,6 +42,17 @@ def run_export(args: argparse.Namespace) -> int:
     return 0
 
 
+def run_new_board(args: argparse.Namespace) -> int:
+    from ..targets.new_board import new_board
+
+    paths = new_board(args.board, args.like, args.out)
+    print("\n".join(map(str, paths)))
+    print(
+        f"Change what the word CHANGE marks; then autodiff-gen export MODEL --board {paths[0]} --as make --out DIR"
+    )
+    return 0
+
+
 def run_deps(args: argparse.Namespace) -> int:
     from ..model.loader import deps_json, load_file
 

@@ -226,6 +226,14 @@ def _parser() -> argparse.ArgumentParser:
     add_commands(command, _model_argument, _target_arguments)
     add_bench_commands(command, _model_argument, _target_arguments)
 
+    new = command("new-board", "Write the file and the code of a new chip, copied from a similar board.")
+    new.add_argument("board", metavar="NAME", help="the new board's name")
+    new.add_argument(
+        "--like", metavar="BOARD", default="stm32", help="the board to copy (default: %(default)s)"
+    )
+    new.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="the folder (default: this one)")
+    new.set_defaults(run=commands.run_new_board)
+
     command("boards", "List the boards.").set_defaults(run=commands.run_boards)
     command("models", "List the examples.").set_defaults(run=commands.run_models)
     ops = command(

@@ -54,6 +54,13 @@ def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
     return regions
 
 
+def _own_store(store: Store, flash: Region) -> str:
+    origin = flash.end - store.slots * store.slot_bytes
+    if origin > flash.origin:
+        return f"give it a [store] with origin = {origin:#x}, if erase units begin there"
+    return "inherit the file of the core, such as arch/cortex_m4f, and state memory and support"
+
+
 def main_region(memory: Mapping[str, Region], kind: str) -> Region | None:
     """The first region of a kind in the file."""
     return next((r for r in memory.values() if r.kind == kind), None)
@@ -76,8 +83,9 @@ def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes:
     assert flash is not None
     if store is not None and not flash.origin < store.origin <= store.end <= flash.end:
         raise BoardError(
-            f"{path}: [store] must be inside memory.{flash.name} ({flash.origin:#x} to {flash.end:#x}) and after "
-            "its start, where the program is"
+            f"{path}: [store], {store.origin:#x} to {store.end:#x}, must be inside memory.{flash.name} "
+            f"({flash.origin:#x} to {flash.end:#x}) and after its start, where the program is; if the file inherits "
+            f"it: {_own_store(store, flash)}"
         )
     if stack_bytes % 8:
         raise BoardError(f"{path}: stack_bytes must be a multiple of 8, got {stack_bytes}")

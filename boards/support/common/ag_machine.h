@@ -1,5 +1,5 @@
 /* The interface of a machine's support folder: clock and UART. Sending polls with bounded waits; receiving
- * uses interrupts. */
+ * uses interrupts. A driver for checkpoints in flash, ag_flash_open (runtime/ag_flash.h), is optional. */
 #ifndef AG_MACHINE_H
 #define AG_MACHINE_H
 

@@ -4,6 +4,7 @@
 #include "ag_startup.h"
 
 #include "ag_console.h"
+#include "ag_flash.h"
 #include "ag_system.h"
 
 extern const uint8_t __flash_origin[], __flash_bytes[], __flash_end[];
@@ -101,4 +102,9 @@ ag_memory ag_system_memory(void) {
     m.stack_used = (uint32_t)((const uint8_t *)__stack_top - (const uint8_t *)lowest);
     m.stack_bytes = (uint32_t)(uintptr_t)__stack_bytes;
     return m;
+}
+
+/* For machines without a driver of their own: a file where semihosting is available, otherwise no flash. */
+__attribute__((weak)) int ag_flash_open(ag_flash *flash, uint32_t state_bytes) {
+    return ag_flash_file_for(flash, state_bytes);
 }

@@ -3,7 +3,6 @@
 #include "ag_machine.h"
 
 #include "ag_core.h"
-#include "ag_flash.h"
 
 extern const uint8_t __cmsdk_uart[], __cmsdk_uart_irq[]; /* address; number of the receive interrupt */
 
@@ -42,9 +41,4 @@ void ag_machine_interrupt(void) {
     if (UART_STATE & 2u) {
         ag_uart_received((uint8_t)UART_DATA);
     }
-}
-
-/* These boards have no programmable flash: a file is used where semihosting is available. */
-int ag_flash_open(ag_flash *flash, uint32_t state_bytes) {
-    return ag_flash_file_for(flash, state_bytes);
 }

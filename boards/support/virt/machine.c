@@ -3,7 +3,6 @@
 #include "ag_machine.h"
 
 #include "ag_core.h"
-#include "ag_flash.h"
 
 #define DISTRIBUTOR 0x08000000u
 #define CPU_INTERFACE 0x08010000u
@@ -55,9 +54,4 @@ void ag_machine_interrupt(void) {
         ag_uart_received((uint8_t)data);
     }
     AG_REGISTER(CPU_INTERFACE + 0x10u) = number;
-}
-
-/* A file is used as flash. */
-int ag_flash_open(ag_flash *flash, uint32_t state_bytes) {
-    return ag_flash_file_for(flash, state_bytes);
 }

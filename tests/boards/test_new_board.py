@@ -1,0 +1,94 @@
+"""`new-board`, and the page that takes a chip to firmware: what is written links, and runs where QEMU has the chip."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from firmware_build import REF, call, program
+
+from autodiff_gen.cli.main import main
+from autodiff_gen.errors import BoardError
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board, build_commands
+from autodiff_gen.targets.new_board import new_board
+
+PAGE = (ROOT / "docs" / "new-board.md").read_text()
+FLASH = """\
+#include "ag_console.h"
+#include "ag_flash.h"
+
+int main(void) {
+    ag_flash flash;
+    ag_print("flash ");
+    ag_print_i32(ag_flash_open(&flash, 64), 0);
+    ag_print("\\n");
+    return 0;
+}
+"""
+
+
+def link(path: Path, folder: Path) -> Path:
+    """The firmware of FLASH for a board's file."""
+    b = board.load(str(path))
+    (folder / "main.c").write_text(FLASH)
+    tables = registry.load(REF, features=b.target.features)
+    return program(b, tables, [], [folder / "main.c"], folder / "p.elf", cc=None, flags=(), include=())
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("like", ["stm32", "mps2_an386"])
+def test_a_new_board_runs_like_the_one_that_it_was_copied_from(like: str, tmp_path: Path) -> None:
+    toml, machine = new_board("mine", like, tmp_path)
+    assert {toml, machine} == {tmp_path / "mine.toml", tmp_path / "mine" / "machine.c"}
+    assert toml.read_text().count("CHANGE") > 4 and "CHANGE" in machine.read_text()
+    made, old = board.load(str(toml)), board.load(like)
+    assert (made.memory, made.qemu, made.upload, made.cost) == (old.memory, old.qemu, old.upload, old.cost)
+    elf = link(toml, tmp_path)
+    assert call(build_commands.qemu_argv(made, elf), tmp_path, 100) == "flash 0\n"
+
+
+@pytest.mark.qemu
+def test_the_page_leads_to_firmware_that_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = re.search(r"^autodiff-gen (new-board .*)$", PAGE, re.MULTILINE)
+    assert words is not None
+    assert main([*words[1].split(), "--out", str(tmp_path)]) == 0
+    written = re.findall(r"^`(g474[\w./]*)`:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert {name for name, _ in written} == set(
+        capsys.readouterr().out.replace(f"{tmp_path}/", "").split()[:2]
+    )
+    for name, text in written:
+        (tmp_path / name).write_text(text)
+    made = board.load(str(tmp_path / "g474.toml"))
+    assert made.ram_bytes == 131072 - 8192
+    assert "machine" in {p.stem for p in build_commands.support_sources(made)}
+    assert link(tmp_path / "g474.toml", tmp_path).is_file()
+
+
+@pytest.mark.parametrize(
+    "name, like, message",
+    [
+        ("a-b", "stm32", "'a-b' cannot be the name of a board: use letters, digits and _"),
+        ("mine", "pico", "board pico has no start-up code of its own to copy; choose another: mps2_an385"),
+        ("mine", "host", "board host has no start-up code"),
+        ("taken", "stm32", r"taken\.toml exists; remove it, or choose another name or --out"),
+    ],
+)
+def test_what_cannot_be_copied(name: str, like: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "taken.toml").write_text("mine")
+    with pytest.raises(BoardError, match=message):
+        new_board(name, like, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["taken.toml"]
+
+
+@pytest.mark.parametrize(
+    "flash, advice",
+    [(524288, r"origin = 0x8040000, if erase units begin there"), (131072, "inherit the file of the core")],
+)
+def test_an_inherited_store_outside_a_smaller_flash(flash: int, advice: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'schema = 1\nname = "m"\ninherits = "stm32"\n[memory.flash]\nbytes = {flash}\n')
+    with pytest.raises(BoardError, match=rf"\[store\], 0x80c0000 to 0x8100000, must be inside .*{advice}"):
+        board.load(str(path))

@@ -1,0 +1,60 @@
+"""The pages about models and the runtime: their programs run, and their tables are complete."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+from autodiff_gen.cli.main import main
+from autodiff_gen.model.model import Model
+
+MODEL = (ROOT / "docs" / "model.md").read_text()
+RUNTIME = (ROOT / "docs" / "runtime.md").read_text()
+HEADERS = ("ag_console.h", "ag_flash.h", "ag_main.h", "ag_samples.h", "ag_store.h", "ag_system.h")
+
+
+def block(text: str, language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+@pytest.mark.cc
+def test_the_program_of_the_page_about_models_runs(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(block(MODEL, "python"))
+    (tmp_path / "main.c").write_text(block(MODEL, "c"))
+    assert main(["build", str(tmp_path / "net.py"), "--quiet", "--out", str(tmp_path)]) == 0
+    folders = [tmp_path, ROOT / "kernels", ROOT / "kernels/ref", ROOT / "runtime"]
+    sources = [*tmp_path.glob("*.c"), ROOT / "kernels/ref/gemv.c", ROOT / "boards/support/host/system.c"]
+    sources += [ROOT / f"runtime/{name}.c" for name in ("ag_console", "ag_format", "ag_main")]
+    words = ["gcc", "-O1", "-fno-strict-aliasing", *(f"-I{f}" for f in folders), *map(str, sources)]
+    program = tmp_path / "program"
+    done = subprocess.run([*words, "-lm", "-o", str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(r"loss \d\.\de-0[3-9]\n", said)
+
+
+def test_every_option_of_a_model_is_described() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| .* \|$", MODEL, re.MULTILINE)
+    parameters = inspect.signature(Model).parameters.values()
+    assert listed == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_every_function_of_the_runtime_is_described(header: str) -> None:
+    text = (ROOT / "runtime" / header).read_text()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    declared = re.findall(r"^(?!typedef)\w[\w ]*?[ *](ag_\w+)\(([^;]*)\);", text, re.MULTILINE)
+    assert declared
+    rows = {
+        function: arguments
+        for cell in re.findall(rf"^\| (.*?) \| `{re.escape(header)}` \|", RUNTIME, re.MULTILINE)
+        for function, arguments in re.findall(r"`(ag_\w+)\((.*?)\)`", cell)
+    }
+    names = {f: re.findall(r"(\w+)(?:,|$)", "" if a == "void" else a) for f, a in declared}
+    assert {f: a.split(", ") if a else [] for f, a in rows.items()} == names
