@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from SCons.Script import ARGLIST, COMMAND_LINE_TARGETS, Exit
+from site_tools import train
 
 from autodiff_gen.targets import installation
 
@@ -17,25 +18,17 @@ KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
     "model": "an example (see models), a workload (w1), a network (resnet8) or a model file's path; mnist if not given",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
-    "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
-    "steps": "for bench: training steps, 4 if not given",
+    **train.OPTIONS,
     "ram": "bytes for the trainer, such as 98304 or 96K; the board's RAM minus the stack if not given",
     "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "poison": "yes fills memory of the arena that holds no value with NaN, to find errors of the plan",
-    "verbose": "yes prints whole commands",
     "base": "for diff-generated: a git revision; HEAD if not given",
     "args": 'further arguments of pytest, such as args="-k wrapper -x"',
 }
 TARGETS = {
-    "firmware": "generate C, compile and link (this is the default)",
-    "run": "and run it in QEMU, or on the host with board=host",
-    "link": "firmware of the board link, for autodiff-gen train, pull and push; with run or upload, run or upload it",
-    "hil": "compare it with the host: in QEMU, or on the port of port=",
-    "upload": "and write it to the board with openocd or st-flash",
+    **train.TARGETS,
     "pio": "write a self-contained PlatformIO project",
-    "size": "and print flash and RAM used against the board's",
-    "report": "print the model's plan: sizes, arena, kernels; write it as a page, report.html, in the build folder",
     "bench": "count instructions of a training step in QEMU; without board= and model= measure all, write the tables",
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "bench-costs": "measure the costs of operations on the board's core in QEMU: the section [cost] of its file",
@@ -87,10 +80,10 @@ class Options:
             fail(f"steps={self.steps}: must be a number of training steps")
         self.profile = given.get("profile", "")
         for key in ("verbose", "poison"):
-            if given.get(key, "no") not in ("yes", "no"):
+            if given.get(key, "no") not in ("yes", "no", "1", "0"):
                 fail(f"{key}={given[key]}: must be yes or no")
-        self.verbose = given.get("verbose") == "yes"
-        self.poison = "yes" if given.get("poison") == "yes" else ""
+        self.verbose = train.is_verbose(given)
+        self.poison = "yes" if given.get("poison") in ("yes", "1") else ""
         self.python = given.get("python", "")
         if "/" in self.python:
             self.python = self.path(self.python)

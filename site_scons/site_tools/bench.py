@@ -13,9 +13,9 @@ DEFINES = ("-DAG_PROBE_HINTS=1",)
 CYCLES = ("-DAG_PROBE_CYCLES=1",)
 
 
-def bench(env, name, model, library, steps=None, port=None, alias="bench"):
+def bench(env, name, model, library, steps=None, port=None, alias="bench", upload="upload"):
     """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib. With
-    `port` it counts cycles on the board at that port; `scons upload` writes the program to it."""
+    `port` it counts cycles on the board at that port; the alias `upload` writes the program to it."""
     board = env.AutodiffBuild().board
     if port is None:
         check_board(env, board)
@@ -40,7 +40,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
             f"{sources}/obj/{stem}_cycles.o", made[0], [*CYCLES, *env.AutodiffModelFlags()]
         )
         program = env.Firmware(f"{sources}/cycles", [main, probed, library])
-        env.Upload(program)
+        env.Upload(program, upload)
         words = ["-m", "autodiff_gen", "bench-cycles", *env.AutodiffFlags(), "--port", port]
         words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
         done = env.Alias(alias, [program[0], made[2]], Action([env.AutodiffPython(*words)], None))

@@ -24,7 +24,7 @@ def firmware(env, target, source):
     if board.target.support.name == env.AutodiffPackage("targets.platformio").ARDUINO:
         raise SCons.Errors.UserError(
             f"board {board.id}: its start-up code is Arduino's, so PlatformIO builds its programs; "
-            "the target pio writes a project"
+            f"autodiff-gen export MODEL --board {board.id} --as platformio (or arduino) --out DIR writes a project"
         )
     compiler = env.BoardEnv()
     base = str(env.File(target))

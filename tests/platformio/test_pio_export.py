@@ -85,7 +85,7 @@ def test_scons_alone_does_not_build_for_such_a_board(tree):
     done = scons(tree, "board=pico", "model=xor")
     assert done.returncode != 0
     assert (
-        "board pico: its start-up code is Arduino's, so PlatformIO builds its programs"
+        "board pico: its start-up code is Arduino's, so PlatformIO builds its programs; autodiff-gen export MODEL"
         in done.stdout + done.stderr
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -10,15 +11,12 @@ from pathlib import Path
 
 import pytest
 from bare_environment import bare_environment
+from checkout import ROOT
 from scons_tree import MAIN, MODEL
 
-SCONSTRUCT = """\
-import autodiff_gen
-tools = ["default", "autodiff", "firmware"]
-env = Environment(tools=tools, toolpath=[autodiff_gen.scons_tools()], AUTODIFF_BOARD="my_board.toml")
-net = env.TrainLib("build/net", "model.py")
-env.Run(env.Firmware("build/firmware", ["main.c", net]))
-"""
+SCONSTRUCT = "".join(
+    re.findall(r"^```python\n(import autodiff_gen\n.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+)
 
 BOARD = """\
 schema = 1
@@ -85,7 +83,7 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.qemu
-def test_five_lines_build_a_users_model_for_a_users_board(python: Path, tmp_path: Path) -> None:
+def test_three_lines_build_a_users_model_for_a_users_board(python: Path, tmp_path: Path) -> None:
     project = tmp_path / "a project"
     project.mkdir()
     (project / "SConstruct").write_text(SCONSTRUCT)
@@ -96,12 +94,19 @@ def test_five_lines_build_a_users_model_for_a_users_board(python: Path, tmp_path
     (project / "main.c").write_text(MAIN.replace("    return", '    ag_print("ready\\n");\n    return'))
     (project / "random.py").write_text("raise ImportError('the name of a standard module')\n")
     scons = (python, "-P", "-m", "SCons", "-Q")
-    assert "ready" not in run(*scons, cwd=project)
+    said = run(*scons, cwd=project)
+    assert "ready" not in said and {"  GEN  net.c", "  CC   main.o", "  LINK firmware.elf"} <= set(
+        said.splitlines()
+    )
+    assert max(map(len, said.splitlines())) < 100
     made = {p.name for p in (project / "build").iterdir()}
     ends = (".elf", ".bin", ".hex", ".map")
     assert made >= {"net.c", "net.h", "net_params.c", *(f"firmware{end}" for end in ends)}
-    assert run(*scons, cwd=project) == "scons: `.' is up to date.\n"
+    assert run(*scons, cwd=project) == "scons: `firmware' is up to date.\n"
     assert "ready" in run(*scons, "run", cwd=project)
+    assert re.search(r"RAM +\d", said) and run(*scons, "size", cwd=project) in said
+    targets = re.findall(r"^  (\w+) {2,}\w", run(*scons, "-h", cwd=project), re.MULTILINE)
+    assert targets == ["firmware", "run", "link", "hil", "upload", "size", "report", "bench"]
 
 
 def test_a_bare_environment_has_no_package(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""SCons tool: all targets of a model and its main program, for one board.
+
+    env = Environment(tools=["train"], toolpath=[autodiff_gen.scons_tools()], AUTODIFF_BOARD="my_board.toml")
+    env.TrainFirmware("build/net", "model.py", ["main.c"])
+
+`scons` builds the firmware, `scons run` runs it in QEMU, `scons -h` lists the other targets and options. Commands are
+printed in short; `verbose=1` prints them whole. The construction variables are those of the tool `autodiff`.
+"""
+
+import os
+from pathlib import Path
+
+import SCons.Errors
+from SCons.Script import ARGUMENTS, BUILD_TARGETS, Action, Default
+
+TARGETS = {
+    "firmware": "generate C, compile and link (this is the default)",
+    "run": "and run it in QEMU, or on the host with board=host",
+    "link": "firmware of the board link, for autodiff-gen train, pull and push; with run or upload, run or upload it",
+    "hil": "compare it with the host: in QEMU, or on the port of port=",
+    "upload": "and write it to the board with openocd or st-flash",
+    "size": "and print flash and RAM used against the board's",
+    "report": "print the model's plan: sizes, arena, kernels; write it as a page, report.html, in the build folder",
+    "bench": "count instructions of a training step in QEMU",
+}
+OPTIONS = {
+    "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
+    "steps": "for bench: training steps, 4 if not given",
+    "verbose": "1 prints whole commands",
+}
+
+
+def is_verbose(arguments):
+    return arguments.get("verbose") in ("1", "yes")
+
+
+def train_firmware(env, name, model, source=(), files=(), prefix=""):
+    """Declare the targets of a model: `name` is the folder and the stem of the generated files, `source` the C files,
+    objects and archives of the program, none for a model without one, and `files` what the program reads when it runs.
+    `prefix` comes before the names of the targets, for several models in one SConstruct. Returns the program's files,
+    or the archives of the model."""
+    if not is_verbose(ARGUMENTS):
+        env.ShortLines()
+    rows = [f"  {prefix + target:<16}{text}" for target, text in TARGETS.items()]
+    rows += ["", "Options", *(f"  {key + '=':<16}{text}" for key, text in OPTIONS.items())]
+    env.Help("\n".join(["Targets", *rows, ""]), append=True)
+    folder = os.path.dirname(name) or "."
+    wanted = {str(t).removeprefix(prefix) for t in BUILD_TARGETS if str(t).startswith(prefix)} & set(TARGETS)
+    library = env.TrainLib(name, model)
+    if "bench" in wanted:
+        return _bench(env, name, model, library, wanted, prefix)
+    if wanted & {"link", "hil"}:
+        made, files = _link(env, name, model, library, prefix), ()
+    elif source:
+        made = env.Firmware(f"{folder}/firmware", [*source, library])
+    else:
+        made = library
+        missing = wanted & {"run", "upload", "size"}
+        if missing:
+            target = prefix + min(missing)
+            raise SCons.Errors.UserError(
+                f"{target}: no main.c in the folder of {model}; write one, link {library[0]} yourself, "
+                f"or give the target {prefix}link too: the firmware of the board link"
+            )
+    linked = made is not library
+    if linked:
+        env.Size(made, f"{prefix}size")
+        env.Run([*made, *files], f"{prefix}run")
+        env.Upload(made, f"{prefix}upload")
+    _report(env, name, model, made if linked else [], prefix)
+    commands = env.CompileCommands(f"{folder}/compile_commands.json")
+    env.Requires(made, commands)
+    env.Alias(f"{prefix}firmware", [made, commands])
+    Default(f"{prefix}firmware")
+    return made
+
+
+def _link(env, name, model, library, prefix):
+    """The firmware of the board link, `link.elf`, and the alias that compares it with the host."""
+    build = env.AutodiffPackage("targets.build_commands")
+    made = env.Firmware(
+        f"{os.path.dirname(name) or '.'}/link", [build.link_main(), env.LinkLib(name, model), library]
+    )
+    env.Alias(f"{prefix}link", made)
+    port = ARGUMENTS.get("port")
+    if port is None:
+        port = f"{'exec' if env.AutodiffBuild().board.is_host else 'qemu'}:{made[0]}"
+    words = ["-m", "autodiff_gen", "hil", "$SOURCE", "--name", os.path.basename(name), *env.AutodiffFlags()]
+    check = Action([env.AutodiffPython(*words, "--port", port)], None)
+    env.AlwaysBuild(env.Alias(f"{prefix}hil", [env.File(model), *made], check))
+    return made
+
+
+def _bench(env, name, model, library, wanted, prefix):
+    """Instructions counted in QEMU; with port= cycles on a board, after `upload` if that is a target too."""
+    port = ARGUMENTS.get("port")
+    others = wanted & {"run", "link", "hil", "size", "report"}
+    if others or (port is None and "upload" in wanted):
+        raise SCons.Errors.UserError(
+            f"bench {min(others or ['upload'])}: bench is a target of its own; only upload with port= may be added"
+        )
+    done = env.Bench(
+        name, model, library, ARGUMENTS.get("steps", "4"), port, f"{prefix}bench", f"{prefix}upload"
+    )
+    if "upload" in wanted:
+        env.Requires(done, env.Alias(f"{prefix}upload"))
+    return library
+
+
+def _report(env, name, model, made, prefix):
+    """The alias that prints the plan and writes the page, with the symbols of the program if there is one."""
+    folder = Path(env.Dir(os.path.dirname(name) or ".").get_abspath())
+
+    def write(target, source, env):
+        words = ["-m", "autodiff_gen", "report", source[0].get_abspath(), "--name", os.path.basename(name)]
+        words += [*env.AutodiffFlags(), "--out", str(folder / "report.html")]
+        words += ["--elf", source[1].get_abspath()] if made else []
+        # what bench has recorded so far
+        words += ["--bench", str(folder / "bench.json")] if (folder / "bench.json").is_file() else []
+        status = env.Execute(Action([env.AutodiffPython(*words)], None))
+        if made and not status:
+            env.AutodiffUsage(source[1].get_abspath())
+        return status
+
+    env.AlwaysBuild(env.Alias(f"{prefix}report", [env.File(model), *made[:1]], Action(write, None)))
+
+
+def generate(env):
+    here = str(Path(__file__).resolve().parent)
+    for tool in ("autodiff", "firmware", "bench"):
+        env.Tool(tool, toolpath=[here])
+    env.AddMethod(train_firmware, "TrainFirmware")
+
+
+def exists(env):
+    return True
