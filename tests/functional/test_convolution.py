@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from against_torch import Row, check_c_together, check_float64
+from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -108,7 +109,8 @@ TABLE = [*CONVOLUTIONS, *POOLS]
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("row", TABLE, ids=lambda r: r[0])
+@in_groups(TABLE)
+@each_row
 def test_float64(row: Row) -> None:
     check_float64(row, 1e-7 if row[0].startswith("adaptive_avg") else 1e-10)  # tables of weights are float32
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against_torch import Row, check_c_together, check_float64, in_groups
+from against_torch import Row, check_c_together, check_float64
+from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -39,14 +40,15 @@ ROWS: list[Row] = [
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
+@in_groups(ROWS)
+@each_row
 def test_against_torch(row: Row) -> None:
     check_float64(row, 1e-6)  # 1 / p and eps are constants in float32
 
 
 @pytest.mark.cc
 @pytest.mark.torch
-@in_groups(ROWS, 20)
+@in_groups(ROWS, size=20)
 def test_generated_c_against_torch(rows: list[Row]) -> None:
     check_c_together(rows)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against_torch import Row, TorchFunctions, check_c, check_c_together, check_float64, in_groups
+from against_torch import Row, TorchFunctions, check_c, check_c_together, check_float64
+from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -299,7 +300,8 @@ UNLIKE_TORCH = {"hardsigmoid": 1e-7, "rms_norm": 1e-6}
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
+@in_groups(ROWS)
+@each_row
 def test_against_torch(row: Row) -> None:
     check_float64(row, UNLIKE_TORCH.get(row[0], 1e-10))
 

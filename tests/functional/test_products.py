@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from against_torch import Row, check_c_together, check_float64
+from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -58,7 +59,8 @@ ROWS: list[Row] = [
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
+@in_groups(ROWS)
+@each_row
 def test_against_torch(row: Row) -> None:
     check_float64(row)
 

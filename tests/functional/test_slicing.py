@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from against_torch import Row, TorchFunctions, check_c_together, check_float64
 from generated_c import c_of
+from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -95,7 +96,8 @@ F_ = F
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
+@in_groups(ROWS)
+@each_row
 def test_against_torch(row: Row) -> None:
     check_float64(row)
 

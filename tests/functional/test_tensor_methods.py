@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import Row, check_c_together, check_float64
+from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -49,7 +50,8 @@ ROWS: list[Row] = [
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@in_groups(ROWS)
+@each_row
 def test_methods_in_float64(row: Row) -> None:
     check_float64(row)
 

@@ -19,9 +19,9 @@ from op_cases import (
     case,
     edge_error,
     gradient_error,
-    row_id,
 )  # fmt: skip
 from op_tables import BATCHED
+from row_groups import by_first, each_row, in_groups
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
@@ -47,7 +47,8 @@ def test_a_name_cannot_be_registered_twice() -> None:
         register(OPS["exp"])
 
 
-@pytest.mark.parametrize("row", ROWS, ids=row_id)
+@by_first(ROWS)
+@each_row
 def test_sample(row: tuple[str, int]) -> None:
     c = case(*row)
     the_reference_has_the_inferred_type(c)
@@ -98,7 +99,8 @@ def test_gradient_where_both_operands_are_one_value(name: str) -> None:
     assert gradient_error(y, feeds, [x]) < TOLERANCE
 
 
-@pytest.mark.parametrize("row", EDGES, ids=lambda r: r[0])
+@in_groups(EDGES)
+@each_row
 def test_edges(row: Any) -> None:
     assert edge_error(row) < 1e-6
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_cases import EDGES, GRADIENT_ROWS, NOT_IN_TORCH, ROWS, case, row_id, torch_outputs
+from op_cases import EDGES, GRADIENT_ROWS, NOT_IN_TORCH, ROWS, case, torch_outputs
 from op_tables import REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
+from row_groups import by_first, each_row, in_groups
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
@@ -32,7 +33,8 @@ def as_numpy(t: Any) -> Any:
     return t.detach().numpy(force=True)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r[0] not in NOT_IN_TORCH], ids=row_id)
+@by_first(r for r in ROWS if r[0] not in NOT_IN_TORCH)
+@each_row
 def test_values_against_torch(row: tuple[str, int]) -> None:
     c = case(*row)
     for kind, rtol in (("float64", 1e-12), ("float32", 2e-6)):
@@ -43,7 +45,8 @@ def test_values_against_torch(row: tuple[str, int]) -> None:
             np.testing.assert_allclose(a, as_numpy(b), rtol=rtol, atol=rtol, err_msg=kind)
 
 
-@pytest.mark.parametrize("row", GRADIENT_ROWS, ids=row_id)
+@by_first(GRADIENT_ROWS)
+@each_row
 def test_gradients_of_both_orders_against_torch(row: tuple[str, int]) -> None:
     """The gradient of each input; then the gradient of sum(gradient * v), a Hessian-vector product, v =
     cos(1), cos(2), ..."""
@@ -81,7 +84,8 @@ def test_gradients_of_both_orders_against_torch(row: tuple[str, int]) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("row", EDGES, ids=lambda r: r[0])
+@in_groups(EDGES)
+@each_row
 def test_the_table_of_edges_is_torchs(row: Any) -> None:
     import torch
 

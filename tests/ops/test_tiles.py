@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
-from op_cases import ROWS, Case, case, row_id
+from op_cases import ROWS, Case, case
+from row_groups import by_first, each_row
 
 from autodiff_gen.ir.build import apply, make_input
 from autodiff_gen.ir.interpreter import evaluate
@@ -74,7 +74,8 @@ def test_products_and_poolings_have_tiles() -> None:
     assert {name for name, _ in TILED} >= CALLS
 
 
-@pytest.mark.parametrize("row", TILED, ids=row_id)
+@by_first(TILED)
+@each_row
 def test_a_tile_is_a_part_of_the_result(row: tuple[str, int]) -> None:
     c = case(*row)
     node = c.outs[0].node
@@ -106,7 +107,8 @@ def test_products_and_sums_have_terms() -> None:
     assert {name for name, _ in SUMMED} >= SUMS
 
 
-@pytest.mark.parametrize("row", SUMMED, ids=row_id)
+@by_first(SUMMED)
+@each_row
 def test_terms_add_up_to_the_result(row: tuple[str, int]) -> None:
     c = case(*row)
     for terms in _sums(c):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -106,12 +105,6 @@ def check_c_together(rows: list[Row], tolerance: float = 1e-5) -> None:
     for a, (name, b) in zip(got, want, strict=True):
         scale = max(1.0, float(np.max(np.abs(b))))
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, err_msg=name)
-
-
-def in_groups(rows: list[Row], size: int = 16) -> Any:
-    """Parametrizes a test by `rows`, a list of rows each time: a C function for each row would cost a compilation."""
-    groups = [rows[k : k + size] for k in range(0, len(rows), size)]
-    return pytest.mark.parametrize("rows", groups, ids=[f"{g[0][0]}-{g[-1][0]}" for g in groups])
 
 
 def check_layer(make: Callable[[Any], Any], operands: list[Any], tolerance: float = 1e-5) -> None:

@@ -74,10 +74,6 @@ GRADIENT_ROWS = [
 ]
 
 
-def row_id(row: tuple[str, int]) -> str:
-    return f"{row[0]}-{row[1]}"
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """An op applied to inputs of one sample, with arrays for them (floats hold float32 numbers) and for the
