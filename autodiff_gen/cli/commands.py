@@ -20,7 +20,9 @@ def run_build(args: argparse.Namespace) -> int:
     from ..model.build import build
 
     board, kernels = _board_and_kernels(args)
-    made = build(args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print)
+    made = build(
+        args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print
+    )
     if not args.quiet:
         print("\n".join(str(path) for path in made))
         print(
