@@ -13,30 +13,50 @@
 #define AG_CHECKPOINT_FORMAT 1u
 #define AG_CHECKPOINT_HEADER 24u
 
-/* Write `bytes` bytes of state. Returns AG_STATUS_OK or AG_STATUS_IO. */
-static inline int ag_checkpoint_save(const void *state, uint32_t bytes, uint32_t graph_id, ag_write_fn *write,
-                                     void *ctx) {
+/* A part of the state in memory. */
+typedef struct ag_checkpoint_part {
+    void *at;
+    uint32_t bytes;
+} ag_checkpoint_part;
+
+/* Write a state of `count` parts, one after the other. Returns AG_STATUS_OK or AG_STATUS_IO. */
+static inline int ag_checkpoint_save_parts(const ag_checkpoint_part *parts, uint32_t count, uint32_t graph_id,
+                                           ag_write_fn *write, void *ctx) {
     uint32_t header[6];
+    uint32_t bytes = 0, crc = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += parts[i].bytes;
+        crc = ag_crc32(crc, parts[i].at, parts[i].bytes);
+    }
     header[0] = AG_CHECKPOINT_MAGIC;
     header[1] = AG_CHECKPOINT_FORMAT;
     header[2] = graph_id;
     header[3] = bytes;
-    header[4] = ag_crc32(0, state, bytes);
+    header[4] = crc;
     header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, AG_CHECKPOINT_HEADER) != 0 ||
-        write(ctx, AG_CHECKPOINT_HEADER, state, bytes) != 0) {
+    if (write(ctx, 0, header, AG_CHECKPOINT_HEADER) != 0) {
         return AG_STATUS_IO;
+    }
+    uint32_t offset = AG_CHECKPOINT_HEADER;
+    for (uint32_t i = 0; i < count; i++) {
+        if (write(ctx, offset, parts[i].at, parts[i].bytes) != 0) {
+            return AG_STATUS_IO;
+        }
+        offset += parts[i].bytes;
     }
     return AG_STATUS_OK;
 }
 
-/* Read the state; all of it is checked before any of it changes. Returns AG_STATUS_OK, AG_STATUS_IO,
+/* Read a state of `count` parts; all of it is checked before any of it changes. Returns AG_STATUS_OK, AG_STATUS_IO,
  * or AG_STATUS_CHECKPOINT for one that is damaged or of another model. */
-static inline int ag_checkpoint_load(void *state, uint32_t bytes, uint32_t graph_id, ag_read_fn *read,
-                                     void *ctx) {
+static inline int ag_checkpoint_load_parts(const ag_checkpoint_part *parts, uint32_t count, uint32_t graph_id,
+                                           ag_read_fn *read, void *ctx) {
     uint32_t header[6];
     uint32_t chunk[16];
-    uint32_t crc = 0;
+    uint32_t bytes = 0, crc = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += parts[i].bytes;
+    }
     if (read(ctx, 0, header, AG_CHECKPOINT_HEADER) != 0) {
         return AG_STATUS_IO;
     }
@@ -55,7 +75,27 @@ static inline int ag_checkpoint_load(void *state, uint32_t bytes, uint32_t graph
     if (crc != header[4]) {
         return AG_STATUS_CHECKPOINT;
     }
-    return read(ctx, AG_CHECKPOINT_HEADER, state, bytes) == 0 ? AG_STATUS_OK : AG_STATUS_IO;
+    uint32_t offset = AG_CHECKPOINT_HEADER;
+    for (uint32_t i = 0; i < count; i++) {
+        if (read(ctx, offset, parts[i].at, parts[i].bytes) != 0) {
+            return AG_STATUS_IO;
+        }
+        offset += parts[i].bytes;
+    }
+    return AG_STATUS_OK;
+}
+
+/* The same of a state in one part. */
+static inline int ag_checkpoint_save(const void *state, uint32_t bytes, uint32_t graph_id, ag_write_fn *write,
+                                     void *ctx) {
+    const ag_checkpoint_part part = {(void *)(uintptr_t)state, bytes};
+    return ag_checkpoint_save_parts(&part, 1, graph_id, write, ctx);
+}
+
+static inline int ag_checkpoint_load(void *state, uint32_t bytes, uint32_t graph_id, ag_read_fn *read,
+                                     void *ctx) {
+    const ag_checkpoint_part part = {state, bytes};
+    return ag_checkpoint_load_parts(&part, 1, graph_id, read, ctx);
 }
 
 #endif

@@ -13,7 +13,8 @@ enum {
     AG_STATUS_INPUT = -6,
     AG_STATUS_LOSS = -7,
     AG_STATUS_BUSY = -8,
-    AG_STATUS_GRADIENTS = -9
+    AG_STATUS_GRADIENTS = -9,
+    AG_STATUS_ALIGNMENT = -10
 };
 
 static inline const char *ag_strstatus(int status) {
@@ -40,6 +41,8 @@ static inline const char *ag_strstatus(int status) {
         return "a step is not finished";
     case AG_STATUS_GRADIENTS:
         return "the updates cannot be proved finite";
+    case AG_STATUS_ALIGNMENT:
+        return "the memory of a region is not aligned to 4 bytes";
     default:
         return "unknown status";
     }

@@ -23,7 +23,9 @@ from ..lowering.pipeline import Dump, lower, work_without_budget
 from ..lowering.plan import EntryPlan, Placed
 from ..passes.context import Context
 from ..targets.board import Board
+from ..targets.memory import Space
 from .program import Arg, Entry, Program, Slot
+from .regions import Ram, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
 
 
@@ -32,7 +34,7 @@ def compile_model(
     name: str,
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
-    ram: int | None = None,
+    ram: Ram = None,
     dump: Path | None = None,
     must_fit: bool = True,
 ) -> Program:
@@ -40,14 +42,15 @@ def compile_model(
 
     kernels: backends by priority, None for what the board's profile says; board: whose
     features they may need and whose RAM the trainer must fit;
-    ram: bytes that override the board's; must_fit: whether needing more is an error. Raises ModelError, KernelError,
-    PlanError.
+    ram: bytes that override the board's, of all its regions of RAM or by the name of each that is used; must_fit:
+    whether needing more is an error. Raises ModelError, KernelError, BoardError, PlanError.
     """
     tables = _load_kernels(kernels, board)
     _check_name(name)
     scope = Scope(of_program(name))
     slots = tuple(_slot(s, scope) for s in model.states)
-    budget = _budget(board, ram)
+    spaces = spaces_of(board, ram)
+    budget = sum(s.bytes for s in spaces) if spaces else None
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
     dumped = _dumped(model.stages, dump)
     entries = _entries(model.entries(), name, tables, dumped, budget=arena)
@@ -70,12 +73,13 @@ def compile_model(
         shares = _shares(program, arena)
         again = [_entries([g], name, tables, dumped, budget=shares[g.name])[0] for g in model.entries()]
         program = replace(program, entries=tuple(again))
+    program = with_regions(program, spaces)
     if model.guard == "gradients":
         plain = _entries(model.entries("loss"), name, tables, budget=arena)
-        cost = program.struct_bytes - replace(program, entries=plain).struct_bytes
+        cost = program.arena_bytes - replace(program, entries=plain).arena_bytes
         program = replace(program, guard_bytes=cost)
-    if must_fit:
-        _check_budget(program, board, ram)
+    if must_fit and (small := over(program, spaces)):
+        raise PlanError(_does_not_fit(program, spaces, small, board))
     return program
 
 
@@ -95,12 +99,12 @@ def compile_functions(
     name: str,
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
-    ram: int | None = None,
+    ram: Ram = None,
     dump: Path | None = None,
     must_fit: bool = True,
 ) -> Program:
-    """Compile several functions into one program: entries called `name`_<function>, which share an arena. The
-    arguments are those of compile_model."""
+    """Compile several functions into one program: entries called `name`_<function>, which share an arena in the main
+    region of memory. The arguments are those of compile_model."""
     _check_name(name)
     tables = _load_kernels(kernels, board)
     for f in functions:
@@ -108,8 +112,9 @@ def compile_functions(
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
     entries = _entries([f.graph for f in functions], name, tables, _dumped((), dump))
     program = _functions(name, max(f.batch for f in functions), entries, tables)
-    if must_fit:
-        _check_budget(program, board, ram)
+    spaces = spaces_of(board, ram)
+    if must_fit and (small := over(program, spaces)):
+        raise PlanError(_does_not_fit(program, spaces[:1], small, board))
     return program
 
 
@@ -121,11 +126,6 @@ def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backend
     if board is None:
         return kernel_tables.load(list(kernels or ()))
     return kernel_tables.for_board(board, kernels)
-
-
-def _budget(board: Board | None, ram: int | None) -> int | None:
-    """The bytes for parameters, state and arena; None where they are not limited."""
-    return ram if ram is not None or board is None else board.ram_bytes
 
 
 def _fit(program: Program, arena: int) -> bool:
@@ -140,12 +140,6 @@ def _shares(program: Program, arena: int) -> dict[str, int]:
     largest = max(integers.values()) + max(e.plan.plans["float"].peak for e in program.entries)
     padding = program.struct_bytes - sum(s.type.bytes for s in program.slots) - largest
     return {name: arena - padding - max(integers.values()) + own for name, own in integers.items()}
-
-
-def _check_budget(program: Program, board: Board | None, ram: int | None) -> None:
-    budget = _budget(board, ram)
-    if budget is not None and program.struct_bytes > budget:
-        raise PlanError(_does_not_fit(program, budget, board))
 
 
 def budget_notes(program: Program, graphs: Sequence[Graph]) -> list[str]:
@@ -243,9 +237,16 @@ def _order(state: State) -> str:
     return "" if state.storage is None or state.storage.in_order else f" of {state.storage}"
 
 
-def _does_not_fit(program: Program, budget: int, board: Board | None) -> str:
-    missing = program.struct_bytes - budget
+def _does_not_fit(
+    program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: Board | None
+) -> str:
     where = f"board {board.id}" if board is not None else "ram"
+    budget = sum(s.bytes for s in spaces)
+    missing = sum(needed - s.bytes for s, needed in small)
+    has = f"{budget} for it"
+    if len(spaces) > 1:
+        has += f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})"
+    of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
     live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
     least = ", the least that was found," if program.is_model else ","
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
@@ -256,9 +257,8 @@ def _does_not_fit(program: Program, budget: int, board: Board | None) -> str:
             "optimizer with less state would help"
         )
     return (
-        f"{program.name} needs {program.struct_bytes} bytes{least} {where} has {budget} for it: {missing} bytes are "
-        f"missing; parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; "
-        f"{helps}"
+        f"{program.name} needs {program.struct_bytes} bytes{least} {where} has {has}: {missing} bytes{of} are missing; "
+        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; {helps}"
     )
 
 

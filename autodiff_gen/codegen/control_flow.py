@@ -14,19 +14,24 @@ from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
 from ..lowering.phases import layer_headings
-from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, Step, Written
+from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, Placed, Step, Written
 from .c_printer import PRINTER
 
 
 @dataclass(frozen=True)
 class Inside:
-    """What surrounds a region: its arenas' offsets in bytes by pool, names that are in scope, and how its steps are
-    numbered."""
+    """What surrounds a region: by pool, the arena around it with its offset there in bytes; names that are in scope;
+    and how its steps are numbered."""
 
-    offsets: Mapping[str, int] = field(default_factory=dict)
+    arenas: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     prefix: str = ""
     start: int = 0
+
+    def place(self, buffer: Placed) -> tuple[str, int]:
+        """The arena of the entry that has the buffer, and its offset there in bytes."""
+        arena, offset = self.arenas.get(buffer.home, (buffer.home, 0))
+        return arena, offset + buffer.offset
 
 
 class EntryBody(Protocol):
@@ -108,7 +113,7 @@ def _part(body: EntryBody, step: Step, part: Part, scope: Scope, time: c.Expr | 
         else:
             outputs[w.key] = target
     number = f"{body.number(step.number)}."
-    inside = Inside(_offsets(body, step), frozenset(scope.taken), number, part.start)
+    inside = Inside(_arenas(body, step), frozenset(scope.taken), number, part.start)
     inner = body.nested(part.plan, args, outputs, slots, inside)
     headings = layer_headings(part.plan) if time is not None else {}
     for s in part.plan.steps:
@@ -117,10 +122,10 @@ def _part(body: EntryBody, step: Step, part: Part, scope: Scope, time: c.Expr | 
     return out
 
 
-def _offsets(body: EntryBody, step: Step) -> Mapping[str, int]:
-    """Where the arenas of the step's regions begin, in bytes, by pool."""
+def _arenas(body: EntryBody, step: Step) -> Mapping[str, tuple[str, int]]:
+    """Where the arenas of the step's regions begin, by pool."""
     own = [b for b in body.plan.placed if b.owner is step and not b.values]
-    return {b.pool: body.inside.offsets.get(b.pool, 0) + b.offset for b in own}
+    return {b.pool: body.inside.place(b) for b in own}
 
 
 def _read(body: EntryBody, b: Bound, scope: Scope, time: c.Expr | None, out: list[c.Statement]) -> c.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -11,7 +11,7 @@ from ..ir.types import Shape, product
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..lowering.phases import Phases
-from .functions import EntryBody, arena_of, poisoned
+from .functions import ONE_STRUCT, EntryBody, poisoned
 from .geometry import Geometry
 from .program import Arg, Entry, Program
 
@@ -56,7 +56,8 @@ def entry_code(
     if poison:
         steps = [(*code, *body.freed(step)) for code, step in zip(steps, entry.plan.steps, strict=True)]
         steps[:1] = [(*_poisoned_arenas(program), *code) for code in steps[:1]]
-    return EntryCode(entry, _checks(entry, program), _scans(entry, program), tuple(steps))
+    checks = (*_checks(entry, program), *_regions(steps, program))
+    return EntryCode(entry, checks, _scans(entry, program), tuple(steps))
 
 
 def with_functions(code: EntryCode, names: Mapping[str, str]) -> EntryCode:
@@ -79,8 +80,8 @@ def _is_pointer(statement: c.Statement) -> TypeGuard[c.Declare]:
 
 
 def _poisoned_arenas(program: Program) -> c.Statements:
-    words = {"float": program.arena_words, "int": program.int_words}
-    return tuple(poisoned(arena_of(pool), 4 * count) for pool, count in words.items() if count)
+    arenas = arenas_of(program)
+    return tuple(poisoned(arenas[a], 4 * count) for a, count in program.arenas.items() if count)
 
 
 def _body(
@@ -94,12 +95,22 @@ def _body(
         entry.plan,
         {a.value: c.Name(a.c_name) for a in entry.args if a.value is not None},
         {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"},
-        {state: c.Member("t", name) for state, name in program.slot_names.items()},
+        program.slot_places,
         {v: c.Name(name) for v, name in tables.items()},
         geometry=geometry,
         layers=program.layers,
         poison=poison,
+        arenas=arenas_of(program),
     )
+
+
+def arenas_of(program: Program) -> Mapping[str, c.Expr]:
+    """The memory of every arena of the plans."""
+    members = ("arena", "int_arena")
+    found: dict[str, c.Expr] = {}
+    for r in program.regions:
+        found |= {a: c.Member(r.pointer, m) for a, m in zip(r.arenas, members, strict=False)}
+    return found or ONE_STRUCT
 
 
 def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix: str) -> None:
@@ -157,14 +168,25 @@ def _checks(entry: Entry, program: Program) -> c.Statements:
     used = {v for n in entry.plan.graph.nodes for v in n.operands}
     unused = [a for a in entry.args if a.by_value and a.value not in used]
     out: list[c.Statement] = [c.ExprStatement(c.Cast("void", c.Name(a.c_name))) for a in unused]
-    pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
-    missing: list[c.Expr] = [c.Binary("==", c.Name(p), c.Name("NULL")) for p in pointers]
+    pointers: list[c.Expr] = [c.Name("t"), *(c.Member("t", r.member) for r in program.regions)]
+    pointers += [c.Name(a.c_name) for a in entry.args if not a.by_value]
+    missing: list[c.Expr] = [c.Binary("==", p, c.Name("NULL")) for p in pointers]
     out.append(_rejected(_any(missing), f"{prefix}_ERR_NULL"))
     if entry.takes_n:
         n = c.Name("n")
         few, many = c.Binary("<", n, c.number(entry.least_n)), c.Binary(">", n, c.Name(f"{prefix}_BATCH"))
         out.append(_rejected(_any([few, many]), f"{prefix}_ERR_BATCH"))
     return tuple(out)
+
+
+def _regions(steps: Sequence[c.Statements], program: Program) -> c.Statements:
+    """Pointers to the structs in regions of memory that the steps use."""
+    used = {node.pointer for node in c_query.nodes(steps) if isinstance(node, c.Member)}
+    return tuple(
+        c.declare(f"{r.struct} *", r.pointer, c.Member("t", r.member), const=True)
+        for r in program.regions
+        if r.pointer in used
+    )
 
 
 def _scans(entry: Entry, program: Program) -> c.Statements:

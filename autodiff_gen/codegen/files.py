@@ -28,6 +28,7 @@ from .independent_loops import with_independent_loops
 from .init import init_statements
 from .kernel_call import sizes
 from .program import Arg, Entry, Program, Slot
+from .regions import state_parts
 from .vector_loops import all_short
 
 
@@ -70,6 +71,7 @@ def emit(
     entries = [_shown(code, program) for code in codes]
     common = {
         "p": program,
+        "init_signature": _init_signature(program),
         "P": program.name.upper(),
         "version": __version__,
         "kind": "trainer" if program.is_model else "work",
@@ -88,6 +90,8 @@ def emit(
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
+        state_parts=state_parts(program) if program.regions else [],
+        missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
         loop_pragmas=any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps)),
         all_short=all_short(steps, program.batch, long),
     )
@@ -96,6 +100,9 @@ def emit(
         what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",
         facts=[*_facts(program), *(f"  {f.shown}" for f in used)],
         slots=[_slot(s) for s in program.slots],
+        regions=[
+            (r, [_slot(s) for s in r.slots], _arena_comment(program, r.arenas[0])) for r in program.regions
+        ],
         entries=entries,
         default_lr=c_syntax.float_literal(program.default_lr or 0.0),
         arena_comment=_arena_comment(program),
@@ -125,8 +132,11 @@ def _facts(program: Program) -> list[str]:
     lines = []
     if program.slots:
         lines.append(
-            f"State {program.state_bytes} bytes, arena {4 * program.arena_words}, together {program.struct_bytes};"
+            f"State {program.state_bytes} bytes, arena {_floats(program)}, together {program.struct_bytes};"
         )
+        lines += [
+            f"  in {r.region}: state {r.state_bytes}, arena {4 * r.arena_words};" for r in program.regions
+        ]
         lines.append(f"lower bound of this order: {program.bound_bytes}.")
         lines += [f"{program.guard_cost}."] if program.guard_cost else []
     else:
@@ -148,9 +158,14 @@ def _facts(program: Program) -> list[str]:
     return lines
 
 
-def _arena_comment(program: Program) -> str:
-    parts = [f"{e.name} {e.plan.plans['float'].peak} bytes" for e in program.entries]
-    return "shared by the entries: " + ", ".join(parts) if len(parts) > 1 else parts[0]
+def _floats(program: Program) -> int:
+    """Bytes of the arenas but that of integers."""
+    return sum(4 * words for arena, words in program.arenas.items() if arena != "int")
+
+
+def _arena_comment(program: Program, arena: str = "float") -> str:
+    parts = [f"{e.name} {e.plan.plans[arena].peak} bytes" for e in program.entries if arena in e.plan.plans]
+    return "shared by the entries: " + ", ".join(parts) if len(parts) > 1 else "".join(parts)
 
 
 def _slot(slot: Slot) -> dict[str, Any]:
@@ -205,6 +220,13 @@ def _signature(name: str, code: EntryCode, program: Program) -> str:
         for p in parameters(code.entry, program)
     ]
     return "\n".join(folded(f"int {name}({', '.join(shown)})"))
+
+
+def _init_signature(program: Program) -> str:
+    """Likewise of _init."""
+    regions = [f"{r.struct} *{r.pointer}" for r in program.regions]
+    shown = [text.replace(" ", "\0") for text in (f"{program.struct} *t", *regions, "uint32_t seed")]
+    return "\n".join(folded(f"int {program.name}_init({', '.join(shown)})"))
 
 
 def _doc(entry: Entry) -> str:

@@ -27,11 +27,14 @@ from .formulas import loops_comment
 from .geometry import Geometry, geometry_of, struct_of, table
 from .kernel_call import statement
 
+ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Member("t", "int_arena")}
+
 
 class EntryBody:
     """Names and statements of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots`
     states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope,
-    `layers` long paths of modules to short ones; with `poison`, memory is filled after the last step that uses it.
+    `layers` long paths of modules to short ones, `arenas` those of the plan to their memory; with `poison`, memory is
+    filled after the last step that uses it.
     """
 
     def __init__(
@@ -45,13 +48,15 @@ class EntryBody:
         geometry: Mapping[Geometry, str] | None = None,
         layers: Mapping[str, str] = NO_LAYERS,
         poison: bool = False,
+        arenas: Mapping[str, c.Expr] = ONE_STRUCT,
     ) -> None:
-        self.poison = poison
+        self.poison, self.arenas = poison, arenas
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
         self.inside = inside or Inside()
         known = [*args.values(), *outputs.values(), *tables.values()]
         self.geometry, self.layers = geometry or {}, layers
-        names = (x.text for x in known if isinstance(x, c.Name))
+        names = [x.text for x in known if isinstance(x, c.Name)]
+        names += [x.pointer for x in arenas.values() if isinstance(x, c.Member)]
         self.scope = Scope([*self.inside.taken, *names, *self.geometry.values()])
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
@@ -70,7 +75,16 @@ class EntryBody:
     ) -> EntryBody:
         """The body of a region of a step of this entry."""
         return type(self)(
-            plan, args, outputs, slots, self.tables, inside, self.geometry, self.layers, self.poison
+            plan,
+            args,
+            outputs,
+            slots,
+            self.tables,
+            inside,
+            self.geometry,
+            self.layers,
+            self.poison,
+            self.arenas,
         )
 
     # Names
@@ -104,8 +118,8 @@ class EntryBody:
         return c.Name(name)
 
     def _start_of(self, buffer: Placed) -> c.Expr:
-        words = (self.inside.offsets.get(buffer.pool, 0) + buffer.offset) // 4
-        return c.plus(arena_of(buffer.pool), c_syntax.offset(words, []))
+        arena, offset = self.inside.place(buffer)
+        return c.plus(self.arenas[arena], c_syntax.offset(offset // 4, []))
 
     def freed(self, step: Step) -> list[c.Statement]:
         """With `poison`, what fills the memory that is not used after a step."""
@@ -257,11 +271,6 @@ class EntryBody:
         if source.node.op is CONST:
             return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
         return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))
-
-
-def arena_of(pool: str) -> c.Expr:
-    """The arena of a pool, a member of the struct."""
-    return c.Member("t", "int_arena" if pool == "int" else "arena")
 
 
 def poisoned(start: c.Expr, bytes: int) -> c.Statement:

@@ -49,7 +49,7 @@ def _unsigned(value: int) -> c.Expr:
 def _filled(slot: Slot, value: c.Expr) -> c.Statement:
     """Every element, by its place i in memory."""
     count = _unsigned(planned_size(slot.type.shape))
-    target = c.Element(c.Member("t", slot.c_name), c.Name("i"))
+    target = c.Element(c.Member(slot.owner, slot.c_name), c.Name("i"))
     return c.For("i", count, (c.Assign(target, value),), c_type="uint32_t")
 
 
@@ -90,7 +90,7 @@ def _in_order(
         name if step == 1 else c.Binary("*", name, _unsigned(step))
         for name, (_, step) in zip(names, loops, strict=True)
     ]
-    target = c.Element(c.Member("t", slot.c_name), c.Increment("at"))
+    target = c.Element(c.Member(slot.owner, slot.c_name), c.Increment("at"))
     body: c.Statement = c.Assign(target, value(c.total(terms)))
     for name, (extent, _) in reversed(list(zip(names, loops, strict=True))):
         body = c.For(name.text, _unsigned(extent), (body,), c_type="uint32_t")

@@ -18,6 +18,7 @@ from ..ir.parameter_layout import PartialStorage
 from ..ir.types import Type
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
+from ..lowering import c_ast as c
 from ..lowering.plan import EntryPlan
 from .constants import constant_names
 
@@ -49,6 +50,7 @@ class Slot:
     init: Any
     role: str  # one of ROLES
     state: State
+    owner: str = "t"  # what points to its struct: the trainer, or that of a region
 
     @property
     def words(self) -> int:
@@ -67,6 +69,40 @@ class Slot:
             wrong = array[result != array].flat[0]
             raise ShapeError(f"{what}: {self.name} is {type}, got {wrong}")
         return result
+
+
+@dataclass(frozen=True)
+class RegionStruct:
+    """What a program stores in one region of memory, where it uses several: `struct` is `<m>_in_<region>`, `member` the
+    handle's pointer to it, and `pointer` what functions call that; `arenas` are those of the plans: of floats, of
+    integers."""
+
+    region: str
+    struct: str
+    member: str
+    pointer: str
+    slots: tuple[Slot, ...]
+    arenas: tuple[str, ...]
+    arena_words: int
+    int_words: int
+    alignment: int
+
+    @property
+    def state_bytes(self) -> int:
+        return 4 * sum(s.words for s in self.slots)
+
+    @property
+    def padding_words(self) -> int:
+        return -self.state_bytes % self.alignment // 4 if self.arena_words else 0
+
+    @property
+    def bytes(self) -> int:
+        """sizeof the struct; every member is 4-byte aligned and sized."""
+        return self.state_bytes + 4 * (self.padding_words + self.arena_words + self.int_words)
+
+    @property
+    def macro(self) -> str:
+        return f"{self.struct.upper()}_BYTES"
 
 
 @dataclass(frozen=True)
@@ -105,6 +141,7 @@ class Program:
     frozen: Mapping[str, Any] = field(default_factory=dict)  # parameters that are constants, as arrays
     state_names: tuple[str, ...] = ()  # of a state_dict, frozen parameters included
     tied: Mapping[str, str] = field(default_factory=dict)  # other names of shared parameters -> those
+    regions: tuple[RegionStruct, ...] = ()  # of memory, where there are several; the struct points to theirs
 
     @property
     def is_model(self) -> bool:
@@ -151,18 +188,39 @@ class Program:
 
     @property
     def struct_bytes(self) -> int:
-        """sizeof the struct; every member is 4-byte aligned and sized."""
+        """sizeof the struct, with those in regions; every member is 4-byte aligned and sized."""
+        if self.regions:
+            return sum(r.bytes for r in self.regions) + self.handle_bytes
         words = self.padding_words + max(self.arena_words, 1) + self.int_words + self.split
         return self.state_bytes + 4 * words
 
     @property
+    def handle_bytes(self) -> int:
+        """sizeof the struct on a core with addresses of 32 bits, where it points to structs in regions."""
+        return 4 * (len(self.regions) + self.split)
+
+    @property
+    def arena_bytes(self) -> int:
+        """All arenas together."""
+        return 4 * sum(self.arenas.values())
+
+    @property
     def bound_bytes(self) -> int:
         """The least struct_bytes that any placement of the chosen orders could reach."""
-        return (
-            self.state_bytes
-            + 4 * (self.padding_words + self.split)
-            + sum(max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int"))
-        )
+        bounds: dict[str, int] = {}
+        for e in self.entries:
+            bounds |= {a: max(p.bound, bounds.get(a, 0)) for a, p in e.plan.plans.items()}
+        padding = sum(r.padding_words for r in self.regions) if self.regions else self.padding_words
+        handle = self.handle_bytes if self.regions else 4 * self.split
+        return self.state_bytes + 4 * padding + handle + sum(bounds.values())
+
+    @property
+    def arenas(self) -> Mapping[str, int]:
+        """The words of each arena of the plans, the most over the entries."""
+        words: dict[str, int] = {}
+        for e in self.entries:
+            words |= {a: max(p.peak // 4, words.get(a, 0)) for a, p in e.plan.plans.items()}
+        return words
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -215,8 +273,9 @@ class Program:
                     )
 
     @property
-    def slot_names(self) -> Mapping[State, str]:
-        return {s.state: s.c_name for s in self.slots}
+    def slot_places(self) -> Mapping[State, c.Expr]:
+        """The memory of every state."""
+        return {s.state: c.Member(s.owner, s.c_name) for s in self.slots}
 
 
 def _array(value: Any) -> Any:

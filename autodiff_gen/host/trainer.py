@@ -12,9 +12,11 @@ import numpy as np
 
 from ..codegen.compiler import compile_function, compile_model
 from ..codegen.files import emit
-from ..codegen.program import Arg, Entry, Program, Slot
+from ..codegen.program import Arg, Entry, Program, RegionStruct, Slot
+from ..codegen.regions import Ram
 from ..codegen.specification import FunctionSpec, ModelSpec
 from ..errors import AutodiffError, DataError, ModelError, ShapeError
+from ..ir.identifiers import is_identifier
 from ..ir.types import planned_size
 from ..kernels import registry as _backends
 from .arguments import Batch, checked, out_array
@@ -31,19 +33,28 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, cty
 
 
 class _Compiled:
-    """A program as a loaded library, with one instance of its struct."""
+    """A program as a loaded library, with one instance of its struct, and of those of its regions of memory."""
 
     def __init__(self, program: Program, compiler: Compiler, poison: bool) -> None:
         self.program = program
         self.source = emit(program, poison=poison)
         self.library = compiler.library(self.source, program.backends)
-        self.nbytes = ctypes.sizeof(struct := _struct(program))
-        assert self.nbytes == program.struct_bytes, (self.nbytes, program.struct_bytes)
-        self.memory = struct()
+        self.nbytes = program.struct_bytes
+        self.memory = _struct(program)()
+        self.regions = {r.pointer: _region_struct(r)() for r in program.regions}
+        structs = list(self.regions.values()) or [self.memory]
+        sizes = [r.bytes for r in program.regions] or [program.struct_bytes]
+        assert [ctypes.sizeof(s) for s in structs] == sizes, (sizes, [ctypes.sizeof(s) for s in structs])
         # Memory on a board is not zero at first either. All bits set is NaN, which exposes a read before a write.
-        ctypes.memset(ctypes.byref(self.memory), 0xFF, self.nbytes)
+        for struct in (*structs, self.memory):
+            ctypes.memset(ctypes.byref(struct), 0xFF, ctypes.sizeof(struct))
         self._strstatus = self.library[f"{program.name}_strstatus"]
         self._strstatus.argtypes, self._strstatus.restype = [ctypes.c_int], ctypes.c_char_p
+
+    def init(self, seed: int) -> None:
+        """Call the program's init."""
+        regions = [ctypes.byref(r) for r in self.regions.values()]
+        self.call(f"{self.program.name}_init", *regions, ctypes.c_uint32(seed))
 
     def call(self, symbol: str, *args: Any) -> None:
         """Call `symbol(&memory, *args)`; raises AutodiffError for a negative status."""
@@ -92,18 +103,33 @@ def _is_lr(entry: Entry, arg: Arg) -> bool:
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:
-    """The trainer's C struct: the states, the arena of floats, the arena of integers."""
-    fields: list[tuple[str, Any]] = [
-        (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
-    ]
-    if program.padding_words:
-        fields.append(("before_arena", ctypes.c_float * program.padding_words))
-    fields.append(("arena", ctypes.c_float * max(program.arena_words, 1)))
-    if program.int_words:
-        fields.append(("int_arena", ctypes.c_int32 * program.int_words))
+    """The trainer's C struct: the states, the arena of floats, the arena of integers; or pointers to those of its
+    regions of memory."""
+    if program.regions:
+        fields: list[tuple[str, Any]] = [(r.member, ctypes.c_void_p) for r in program.regions]
+    else:
+        words = (program.padding_words, max(program.arena_words, 1), program.int_words)
+        fields = _members(program.slots, *words)
     if program.split:
         fields.append(("part", ctypes.c_uint32))
     return type(program.struct, (ctypes.Structure,), {"_fields_": fields})
+
+
+def _region_struct(region: RegionStruct) -> type[ctypes.Structure]:
+    fields = _members(region.slots, region.padding_words, region.arena_words, region.int_words)
+    return type(region.struct, (ctypes.Structure,), {"_fields_": fields})
+
+
+def _members(slots: Sequence[Slot], padding: int, floats: int, integers: int) -> list[tuple[str, Any]]:
+    fields: list[tuple[str, Any]] = [
+        (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in slots
+    ]
+    arenas: list[tuple[str, Any]] = [
+        ("before_arena", ctypes.c_float * padding),
+        ("arena", ctypes.c_float * floats),
+        ("int_arena", ctypes.c_int32 * integers),
+    ]
+    return [*fields, *((name, kind) for name, kind in arenas if ctypes.sizeof(kind))]
 
 
 def _kernel_list(kernels: str | Sequence[str]) -> list[str]:
@@ -137,12 +163,17 @@ def host_trainer(
     kernels: str | Sequence[str] = "ref",
     opt: str = "",
     cc: str | None = None,
-    ram: int | None = None,
+    ram: Ram = None,
 ) -> Trainer:
     """The model compiled for the host and initialised with seed 0. `ram`: the bytes that parameters, optimizer state
-    and arena may take together; other arguments as in `host_function`. Raises PlanError if they need more."""
-    if ram is not None and (not isinstance(ram, int) or isinstance(ram, bool) or ram < 1):
-        raise ModelError(f"ram={ram!r}: must be a number of bytes, such as {96 << 10}")
+    and arena may take together, or in each of several regions of memory by their names, the main one first; other
+    arguments as in `host_function`. Raises PlanError if they need more."""
+    sizes = list(ram.values()) if isinstance(ram, Mapping) else [] if ram is None else [ram]
+    named = not isinstance(ram, Mapping) or (ram and all(is_identifier(name) for name in ram))
+    if not named or any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in sizes):
+        raise ModelError(
+            f"ram={ram!r}: must be a number of bytes, such as {96 << 10}, or one for each region by its name"
+        )
     program = compile_model(model, "model", _kernel_list(kernels), ram=ram)
     return Trainer(program, Compiler(find_compiler(cc), opt))
 
@@ -174,7 +205,7 @@ class Trainer:
         """Set the initial weights: those of the model for seed 0, otherwise new random ones. `seed`: 32 bits."""
         if not 0 <= seed < 1 << 32:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
-        self._compiled.call(f"{self.program.name}_init", ctypes.c_uint32(seed))
+        self._compiled.init(seed)
 
     def train_step(self, *arrays: Any, lr: float | None = None) -> float:
         """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the update.
@@ -282,5 +313,6 @@ class Trainer:
 
     def _view(self, slot: Slot) -> Any:
         """The memory of the slot as an array."""
+        struct = self._compiled.regions.get(slot.owner, self.memory)
         shape = tuple(int(d) for d in slot.type.shape)  # type: ignore[arg-type]
-        return np.ctypeslib.as_array(getattr(self.memory, slot.c_name)).reshape(shape)
+        return np.ctypeslib.as_array(getattr(struct, slot.c_name)).reshape(shape)

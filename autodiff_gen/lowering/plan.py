@@ -33,6 +33,12 @@ class Placed:
     end: int
     pool: str  # "float" or "int"
     offset: int = -1
+    arena: str = ""  # the region whose arena it is in; empty: that of its pool, in the main region
+
+    @property
+    def home(self) -> str:
+        """The arena that it is in, by the name in the entry's plans."""
+        return self.arena or self.pool
 
 
 @dataclass(eq=False)
@@ -59,7 +65,7 @@ class EntryPlan:
     states: dict[Value, State]  # values that are stored in a state: old values and new ones
     outputs: dict[Value, str]  # values that are stored in the caller's memory
     placed: list[Placed]
-    plans: Mapping[str, Plan]  # by pool
+    plans: Mapping[str, Plan]  # by pool; arenas in further regions of memory by the name of the region
     copies: list[str]  # states whose old value is copied
     work: Work | None = None  # of what a RAM budget has changed
 

@@ -207,10 +207,11 @@ class Model:
         found = self.stages[-1][1].entries
         return [with_guard(g, guard) if g.updates else g for g in found]
 
-    def on_host(self, kernels: str = "ref", ram: int | None = None) -> Any:
+    def on_host(self, kernels: str = "ref", ram: int | Mapping[str, int] | None = None) -> Any:
         """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
         and load. `kernels`: backends by priority; `ram`: as for a board, the bytes that parameters, optimizer state and
-        arena may take together. Raises PlanError if they need more."""
+        arena may take together, or those of regions of memory by name, the main one first: {"sram": 96 << 10, "ccm": 64
+        << 10}. Raises PlanError if they need more."""
         from ..host.trainer import host_trainer
 
         return host_trainer(self, kernels=kernels, ram=ram)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,7 @@ from ..errors import BoardError
 from . import installation
 from .board_file import read_chain
 from .cost_table import CostTable, KernelCost
-from .memory import Region, Store, check_memory, main_region, read_regions
+from .memory import Region, Space, Store, check_memory, further_regions, main_region, read_regions
 from .schema import HOST, PROFILES, near
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
@@ -103,11 +104,20 @@ class Board:
 
     @property
     def ram_bytes(self) -> int | None:
-        """The RAM budget of a trainer: what the file says, main RAM less the stack at most; None without a limit
-        (host)."""
-        ram = self.region("ram")
-        limits = [self.ram_budget, None if ram is None else ram.bytes - self.stack_bytes]
+        """The RAM budget of a trainer, over all regions that it may use: what the file says, what there is at most;
+        None without a limit (host)."""
+        limits = [self.ram_budget, sum(s.bytes for s in self.spaces) if self.spaces else None]
         return min((n for n in limits if n is not None), default=None)
+
+    @cached_property
+    def spaces(self) -> tuple[Space, ...]:
+        """What a trainer may use: main RAM less the stack, then the further regions; nothing on the host."""
+        main = self.region("ram")
+        if main is None:
+            return ()
+        cost = 1.0 if main.cost is None else main.cost
+        further = (Space(r.name, r.bytes, r.cost or 0.0) for r in further_regions(self.memory))
+        return (Space(main.name, main.bytes - self.stack_bytes, cost), *further)
 
 
 def names() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import ToolError
 from . import installation
 from .board import Board
-from .memory import Region
+from .memory import MOST_FURTHER, Region, further_regions
 
 CONSOLES = ("auto", "semihosting", "uart")
 STRICT_FLAGS = (
@@ -47,6 +47,7 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
         *("-fno-strict-aliasing", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
         *board.target.cflags,  # after -O2, which they may override
         f"-DAG_BOARD={board.id}",
+        *(f"-DAG_RAM_{r.name}={k}" for k, r in enumerate(further_regions(board.memory), 1)),  # ag_region.h
     ]
     if console != "auto":
         flags.append(f"-DAG_CONSOLE_{console.upper()}=1")
@@ -142,6 +143,8 @@ def _link_symbols(board: Board) -> dict[str, int]:
     flash, ram = board.region("flash"), board.region("ram")
     assert flash is not None and ram is not None  # board.load has checked
     below, above = _guards(board, ram)
+    further = [(r.origin, r.bytes) for r in further_regions(board.memory)]
+    further += [(ram.end, 0)] * (MOST_FURTHER - len(further))
     return {
         "__flash_origin": flash.origin,
         "__flash_bytes": flash.bytes,
@@ -153,6 +156,8 @@ def _link_symbols(board: Board) -> dict[str, int]:
         "__store_origin": board.store.origin if board.store else flash.end,
         "__store_slots": board.store.slots if board.store else 0,
         "__store_slot_bytes": board.store.slot_bytes if board.store else 0,
+        **{f"__ram{k}_origin": origin for k, (origin, _) in enumerate(further, 1)},
+        **{f"__ram{k}_bytes": size for k, (_, size) in enumerate(further, 1)},
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,19 +12,32 @@ from typing import Any
 from ..errors import BoardError
 from .schema import KINDS
 
+MOST_FURTHER = 3  # regions of RAM for which the linker script has a section
+
 
 @dataclass(frozen=True)
 class Region:
-    """A memory region: its `origin` and size in `bytes`; code and constants go to 'flash', variables to 'ram'."""
+    """A memory region: its `origin` and size in `bytes`; code and constants go to 'flash', variables to 'ram'.
+    cost: of an access, relative to other regions; None where the file gives none."""
 
     name: str
     kind: str
     origin: int
     bytes: int
+    cost: float | None = None
 
     @property
     def end(self) -> int:
         return self.origin + self.bytes
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a trainer may take of a region of RAM, in bytes, and the relative cost of an access."""
+
+    region: str
+    bytes: int
+    cost: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,7 @@ def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
         for key in ("origin", "bytes"):
             if key not in part:
                 raise BoardError(f"{path}: memory.{name}.{key} is missing")
-        regions[name] = Region(name, part.get("kind", "ram"), part["origin"], part["bytes"])
+        regions[name] = Region(name, part.get("kind", "ram"), part["origin"], part["bytes"], part.get("cost"))
         if regions[name].end > 1 << 32:
             raise BoardError(
                 f"{path}: memory.{name} ends above 4 GiB: origin + bytes = {regions[name].end:#x}"
@@ -66,6 +80,12 @@ def main_region(memory: Mapping[str, Region], kind: str) -> Region | None:
     return next((r for r in memory.values() if r.kind == kind), None)
 
 
+def further_regions(memory: Mapping[str, Region]) -> list[Region]:
+    """The regions of RAM after the main one that trainers may use: those with a cost."""
+    main = main_region(memory, "ram")
+    return [r for r in memory.values() if r.kind == "ram" and r is not main and r.cost is not None]
+
+
 def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes: int, path: Path) -> None:
     """Raise BoardError unless the regions are disjoint, and the stack and the store are inside theirs."""
     for kind in KINDS:
@@ -79,6 +99,19 @@ def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes:
     assert ram is not None
     if ram.origin % 32 or ram.bytes % 32:
         raise BoardError(f"{path}: memory.{ram.name}: origin and bytes must be multiples of 32 (MPU guards)")
+    further = further_regions(memory)
+    if len(further) > MOST_FURTHER:
+        raise BoardError(
+            f"{path}: {len(further)} regions of RAM after the first have a cost, at most {MOST_FURTHER} may: remove "
+            f"that of memory.{further[-1].name}"
+        )
+    for r in further:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", r.name):
+            raise BoardError(
+                f"{path}: memory.{r.name}: with a cost, the name must be one of C: letters, digits and _"
+            )
+        if r.origin % 8 or r.bytes % 8:
+            raise BoardError(f"{path}: memory.{r.name}: origin and bytes must be multiples of 8")
     flash = main_region(memory, "flash")
     assert flash is not None
     if store is not None and not flash.origin < store.origin <= store.end <= flash.end:

@@ -111,7 +111,14 @@ _TREE: dict[str, Any] = {
     "profile": _one_of(PROFILES, "profile"),
     "stack_bytes": _integer(256, 0x7FFFFFFF),
     "ram_budget": _integer(1, 0x7FFFFFFF),
-    "memory": {"*": {"kind": _one_of(KINDS, "kind"), "origin": _ADDRESS, "bytes": _integer(32, 0xFFFFFFFF)}},
+    "memory": {
+        "*": {
+            "kind": _one_of(KINDS, "kind"),
+            "origin": _ADDRESS,
+            "bytes": _integer(32, 0xFFFFFFFF),
+            "cost": _cost,
+        }
+    },
     "target": {
         "core": _string,
         "features": _strings,

@@ -12,6 +12,12 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands, schema
 
 NAMES = board.names()
+FURTHER = {  # regions of RAM that trainers may use after the main one
+    "mps2_an386": ["psram"],
+    "mps2_an500": ["sram"],
+    "mps3_an547": ["sram"],
+    "stm32_ccm": ["ccm"],
+}
 
 USER = """
 schema = 1
@@ -61,12 +67,15 @@ def test_profile_is_whole(name):
     if b.is_host:
         assert b.ram_bytes is None and b.qemu is None
     else:
-        assert b.ram_bytes == b.region("ram").bytes - b.stack_bytes > 0
+        assert b.spaces[0].bytes == b.region("ram").bytes - b.stack_bytes > 0
+        assert b.ram_bytes == sum(s.bytes for s in b.spaces)
+        assert [s.region for s in b.spaces[1:]] == FURTHER.get(name, [])
         assert f"-mcpu={b.target.core}" in b.target.cflags
         aarch64 = b.toolchain.prefix.startswith("aarch64")  # which has no other calling convention
         assert ("fpu" in b.target.features) == (aarch64 or "-mfloat-abi=hard" in b.target.cflags)
         assert b.qemu is None or b.qemu.machine in build_commands.qemu_argv(b, "x.elf")
-        assert b.qemu is not None or b.platformio["framework"] == b.target.support.name == "arduino"
+        arduino = b.target.support.name == b.platformio.get("framework") == "arduino"
+        assert b.qemu is not None or arduino or name == "stm32_ccm"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,126 @@
+"""Regions of memory of a program: which of the board's it may use, and what is stored in which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..errors import BoardError
+from ..ir.identifiers import Scope, identifier
+from ..lowering.memory_regions import in_regions
+from ..targets.board import Board
+from ..targets.memory import Space
+from .program import Program, RegionStruct
+
+Ram = int | Mapping[str, int] | None
+
+
+def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
+    """The regions that a program may use, the main one first; none without a limit. ram: bytes of all of them, or by
+    region, where the others are not used. Raises BoardError."""
+    own = () if board is None else board.spaces
+    if isinstance(ram, Mapping):
+        return tuple(_space(own, name, size, board) for name, size in _main_first(ram, own))
+    total = ram if ram is not None or board is None else board.ram_bytes
+    if total is None:
+        return ()
+    if len(own) < 2:
+        return (Space(own[0].region if own else "ram", total),)
+    sizes, left = [], total
+    for s in own:
+        sizes.append(min(s.bytes, left))
+        left -= sizes[-1]
+    sizes[0] += left  # more than the board has is taken to be there
+    return tuple(replace(s, bytes=size) for s, size in zip(own, sizes, strict=True) if size)
+
+
+def _main_first(ram: Mapping[str, int], own: Sequence[Space]) -> list[tuple[str, int]]:
+    order = [s.region for s in own]
+    return sorted(ram.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+
+
+def _space(own: Sequence[Space], name: str, size: int, board: Board | None) -> Space:
+    known = {s.region: s for s in own}
+    if not known:
+        return Space(name, size)
+    if name not in known:
+        raise BoardError(
+            f"ram: board {board.id if board else ''} has no region {name!r} (known: {', '.join(known)})"
+        )
+    if size > known[name].bytes:
+        raise BoardError(f"ram: {name} has {known[name].bytes} bytes for the trainer, not {size}")
+    return replace(known[name], bytes=size)
+
+
+def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
+    """The program with its states and arenas in regions; as it is where all of it fits the main region, whose access is
+    the cheapest, or where there is no other."""
+    if len(spaces) < 2 or not program.is_model:
+        return program
+    if program.struct_bytes <= spaces[0].bytes and spaces[0].cost == min(s.cost for s in spaces):
+        return program
+    handle = 4 * (len(spaces) + program.split)
+    limited = (replace(spaces[0], bytes=spaces[0].bytes - handle), *spaces[1:])
+    alignment = program.backends.cost.alignment
+    states = [s.state for s in program.slots]
+    made = in_regions([e.plan for e in program.entries], states, limited, alignment)
+    if not any(made.used[1:]):
+        return program
+    entries = tuple(replace(e, plan=p) for e, p in zip(program.entries, made.plans, strict=True))
+    arguments = (a.c_name for e in entries for a in e.args)
+    pointers, members = (
+        Scope([*arguments, *program.constant_names.values(), "key", "at", "seed"]),
+        Scope(["part"]),
+    )
+    slots = []
+    names = {s.region: pointers.fresh(f"in_{s.region}") for s in spaces}
+    for slot in program.slots:
+        slots.append(replace(slot, owner=names[spaces[made.states[slot.state]].region]))
+    program = replace(program, entries=entries, slots=tuple(slots))
+    regions = []
+    for k, s in enumerate(spaces):
+        arenas = ("float", "int") if k == 0 else (s.region,)
+        words = [program.arenas.get(a, 0) for a in arenas]
+        own = tuple(slot for slot in slots if slot.owner == names[s.region])
+        if own or any(words):
+            struct = f"{program.name}_in_{identifier(s.region)}"
+            member = members.fresh(s.region)
+            regions.append(
+                RegionStruct(
+                    s.region,
+                    struct,
+                    member,
+                    names[s.region],
+                    own,
+                    arenas,
+                    words[0],
+                    sum(words[1:]),
+                    alignment,
+                )
+            )
+    return replace(program, regions=tuple(regions))
+
+
+def over(program: Program, spaces: Sequence[Space]) -> list[tuple[Space, int]]:
+    """The regions that are too small, and how many bytes the program needs of each."""
+    if not spaces:
+        return []
+    if not program.regions:
+        return [(spaces[0], program.struct_bytes)] if program.struct_bytes > spaces[0].bytes else []
+    needed = {r.region: r.bytes for r in program.regions}
+    needed[spaces[0].region] = needed.get(spaces[0].region, 0) + program.handle_bytes
+    return [(s, needed[s.region]) for s in spaces if needed.get(s.region, 0) > s.bytes]
+
+
+def state_parts(program: Program) -> list[tuple[str, str, int]]:
+    """The states in the order of a checkpoint: the handle's member, the first of states that follow each other in its
+    struct, and their bytes."""
+    members = {r.pointer: r.member for r in program.regions}
+    parts: list[tuple[str, str, int]] = []
+    for s in program.slots:
+        member = members[s.owner]
+        if parts and parts[-1][0] == member:
+            parts[-1] = (member, parts[-1][1], parts[-1][2] + 4 * s.words)
+        else:
+            parts.append((member, s.c_name, 4 * s.words))
+    return parts
