@@ -19,7 +19,7 @@ KEYS = {
     "model": "an example (see models), a workload (w1), a network (resnet8) or a model file's path; mnist if not given",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
     **train.OPTIONS,
-    "ram": "bytes for the trainer, such as 98304 or 96K; the board's RAM minus the stack if not given",
+    "ram": "bytes for the trainer, 96K or by region sram=96K,ccm=64K; the board's RAM minus the stack if not given",
     "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "poison": "yes fills memory of the arena that holds no value with NaN, to find errors of the plan",
@@ -73,8 +73,11 @@ class Options:
         self.given = given
         self.launch = Path(os.environ.get("AUTODIFF_LAUNCH_DIR") or os.getcwd())
         self.ram = given.get("ram", "")
-        if self.ram and not re.fullmatch("[0-9]+[KkMm]?", self.ram):
-            fail(f"ram={self.ram}: must be a number of bytes, such as 98304 or 96K")
+        size = "[0-9]+[KkMm]?"
+        if self.ram and not re.fullmatch(rf"{size}|(\w+={size})(,\w+={size})*", self.ram):
+            fail(
+                f"ram={self.ram}: must be bytes, such as 98304 or 96K, or those of regions, sram=96K,ccm=64K"
+            )
         self.steps = given.get("steps", "4")
         if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
             fail(f"steps={self.steps}: must be a number of training steps")

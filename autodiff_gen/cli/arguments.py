@@ -18,6 +18,21 @@ def count(text: str) -> int:
     return int(text)
 
 
+def ram(text: str) -> int | dict[str, int]:
+    """Bytes of all regions of memory, 96K, or of each that is used: sram=96K,ccm=64K."""
+    if "=" not in text:
+        return memory_size(text)
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, size = part.partition("=")
+        if not name or name in sizes:
+            raise argparse.ArgumentTypeError(
+                f"expected each region once, such as sram=96K,ccm=64K, got {text!r}"
+            )
+        sizes[name] = memory_size(size)
+    return sizes
+
+
 def memory_size(text: str) -> int:
     """Bytes: 98304, or 96K, or 1M."""
     unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)

@@ -119,7 +119,7 @@ def run_explain(args: argparse.Namespace) -> int:
     file = load_file(args.model)
     # A program that does not fit is explained too.
     program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
-    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes, args.full))
+    print(explain(program, board, args.ram, args.full))
     return 0
 
 
@@ -137,7 +137,7 @@ def run_report(args: argparse.Namespace) -> int:
     board, kernels = _board_and_kernels(args)
     file = load_file(args.model)
     program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
-    report = collect(program, board, args.ram if args.ram is not None else board.ram_bytes)
+    report = collect(program, board, args.ram)
     notes, bench = [], {}
     if args.bench is not None:
         try:

@@ -18,7 +18,7 @@ from ..errors import AutodiffError
 from ..targets.installation import __version__
 from ..targets.schema import near
 from . import commands
-from .arguments import count, memory_size, positive
+from .arguments import count, positive, ram
 from .bench import add_bench_commands
 from .device import add_commands
 from .plan import add_plan_command
@@ -268,6 +268,7 @@ def _target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ram",
         metavar="BYTES",
-        type=memory_size,
-        help="RAM budget of the trainer, such as 98304 or 96K (default: the board's RAM less the stack)",
+        type=ram,
+        help="RAM budget of the trainer, such as 98304 or 96K, or that of each region of memory that it may use: "
+        "sram=96K,ccm=64K (default: the board's RAM less the stack)",
     )

@@ -25,7 +25,7 @@ from ..passes.context import Context
 from ..targets.board import Board
 from ..targets.memory import Space
 from .program import Arg, Entry, Program, Slot
-from .regions import Ram, over, spaces_of, with_regions
+from .regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
 
 
@@ -50,7 +50,7 @@ def compile_model(
     scope = Scope(of_program(name))
     slots = tuple(_slot(s, scope) for s in model.states)
     spaces = spaces_of(board, ram)
-    budget = sum(s.bytes for s in spaces) if spaces else None
+    budget = budget_of(board, ram)
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
     dumped = _dumped(model.stages, dump)
     entries = _entries(model.entries(), name, tables, dumped, budget=arena)

@@ -34,6 +34,12 @@ def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
     return tuple(replace(s, bytes=size) for s, size in zip(own, sizes, strict=True) if size)
 
 
+def budget_of(board: Board | None, ram: Ram) -> int | None:
+    """The bytes of all regions together, None without a limit."""
+    spaces = spaces_of(board, ram)
+    return sum(s.bytes for s in spaces) if spaces else None
+
+
 def _main_first(ram: Mapping[str, int], own: Sequence[Space]) -> list[tuple[str, int]]:
     order = [s.region for s in own]
     return sorted(ram.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..codegen.compiler import compile_model
+from ..codegen.regions import Ram
 from ..errors import ModelError
 from ..kernels import registry
 from ..model.loader import find_model, load_model
@@ -26,7 +27,7 @@ class Session:
         board: str,
         name: str | None = None,
         kernels: str | None = None,
-        ram: int | None = None,
+        ram: Ram = None,
     ) -> None:
         self.profile = boards.load(board)
         loaded, file_name, _ = load_model(model)

@@ -64,7 +64,7 @@ def _add_inside(part: Part, step: Step, times: int, values: Bytes, memory: Memor
     results: dict[State | str, Value] = {w.key: step.node.results[w.index] for w in part.written}
     outer = {b.inner: base(b.outer) for b in part.bound}
     for v, size in inside.items():
-        home = outer.get(v) or results.get(homes.get(v, ""))
+        home = outer[v] if v in outer else results.get(homes.get(v, ""))
         if home is not None:
             values[home] += times * size
         elif v.node.operands or v in part.plan.states:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..codegen.compiler import budget_notes, compile_functions, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Program
+from ..codegen.regions import Ram
 from ..errors import ToolError
 from ..targets.board import Board
 from .function import Functions
@@ -22,7 +23,7 @@ def build(
     out: Path,
     name: str | None = None,
     kernels: Sequence[str] | None = ("ref",),
-    ram: int | None = None,
+    ram: Ram = None,
     dump: Path | None = None,
     poison: bool = False,
     note: Callable[[str], None] = lambda line: None,
@@ -46,7 +47,7 @@ def compile_file(
     name: str,
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
-    ram: int | None = None,
+    ram: Ram = None,
     dump: Path | None = None,
     must_fit: bool = True,
 ) -> Program:

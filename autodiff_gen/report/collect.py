@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..codegen.control_flow import Inside
 from ..codegen.entries import step_comments
 from ..codegen.kernel_call import sizes
-from ..codegen.program import Entry, Program
+from ..codegen.program import Entry, Program, RegionStruct
+from ..codegen.regions import Ram, spaces_of
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
 from ..ir.names import name_of
@@ -19,6 +21,7 @@ from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
 from ..lowering.step_order import computing, strip_of
 from ..targets.board import Board
+from ..targets.memory import Space
 from .data import (
     AGAIN,
     INSIDE,
@@ -29,6 +32,7 @@ from .data import (
     Call,
     EntryRecord,
     Operand,
+    RegionRecord,
     Report,
     StateRecord,
     StepRecord,
@@ -37,8 +41,10 @@ from .data import (
 )
 
 
-def collect(program: Program, board: Board, ram: int | None) -> Report:
-    """The records of a program. `ram`: the RAM budget of the trainer in bytes, None for no limit."""
+def collect(program: Program, board: Board, ram: Ram) -> Report:
+    """The records of a program. `ram`: the RAM budget of the trainer in bytes, of all regions of memory or of each that
+    it may use; None for what the board has."""
+    spaces = spaces_of(board, ram) if program.is_model else spaces_of(board, ram)[:1]
     priority = ", ".join(program.backends.names)
     priority += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
     return Report(
@@ -51,16 +57,31 @@ def collect(program: Program, board: Board, ram: int | None) -> Report:
         tuple(f.shown for f in program.backends.functions.values()),
         tuple(_Collector(entry, program).record() for entry in program.entries),
         tuple(
-            StateRecord(s.name, s.c_name, repr(s.state.logical), s.type.bytes, s.role, _stored(s.state))
+            StateRecord(
+                s.name,
+                s.c_name,
+                repr(s.state.logical),
+                s.type.bytes,
+                s.role,
+                _stored(s.state),
+                next((r.region for r in program.regions if r.pointer == s.owner), ""),
+            )
             for s in program.slots
         ),
         {name: array.nbytes for name, array in program.frozen.items()},
         program.state_bytes,
         program.struct_bytes,
         program.bound_bytes,
-        ram,
+        sum(s.bytes for s in spaces) if spaces else None,
         program.guard_cost,
+        tuple(_region(r, program, spaces) for r in program.regions),
     )
+
+
+def _region(r: RegionStruct, program: Program, spaces: Sequence[Space]) -> RegionRecord:
+    handle = program.handle_bytes if r.region == spaces[0].region else 0
+    size = next(s.bytes for s in spaces if s.region == r.region)
+    return RegionRecord(r.region, r.state_bytes, r.bytes, handle, size)
 
 
 def _stored(state: State) -> str:
@@ -76,7 +97,7 @@ class _Part:
     prefix: str = ""
     start: int = 0
     top: Step | None = None
-    offsets: Mapping[str, int] = field(default_factory=dict)  # where its arenas begin, by pool
+    inside: Inside = field(default_factory=Inside)  # where its arenas begin
     known: Mapping[object, Operand] = field(default_factory=dict)
     outputs: Mapping[str, Operand] = field(default_factory=dict)
 
@@ -103,7 +124,8 @@ class _Collector:
     def record(self) -> EntryRecord:
         plan = self.entry.plan
         self._add(_Part(plan))
-        arenas = {pool: Arena(p.peak, p.bound) for pool, p in plan.plans.items() if p.peak or pool == "float"}
+        found = ((a, p) for a, p in plan.plans.items() if p.peak or a == "float")
+        arenas = {a: Arena(p.peak, p.bound) for a, p in found}
         record = EntryRecord(
             self.entry.name,
             self.entry.c_name,
@@ -140,7 +162,7 @@ class _Collector:
     def _inside(self, inner: Part, step: Step, part: _Part, places: Mapping[Value, Operand]) -> _Part:
         number = f"{part.number(step.number)}."
         memory = [b for b in part.plan.placed if b.owner is step and not b.values]
-        offsets = {b.pool: part.offsets.get(b.pool, 0) + b.offset for b in memory}
+        inside = Inside({b.pool: part.inside.place(b) for b in memory})
         known: dict[object, Operand] = {}
         for bound in inner.bound:
             known[bound.inner] = self._operand(bound.outer, part, places)
@@ -151,7 +173,7 @@ class _Collector:
                 known[written.key] = result
             else:
                 outputs[written.key] = result
-        return _Part(inner.plan, number, inner.start, part.top or step, offsets, known, outputs)
+        return _Part(inner.plan, number, inner.start, part.top or step, inside, known, outputs)
 
     def _operand(self, v: Value, part: _Part, places: Mapping[Value, Operand]) -> Operand:
         """What a value is stored in."""
@@ -189,9 +211,10 @@ class _Collector:
     def _buffer(self, b: Placed, part: _Part, writer: Step, steps: Mapping[Node, Step]) -> Buffer:
         first, last = part.number(b.start), part.number(b.end)
         unit, top = self.program.backends.cost.alignment, part.top or writer
+        arena, offset = part.inside.place(b)
         return Buffer(
-            b.pool,
-            part.offsets.get(b.pool, 0) + b.offset,
+            arena,
+            offset,
             b.bytes,
             -(-b.bytes // unit) * unit,
             self.spans[first][0],

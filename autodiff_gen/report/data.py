@@ -198,6 +198,28 @@ class StateRecord:
     bytes: int
     role: str
     stored: str  # how, where the order in memory is not that of the logical shape
+    region: str = ""  # of memory, where there are several
+
+
+@dataclass(frozen=True)
+class RegionRecord:
+    """What a program takes of a region of memory, where it uses several: a struct, and in the main region the handle
+    with the pointers to all of them. `ram`: its budget."""
+
+    name: str
+    state_bytes: int
+    struct_bytes: int
+    handle_bytes: int
+    ram: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """All but the states."""
+        return self.bytes - self.state_bytes
+
+    @property
+    def bytes(self) -> int:
+        return self.struct_bytes + self.handle_bytes
 
 
 @dataclass(frozen=True)
@@ -219,6 +241,7 @@ class Report:
     bound_bytes: int
     ram: int | None
     guard_cost: str
+    regions: tuple[RegionRecord, ...] = ()
 
     @property
     def arena_bytes(self) -> int:
@@ -230,12 +253,16 @@ class Report:
         rows = [
             ("parameters and optimizer state", self.state_bytes),
             ("arena, the largest over the entries", self.arena_bytes),
-            (f"sizeof({self.struct})", self.struct_bytes),
+            (f"sizeof({self.struct}){' with its regions' if self.regions else ''}", self.struct_bytes),
             ("lower bound of these schedules", self.bound_bytes),
         ]
         if self.ram is not None:
             free = self.ram - self.struct_bytes
             rows += [("RAM budget", self.ram), ("free" if free >= 0 else "MISSING", abs(free))]
+        for r in self.regions:
+            free = r.ram - r.bytes
+            rows += [(f"{r.name}: states", r.state_bytes), (f"{r.name}: arena", r.arena_bytes)]
+            rows += [(f"{r.name}: {'free' if free >= 0 else 'MISSING'} of {r.ram}", abs(free))]
         return rows
 
     @property

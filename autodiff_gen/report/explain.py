@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from ..codegen.program import Program
+from ..codegen.regions import Ram
 from ..targets.board import Board
 from .collect import collect
 from .data import Buffer, Call, EntryRecord, Report
@@ -13,8 +14,8 @@ from .text_table import table
 MOST = 8  # rows of a table of the largest
 
 
-def explain(program: Program, board: Board, ram: int | None, full: bool = False) -> str:
-    """The report of a program. `ram`: the RAM budget of the trainer in bytes, None for no limit; `full`: see report."""
+def explain(program: Program, board: Board, ram: Ram, full: bool = False) -> str:
+    """The report of a program. `ram`: that of `collect`; `full`: see report."""
     return text(collect(program, board, ram), full)
 
 
@@ -130,7 +131,8 @@ def _names(b: Buffer) -> str:
 
 
 def _states(report: Report) -> str:
-    rows = [(s.name, s.c_name, s.type, str(s.bytes), s.role) for s in report.states]
+    places = [f"{s.role} in {s.region}" if s.region else s.role for s in report.states]
+    rows = [(s.name, s.c_name, s.type, str(s.bytes), p) for s, p in zip(report.states, places, strict=True)]
     orders = [f"{s.name} is stored as {s.stored}" for s in report.states if s.stored]
     frozen = sum(report.frozen.values())
     constants = [f"frozen, constants in flash: {', '.join(report.frozen)}; {frozen} bytes"] if frozen else []

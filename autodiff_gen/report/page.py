@@ -225,8 +225,9 @@ def parts(memory: Memory, report: Report) -> list[Piece]:
     struct = trainer(memory, report)
     for symbol in memory.symbols:
         if symbol is struct:
-            rows.append(("states", report.state_bytes, UPDATE))
-            rows.append(("arena", report.arena_bytes, FORWARD))
+            states = _structs(memory, report)[symbol.bytes]
+            rows.append(("states", states, UPDATE))
+            rows.append(("arena", symbol.bytes - states, FORWARD))
         elif symbol.bytes >= whole / 50 and len(rows) < MOST:
             rows.append((symbol.name, symbol.bytes, f"is-{symbol.kind}"))
         else:
@@ -237,6 +238,14 @@ def parts(memory: Memory, report: Report) -> list[Piece]:
 
 
 def trainer(memory: Memory, report: Report) -> Symbol | None:
-    """The variable that is the program's struct, by its size; None where there is none."""
-    found = [s for s in memory.symbols if s.kind == "variable" and s.bytes == report.struct_bytes]
+    """The variable that is the program's struct, or the one in this region, by its size; None where there is none."""
+    sizes = _structs(memory, report)
+    found = [s for s in memory.symbols if s.kind == "variable" and s.bytes in sizes]
     return found[0] if found else None
+
+
+def _structs(memory: Memory, report: Report) -> dict[int, int]:
+    """The size of the program's struct in a memory, with the bytes of its states."""
+    if not report.regions:
+        return {report.struct_bytes: report.state_bytes}
+    return {r.struct_bytes: r.state_bytes for r in report.regions if r.name == memory.usage.region}

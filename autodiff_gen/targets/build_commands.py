@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import ToolError
 from . import installation
 from .board import Board
-from .memory import MOST_FURTHER, Region, further_regions
+from .memory import Region, further_regions
 
 CONSOLES = ("auto", "semihosting", "uart")
 STRICT_FLAGS = (
@@ -143,8 +143,7 @@ def _link_symbols(board: Board) -> dict[str, int]:
     flash, ram = board.region("flash"), board.region("ram")
     assert flash is not None and ram is not None  # board.load has checked
     below, above = _guards(board, ram)
-    further = [(r.origin, r.bytes) for r in further_regions(board.memory)]
-    further += [(ram.end, 0)] * (MOST_FURTHER - len(further))
+    further = list(enumerate(further_regions(board.memory), 1))
     return {
         "__flash_origin": flash.origin,
         "__flash_bytes": flash.bytes,
@@ -156,8 +155,8 @@ def _link_symbols(board: Board) -> dict[str, int]:
         "__store_origin": board.store.origin if board.store else flash.end,
         "__store_slots": board.store.slots if board.store else 0,
         "__store_slot_bytes": board.store.slot_bytes if board.store else 0,
-        **{f"__ram{k}_origin": origin for k, (origin, _) in enumerate(further, 1)},
-        **{f"__ram{k}_bytes": size for k, (_, size) in enumerate(further, 1)},
+        **{f"__ram{k}_origin": r.origin for k, r in further},
+        **{f"__ram{k}_bytes": r.bytes for k, r in further},
     }
 
 

@@ -284,7 +284,10 @@ WRONG = [
     (["kernels=reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
     (["kernels="], "kernels= is empty"),
     (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
-    (["ram=64KB"], "ram=64KB: must be a number of bytes, such as 98304 or 96K"),
+    (
+        ["ram=64KB"],
+        "ram=64KB: must be bytes, such as 98304 or 96K, or those of regions, sram=96K,ccm=64K",
+    ),
     (["verbose=on"], "verbose=on: must be yes or no"),
     (["poison=on"], "poison=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
