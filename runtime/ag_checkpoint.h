@@ -13,14 +13,8 @@
 #define AG_CHECKPOINT_FORMAT 1u
 #define AG_CHECKPOINT_HEADER 24u
 
-/* A part of the state in memory. */
-typedef struct ag_checkpoint_part {
-    void *at;
-    uint32_t bytes;
-} ag_checkpoint_part;
-
 /* Write a state of `count` parts, one after the other. Returns AG_STATUS_OK or AG_STATUS_IO. */
-static inline int ag_checkpoint_save_parts(const ag_checkpoint_part *parts, uint32_t count, uint32_t graph_id,
+static inline int ag_checkpoint_save_parts(const ag_part *parts, uint32_t count, uint32_t graph_id,
                                            ag_write_fn *write, void *ctx) {
     uint32_t header[6];
     uint32_t bytes = 0, crc = 0;
@@ -47,9 +41,9 @@ static inline int ag_checkpoint_save_parts(const ag_checkpoint_part *parts, uint
     return AG_STATUS_OK;
 }
 
-/* Read a state of `count` parts; all of it is checked before any of it changes. Returns AG_STATUS_OK, AG_STATUS_IO,
- * or AG_STATUS_CHECKPOINT for one that is damaged or of another model. */
-static inline int ag_checkpoint_load_parts(const ag_checkpoint_part *parts, uint32_t count, uint32_t graph_id,
+/* Read a state of `count` parts; all of it is checked before any of it changes. Returns AG_STATUS_OK,
+ * AG_STATUS_IO, or AG_STATUS_CHECKPOINT for one that is damaged or of another model. */
+static inline int ag_checkpoint_load_parts(const ag_part *parts, uint32_t count, uint32_t graph_id,
                                            ag_read_fn *read, void *ctx) {
     uint32_t header[6];
     uint32_t chunk[16];
@@ -88,13 +82,13 @@ static inline int ag_checkpoint_load_parts(const ag_checkpoint_part *parts, uint
 /* The same of a state in one part. */
 static inline int ag_checkpoint_save(const void *state, uint32_t bytes, uint32_t graph_id, ag_write_fn *write,
                                      void *ctx) {
-    const ag_checkpoint_part part = {(void *)(uintptr_t)state, bytes};
+    const ag_part part = {(void *)(uintptr_t)state, bytes};
     return ag_checkpoint_save_parts(&part, 1, graph_id, write, ctx);
 }
 
 static inline int ag_checkpoint_load(void *state, uint32_t bytes, uint32_t graph_id, ag_read_fn *read,
                                      void *ctx) {
-    const ag_checkpoint_part part = {state, bytes};
+    const ag_part part = {state, bytes};
     return ag_checkpoint_load_parts(&part, 1, graph_id, read, ctx);
 }
 

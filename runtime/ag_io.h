@@ -9,4 +9,10 @@
 typedef int ag_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 typedef int ag_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
 
+/* A part of a state that is not in one piece. */
+typedef struct ag_part {
+    void *at;
+    uint32_t bytes;
+} ag_part;
+
 #endif

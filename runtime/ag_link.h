@@ -80,7 +80,7 @@ typedef struct ag_link_array {
 typedef struct ag_link_model {
     const char *name;
     uint32_t graph_id, batch, memory_bytes;
-    uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state */
+    uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state; see `state` */
     uint32_t input_offset, input_bytes;   /* inputs, then targets, for a whole batch */
     uint32_t output_offset, output_bytes; /* what predict returns, for a whole batch */
     uint32_t output_row;                  /* its bytes per row; 0 where they do not depend on n */
@@ -94,6 +94,8 @@ typedef struct ag_link_model {
     int (*predict)(void *memory, int32_t n);
     ag_save_fn *save;
     ag_load_fn *load;
+    const ag_part *state; /* where it is in several parts, which together have state_bytes; else NULL */
+    uint32_t state_parts;
 } ag_link_model;
 
 /* The program's model and its memory: defined by NAME_link.c, which `autodiff-gen link` generates. */

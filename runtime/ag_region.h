@@ -1,11 +1,11 @@
-/* Places a variable without initial value in a region of the board's RAM, by the name of the region in the board's
- * file:
+/* Places a variable without initial value in a region of the board's RAM, by the name of the region in the
+ * board's file:
  *
  *     static mnist_in_ccm ccm AG_REGION(ccm);
  *
- * The build defines AG_RAM_<region> as the number of a section of boards/support/common/firmware.ld. Where it does
- * not, on the host or in a project with a linker script of its own, the section has another name that begins with
- * .bss, which linker scripts place in the main RAM. */
+ * The build defines AG_RAM_<region> as the number of a section of boards/support/common/firmware.ld. Where it
+ * does not, on the host or in a project with a linker script of its own, the section has another name that
+ * begins with .bss, which linker scripts place in the main RAM. */
 #ifndef AG_REGION_H
 #define AG_REGION_H
 

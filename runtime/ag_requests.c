@@ -27,26 +27,74 @@ static uint32_t input_sum(const ag_link *l, uint32_t n, bool targets) {
     return crc;
 }
 
-/* The memory of the object with this number: its start and size, 0 where there is none. */
-static uint32_t object(ag_link *l, uint32_t number, uint8_t **start) {
+/* Memory that the host reads and writes: `count` parts, one after the other. */
+typedef struct link_object {
+    const ag_part *part;
+    uint32_t count, bytes;
+    ag_part only; /* where it is one part */
+} link_object;
+
+static void set_object(link_object *o, void *at, uint32_t bytes) {
+    o->only.at = at;
+    o->only.bytes = bytes;
+    o->part = &o->only;
+    o->count = 1;
+    o->bytes = bytes;
+}
+
+/* The object with this number; false where there is none. */
+static bool find_object(ag_link *l, uint32_t number, link_object *o) {
     const ag_link_model *m = l->model;
     switch (number) {
     case AG_LINK_INPUT:
-        *start = l->memory + m->input_offset;
-        return m->input_bytes;
+        set_object(o, l->memory + m->input_offset, m->input_bytes);
+        return true;
     case AG_LINK_OUTPUT:
-        *start = l->memory + m->output_offset;
-        return m->output_bytes;
+        set_object(o, l->memory + m->output_offset, m->output_bytes);
+        return true;
     case AG_LINK_STATE:
-        *start = l->memory + m->state_offset;
-        return m->state_bytes;
+        set_object(o, l->memory + m->state_offset, m->state_bytes);
+        if (m->state != NULL) {
+            o->part = m->state;
+            o->count = m->state_parts;
+        }
+        return true;
     case AG_LINK_COUNTERS:
-        *start = (uint8_t *)&l->count;
-        return sizeof l->count;
+        set_object(o, &l->count, sizeof l->count);
+        return true;
     default:
-        *start = NULL;
-        return 0;
+        return false;
     }
+}
+
+/* Copies `bytes` bytes at `offset` of an object, which are inside it, to `out` or, if that is NULL, from
+ * `in`. */
+static void copy_object(const link_object *o, uint32_t offset, uint8_t *out, const uint8_t *in,
+                        uint32_t bytes) {
+    for (uint32_t i = 0, done = 0; done < bytes; i++) {
+        const uint32_t size = o->part[i].bytes;
+        if (offset >= size) {
+            offset -= size;
+            continue;
+        }
+        const uint32_t left = bytes - done, moved = left < size - offset ? left : size - offset;
+        uint8_t *const at = (uint8_t *)o->part[i].at + offset;
+        if (out != NULL) {
+            memcpy(out + done, at, moved);
+        } else {
+            memcpy(at, in + done, moved);
+        }
+        done += moved;
+        offset = 0;
+    }
+}
+
+static uint32_t checksum(const link_object *o) {
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < o->count; i++) {
+        crc = ag_crc32(crc, o->part[i].at, o->part[i].bytes);
+    }
+    return crc;
 }
 
 static bool is_inside(uint32_t offset, uint32_t bytes, uint32_t all) {
@@ -79,12 +127,12 @@ static int read_object(ag_link *l, ag_exchange *x) {
         return AG_LINK_ERR_LENGTH;
     }
     const uint32_t reference = ag_get32(x->in), offset = reference & 0xffffffu, bytes = x->in[4];
-    uint8_t *start;
-    const uint32_t all = object(l, reference >> 28, &start);
-    if (start == NULL || !is_inside(offset, bytes, all) || bytes > AG_LINK_PAYLOAD) {
+    link_object o;
+    if (!find_object(l, reference >> 28, &o) || !is_inside(offset, bytes, o.bytes) ||
+        bytes > AG_LINK_PAYLOAD) {
         return AG_LINK_ERR_RANGE;
     }
-    memcpy(x->out, start + offset, bytes);
+    copy_object(&o, offset, x->out, NULL, bytes);
     x->out_bytes = bytes;
     return AG_LINK_OK;
 }
@@ -143,8 +191,7 @@ static int write_object(ag_link *l, ag_exchange *x) {
     }
     const uint32_t reference = ag_get32(x->in), number = reference >> 28, encoding = reference >> 24 & 15u;
     const uint32_t offset = reference & 0xffffffu, count = x->in_bytes - 4;
-    uint8_t *start;
-    const uint32_t all = object(l, number, &start);
+    link_object o;
     if (number != AG_LINK_INPUT && number != AG_LINK_STATE) {
         return AG_LINK_ERR_RANGE;
     }
@@ -154,10 +201,10 @@ static int write_object(ag_link *l, ag_exchange *x) {
     if (encoding != AG_LINK_RAW && number == AG_LINK_INPUT) {
         return write_floats(l, encoding, offset, x->in + 4, count);
     }
-    if (encoding != AG_LINK_RAW || !is_inside(offset, count, all)) {
+    if (encoding != AG_LINK_RAW || !find_object(l, number, &o) || !is_inside(offset, count, o.bytes)) {
         return AG_LINK_ERR_RANGE;
     }
-    memcpy(start + offset, x->in + 4, count);
+    copy_object(&o, offset, NULL, x->in + 4, count);
     return AG_LINK_OK;
 }
 
@@ -165,12 +212,11 @@ static int sum_object(ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 4) {
         return AG_LINK_ERR_LENGTH;
     }
-    uint8_t *start;
-    const uint32_t all = object(l, ag_get32(x->in) >> 28, &start);
-    if (start == NULL) {
+    link_object o;
+    if (!find_object(l, ag_get32(x->in) >> 28, &o)) {
         return AG_LINK_ERR_RANGE;
     }
-    ag_put32(x->out, ag_crc32(0, start, all));
+    ag_put32(x->out, checksum(&o));
     x->out_bytes = 4;
     return AG_LINK_OK;
 }
@@ -286,7 +332,9 @@ static int end(ag_link *l, ag_exchange *x) {
     if (!l->incomplete) {
         return AG_LINK_ERR_INCOMPLETE;
     }
-    if (ag_crc32(0, l->memory + l->model->state_offset, l->model->state_bytes) != ag_get32(x->in)) {
+    link_object o;
+    (void)find_object(l, AG_LINK_STATE, &o);
+    if (checksum(&o) != ag_get32(x->in)) {
         return AG_LINK_ERR_SUM;
     }
     l->incomplete = false;

@@ -90,7 +90,7 @@ def emit(
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
-        state_parts=state_parts(program) if program.regions else [],
+        state_parts=_state_parts(program),
         missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
         loop_pragmas=any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps)),
         all_short=all_short(steps, program.batch, long),
@@ -182,6 +182,12 @@ def _extents(slot: Slot) -> str:
         return str(list(slot.type.shape))
     part = " in part" if isinstance(slot.state.storage, PartialStorage) else ""
     return f"{list(slot.state.logical.shape)} stored{part} as {list(slot.type.shape)}:"
+
+
+def _state_parts(program: Program) -> list[tuple[str, str, int]]:
+    """Of the parts of the state: the handle's member, the first state's, and the bytes."""
+    members = {r.pointer: r.member for r in program.regions}
+    return [(members[s.owner], s.c_name, size) for s, size in state_parts(program)]
 
 
 # Entries

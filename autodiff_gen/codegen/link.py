@@ -11,6 +11,7 @@ from .c_printer import PRINTER
 from .files import templates
 from .link_layout import LinkArray, entry, is_lr, link_layout
 from .program import Entry, Program
+from .regions import state_parts
 
 
 def link_source(program: Program) -> str:
@@ -23,6 +24,7 @@ def link_source(program: Program) -> str:
         .get_template("link.c.j2")
         .render(
             p=program,
+            state_parts=[(s.owner, s.c_name, size) for s, size in state_parts(program)],
             P=program.name.upper(),
             version=__version__,
             inputs=[_member(a) for a in layout.inputs],

@@ -10,7 +10,7 @@ from ..ir.identifiers import Scope, identifier
 from ..lowering.memory_regions import in_regions
 from ..targets.board import Board
 from ..targets.memory import Space
-from .program import Program, RegionStruct
+from .program import Program, RegionStruct, Slot
 
 Ram = int | Mapping[str, int] | None
 
@@ -118,15 +118,13 @@ def over(program: Program, spaces: Sequence[Space]) -> list[tuple[Space, int]]:
     return [(s, needed[s.region]) for s in spaces if needed.get(s.region, 0) > s.bytes]
 
 
-def state_parts(program: Program) -> list[tuple[str, str, int]]:
-    """The states in the order of a checkpoint: the handle's member, the first of states that follow each other in its
-    struct, and their bytes."""
-    members = {r.pointer: r.member for r in program.regions}
-    parts: list[tuple[str, str, int]] = []
-    for s in program.slots:
-        member = members[s.owner]
-        if parts and parts[-1][0] == member:
-            parts[-1] = (member, parts[-1][1], parts[-1][2] + 4 * s.words)
+def state_parts(program: Program) -> list[tuple[Slot, int]]:
+    """The states in the order of a checkpoint, where they are in regions: the first of those that follow each other in
+    memory, and their bytes."""
+    parts: list[tuple[Slot, int]] = []
+    for s in program.slots if program.regions else ():
+        if parts and parts[-1][0].owner == s.owner:
+            parts[-1] = (parts[-1][0], parts[-1][1] + 4 * s.words)
         else:
-            parts.append((member, s.c_name, 4 * s.words))
+            parts.append((s, 4 * s.words))
     return parts

@@ -93,6 +93,8 @@ static const ag_link_model model = {
     predict,
     save,
     load,
+    NULL,
+    0,
 };
 
 #endif

@@ -37,7 +37,8 @@ int main(void) {
             float value;
             uint32_t bits;
         } said;
-        print_status("step", model_train_step(&trainer, x, label, MODEL_BATCH, MODEL_DEFAULT_LR, &said.value));
+        print_status("step",
+                     model_train_step(&trainer, x, label, MODEL_BATCH, MODEL_DEFAULT_LR, &said.value));
         ag_print("loss ");
         ag_print_hex(said.bits);
         ag_print("\n");

@@ -204,6 +204,28 @@ def test_a_split_model_over_the_link(tmp_path):
     device.close()
 
 
+def test_states_in_two_regions_over_the_link(model, tmp_path):
+    """Weights that go there and back and a checkpoint; messages cross from one region to the other."""
+    ram = {"near_by": 8000, "far_off": 6000}
+    program = compile_model(model, "net", REF, ram=ram)
+    assert all(r.state_bytes for r in program.regions)
+    elf = link_program("host", model, tmp_path, ram=ram)
+    trainer = model.on_host()
+    device = opened(program, elf, tmp_path)
+    train(device, trainer, 8)
+    same_weights(device, trainer)
+    train(device, trainer, 4, 2)
+    trainer.train_step(*digits(4, 3))
+    device.load_state_dict(trainer.state_dict(), steps=4)
+    assert device.save() == 1
+    device.close()  # the power is gone
+    device = opened(program, elf, tmp_path)
+    assert (device.steps, device.greeting.checkpoint) == (4, 1)
+    same_weights(device, trainer)
+    train(device, trainer, 4, 1)
+    device.close()
+
+
 @pytest.mark.qemu
 @pytest.mark.parametrize("name", boards())
 def test_boards_in_qemu(name, model, program, tmp_path):

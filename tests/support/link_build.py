@@ -12,10 +12,10 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands
 
 
-def link_program(name, model, folder, *, flags=(), main=None, cc=None):
-    """Path of the firmware for board `name`; the program is called `net`."""
+def link_program(name, model, folder, *, flags=(), main=None, cc=None, ram=None):
+    """Path of the firmware for board `name`; the program is called `net`. `ram`: that of compile_model."""
     b = board.load(name)
-    program = compile_model(model, "net", REF, b)
+    program = compile_model(model, "net", REF, b, ram)
     sources = {**emit(program), "net_link.c": link_source(program)}
     for file, text in sources.items():
         (folder / file).write_text(text)
