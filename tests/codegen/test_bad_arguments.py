@@ -131,6 +131,6 @@ def test_a_callback_that_fails(raw):
 def test_every_status_has_its_own_words(raw):
     strstatus = raw.trainer.library["model_strstatus"]
     strstatus.restype = ctypes.c_char_p
-    words = [strstatus(status).decode() for status in (*range(-9, 2), -10, 2)]
-    assert len(set(words[:11])) == 11
-    assert words[11] == words[12] == "unknown status"
+    words = [strstatus(status).decode() for status in (*range(-10, 2), -11, 2)]
+    assert len(set(words[:12])) == 12
+    assert words[12] == words[13] == "unknown status"
