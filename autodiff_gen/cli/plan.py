@@ -53,6 +53,7 @@ def add_plan_command(
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.compiler import compile_model
     from ..codegen.program import Program
+    from ..codegen.regions import budget_of
     from ..errors import ModelError
     from ..ir.graph import Channels, State
     from ..kernels import registry
@@ -68,7 +69,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
     board = boards.load(args.board)
     kernels = None if args.kernels is None else registry.parse_list(args.kernels)
-    budget = args.ram if args.ram is not None else board.ram_bytes
+    budget = budget_of(board, args.ram)
     if budget is None:
         raise ModelError(f"plan: board {board.id} has no limit of RAM; give a budget, such as --ram 128K")
 
@@ -81,7 +82,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
     def compiled(channels: Mapping[State, Channels | None]) -> Program:
         made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
-        return compile_model(made, args.name or file.name, kernels, board, budget, must_fit=False)
+        return compile_model(made, args.name or file.name, kernels, board, args.ram, must_fit=False)
 
     made, file, reached = loaded(None)
     states = [state for state in made.trained if state.name in reached]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...codegen.regions import Ram
 from ...errors import ToolError
 from ...targets.board import Board
 from ...targets.installation import __version__
@@ -55,7 +56,7 @@ def export(
     out: Path,
     name: str | None = None,
     kernels: Sequence[str] | None = ("ref",),
-    ram: int | None = None,
+    ram: Ram = None,
     form: str = "platformio",
 ) -> Exported:
     """Write the project into the folder `out`, which is empty or has one of an earlier export. `form`: of FORMATS. The
