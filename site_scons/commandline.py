@@ -11,12 +11,14 @@ from SCons.Script import ARGLIST, COMMAND_LINE_TARGETS, Exit
 from site_tools import train
 
 from autodiff_gen.targets import installation
+from autodiff_gen.targets.build_commands import build_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 
 KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
     "model": "an example (see models), a workload (w1), a network (resnet8) or a model file's path; mnist if not given",
+    "name": "name of the generated files and functions; that of the model's folder or file if not given",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
     **train.OPTIONS,
     "ram": "bytes for the trainer, 96K or by region sram=96K,ccm=64K; the board's RAM minus the stack if not given",
@@ -78,6 +80,12 @@ class Options:
             fail(
                 f"ram={self.ram}: must be bytes, such as 98304 or 96K, or those of regions, sram=96K,ccm=64K"
             )
+        units = {"": 1, "K": 1 << 10, "M": 1 << 20}  # in bytes: the name of the build folder has them
+        self.ram = re.sub(
+            r"(?<!\w)(\d+)([KkMm]?)", lambda m: str(int(m[1]) * units[m[2].upper()]), self.ram
+        )
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", given.get("name", "_")):
+            fail(f"name={given['name']}: must be a name in C: letters, digits and _")
         self.steps = given.get("steps", "4")
         if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
             fail(f"steps={self.steps}: must be a number of training steps")
@@ -123,7 +131,9 @@ class Options:
 
     @property
     def model_name(self):
-        """The name of the folder if the file is model.py, otherwise the stem of the file."""
+        """The name of the generated files: that of name=, the folder's if the file is model.py, or the file's."""
+        if "name" in self.given:
+            return self.given["name"]
         path = Path(self.model)
         return path.parent.name if path.name == "model.py" else path.stem
 
@@ -135,13 +145,11 @@ class Options:
             fail(f"args={self.given['args']}: {error}")
 
     def build_folder(self, board_id):
-        """build/<board>/<model>, with +key=value for every option that changes the output. Commas become `+`: gcc and
-        QEMU split linker flags and file names at commas."""
-        changes = [(key, getattr(self, key)) for key in ("kernels", "ram", "profile", "poison")]
+        """build/<board>/<model>, with the options that change the output."""
+        changes = {key: getattr(self, key) for key in ("kernels", "ram", "profile", "poison")}
         alone = {"bench-kernels": "kernels", "bench-costs": "costs"}
         first = alone.get(self.targets[0], self.model_name) if len(self.targets) == 1 else self.model_name
-        name = first + "".join(f"+{k}={v}" for k, v in changes if v)
-        return f"build/{board_id}/{name.replace('/', '_').replace(',', '+')}"
+        return build_folder(board_id, first, changes)
 
 
 def models():

@@ -166,7 +166,10 @@ def _check_name(name: str) -> None:
 
 
 def _bad_name(name: str) -> str:
-    return f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}"
+    return (
+        f"{name!r} cannot name C functions; give a C identifier with --name (name= of ./scons), "
+        f"such as {identifier(name)!r}"
+    )
 
 
 def _slot(state: State, scope: Scope) -> Slot:

@@ -80,9 +80,9 @@ def _report(board: Board, plan: Plan, run: Run, first: int, fresh: bool) -> int:
         if run.checkpoint is not None
         else "no flash for a checkpoint; save the weights with pull"
     )
-    print(
-        f"{len(run.losses):,} steps, {t.sent + t.received:,} bytes, {t.again:,} requests sent again; {checkpoint}"
-    )
+    again = f"{t.again:,} request{'' if t.again == 1 else 's'} sent again"
+    steps = f"{len(run.losses):,} step{'' if len(run.losses) == 1 else 's'}"
+    print(f"{steps}, {t.sent + t.received:,} bytes, {again}; {checkpoint}")
     if run.stopped:
         same = "the same command without --fresh" if fresh else "the same command"
         print(f"stopped at step {run.steps:,} of {plan.steps:,}; {same} continues from there")

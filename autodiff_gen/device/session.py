@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from ..codegen.compiler import compile_model
@@ -11,6 +12,7 @@ from ..kernels import registry
 from ..model.loader import find_model, load_model
 from ..model.model import Model
 from ..targets import board as boards
+from ..targets.build_commands import build_folder
 from .board import Board
 from .errors import LinkError
 from .link import Link
@@ -35,6 +37,7 @@ class Session:
             raise ModelError(
                 f"{model}: expected an ag.Model called `model`; functions cannot be trained on a board"
             )
+        self._words = {"board": board, "model": model, "name": name, "kernels": kernels, "ram": ram}
         self.model, self.path = loaded, find_model(model)[0]
         chosen = None if kernels is None else registry.parse_list(kernels)
         self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
@@ -42,15 +45,17 @@ class Session:
     @property
     def elf(self) -> Path:
         """The path of the link's firmware that ./scons builds."""
-        return Path("build") / self.profile.id / self.program.name / "link.elf"
+        changes = {key: str(self._words[key] or "") for key in ("kernels", "ram")}
+        return Path(build_folder(self.profile.id, self.program.name, changes)) / "link.elf"
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
         """The port, or without one the firmware that ./scons built: in QEMU, or as a program on the host."""
         if port is None:
             if not self.elf.is_file():
+                words = shlex.join(f"{key}={word}" for key, word in self._words.items() if word is not None)
                 raise LinkError(
-                    f"no --port, and no {self.elf}: build it with ./scons board={self.profile.id} "
-                    f"model={self.program.name} link"
+                    f"no --port, and no {self.elf}: build it with ./scons {words} link, "
+                    "or name another with --port qemu:FILE or exec:FILE"
                 )
             port = f"exec:{self.elf}" if self.profile.is_host else f"qemu:{self.elf}"
         if port.startswith("qemu:"):

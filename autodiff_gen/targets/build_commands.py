@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import ToolError
@@ -22,6 +23,13 @@ STRICT_FLAGS = (
 )
 _STACK_GUARD = 8192  # inaccessible bytes below the stack; only a larger frame could skip them
 _RAM_GUARD = 1 << 24
+
+
+def build_folder(board_id: str, name: str, changes: Mapping[str, str]) -> str:
+    """build/<board>/<name>, with +key=value for every option of ./scons that changes the output and is not empty.
+    Commas become `+`: gcc and QEMU split linker flags and file names at commas."""
+    words = name + "".join(f"+{key}={value}" for key, value in changes.items() if value)
+    return f"build/{board_id}/{words.replace('/', '_').replace(',', '+')}"
 
 
 def tool(board: Board, name: str) -> str:

@@ -109,7 +109,7 @@ def main() -> None:
     b = board.load(given.board or widest())
     if not b.is_host:
         sys.exit(
-            f"error: board {b.id} is not a host board; ./scons board={b.id} model=M bench counts in QEMU"
+            f"error: board {b.id} is not a host board; to count in QEMU: ./scons board={b.id} model=M bench"
         )
     kernels = given.kernels.split(",") if given.kernels else list(b.kernels.backends)
     if hasattr(os, "sched_setaffinity"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -408,8 +409,13 @@ def test_wrong_options(words, capsys, more, said):
 
 def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["pull", str(made / "net" / "model.py"), "--board", "stm32", "--out", "w.npz"]) == 1
-    assert "build it with ./scons board=stm32 model=net link" in capsys.readouterr().err
+    model = str(made / "net" / "model.py")
+    assert main(["pull", model, "--board", "stm32", "--kernels", "ref", "--out", "w.npz"]) == 1
+    said = capsys.readouterr().err
+    assert "no --port, and no build/stm32/net+kernels=ref/link.elf: " in said
+    assert (
+        f"build it with ./scons {shlex.join(['board=stm32', f'model={model}', 'kernels=ref'])} link, " in said
+    )
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():

@@ -104,7 +104,7 @@ def test_three_lines_build_a_users_model_for_a_users_board(python: Path, tmp_pat
     assert made >= {"net.c", "net.h", "net_params.c", *(f"firmware{end}" for end in ends)}
     assert run(*scons, cwd=project) == "scons: `firmware' is up to date.\n"
     assert "ready" in run(*scons, "run", cwd=project)
-    assert re.search(r"RAM +\d", said) and run(*scons, "size", cwd=project) in said
+    assert re.search(r"sram +\d", said) and run(*scons, "size", cwd=project) in said
     targets = re.findall(r"^  (\w+) {2,}\w", run(*scons, "-h", cwd=project), re.MULTILINE)
     assert targets == ["firmware", "run", "link", "hil", "upload", "size", "report", "bench"]
 

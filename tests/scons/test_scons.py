@@ -292,6 +292,9 @@ WRONG = [
     (["poison=on"], "poison=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
     (["python=/no/such"], "python=/no/such: no such program"),
+    (["name=a-b"], "name=a-b: must be a name in C: letters, digits and _"),
+    (["pio", "run"], "pio: a target of its own; give the others to a second command"),
+    (["model=mnist", "bench", "size"], "bench size: bench is a target of its own; only upload with port="),
     (["test", "args='open"], "args='open: No closing quotation"),
 ]
 
@@ -312,7 +315,7 @@ def test_wrong_word_gives_one_line(example_tree: Tree, words: list[str], message
     assert done.stdout == ""
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
-    assert not (example_tree.root / "build/host/mnist/mnist.c").exists()
+    assert not (example_tree.root / "build").exists()
 
 
 def test_lists(example_tree: Tree) -> None:
