@@ -35,6 +35,7 @@ TARGETS = {
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "bench-costs": "measure the costs of operations on the board's core in QEMU: the section [cost] of its file",
     "test": "run all tests",
+    "docs": "build the documentation as a site, build/site/index.html, with search; no server is needed",
     "diff-generated": "print how the C of all examples for all boards differs from that of base=",
     "boards": "list the boards",
     "models": "list the example models",

@@ -172,8 +172,11 @@ def run_fetch(args: argparse.Namespace) -> int:
 
 
 def run_boards(args: argparse.Namespace) -> int:
-    from ..targets import board
+    from ..targets import board, schema
 
+    if args.schema:
+        print(json.dumps(schema.json_schema(), indent=1))
+        return 0
     rows = []
     for name in board.names():
         b = board.load(name)

@@ -234,7 +234,13 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="the folder (default: this one)")
     new.set_defaults(run=commands.run_new_board)
 
-    command("boards", "List the boards.").set_defaults(run=commands.run_boards)
+    boards = command("boards", "List the boards.")
+    boards.add_argument(
+        "--schema",
+        action="store_true",
+        help="print the JSON Schema of board files, for editors, in place of the list",
+    )
+    boards.set_defaults(run=commands.run_boards)
     command("models", "List the examples.").set_defaults(run=commands.run_models)
     ops = command(
         "ops", "List the operations: how each is lowered to C, whether it has a gradient, and PyTorch's name."

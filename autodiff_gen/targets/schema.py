@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,36 @@ def known_keys() -> list[str]:
                 yield f"{path}{key}"
 
     return list(below(_TREE, ""))
+
+
+def json_schema() -> dict[str, Any]:
+    """The same as a JSON Schema (draft 2020-12), for editors of board files."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "board", **_as_json(_TREE)}
+
+
+def _as_json(part: Any) -> dict[str, Any]:
+    match part:
+        case dict():
+            named = {key: _as_json(inner) for key, inner in part.items() if key != "*"}
+            others = _as_json(part["*"]) if "*" in part else False
+            return {"type": "object", "properties": named, "additionalProperties": others}
+        case Integer():
+            return {"type": "integer", "minimum": part.low, "maximum": part.high}
+        case OneOf():
+            return {"type": "string", "enum": list(part.known)}
+    strings = {"type": "array", "items": {"type": "string"}}
+    filled = {"type": "string", "minLength": 1}
+    leaves: dict[Any, dict[str, Any]] = {
+        _string: filled,
+        _text: {"type": "string"},
+        _bool: {"type": "boolean"},
+        _strings: strings,
+        _names: {"anyOf": [filled, {**strings, "minItems": 1}]},
+        _commands: {"type": "array", "items": {**strings, "minItems": 1}},
+        _cost: {"type": "number", "minimum": 0, "maximum": 1_000_000},
+        _anything: {},
+    }
+    return leaves[part]
 
 
 def near(word: str, known: Iterable[str]) -> str:
@@ -74,22 +105,30 @@ def _commands(value: Any) -> str | None:
     return None if good else "must be a list of commands, each a list of strings"
 
 
-def _integer(low: int, high: int) -> Callable[[Any], str | None]:
-    def check(value: Any) -> str | None:
+@dataclass(frozen=True)
+class Integer:
+    """An integer from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def __call__(self, value: Any) -> str | None:
         if not isinstance(value, int) or isinstance(value, bool):
             return "must be an integer"
-        return None if low <= value <= high else f"must be from {low:#x} to {high:#x}"
-
-    return check
+        return None if self.low <= value <= self.high else f"must be from {self.low:#x} to {self.high:#x}"
 
 
-def _one_of(known: tuple[str, ...], what: str) -> Callable[[Any], str | None]:
-    def check(value: Any) -> str | None:
+@dataclass(frozen=True)
+class OneOf:
+    """One of the strings `known`; `what` they are, for the error."""
+
+    known: tuple[str, ...]
+    what: str
+
+    def __call__(self, value: Any) -> str | None:
         if not isinstance(value, str):
             return "must be a string"
-        return None if value in known else f"is not a known {what}{near(value, known)}"
-
-    return check
+        return None if value in self.known else f"is not a known {self.what}{near(value, self.known)}"
 
 
 def _anything(value: Any) -> str | None:
@@ -102,20 +141,20 @@ def _cost(value: Any) -> str | None:
     return None if 0 <= value <= 1_000_000 else "must be from 0 to 1000000"
 
 
-_ADDRESS = _integer(0, 0xFFFFFFFF)
-_KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": _integer(1, 64)}
+_ADDRESS = Integer(0, 0xFFFFFFFF)
+_KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": Integer(1, 64)}
 _TREE: dict[str, Any] = {
-    "schema": _integer(SCHEMA, SCHEMA),
+    "schema": Integer(SCHEMA, SCHEMA),
     "name": _string,
     "inherits": _string,
-    "profile": _one_of(PROFILES, "profile"),
-    "stack_bytes": _integer(256, 0x7FFFFFFF),
-    "ram_budget": _integer(1, 0x7FFFFFFF),
+    "profile": OneOf(PROFILES, "profile"),
+    "stack_bytes": Integer(256, 0x7FFFFFFF),
+    "ram_budget": Integer(1, 0x7FFFFFFF),
     "memory": {
         "*": {
-            "kind": _one_of(KINDS, "kind"),
+            "kind": OneOf(KINDS, "kind"),
             "origin": _ADDRESS,
-            "bytes": _integer(32, 0xFFFFFFFF),
+            "bytes": Integer(32, 0xFFFFFFFF),
             "cost": _cost,
         }
     },
@@ -130,16 +169,16 @@ _TREE: dict[str, Any] = {
     "kernels": {"backends": _strings, "use": {"*": _names}},
     "cost": {
         **dict.fromkeys(("load", "store", "arithmetic", "loop", "mac", "code", "arena", "memory"), _cost),
-        "registers": _integer(1, 1024),
-        "vector": _integer(1, 1024),
-        "vector_loop": _integer(0, 1024),
+        "registers": Integer(1, 1024),
+        "vector": Integer(1, 1024),
+        "vector_loop": Integer(0, 1024),
         **dict.fromkeys(("gemm", "gemv", "column_sums", "axpby"), _KERNEL),
         "kernels": {"*": _KERNEL},
     },
     "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
     "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},
     "upload": {"address": _ADDRESS, "openocd": _strings, "st_flash": _bool},
-    "store": {"origin": _ADDRESS, "slots": _integer(2, 1024), "slot_bytes": _integer(512, 0x7FFFFFFF)},
+    "store": {"origin": _ADDRESS, "slots": Integer(2, 1024), "slot_bytes": Integer(512, 0x7FFFFFFF)},
     "platformio": {"*": _anything},
 }
 

@@ -165,9 +165,20 @@ def test_a_checkout_that_was_set_up_without_its_path_file(checkout: Checkout) ->
 
 def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
     checkout.run()
-    assert checkout.run("test")[:-1] == ["pip test.txt", "fetch cmsis", "pip torch.txt", "probe"]
+    assert checkout.run("test")[:-1] == [
+        "pip docs.txt",
+        "pip test.txt",
+        "fetch cmsis",
+        "pip torch.txt",
+        "probe",
+    ]
     assert len(checkout.run("test")) == 1
     assert len(checkout.run()) == 1
+
+
+def test_the_documentation_needs_no_toolchain(checkout: Checkout) -> None:
+    assert checkout.run("docs")[:-1] == ["venv", "pip runtime.txt", "pip docs.txt"]
+    assert len(checkout.run("docs")) == 1
 
 
 def test_words_reach_scons_unchanged(checkout: Checkout) -> None:
@@ -248,7 +259,7 @@ def test_program_that_vanished_is_looked_for_again(checkout: Checkout, tmp_path:
     assert checkout.run()[:-1] == ["probe"]
 
 
-@pytest.mark.parametrize("failing", ["runtime.txt", "test.txt", "torch.txt"])
+@pytest.mark.parametrize("failing", ["runtime.txt", "docs.txt", "test.txt", "torch.txt"])
 def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
     checkout.env["STUB_FAIL"] = failing
     done = checkout.attempt("test")
@@ -260,6 +271,7 @@ def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
     assert checkout.run("test")[:-1] == [
         "venv",
         "pip runtime.txt",
+        "pip docs.txt",
         "pip test.txt",
         "fetch cmsis",
         "pip torch.txt",

@@ -1,12 +1,16 @@
 """Every board profile of the tree, and every way in which a board file can be wrong."""
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
 
+import jsonschema
 import pytest
 from checkout import ROOT
 
+from autodiff_gen.cli.main import main
 from autodiff_gen.errors import BoardError, ToolError
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands, schema
@@ -301,3 +305,34 @@ def test_guards_are_clear_of_other_memory_and_aligned(load, origin, size, other,
     flags = build_commands.link_flags(load(text))
     assert f"-Wl,--defsym=__guard_below_bytes={below:#x}" in flags
     assert f"-Wl,--defsym=__guard_above_bytes={above:#x}" in flags
+
+
+WRONG_VALUES = {
+    "unknown": {"schema": 1, "stack": 8192},
+    "string": {"schema": 1, "name": ""},
+    "range": {"schema": 2},
+    "boolean": {"schema": 1, "upload": {"st_flash": 1}},
+    "choice": {"schema": 1, "profile": "fast"},
+    "list": {"schema": 1, "target": {"features": ["fpu", 1]}},
+    "cost": {"schema": 1, "cost": {"load": -1}},
+    "name": {"schema": 1, "memory": {"sram": {"bytes": 31}}},
+    "commands": {"schema": 1, "toolchain": {"probes": [[]]}},
+}
+
+
+def test_the_json_schema_accepts_every_board_file():
+    for path in sorted((ROOT / "boards").rglob("*.toml")):
+        jsonschema.validate(tomllib.loads(path.read_text()), schema.json_schema())
+
+
+@pytest.mark.parametrize("data", WRONG_VALUES.values(), ids=WRONG_VALUES)
+def test_the_json_schema_rejects_what_the_schema_rejects(data):
+    with pytest.raises(BoardError):
+        schema.check(data, ROOT / "mine.toml")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema.json_schema())
+
+
+def test_the_command_prints_the_json_schema(capsys):
+    assert main(["boards", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == schema.json_schema()

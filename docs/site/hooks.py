@@ -1,0 +1,112 @@
+"""The hooks of MkDocs: pages that follow from the code, and links that lead from one to the other.
+
+A generated page has the path that it would have in docs/. Links are written as in the repository, so that Markdown
+files stay readable there; those to files outside docs/ lead to the page made of the file, if there is one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)] if str(ROOT) not in sys.path else []  # the compiler, of this checkout
+
+import pages  # noqa: E402
+
+# Pages made of Markdown files outside docs/: the page of each file.
+COPIED = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changes.md",
+    "kernels/README.md": "reference/kernels.md",
+    **{
+        f"examples/{p.parent.name}/README.md": f"examples/{p.parent.name}.md"
+        for p in ROOT.glob("examples/*/README.md")
+    },
+}
+SOURCES = {page: source for source, page in COPIED.items()}
+LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```.*?^```$|(?: {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages, and their places in the navigation."""
+    made = {page: (ROOT / source).read_text() for source, page in COPIED.items()}
+    made |= pages.generated(ROOT)
+    for name, text in made.items():
+        files.append(File.generated(config, name, content=text))
+    config.nav = _filled(config.nav, sorted(f.src_uri for f in files.documentation_pages()))
+    return files
+
+
+def _filled(nav: Any, uris: list[str]) -> Any:
+    """The navigation in which `folder/` is replaced by the pages of the folder, its index first."""
+    if isinstance(nav, dict):
+        ((title, entry),) = nav.items()
+        inside = _filled(entry if isinstance(entry, list) else [entry], uris)
+        return {title: inside if isinstance(entry, list) or entry.endswith("/") else entry}
+    if isinstance(nav, list):
+        return [page for entry in nav for page in _listed(entry, uris)]
+    return nav
+
+
+def _listed(entry: Any, uris: list[str]) -> list[Any]:
+    if isinstance(entry, str) and entry.endswith("/"):
+        inside = [uri for uri in uris if posixpath.dirname(uri) + "/" == entry]
+        return sorted(inside, key=lambda uri: (posixpath.basename(uri) != "index.md", uri))
+    return [_filled(entry, uris)]
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Point the links of a page to pages of the site; a link to any other file of the repository becomes its text."""
+    uri = page.file.src_uri
+    source = SOURCES.get(uri, f"docs/{uri}")
+    parts = FENCE.split(markdown)
+    parts[::2] = [LINK.sub(lambda found: _pointed(found, source, uri, files), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _pointed(found: re.Match[str], source: str, uri: str, files: Files) -> str:
+    text, link = found.groups()
+    target, hash_, anchor = link.partition("#")
+    if ":" in target or not target:
+        return found[0]
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    folder = next((p for p in (path, f"{path}/README.md") if p in COPIED), None)
+    if folder is not None:
+        page = COPIED[folder]
+    elif path.startswith("docs/"):
+        page = path.removeprefix("docs/")
+        page = page if posixpath.splitext(page)[1] else _first(page, files)
+    else:
+        return text[1:-1]
+    return f"{text}({posixpath.relpath(page, posixpath.dirname(uri) or '.')}{hash_}{anchor})"
+
+
+def _first(folder: str, files: Files) -> str:
+    """The page that a link to a folder leads to."""
+    return min(f.src_uri for f in files.documentation_pages() if f.src_uri.startswith(f"{folder}/"))
+
+
+SEARCH = 'data-md-component="search" role="dialog"'
+SECTION = re.compile(r'(<nav class="md-nav" data-md-level="[1-9]") aria-labelledby="(\w+)"')
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Add names that the theme's pages lack for readers who see no page: of the search, and of the navigation's parts,
+    whose labels are not displayed."""
+    output = output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
+
+    def named(found: re.Match[str]) -> str:
+        titles = re.findall(r'<span class="md-ellipsis">(.*?)</span>', output[: found.start()], re.DOTALL)
+        return f'{found[1]} aria-label="{titles[-1].strip()}: pages"'
+
+    return SECTION.sub(named, output)
