@@ -86,9 +86,9 @@ class _Conversion:
             self._size_calls_at_their_readers(),
             self.weights,
             self.shapes,
-            self.tied,
-            self.exported.class_name,
-            self.exported.modules,
+            tied=self.tied,
+            class_name=self.exported.class_name,
+            modules=self.exported.modules,
         )
 
     # Inputs and weights
