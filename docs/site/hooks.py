@@ -33,6 +33,14 @@ COPIED = {
     },
 }
 SOURCES = {page: source for source, page in COPIED.items()}
+# Pages that follow from other files: a link to the file leads to the page.
+PAGES = {
+    **COPIED,
+    "autodiff_gen/cli/main.py": "reference/command-line.md",
+    "autodiff_gen/targets/schema.py": "reference/board-file.md",
+    "kernels/ag_kernels.h": "reference/kernel-contract.md",
+    "runtime": "reference/c-api.md",
+}
 LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```$|(?: {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 
@@ -43,12 +51,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= pages.generated(ROOT)
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
-    config.nav = _filled(config.nav, sorted(f.src_uri for f in files.documentation_pages()))
+    uris = sorted(f.src_uri for f in files.documentation_pages())
+    config.nav = _filled(config.nav, [uri for uri in uris if uri not in _named(config.nav)])
     return files
 
 
+def _named(nav: Any) -> set[str]:
+    """The pages that the navigation names."""
+    if isinstance(nav, str):
+        return {nav}
+    inside = nav.values() if isinstance(nav, dict) else nav
+    return {name for entry in inside for name in _named(entry)}
+
+
 def _filled(nav: Any, uris: list[str]) -> Any:
-    """The navigation in which `folder/` is replaced by the pages of the folder, its index first."""
+    """The navigation in which `folder/` is replaced by the pages of the folder that it does not name, its index first;
+    `./` are those of docs/ itself."""
     if isinstance(nav, dict):
         ((title, entry),) = nav.items()
         inside = _filled(entry if isinstance(entry, list) else [entry], uris)
@@ -60,7 +78,7 @@ def _filled(nav: Any, uris: list[str]) -> Any:
 
 def _listed(entry: Any, uris: list[str]) -> list[Any]:
     if isinstance(entry, str) and entry.endswith("/"):
-        inside = [uri for uri in uris if posixpath.dirname(uri) + "/" == entry]
+        inside = [uri for uri in uris if posixpath.dirname(uri) == posixpath.normpath(entry).strip(".")]
         return sorted(inside, key=lambda uri: (posixpath.basename(uri) != "index.md", uri))
     return [_filled(entry, uris)]
 
@@ -80,9 +98,9 @@ def _pointed(found: re.Match[str], source: str, uri: str, files: Files) -> str:
     if ":" in target or not target:
         return found[0]
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-    folder = next((p for p in (path, f"{path}/README.md") if p in COPIED), None)
-    if folder is not None:
-        page = COPIED[folder]
+    known = next((p for p in (path, f"{path}/README.md") if p in PAGES), None)
+    if known is not None:
+        page = PAGES[known]
     elif path.startswith("docs/"):
         page = path.removeprefix("docs/")
         page = page if posixpath.splitext(page)[1] else _first(page, files)

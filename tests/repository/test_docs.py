@@ -16,8 +16,15 @@ from autodiff_gen.lowering.pipeline import names
 
 PACKAGE = ROOT / "autodiff_gen"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+LEARN = sorted((ROOT / "docs" / "learn").glob("*.md"))
 GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *DECISIONS]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *LEARN,
+    *DECISIONS,
+]
 SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"
 
 # Files of a reader's own project, and of additions, which the documents tell how to write; files that a build makes.
