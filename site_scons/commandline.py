@@ -82,9 +82,7 @@ class Options:
                 f"ram={self.ram}: must be bytes, such as 98304 or 96K, or those of regions, sram=96K,ccm=64K"
             )
         units = {"": 1, "K": 1 << 10, "M": 1 << 20}  # in bytes: the name of the build folder has them
-        self.ram = re.sub(
-            r"(?<!\w)(\d+)([KkMm]?)", lambda m: str(int(m[1]) * units[m[2].upper()]), self.ram
-        )
+        self.ram = re.sub(r"(?<!\w)(\d+)([KkMm]?)", lambda m: str(int(m[1]) * units[m[2].upper()]), self.ram)
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", given.get("name", "_")):
             fail(f"name={given['name']}: must be a name in C: letters, digits and _")
         self.steps = given.get("steps", "4")
@@ -143,7 +141,7 @@ class Options:
         try:
             return shlex.split(self.given.get("args", ""))
         except ValueError as error:
-            fail(f"args={self.given['args']}: {error}")
+            fail(f"args={self.given['args']}: cannot be split into words: {error}")
 
     def build_folder(self, board_id):
         """build/<board>/<model>, with the options that change the output."""

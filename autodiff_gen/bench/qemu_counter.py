@@ -130,6 +130,6 @@ def disassembly(board: Board, elf: Path) -> dict[int, tuple[str, str]]:
     command = [tool, "-d", "--no-show-raw-insn", *helium, str(elf)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
-        raise ToolError(f"{tool} {elf}: {done.stderr.strip()}")
+        raise ToolError(f"{elf}: {tool} cannot read it: {done.stderr.strip()}")
     found = re.finditer(r"^ *([0-9a-f]+):\t(\S+)(?:[ \t]+([^\n;@<]*))?", done.stdout, re.MULTILINE)
     return {int(m[1], 16): (m[2], (m[3] or "").strip()) for m in found}

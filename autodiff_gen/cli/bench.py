@@ -194,7 +194,7 @@ def _tables(args: argparse.Namespace) -> int:
         done = subprocess.run(command, cwd=installation.root(), capture_output=True, text=True)
         if done.returncode != 0:
             lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise ToolError(f"./scons {' '.join(words)}: {lines[0] if lines else 'fails'}")
+            raise ToolError(f"./scons {' '.join(words)} fails: {lines[0] if lines else 'no output'}")
 
     print(write_qemu_tables(run))
     return 0

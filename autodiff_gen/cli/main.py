@@ -17,7 +17,7 @@ from typing import NoReturn
 from ..errors import AutodiffError
 from ..targets.installation import __version__
 from ..targets.schema import near
-from . import commands
+from . import commands, help_error
 from .arguments import count, positive, ram
 from .bench import add_bench_commands
 from .device import add_commands
@@ -53,7 +53,7 @@ def _flags(parser: argparse.ArgumentParser, known: argparse.Namespace) -> list[s
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             actions += action.choices[known.command]._actions
-    return [flag for action in actions for flag in action.option_strings]
+    return list(dict.fromkeys(flag for action in actions for flag in action.option_strings))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -223,6 +223,12 @@ def _parser() -> argparse.ArgumentParser:
     fetch.set_defaults(run=commands.run_fetch)
 
     add_plan_command(command, _model_argument, _target_arguments)
+    helper = command("help-error", "Explain an error message: what it means, an example, and the fix.")
+    helper.add_argument(
+        "text", metavar="TEXT", nargs="*", help="the message, or a part of it (default: standard input)"
+    )
+    helper.set_defaults(run=help_error.run)
+
     add_commands(command, _model_argument, _target_arguments)
     add_bench_commands(command, _model_argument, _target_arguments)
 

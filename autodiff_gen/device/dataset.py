@@ -102,7 +102,7 @@ def _python(path: Path, layout: LinkLayout) -> dict[str, Array]:
             ),
             0,
         )
-        raise DataError(f"{path}:{line}: {type(error).__name__}: {error}") from None
+        raise DataError(f"{path}:{line}: the file raises {type(error).__name__}: {error}") from None
     if not isinstance(arrays, Mapping):
         raise DataError(f"data {path}: needs a function dataset() that returns a dict of arrays by name")
     return dict(arrays)

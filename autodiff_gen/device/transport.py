@@ -135,14 +135,14 @@ class _Serial:
             self._port.write(data)
             self._port.flush()
         except OSError as error:
-            raise LinkError(f"port {self._name}: {error}") from None
+            raise LinkError(f"port {self._name}: the serial port failed: {error}") from None
 
     def read(self, timeout: float) -> bytes:
         try:
             self._port.timeout = max(timeout, 0.0)
             return bytes(self._port.read(max(1, self._port.in_waiting)))
         except OSError as error:
-            raise LinkError(f"port {self._name}: {error}") from None
+            raise LinkError(f"port {self._name}: the serial port failed: {error}") from None
 
     def close(self) -> None:
         self._port.close()

@@ -60,8 +60,8 @@ def number_of(name: str, argument: str, value: Any, low: float, high: float | No
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise ShapeError(f"{name}: {argument}={value!r} must be a finite number")
     if value < low or (high is not None and value > high):
-        limits = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
-        raise ShapeError(f"{name}: {argument}={value!r} must be {limits}")
+        limits = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+        raise ShapeError(f"{name}: {argument}={value!r} must be a number {limits}")
     return float(value)
 
 

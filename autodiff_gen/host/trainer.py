@@ -298,7 +298,7 @@ class Trainer:
         try:
             data = Path(path).read_bytes()
         except OSError as error:
-            raise DataError(f"checkpoint {path}: {error.strerror}") from None
+            raise DataError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
 
         def read(_: Any, offset: int, target: int, count: int) -> int:
             if offset + count > len(data):
@@ -309,7 +309,7 @@ class Trainer:
         try:
             self._compiled.call(f"{self.program.name}_load", _CALLBACK(read), None)
         except AutodiffError as error:
-            raise DataError(f"checkpoint {path} ({len(data)} bytes): {error}") from None
+            raise DataError(f"checkpoint {path} ({len(data)} bytes) cannot be loaded: {error}") from None
 
     def _view(self, slot: Slot) -> Any:
         """The memory of the slot as an array."""

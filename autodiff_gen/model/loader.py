@@ -216,10 +216,10 @@ def _execute(path: Path) -> ModuleType:
         # Not by import: a cached .pyc would hide an edit that leaves size and modification time (in seconds) unchanged.
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except SyntaxError as error:
-        raise ModelError(f"{error.filename or path}:{error.lineno}: {error.msg}") from None
+        raise ModelError(f"{error.filename or path}:{error.lineno}: not valid Python: {error.msg}") from None
     except (Exception, SystemExit) as error:
         location = _location(error, path)
-        kind = "" if isinstance(error, AutodiffError) else f"{type(error).__name__}: "
+        kind = "" if isinstance(error, AutodiffError) else f"the file raises {type(error).__name__}: "
         message = " ".join(str(error).split())
         raise ModelError(f"{location}: {kind}{message}") from None
     finally:

@@ -52,6 +52,11 @@ def examples() -> Path:
     return root() / "examples"
 
 
+def error_pages() -> Path:
+    """The entries about error messages, which `autodiff-gen help-error` prints."""
+    return root() / "docs" / "errors"
+
+
 def workloads() -> dict[str, Path]:
     """The benchmark's workloads by name, a model file each; an installed package has none."""
     return {path.stem: path for path in sorted((root() / "bench" / "workloads").glob("w*.py"))}

@@ -187,7 +187,7 @@ def _check(value: Any, schema: Any, path: Path, dotted: str) -> None:
     if callable(schema):
         wrong = schema(value)
         if wrong is not None:
-            raise BoardError(f"{path}: {dotted} {wrong}, got {value!r}")
+            raise BoardError(f"{path}: wrong value: {dotted} {wrong}, got {value!r}")
         return
     if not isinstance(value, dict):
         raise BoardError(f"{path}: {dotted} must be a section [{dotted}], got {value!r}")

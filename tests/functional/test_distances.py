@@ -57,7 +57,7 @@ X = ag.Input("x", (2, 3))
 
 REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.normalize(X, "nuc"), r"^norm\(x: f32\[2,3\]\): p='nuc'; known: \"fro\", numbers greater than 0$"),
-    (lambda: F.normalize(X, eps=-1), "^normalize: eps=-1 must be at least 0$"),
+    (lambda: F.normalize(X, eps=-1), "^normalize: eps=-1 must be a number of at least 0$"),
     (lambda: F.cosine_similarity(X, np.ones((2, 4))), r"^cosine_similarity\(x: .*\): shapes .* do not broadcast"),
     (lambda: F.cdist(X, np.ones((2, 4))), r"^cdist\(.*\): needs \[..., P, D\] and \[..., R, D\] with the same D$"),
 ]  # fmt: skip

@@ -18,11 +18,13 @@ PACKAGE = ROOT / "autodiff_gen"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 LEARN = sorted((ROOT / "docs" / "learn").glob("*.md"))
 GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
+ERRORS = sorted((ROOT / "docs" / "errors").glob("*.md"))
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *LEARN,
+    *ERRORS,
     *DECISIONS,
 ]
 SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"

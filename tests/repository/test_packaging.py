@@ -66,6 +66,7 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
     assert {
         "boards/stm32.toml",
         "boards/arch/cortex_m4f.toml",
+        "docs/errors/shapes.md",
         "boards/support/common/firmware.ld",
         "examples/mnist/model.py",
         "kernels/ag_kernels.h",

@@ -1,0 +1,115 @@
+"""`autodiff-gen help-error`: the entry of docs/errors/*.md about a message, found by the text of the message.
+
+An entry is a heading, a block of messages, in which `{}` stands for what varies, and what they mean, with an example
+and the fix. A test holds that every message of the program has an entry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..targets import installation
+
+_ENTRY = re.compile(
+    r"^## (?P<title>[^\n]+)\n\n```message\n(?P<messages>.*?)^```\n(?P<text>.*?)(?=^## |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_NEAREST = 3  # entries that are listed when none matches
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of an entry; `{}` stands for what varies."""
+
+    text: str
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """What does not vary, in its order."""
+        return [part for part in self.text.split("{}") if part]
+
+    @property
+    def length(self) -> int:
+        """Characters that do not vary: of several messages that match a text, the one with most is meant."""
+        return sum(map(len, self.parts))
+
+    def matches(self, text: str) -> bool:
+        """Whether the text has all parts, one after the other."""
+        at = 0
+        for part in self.parts:
+            found = text.find(part, at)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
+
+
+@dataclass(frozen=True)
+class Entry:
+    """page: the file; text: Markdown."""
+
+    page: Path
+    title: str
+    messages: tuple[Message, ...]
+    text: str
+
+
+def entries() -> list[Entry]:
+    """All entries, page by page."""
+    found = []
+    for page in sorted(installation.error_pages().glob("*.md")):
+        for match in _ENTRY.finditer(page.read_text(encoding="utf-8")):
+            messages = tuple(Message(normalised(line)) for line in match["messages"].splitlines())
+            found.append(Entry(page, match["title"], messages, match["text"].strip()))
+    return found
+
+
+def normalised(text: str) -> str:
+    """The text on one line, with single spaces."""
+    return " ".join(text.split())
+
+
+def matching(text: str, among: Sequence[Entry]) -> list[tuple[Message, Entry]]:
+    """The messages that the text contains, the longest first."""
+    line = normalised(text)
+    found = [(m, entry) for entry in among for m in entry.messages if m.matches(line)]
+    return sorted(found, key=lambda item: -item[0].length)
+
+
+def nearest(text: str, among: Sequence[Entry]) -> list[Entry]:
+    """The entries whose messages share most words with the text, best first: a word that few entries have counts most;
+    none without a word in common."""
+    own = [set().union(*(_words(m.text) for m in entry.messages)) for entry in among]
+    count = Counter(word for words in own for word in words)
+    given = _words(text)
+    scores = [sum(1 / count[word] for word in words & given) for words in own]
+    best = sorted(range(len(among)), key=lambda k: -scores[k])[:_NEAREST]
+    return [among[k] for k in best if scores[k] > 0]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z_]{3,}", text.lower()))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the entry of a message; exit code 1 if there is none."""
+    if not args.text and sys.stdin.isatty():
+        print("paste the message, then press Ctrl-D", file=sys.stderr)
+    text = " ".join(args.text) or sys.stdin.read()
+    known = entries()
+    found = matching(text, known)
+    if found:
+        entry = found[0][1]
+        print(f"{entry.title}\n\n{entry.text}\n\n({entry.page})")
+        return 0
+    print("no entry for this message; the nearest are:")
+    for entry in nearest(text, known):
+        print(f"\n{entry.title} ({entry.page.name})", *(f"    {m.text}" for m in entry.messages), sep="\n")
+    return 1
