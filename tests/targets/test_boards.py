@@ -130,13 +130,14 @@ def test_ones_own_stm32_may_inherit_the_trees(tmp_path):
     assert board.load(path).stack_bytes == 4096
 
 
-def test_the_page_on_boards_has_every_key_and_its_example_loads(load):
+def test_the_page_on_boards_has_every_key_and_its_examples_load(load):
     page = (ROOT / "docs" / "boards.md").read_text()
     names = {re.sub(r"use\..*", "use.K", key.replace("memory.*", "memory.R")) for key in schema.known_keys()}
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`(.*?)`", row)} == names
-    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    b = load(example)
+    similar, regions = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert [s.bytes for s in load(regions).spaces] == [131072 - 8192, 65536]
+    b = load(similar)
     assert b.profile == "size" and b.ram_bytes == 114688 - 8192 and b.qemu.machine == "netduinoplus2"
 
 
@@ -164,6 +165,7 @@ def test_platformio_is_copied_through(load):
     assert load(USER + text).platformio == {"board": "genericSTM32F405RG", "extra": {"anything": [1, 2]}}
 
 
+_FURTHER = "\n[memory.{}]\norigin = 0x10000000\nbytes = {}\ncost = 1\n"
 BAD = [
     # what is wrong, the file, what the message must say
     ("unknown key", USER + 'color = "red"', "unknown key 'target.color'"),
@@ -212,6 +214,10 @@ BAD = [
     ("odd stack", "stack_bytes = 1001\n" + USER, "stack_bytes must be a multiple of 8"),
     ("unknown profile", 'profile = "fast"\n' + USER, "profile is not a known profile (known: size, speed)"),
     ("odd RAM", USER.replace("98304", "98305"), "multiples of 32"),
+    ("odd further RAM", USER + _FURTHER.format("ccm", 65540), "memory.ccm: origin and bytes must be multiples of 8"),
+    ("a region that C cannot name", USER + _FURTHER.format("c-c", 64), "memory.c-c: with a cost, the name must be one of C"),
+    ("too many regions", USER + "".join(f"[memory.r{k}]\norigin = {k << 16}\nbytes = 64\ncost = 1\n" for k in range(4)),
+     "4 regions of RAM after the first have a cost, at most 3 may: remove that of memory.r3"),
     ("no start-up folder", USER + 'startup = "cortex_a"', "target.startup names no folder of"),
     ("no support folder", USER.replace('"stm32f4"', '"stm32f5"'), "did you mean 'stm32f4'"),
     ("no parent", USER.replace("arch/cortex_m4f", "arch/cortex_m4"), "did you mean 'arch/cortex_m4f'"),
