@@ -67,26 +67,16 @@ static bool find_object(ag_link *l, uint32_t number, link_object *o) {
     }
 }
 
-/* Copies `bytes` bytes at `offset` of an object, which are inside it, to `out` or, if that is NULL, from
- * `in`. */
-static void copy_object(const link_object *o, uint32_t offset, uint8_t *out, const uint8_t *in,
-                        uint32_t bytes) {
-    for (uint32_t i = 0, done = 0; done < bytes; i++) {
-        const uint32_t size = o->part[i].bytes;
-        if (offset >= size) {
-            offset -= size;
-            continue;
-        }
-        const uint32_t left = bytes - done, moved = left < size - offset ? left : size - offset;
-        uint8_t *const at = (uint8_t *)o->part[i].at + offset;
-        if (out != NULL) {
-            memcpy(out + done, at, moved);
-        } else {
-            memcpy(at, in + done, moved);
-        }
-        done += moved;
-        offset = 0;
+/* Where byte `offset` of an object is, which is inside it, and in `bytes` how many of these follow it there.
+ */
+static uint8_t *find_part(const link_object *o, uint32_t offset, uint32_t *bytes) {
+    const ag_part *p = o->part, *const last = p + o->count - 1;
+    while (p < last && offset >= p->bytes) {
+        offset -= p->bytes;
+        p++;
     }
+    *bytes = *bytes < p->bytes - offset ? *bytes : p->bytes - offset;
+    return (uint8_t *)p->at + offset;
 }
 
 static uint32_t checksum(const link_object *o) {
@@ -132,7 +122,11 @@ static int read_object(ag_link *l, ag_exchange *x) {
         bytes > AG_LINK_PAYLOAD) {
         return AG_LINK_ERR_RANGE;
     }
-    copy_object(&o, offset, x->out, NULL, bytes);
+    for (uint32_t done = 0, moved; done < bytes; done += moved) {
+        moved = bytes - done;
+        const uint8_t *at = find_part(&o, offset + done, &moved);
+        memcpy(x->out + done, at, moved);
+    }
     x->out_bytes = bytes;
     return AG_LINK_OK;
 }
@@ -204,7 +198,11 @@ static int write_object(ag_link *l, ag_exchange *x) {
     if (encoding != AG_LINK_RAW || !find_object(l, number, &o) || !is_inside(offset, count, o.bytes)) {
         return AG_LINK_ERR_RANGE;
     }
-    copy_object(&o, offset, NULL, x->in + 4, count);
+    for (uint32_t done = 0, moved; done < count; done += moved) {
+        moved = count - done;
+        uint8_t *at = find_part(&o, offset + done, &moved);
+        memcpy(at, x->in + 4 + done, moved);
+    }
     return AG_LINK_OK;
 }
 

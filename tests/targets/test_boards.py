@@ -215,7 +215,7 @@ BAD = [
     ("unknown profile", 'profile = "fast"\n' + USER, "profile is not a known profile (known: size, speed)"),
     ("odd RAM", USER.replace("98304", "98305"), "multiples of 32"),
     ("odd further RAM", USER + _FURTHER.format("ccm", 65540), "memory.ccm: origin and bytes must be multiples of 8"),
-    ("a region that C cannot name", USER + _FURTHER.format("c-c", 64), "memory.c-c: with a cost, the name must be one of C"),
+    ("a region that C cannot name", USER + _FURTHER.format("c-c", 64), "memory.c-c: with a cost, the name must be one"),
     ("too many regions", USER + "".join(f"[memory.r{k}]\norigin = {k << 16}\nbytes = 64\ncost = 1\n" for k in range(4)),
      "4 regions of RAM after the first have a cost, at most 3 may: remove that of memory.r3"),
     ("no start-up folder", USER + 'startup = "cortex_a"', "target.startup names no folder of"),
