@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 
 from ..errors import ModelError, PlanError
@@ -20,10 +18,11 @@ from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
 from ..lowering.pipeline import Dump, lower, work_without_budget
-from ..lowering.plan import EntryPlan, Placed
+from ..lowering.plan import EntryPlan
 from ..passes.context import Context
 from ..targets.board import Board
 from ..targets.memory import Space
+from .does_not_fit import does_not_fit
 from .program import Arg, Entry, Program, Slot
 from .regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
@@ -73,13 +72,15 @@ def compile_model(
         shares = _shares(program, arena)
         again = [_entries([g], name, tables, dumped, budget=shares[g.name])[0] for g in model.entries()]
         program = replace(program, entries=tuple(again))
-    program = with_regions(program, spaces)
+    program = _in_regions(
+        program, spaces, arena, lambda b: _entries(model.entries(), name, tables, dumped, budget=b)
+    )
     if model.guard == "gradients":
         plain = _entries(model.entries("loss"), name, tables, budget=arena)
         cost = program.arena_bytes - replace(program, entries=plain).arena_bytes
         program = replace(program, guard_bytes=cost)
     if must_fit and (small := over(program, spaces)):
-        raise PlanError(_does_not_fit(program, spaces, small, board))
+        raise PlanError(does_not_fit(program, spaces, small, board))
     return program
 
 
@@ -114,7 +115,7 @@ def compile_functions(
     program = _functions(name, max(f.batch for f in functions), entries, tables)
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
-        raise PlanError(_does_not_fit(program, spaces[:1], small, board))
+        raise PlanError(does_not_fit(program, spaces[:1], small, board))
     return program
 
 
@@ -126,6 +127,22 @@ def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backend
     if board is None:
         return kernel_tables.load(list(kernels or ()))
     return kernel_tables.for_board(board, kernels)
+
+
+def _in_regions(
+    program: Program, spaces: Sequence[Space], arena: int | None, compiled: Callable[[int], tuple[Entry, ...]]
+) -> Program:
+    """The program in its regions of memory. Where it fits all of them together but not each, the entries are compiled
+    for a smaller arena, as long as that makes the program smaller."""
+    made = with_regions(program, spaces)
+    while arena is not None and len(spaces) > 1 and _fit(made, arena) and (small := over(made, spaces)):
+        missing = sum(needed - s.bytes for s, needed in small)
+        arena = min(arena, program.struct_bytes - program.state_bytes) - missing
+        plain = replace(program, entries=compiled(arena))
+        if plain.struct_bytes >= program.struct_bytes:
+            break
+        program, made = plain, with_regions(plain, spaces)
+    return made
 
 
 def _fit(program: Program, arena: int) -> bool:
@@ -238,53 +255,3 @@ def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], graphs: Sequence[
 
 def _order(state: State) -> str:
     return "" if state.storage is None or state.storage.in_order else f" of {state.storage}"
-
-
-def _does_not_fit(
-    program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: Board | None
-) -> str:
-    where = f"board {board.id}" if board is not None else "ram"
-    budget = sum(s.bytes for s in spaces)
-    missing = sum(needed - s.bytes for s, needed in small)
-    has = f"{budget} for it"
-    if len(spaces) > 1:
-        has += f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})"
-    of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
-    live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
-    least = ", the least that was found," if program.is_model else ","
-    helps = "a smaller batch, smaller layers or an optimizer with less state would help"
-    if program.is_model:
-        helps = (
-            "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train "
-            "(requires_grad_(False)), fewer of their channels (nn.update_channels), int8, a smaller batch or an "
-            "optimizer with less state would help"
-        )
-    return (
-        f"{program.name} needs {program.struct_bytes} bytes{least} {where} has {has}: {missing} bytes{of} are missing; "
-        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; {helps}"
-    )
-
-
-def live_at_peak(program: Program) -> list[tuple[str, int]]:
-    """Tensors of the arena and their bytes at the step that needs most, largest first, then the states."""
-    worst: list[tuple[str, int]] = []
-    total = -1
-    for entry in program.entries:
-        plan = entry.plan
-        change: Counter[int] = Counter()
-        for b in plan.placed:
-            change[b.start] += b.bytes
-            change[b.end + 1] -= b.bytes
-        live = list(accumulate(change[number] for number in range(len(plan.steps) + 1)))
-        if max(live) > total:
-            total, step = max(live), live.index(max(live))
-            held = [b for b in plan.placed if b.start <= step <= b.end]
-            worst = [(_describe(plan, b, program.layers), b.bytes) for b in held]
-    states = [(s.name, s.type.bytes) for s in program.slots]
-    return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
-
-
-def _describe(plan: EntryPlan, buffer: Placed, layers: Mapping[str, str]) -> str:
-    if not buffer.values:
-        return f"the steps inside step {buffer.start} of {plan.graph.name}"
-    return f"{name_of(buffer.values[0], layers)} {buffer.values[0].type!r}"

@@ -175,6 +175,17 @@ def test_a_budget_that_no_plan_meets() -> None:
     assert budget_notes(compile_model(model, "m", ["ref"], ram=1 << 20), model.entries()) == []
 
 
+def test_a_tensor_that_fits_no_region_of_memory_is_computed_in_strips() -> None:
+    """All regions together would hold it."""
+    whole = compile_model(floats(), "m", ["ref"])
+    largest = max(b.bytes for e in whole.entries for b in e.plan.placed)
+    ram = {"near": whole.state_bytes + largest // 2, "far": largest - 8}
+    assert sum(ram.values()) > whole.struct_bytes
+    program = compile_model(floats(), "m", ["ref"], ram=ram)
+    assert all(r.bytes <= ram[r.region] for r in program.regions) and len(program.regions) == 2
+    assert max(b.bytes for e in program.entries for b in e.plan.placed) < largest
+
+
 def silus(**options: Any) -> ag.Model:
     layers: list[nn.Module] = []
     for k in range(3):
