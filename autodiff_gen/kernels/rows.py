@@ -127,7 +127,9 @@ class Rows:
             raise KernelError(f'{where} = {tiles!r}: write "all", or a list of files of tiles/ without .c')
         for name in known if isinstance(tiles, str) else strings(list(tiles), where):
             if name not in known:
-                raise KernelError(f"{where}: no {name!r} in {self.root / TILES}{near(name, known)}")
+                raise KernelError(
+                    f"{where}: {name!r} is not a file of {self.root / TILES}{near(name, known)}"
+                )
             source = own_or_tiles(self._folder / f"{name}.c", self.root)
             for kernel, (when, scratch) in known[name].items():
                 symbol = self._symbol(kernel)

@@ -233,7 +233,7 @@ def test_conditions(tmp_path, condition, facts, holds):
         ),
         ("schema = 1\ntiles = 3", "tiles must be a string or a list, got 3"),
         ("schema = 1\ntiles = [3]", "tiles: must be a list of strings, got 3"),
-        ('schema = 1\ntiles = ["conv2"]', "tiles: no 'conv2' in "),
+        ('schema = 1\ntiles = ["conv2"]', "tiles: 'conv2' is not a file of "),
         ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
         ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
         ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),
