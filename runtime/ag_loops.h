@@ -1,7 +1,7 @@
 /* What generated C says of a loop, before it.
  *
  * AG_IVDEP: no iteration reads or writes what another one writes (codegen/independent_loops.py). A compiler
- * need not ask at run time whether the arrays overlap, or give up vectors where they are many.
+ * need not check at run time whether the arrays overlap, or give up vectors where they are many.
  * AG_REDUCTION(+ : a, b): as AG_IVDEP, and nothing else than the variables a and b passes from one iteration
  * to the next; their terms may be added up in another order (codegen/reduction_loops.py). A board whose
  * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are

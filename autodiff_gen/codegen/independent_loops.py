@@ -1,8 +1,8 @@
 """Which loops of generated C have independent iterations: none reads or writes what another one writes.
 
-A compiler sees pointers into one arena, and asks at run time whether they overlap, or gives up where they are many. The
-plan knows: two arrays are apart, or an element is replaced by the iteration that alone reads it. This is read from the
-tree: where the pointers are declared to point to, and the indices of the elements.
+A compiler sees pointers into one arena, and checks at run time whether they overlap, or gives up where they are many.
+The plan knows: two arrays are apart, or an element is replaced by the iteration that alone reads it. This is read from
+the tree: where the pointers are declared to point to, and the indices of the elements.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Arg:
     c_name: str
     type: Type
     role: str  # "input", "param" (a parameter given to a plain function), "output"
-    classes: int | None = None  # integer inputs: values must lie in [0, classes)
+    classes: int | None = None  # integer inputs: values must be in [0, classes)
     ignored: int | None = None  # one more value that such an input may hold
     value: Value | None = None  # the graph's input, None for outputs
 

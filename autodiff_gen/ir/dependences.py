@@ -59,7 +59,7 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
-@lru_cache(maxsize=8)  # several stages in succession ask for those of the same entries
+@lru_cache(maxsize=8)  # several stages in succession request those of the same entries
 def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
     """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of
     states, and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.

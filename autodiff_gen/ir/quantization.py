@@ -49,7 +49,7 @@ class Quantization:
         return np.array(self.scales).reshape(-1, *(1,) * (len(shape) - 1 - axis))
 
     def moved(self, move: Callable[[Any], Any], shape: tuple[int, ...]) -> Quantization | None:
-        """That of an array of `shape` after `move`, which only moves elements; None where the scales lie along no
+        """That of an array of `shape` after `move`, which only moves elements; None where the scales are along no
         single axis any more."""
         if self.axis is None:
             return self
@@ -65,7 +65,7 @@ class Quantization:
         self, parts: Sequence[tuple[Quantization, tuple[int, ...]]], join: Callable[[list[Any]], Any]
     ) -> Quantization | None:
         """That of the array which `join` makes of arrays with these quantisations and shapes, of which this one is the
-        first; None where the scales lie along no single axis."""
+        first; None where the scales are along no single axis."""
         after = join([np.broadcast_to(q.along(shape), shape) for q, shape in parts])
         for axis, extent in enumerate(after.shape):
             first = np.moveaxis(after, axis, 0).reshape(extent, -1)

@@ -1,6 +1,6 @@
 """Which memory a loop nest reads and writes, in order: read from its statements, before any C is made of them.
 
-The planner asks `may_share` before a result may reuse the memory of an operand.
+The planner calls `may_share` before a result may reuse the memory of an operand.
 """
 
 from __future__ import annotations

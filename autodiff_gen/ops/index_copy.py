@@ -88,7 +88,7 @@ merged = register(
 
 index_copy = register(
     Op(
-        "index_copy",  # a, with b in the place of its elements `index` along an axis
+        "index_copy",  # a, with b in place of its elements `index` along an axis
         infer=_type,
         ref=_copied,
         vjp=_vjp,

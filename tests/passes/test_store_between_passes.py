@@ -1,4 +1,4 @@
-"""Values that a loop nest reads before and after a sum of them: where they are stored in the place of an operand, and
+"""Values that a loop nest reads before and after a sum of them: where they reuse the buffer of an operand, and
 that the C computes what the graph does."""
 
 from __future__ import annotations

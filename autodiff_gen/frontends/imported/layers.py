@@ -81,7 +81,7 @@ def _plain(call: Call) -> Layer | None:
 
 
 def with_layers(program: Program) -> Program:
-    """The program with layers in the place of calls; unused calls and weights are left out."""
+    """The program with layers in place of calls; unused calls and weights are left out."""
     calls = program.live
     sizes = Counter(chain for call in calls for chain in chains(call.frames))
     found = [_found(call, program, sizes) for call in calls]

@@ -57,7 +57,7 @@ class Conversion:
     softmaxes: dict[Node, Softmax] = field(default_factory=dict)
 
     def run(self, given: Value) -> Value:
-        """The float result, for `given` in the place of the input."""
+        """The float result, for `given` in place of the input."""
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
         nodes = self._needed()
         for node in nodes:

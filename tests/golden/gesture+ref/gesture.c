@@ -11,7 +11,7 @@
 #include "ag_guard.h"
 #include "ag_status.h"
 
-/* Refuses to compile where the struct would be laid out otherwise than planned. */
+/* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
 int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label, int32_t n, float *loss) {

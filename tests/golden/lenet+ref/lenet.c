@@ -11,7 +11,7 @@
 #include "ag_guard.h"
 #include "ag_status.h"
 
-/* Refuses to compile where the struct would be laid out otherwise than planned. */
+/* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char lenet_size_is_as_planned[sizeof(lenet_trainer) == LENET_TRAINER_BYTES ? 1 : -1];
 
 static const ag_conv2d_pool_shape layer0_shape = {

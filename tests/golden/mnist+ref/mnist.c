@@ -11,7 +11,7 @@
 #include "ag_guard.h"
 #include "ag_status.h"
 
-/* Refuses to compile where the struct would be laid out otherwise than planned. */
+/* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char mnist_size_is_as_planned[sizeof(mnist_trainer) == MNIST_TRAINER_BYTES ? 1 : -1];
 
 int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, float lr, float *loss) {

@@ -9,7 +9,7 @@
 #include "ag_math.h"
 #include "ag_status.h"
 
-/* Refuses to compile where the struct would be laid out otherwise than planned. */
+/* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char scalar_size_is_as_planned[sizeof(scalar_work) == SCALAR_WORK_BYTES ? 1 : -1];
 
 int scalar_polynomial(scalar_work *t, float x, float *value, float *dx) {

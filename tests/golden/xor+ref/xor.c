@@ -11,7 +11,7 @@
 #include "ag_guard.h"
 #include "ag_status.h"
 
-/* Refuses to compile where the struct would be laid out otherwise than planned. */
+/* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char xor_size_is_as_planned[sizeof(xor_trainer) == XOR_TRAINER_BYTES ? 1 : -1];
 
 int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr, float *loss) {

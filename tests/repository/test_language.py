@@ -1,0 +1,84 @@
+"""Spelling, and terms that prose avoids: Markdown, comments, docstrings and messages of all files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prose import prose
+
+# Expressions of what is not written, and what is written instead. Words that have a meaning of their own here are left
+# out: gates of recurrent cells, lanes of a vector, segments of an ELF file.
+AVOIDED = {
+    r"lies?|lying": "is stored at, has layout, resides in",
+    r"stands?(?! for|-in)|stood": "is, is called, is written, appears",
+    r"behind": "after",
+    r"asks?|asked|asking": "requested, read, priority list",
+    r"(?<!cached )(?:walks?|walked|walking)": "traverse, index, iterate",
+    r"besides": "in addition, otherwise",
+    r"(?:each|every|last|many|next|per) turns?": "iteration, element",
+    r"tak(?:es?|ing|en) the bytes of|heirs?|donors?|in the place of": "aliases, reuses, donates its buffer, replaces",
+    r"late edges?": "dependence, write-after-read edge, control dependence",
+    r"own bytes|copied old": "copy insertion, materialise, snapshot",
+    r"redraw\w*|draws? again|drawn again": "rematerialise, recompute",
+    r"drops? unread": "dead-code elimination",
+    r"settle[sd]?|sinks?|sunk|(?:cancel|move)\w* layouts?": "layout assignment, propagate, transpose elimination",
+    r"proofs?|risk\w*|look\w* through": "finite guard, magnitude bound",
+    r"(?<!\.)figures?": "measurement; test vector",
+    r"(?<!Connection )refus\w+|passed over": "rejected",
+    r"this computer": "host",
+}
+PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in AVOIDED), re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def written(root: Path) -> list[Path]:
+    """Files that people write, the new ones too."""
+    words = ["git", "-c", f"safe.directory={root}", "ls-files", "-z", "-c", "-o", "--exclude-standard"]
+    done = subprocess.run(words, cwd=root, check=True, capture_output=True, text=True)
+    others = ("requirements/", "tests/golden/", "tests/repository/test_language.py")
+    names = [n for n in done.stdout.split("\0") if n and not n.startswith(others)]
+    return [root / n for n in names if Path(n).suffix not in (".png", ".svg") and (root / n).is_file()]
+
+
+def test_spelling(root: Path, written: list[Path]) -> None:
+    """With the exceptions in pyproject.toml; tests misspell words on purpose."""
+    names = [str(f.relative_to(root)) for f in written if f.relative_to(root).parts[0] != "tests"]
+    assert len(names) > 500
+    words = [sys.executable, "-m", "codespell_lib", *names]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_terms_of_the_style_guide(root: Path, written: list[Path]) -> None:
+    found = []
+    for path in written:
+        if not PATTERN.search(path.read_text(encoding="utf-8", errors="replace")):
+            continue
+        for number, line in prose(path):
+            found += [
+                f"{path.relative_to(root)}:{number}: {m[0]}: {line.strip()}" for m in PATTERN.finditer(line)
+            ]
+    assert found == [], "; ".join(f"not {words}: {instead}" for words, instead in AVOIDED.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        (
+            "a.py",
+            "# one\nx = 'a b'  # two\n'''three\nfour `x`'''\n",
+            ["# one", "# two", "a b", "three", "four "],
+        ),
+        ("a.c", "int a; /* one\n * two */\n// three\n", ["/* one", " * two */", "// three"]),
+        ("a.toml", "# one\na = 1  # two\nb = '#3'\n", ["# one", "# two"]),
+        ("a.md", "one `two`\n\n```sh\nthree\n```\n", ["one      ", "", "     ", "     ", "   "]),
+    ],
+)
+def test_what_is_prose(name: str, text: str, lines: list[str], tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert [line for _, line in prose(path)] == lines
