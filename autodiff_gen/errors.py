@@ -46,6 +46,11 @@ class AttributeModelError(ModelError, AttributeError):
     """A method of PyTorch that an object does not have, as hasattr finds."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things in a message: `1 step`, `1,200 steps`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def unknown_name(
     module: str,
     name: str,

@@ -157,8 +157,8 @@ def models():
 
 
 def help_text():
-    rows = [f"  {name:<16}{text}" for name, text in TARGETS.items()]
-    keys = [f"  {name + '=':<16}{text}" for name, text in KEYS.items()]
+    rows = [f"  {name:<15} {text}" for name, text in TARGETS.items()]
+    keys = [f"  {name + '=':<15} {text}" for name, text in KEYS.items()]
     return "\n".join(
         [
             "./scons [board=...] [model=...] [target...]",

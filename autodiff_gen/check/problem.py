@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import functional as F
 from ..autodiff import grad
-from ..errors import ModelError, ShapeError
+from ..errors import ModelError, ShapeError, counted
 from ..ir.graph import State
 from ..ir.interpreter import evaluate
 from ..ir.node import STATE, Value, topological
@@ -82,7 +82,7 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
 
     gradients = tuple(grad(loss, list(variables)))
     chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
-    where += "" if steps is None else f", parameters after {steps} steps"
+    where += "" if steps is None else f", parameters after {counted(steps, 'step')}"
     return Problem(name, loss, variables, gradients, chosen, n, where)
 
 

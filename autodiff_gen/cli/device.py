@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import counted
 from .arguments import count, finite, positive, seconds
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _pull(args: argparse.Namespace) -> int:
     finally:
         board.close()
     write_weights(args.out, session.program, state, board.steps)
-    print(f"{args.out}: {len(state)} arrays after {board.steps:,} steps")
+    print(f"{args.out}: {counted(len(state), 'array')} after {counted(board.steps, 'step')}")
     return 0
 
 
@@ -194,7 +195,7 @@ def _push(args: argparse.Namespace) -> int:
         saved = f", checkpoint {board.save()}" if args.save else ""
     finally:
         board.close()
-    print(f"{args.file}: {len(state)} arrays sent, the board is at step {board.steps:,}{saved}")
+    print(f"{args.file}: {counted(len(state), 'array')} sent, the board is at step {board.steps:,}{saved}")
     return 0
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import DataError
+from ..errors import DataError, counted
 from .board import Board
 from .dataset import Dataset, load_dataset
 from .log import CsvLog, Progress, TensorBoard, curve
@@ -30,8 +30,8 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         board.init()
     first = board.steps
     print(
-        f"{session.program.name} on {session.profile.id}: {len(data):,} samples from {data.source}, "
-        f"{plan.batch} a step, {plan.per_epoch:,} steps an epoch"
+        f"{session.program.name} on {session.profile.id}: {counted(len(data), 'sample')} from {data.source}, "
+        f"{plan.batch} a step, {counted(plan.per_epoch, 'step')} an epoch"
     )
     if first >= plan.steps:
         print(
@@ -80,9 +80,8 @@ def _report(board: Board, plan: Plan, run: Run, first: int, fresh: bool) -> int:
         if run.checkpoint is not None
         else "no flash for a checkpoint; save the weights with pull"
     )
-    again = f"{t.again:,} request{'' if t.again == 1 else 's'} sent again"
-    steps = f"{len(run.losses):,} step{'' if len(run.losses) == 1 else 's'}"
-    print(f"{steps}, {t.sent + t.received:,} bytes, {again}; {checkpoint}")
+    steps, again = counted(len(run.losses), "step"), counted(t.again, "request")
+    print(f"{steps}, {t.sent + t.received:,} bytes, {again} sent again; {checkpoint}")
     if run.stopped:
         same = "the same command without --fresh" if fresh else "the same command"
         print(f"stopped at step {run.steps:,} of {plan.steps:,}; {same} continues from there")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.program import Program
-from ..errors import AutodiffError
+from ..errors import AutodiffError, counted
 from ..host.trainer import host_trainer
 from ..ir.types import bound
 from .board import Board
@@ -218,5 +218,5 @@ def hil(session: Session, port: str | None, baud: int, timeout: float, steps: in
         print(
             f"rounding alone changes {names} by more than {TOLERANCE:g}: compared within {SPREAD:g} times what it does"
         )
-    print(f"{len(CHECKS)} checks, {bad} failed")
+    print(f"{counted(len(CHECKS), 'check')}, {bad} failed")
     return 1 if bad else 0

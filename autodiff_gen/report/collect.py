@@ -10,6 +10,7 @@ from ..codegen.entries import step_comments
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program, RegionStruct
 from ..codegen.regions import Ram, spaces_of
+from ..errors import counted
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
 from ..ir.names import name_of
@@ -259,7 +260,7 @@ def _strips(plan: EntryPlan) -> Iterator[Strips]:
 
 def _loops(step: Step) -> str:
     if isinstance(step.inner, ScanPlan):
-        return f"a loop of {step.inner.length} iterations with its own steps"
+        return f"a loop of {counted(step.inner.length, 'iteration')} with its own steps"
     return "loops" if step.inner is None else "a branch with its own steps"
 
 

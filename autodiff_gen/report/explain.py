@@ -6,6 +6,7 @@ from itertools import zip_longest
 
 from ..codegen.program import Program
 from ..codegen.regions import Ram
+from ..errors import counted
 from ..targets.board import Board
 from .collect import collect
 from .data import Buffer, Call, EntryRecord, Report
@@ -56,7 +57,9 @@ def _peak(entry: EntryRecord) -> str:
     for pool, arena in entry.arenas.items():
         of_all = network if pool == next(iter(entry.arenas)) else ""
         sizes = f"peak {arena.peak} bytes, lower bound of this schedule {arena.bound}{of_all}"
-        lines.append(f"{entry.name}: {len(entry.steps)} steps, {pool} arena: {sizes}: {arena.verdict}")
+        lines.append(
+            f"{entry.name}: {counted(len(entry.steps), 'step')}, {pool} arena: {sizes}: {arena.verdict}"
+        )
     live = entry.live(entry.peak) if entry.steps else []
     if live:
         step = entry.steps[entry.peak]
@@ -65,7 +68,7 @@ def _peak(entry: EntryRecord) -> str:
         held = [(b, b.at(entry.peak)) for b in live[:MOST]]
         rows = [(f"{t.name} {t.type}", t.layer or "-", b.steps, str(b.bytes)) for b, t in held]
         rest = live[MOST:]
-        rows += [(f"{len(rest)} others", "", "", str(sum(b.bytes for b in rest)))] if rest else []
+        rows += [(counted(len(rest), "other"), "", "", str(sum(b.bytes for b in rest)))] if rest else []
         lines.append(table(head, rows, right=(3,)))
     return "\n".join(lines)
 
@@ -82,7 +85,7 @@ def _again(entry: EntryRecord) -> str:
     again = sorted(entry.again, key=lambda a: -a.bytes)
     rows = [(a.step, a.name, a.type, a.layer or "-", a.until or "-", str(a.bytes)) for a in again[:MOST]]
     rest = [a.bytes for a in again[MOST:]]
-    rows += [("", f"{len(rest)} others", "", "", "", str(sum(rest)))] if rest else []
+    rows += [("", counted(len(rest), "other"), "", "", "", str(sum(rest)))] if rest else []
     head = ("step", f"computed again in {entry.name}", "type", "layer", "stored until", "bytes")
     return table(head, rows, right=(0, 4, 5))
 

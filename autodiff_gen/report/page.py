@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 
+from ..errors import counted
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from ..targets.installation import __version__
 from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Report, Tensor
@@ -233,7 +234,7 @@ def parts(memory: Memory, report: Report) -> list[Piece]:
         else:
             rest.append(symbol)
     if rest:
-        rows.append((f"{len(rest)} others", sum(s.bytes for s in rest), "is-other"))
+        rows.append((counted(len(rest), "other"), sum(s.bytes for s in rest), "is-other"))
     return [Piece(name, size, size / whole, use) for name, size, use in rows if size]
 
 

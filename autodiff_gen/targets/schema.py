@@ -107,15 +107,19 @@ def _commands(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer from `low` to `high`, both included."""
+    """An integer from `low` to `high`, both included; `form`: how the error writes them."""
 
     low: int
     high: int
+    form: str = "d"
 
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, int) or isinstance(value, bool):
             return "must be an integer"
-        return None if self.low <= value <= self.high else f"must be from {self.low:#x} to {self.high:#x}"
+        if self.low <= value <= self.high:
+            return None
+        first, last = format(self.low, self.form), format(self.high, self.form)
+        return f"must be {first}" if first == last else f"must be from {first} to {last}"
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ def _cost(value: Any) -> str | None:
     return None if 0 <= value <= 1_000_000 else "must be from 0 to 1000000"
 
 
-_ADDRESS = Integer(0, 0xFFFFFFFF)
+_ADDRESS = Integer(0, 0xFFFFFFFF, "#x")
 _KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": Integer(1, 64)}
 _TREE: dict[str, Any] = {
     "schema": Integer(SCHEMA, SCHEMA),

@@ -41,8 +41,8 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     or the archives of the model."""
     if not is_verbose(ARGUMENTS):
         env.ShortLines()
-    rows = [f"  {prefix + target:<16}{text}" for target, text in TARGETS.items()]
-    rows += ["", "Options", *(f"  {key + '=':<16}{text}" for key, text in OPTIONS.items())]
+    rows = [f"  {prefix + target:<15} {text}" for target, text in TARGETS.items()]
+    rows += ["", "Options", *(f"  {key + '=':<15} {text}" for key, text in OPTIONS.items())]
     env.Help("\n".join(["Targets", *rows, ""]), append=True)
     folder = os.path.dirname(name) or "."
     wanted = {str(t).removeprefix(prefix) for t in BUILD_TARGETS if str(t).startswith(prefix)} & set(TARGETS)

@@ -378,7 +378,7 @@ def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
         ("d.npz", "nonsense", "not a .npz file of arrays"),
         ("d.csv", "1,2", "give a .npz, a samples.bin, or a .py"),
         ("d.py", "x = 1", "needs a function dataset"),
-        ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: ZeroDivisionError"),
+        ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: the file raises ZeroDivisionError"),
         ("d.bin", "nonsense", "not a sample set"),
     ],
 )

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from prose import prose
 
+from autodiff_gen.errors import counted
+
 # Expressions of what is not written, and what is written instead. Words that have a meaning of their own here are left
 # out: gates of recurrent cells, lanes of a vector, segments of an ELF file.
 AVOIDED = {
@@ -63,6 +65,10 @@ def test_terms_of_the_style_guide(root: Path, written: list[Path]) -> None:
                 f"{path.relative_to(root)}:{number}: {m[0]}: {line.strip()}" for m in PATTERN.finditer(line)
             ]
     assert found == [], "; ".join(f"not {words}: {instead}" for words, instead in AVOIDED.items())
+
+
+def test_a_number_of_things() -> None:
+    assert [counted(n, "step") for n in (0, 1, 2, 1200)] == ["0 steps", "1 step", "2 steps", "1,200 steps"]
 
 
 @pytest.mark.parametrize(
