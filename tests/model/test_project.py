@@ -13,7 +13,10 @@ from checkout import ROOT
 from autodiff_gen.cli import commands
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ToolError
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
 from autodiff_gen.model.project.export import FORMATS, export, write_project
+from autodiff_gen.model.project.parts import parts_of
 from autodiff_gen.targets import board
 
 XOR = "\n4 of 4 right\n"
@@ -66,6 +69,21 @@ def test_nothing_refers_to_this_tree(form: str, tmp_path: Path) -> None:
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert [p for p in files if str(ROOT) in p.read_text()] == []
     assert {"README.md", "export.json"} <= {p.name for p in files}
+
+
+@pytest.mark.parametrize("on", ["host_avx512", "mps2_an386", "mps3_an547", "virt_a53"])
+def test_what_a_file_includes_is_in_the_project(on: str) -> None:
+    """In the folder of its part, or in one that is in the include path of all; headers of another core's kernels are
+    included under a condition."""
+    b = board.load(on)
+    parts = parts_of(compile_file(load_file("lenet").made, "lenet", None, b), b)
+    shared = {file for part in parts for file in part.files if "/" not in file}
+    for part in parts:
+        for file, text in part.files.items():
+            included = set(re.findall(r'^ *#include "([\w./]+)"', text, re.MULTILINE))
+            missing = included - shared - part.files.keys()
+            own = ROOT / "kernels" / part.name.removeprefix("ag_")
+            assert [name for name in missing if "/" in name or (own / name).exists()] == [], file
 
 
 @pytest.mark.qemu

@@ -18,6 +18,7 @@ from ...targets.platformio import ARDUINO
 
 INCLUDED = "tiles/"  # the folder of a part whose C files are included by others, not compiled
 RUNTIME, BOARD = "ag_runtime", "ag_board"
+_INCLUDE = re.compile(r'^ *#include "([\w./]+)"', re.MULTILINE)
 _LINKER_SCRIPT = "common/firmware.ld"
 
 
@@ -131,21 +132,29 @@ def _kernels(program: Program, backend: Backend) -> Part:
     called = {k.source for k in program.kernels if k.backend == backend.name}
     sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
     files |= {path.name: path.read_text(encoding="utf-8") for path in sources}
-    files |= {name: (root / name).read_text(encoding="utf-8") for name in sorted(_included(root, sources))}
+    included = sorted(_included(root, backend.folder, sources))
+    files |= {name: (root / name).read_text(encoding="utf-8") for name in included}
     cflags = next((k.cflags for k in backend.kernels), ())
     return Part(f"ag_{backend.name}", files, cflags)
 
 
-def _included(root: Path, sources: Sequence[Path]) -> set[str]:
-    """Files in folders of `root` that the sources include, directly or through others, relative to `root`."""
+def _included(root: Path, folder: Path, sources: Sequence[Path]) -> set[str]:
+    """Files in folders of `root` that the sources of a backend's `folder` include, directly or through others and its
+    own headers, relative to `root`."""
     found: set[str] = set()
+    seen = set(sources)
     pending = list(sources)
     while pending:
         text = pending.pop().read_text(encoding="utf-8")
-        for name in re.findall(r'^ *#include "(\w+/\w+\.[ch])"', text, re.MULTILINE):
-            if name not in found and (root / name).is_file():
+        for name in _INCLUDE.findall(text):
+            path = root / name if "/" in name else folder / name
+            if not path.is_file():
+                continue
+            if "/" in name:
                 found.add(name)
-                pending.append(root / name)
+            if path not in seen:
+                seen.add(path)
+                pending.append(path)
     return found
 
 
