@@ -43,6 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden anew; then read the diff"
     )
+    parser.addoption(
+        "--update-sizes", action="store_true", help="write the memory that programs use into README files"
+    )
 
 
 def pytest_collection_finish() -> None:

@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 import pytest
 from checkout import ROOT
+from example_output import check_result, check_sizes, sizes
 from firmware_build import boards, call, copy_of_the_project, once, run, scons, sections, symbols
 
 from autodiff_gen.model.loader import load_model
@@ -208,6 +209,12 @@ def test_the_stack_stays_in_its_reserve(stm32, record_property):
     print(f"stack {used} of {reserve} bytes")
     record_property("stack", used)
     assert 0 < used <= 8192 == reserve
+
+
+def test_the_documents_show_the_memory_that_was_used(stm32, pytestconfig):
+    """The README of the example, and the results of the project's."""
+    check_sizes("mnist", stm32[1], pytestconfig)
+    check_result("flash and RAM of the whole firmware", sizes(stm32[1]), pytestconfig)
 
 
 def test_there_is_no_heap(stm32):

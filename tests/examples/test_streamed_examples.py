@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
-from example_output import MEMORY, shown
+from example_output import MEMORY, check_sizes, shown
 from firmware_build import call, copy_of_the_project, once, run, scons
 from torch_weights import with_weights_of
 
@@ -81,14 +81,16 @@ def test_the_readme_shows_what_is_printed(example: Example) -> None:
 @pytest.mark.slow
 @pytest.mark.qemu
 @pytest.mark.cc
-def test_a_board_learns_the_same_as_the_host(example: Example, tmp_path: Path) -> None:
+def test_a_board_learns_the_same_as_the_host_in_the_memory_of_the_readme(
+    example: Example, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     board, words = STREAMED[example.name]
     data(example.name, tmp_path / "samples.bin", *words)
     scons(example.tree, f"board={board}", f"model={example.name}", "kernels=ref")
     there = run(board, example.program(board), tmp_path).split(f"on {board}")[1]
     here = run("host", example.program("host"), tmp_path).split("on host")[1]
     assert MEMORY.sub("", there).rstrip() == here.rstrip()
-    assert len(MEMORY.findall(there)) == 3
+    check_sizes(example.name, there, pytestconfig)
 
 
 SHAPES = {

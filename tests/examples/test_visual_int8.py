@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
+from example_output import LINKED, check_sizes, sizes
 from firmware_build import copy_of_the_project, once, scons
 
 from autodiff_gen.datasets import samples
@@ -159,15 +160,17 @@ ldflags = ["-Wl,--defsym=__cmsdk_uart=0x40004000,--defsym=__cmsdk_uart_irq=0"]
 
 @pytest.mark.slow
 @pytest.mark.cc
-def test_it_fits_an_stm32f746(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_it_fits_the_memory_of_an_stm32f746(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> None:
     """With the stack's reserve, and room for Arduino's start-up."""
     tree = once(tmp_path_factory, "tree", copy_of_the_project)
     board = tmp_path / "f746.toml"
     board.write_text(F746)
     said = scons(tree, f"board={board}", "model=visual_int8", "size")
-    sizes = dict(re.findall(r"^ +(flash|sram) +([\d,]+) of +[\d,]+ bytes", said, re.MULTILINE))
-    taken = {name: int(text.replace(",", "")) for name, text in sizes.items()}
-    assert taken["flash"] < 650_000 and taken["sram"] < 280_000
+    taken = sizes(said, LINKED)
+    assert taken["flash"][0] < 650_000 and taken["sram"][0] < 280_000
+    check_sizes("visual_int8", said, pytestconfig, LINKED)
 
 
 def test_crops_of_the_two_pairs_of_quarters_share_no_pixel(crops: Any) -> None:

@@ -3,15 +3,66 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import pytest
 from checkout import ROOT
 
 MEMORY = re.compile(r"^(flash|RAM|stack) .*\n?", re.MULTILINE)
+# Rows that a program prints, and those of the linked file; the columns tell them apart.
+PRINTED = re.compile(r"^( *)(flash|RAM|stack) +([\d,]+) of ([ \d,]{9}) bytes .*$", re.MULTILINE)
+LINKED = re.compile(r"^( *)(flash|sram) +([\d,]+) of ([ \d,]{12}) bytes .*$", re.MULTILINE)
+# Compilers of other versions make code and stack frames of other sizes; variables are the same.
+_COMPILERS = {"flash": 0.02, "RAM": 0.0, "sram": 0.0, "stack": 0.02}
+
+
+def readme(example: str) -> Path:
+    return ROOT / "examples" / example / "README.md"
 
 
 def shown(example: str) -> str:
     """The block of the README that begins with "<example> on <board>", without the board and the sizes of memory."""
-    text = (ROOT / "examples" / example / "README.md").read_text()
+    text = readme(example).read_text()
     found = re.search(rf"^    {example} on \w+(: .*\n(?:(?:    .*)?\n)*)", text, re.MULTILINE)
     assert found is not None, f"{example}/README.md shows no output"
     return MEMORY.sub("", re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)).rstrip()
+
+
+def sizes(text: str, rows: re.Pattern[str] = PRINTED) -> dict[str, tuple[int, int]]:
+    """What is used of each memory, and how much there is."""
+    found = {m[2]: (m[3], m[4]) for m in rows.finditer(text)}
+    return {name: (number(used), number(of)) for name, (used, of) in found.items()}
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def check_sizes(example: str, said: str, config: pytest.Config, rows: re.Pattern[str] = PRINTED) -> None:
+    """The README of the example shows the memory that was printed; with --update-sizes it is written there."""
+    path, printed = readme(example), {m[2]: m[0].strip() for m in rows.finditer(said)}
+    if config.getoption("--update-sizes"):
+        path.write_text(rows.sub(lambda m: m[1] + printed[m[2]], path.read_text()))
+    written, run = sizes(path.read_text(), rows), sizes(said, rows)
+    assert written.keys() == run.keys() and run, path
+    for name, (used, of) in run.items():
+        assert written[name][1] == of and abs(written[name][0] - used) <= _COMPILERS[name] * used, (
+            f"examples/{example}/README.md: {name} is {used:,} of {of:,} bytes: "
+            'write it by ./scons test args="--update-sizes -k memory"'
+        )
+
+
+def check_result(row: str, run: dict[str, tuple[int, int]], config: pytest.Config) -> None:
+    """The row of README.md's results that begins with `row` shows flash and RAM in KB of 1,000 bytes."""
+    path = ROOT / "README.md"
+    pattern = re.compile(rf"^(\| {re.escape(row)}.* \| )([\d.]+) KB and ([\d.]+) KB", re.MULTILINE)
+    flash, ram = (run[name][0] for name in ("flash", "RAM"))
+    if config.getoption("--update-sizes"):
+        text = path.read_text()
+        path.write_text(pattern.sub(rf"\g<1>{flash / 1000:.1f} KB and {ram / 1000:.1f} KB", text))
+    found = pattern.search(path.read_text())
+    assert found is not None
+    limit = max(50.0, _COMPILERS["flash"] * flash)
+    assert abs(1000 * float(found[2]) - flash) <= limit and abs(1000 * float(found[3]) - ram) <= 50.0, found[
+        0
+    ]
