@@ -26,6 +26,7 @@ PYTHON = [
 PYTHON += [*sorted(ROOT.glob("platformio/**/*.py")), *sorted(ROOT.glob("bench/**/*.py"))]
 PYTHON += sorted(ROOT.glob("examples/*/*.py"))
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+TEXTS += sorted(ROOT.glob("docs/learn/*.md"))
 TEXTS += sorted(ROOT.glob("examples/*/README.md"))
 
 COMMAND = re.compile(r"(?:autodiff-gen|-m autodiff_gen) ([a-z][\w-]*)([^\n`;,)]*)")
