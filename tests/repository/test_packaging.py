@@ -77,8 +77,10 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
         "runtime/ag_rng.h",
         "site_tools/autodiff.py",
         "site_tools/firmware.py",
+        "site_tools/train.py",
     } <= data
     assert {"autodiff_gen/targets/board.py", "autodiff_gen/codegen/templates/source.c.j2"} <= names
+    assert "autodiff_gen/model/project/templates/Makefile.j2" in names
     assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "bench/", "kernels/"))]
 
 
