@@ -173,6 +173,10 @@ def _no_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
     return None
 
 
+def _no_rows(operands: Sequence[Any], attrs: Attrs) -> Any:
+    return None
+
+
 def _no_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
     return None
 
@@ -230,11 +234,17 @@ class Call:
     along: Callable[[int, Attrs], Mapping[int, int] | None] = _no_axes
     tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _no_tile
     term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _no_term
+    by_rows: Callable[[Sequence[Any], Attrs], Any] = _no_rows
 
 
 @dataclass(frozen=True)
 class RowContraction:
-    """A contraction that is completed one row at a time inside a fused loop; its consumers are the epilogue."""
+    """A contraction that is completed one row at a time inside a fused loop; its consumers are the epilogue. Row i is
+    computed of row i of operand 0 and of all of operand 1. `call`: layouts of the operands, a number of rows,
+    attributes -> the call that completes so many rows, which reads operand 0 as it is stored; None for products of
+    matrices."""
+
+    call: Callable[[Sequence[Strided], int, Attrs], KernelCall] | None = None
 
 
 @dataclass(frozen=True)

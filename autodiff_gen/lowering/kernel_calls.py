@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.kernel_call import Epilogue, KernelCall, Scalar
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Call, Contraction
+from ..ir.op_kinds import Call, Contraction, RowContraction
 from ..ir.strides import Strided, dense
 from ..ir.views import layout, stored
 from .gemm import choose
@@ -28,23 +28,27 @@ def call_of(node: Node) -> KernelCall:
     return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
 
 
-def row_call(layouts: Sequence[Strided], block: tuple[int, int] | None) -> KernelCall:
+def row_call(node: Node, layouts: Sequence[Strided], block: tuple[int, int] | None) -> KernelCall:
     """The call that completes one row of a product by rows, or a block of rows and columns, whose operands have these
     layouts."""
     a, b = layouts
+    assert isinstance(node.op.lower, RowContraction)
+    if node.op.lower.call is not None:
+        return node.op.lower.call(layouts, 1 if block is None else block[0], node.attrs)
     if block is not None:
         rows, columns = block
         b = Strided((b.shape[0], columns), b.strides, b.offset)
         return choose(Strided((rows, a.shape[1]), a.strides, a.offset), b)
     return choose(
-        dense((1, a.shape[1])) if is_gathered(a) else Strided((1, a.shape[1]), a.strides, a.offset), b
+        dense((1, a.shape[1])) if is_gathered(node, a) else Strided((1, a.shape[1]), a.strides, a.offset), b
     )
 
 
-def is_gathered(a: Strided) -> bool:
+def is_gathered(node: Node, a: Strided) -> bool:
     """Whether the rows of the first factor of a product by rows are collected before they are read: their elements are
     not contiguous, and a kernel reads each row as often as the product has columns."""
-    return a.shape[1] != 1 and a.strides[1] != 1
+    assert isinstance(node.op.lower, RowContraction)
+    return node.op.lower.call is None and a.shape[1] != 1 and a.strides[1] != 1
 
 
 def readable(v: Value) -> Strided:

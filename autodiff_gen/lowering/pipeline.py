@@ -31,6 +31,7 @@ from ..passes.fuse_calls import fuse_calls
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fuse_epilogues import fuse_epilogues
 from ..passes.fuse_optimizer import fuse_optimizer
+from ..passes.gradient_rows import gradient_rows
 from ..passes.inline_small_matmul import inline_small_matmul
 from ..passes.layout_assignment import layout_assignment
 from ..passes.merge_slice_gradients import merge_slice_gradients
@@ -91,6 +92,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
+    on_entries(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
     on_entries(finite_guard),  # one number that is finite only if all new states are
     on_entries(
         rematerialize

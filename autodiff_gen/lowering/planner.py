@@ -151,8 +151,9 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
             if isinstance(inner.op.lower, RowContraction):
                 layouts = [readable(operand[v]) for v in inner.operands]
                 block = step.nest.block_of(inner.results[0])
-                step.calls[inner] = _with_kernel(row_call(layouts, block), backends)
-                if block is None and is_gathered(layouts[0]):
+                call, kernel = step.calls[inner] = _with_kernel(row_call(inner, layouts, block), backends)
+                assert not call.scratch(kernel.scratch), "a kernel of rows has no memory of its own"
+                if block is None and is_gathered(inner, layouts[0]):
                     row = make_input("row", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
                     row.node.origin.labels[0] = Label(copy_of=operand[inner.operands[0]])
                     step.gathered[inner] = row

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.node import Value
+from ..ir.op_kinds import RowContraction
 from ..ir.strides import Strided
 from ..passes.costs import block_of_a_product
 from .kernel_calls import readable
@@ -49,7 +50,11 @@ def _block(root: Root, nest: LoopNest, a: Strided) -> None:
     extents = loop.extent, inner.extent
     if not isinstance(extents[0], int) or not isinstance(extents[1], int) or 1 not in a.strides:
         return
-    shape = block_of_a_product(nest.cost, extents[0], a.shape[1], extents[1], a.strides[1] != 1)
+    lower = root.node.op.lower
+    assert isinstance(lower, RowContraction)
+    whole = lower.call is not None  # its kernel computes whole rows
+    gathered = not whole and a.strides[1] != 1
+    shape = block_of_a_product(nest.cost, extents[0], a.shape[1], extents[1], gathered, whole)
     if shape is None:
         return
     around, blocks = loop.parent, list[Body | None]()

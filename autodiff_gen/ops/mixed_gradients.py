@@ -73,7 +73,7 @@ def _register_dw(of: Op) -> Op:
             infer=infer,
             ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
             vjp=None,
-            lower=replace(lower, choose=call, added=""),
+            lower=replace(lower, choose=call, added="", by_rows=lambda operands, attrs: None),
             samples=_samples(of, 0, x_zero=-7),
             torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
         )

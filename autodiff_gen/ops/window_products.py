@@ -5,6 +5,7 @@ The adjoints are ops too; each of the three is an adjoint of the others, so that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,9 +14,9 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import VJP, Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call, Range, Tile
+from ..ir.op_kinds import Attrs, Call, Range, RowContraction, Tile
 from ..ir.strides import Strided, dense
-from ..ir.types import Shape, Type, planned
+from ..ir.types import Shape, Type, planned, product
 from .epilogue import register_with_epilogue
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_product, of_windows
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
@@ -165,6 +166,7 @@ class WindowProduct:
                 along=self.dw_along,
                 tile=self._dw_tile,
                 term_of=self._dw_term_of,
+                by_rows=self._dw_by_rows,
             ),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
@@ -186,8 +188,46 @@ class WindowProduct:
                 macs=macs,
             ),
         )
+        register(
+            Op(
+                f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
+                infer=self._rows_type,
+                ref=self._rows,
+                vjp=None,
+                lower=RowContraction(self._rows_call),
+            )
+        )
         register_with_epilogue(register(y))
         return y, register(dx), register(dw), register(into)
+
+    def _dw_by_rows(self, operands: Sequence[Value], attrs: Attrs) -> Value | None:
+        """dw[o, elements of a filter], of dy[o, pixels] and x; None where channels are in groups."""
+        x, dy = operands
+        if not self.summed(attrs):
+            return None
+        pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
+        return apply(f"{self.name}_dw_rows", apply("permute", pixels, dims=(1, 0)), x, **attrs)
+
+    def _rows_type(self, dy: Type, x: Type, *, kernel: Any, **attrs: Any) -> Type:
+        out = size_of(pair_of(x.shape), kernel, attrs)
+        image = Type(dy.dtype, (x.shape[0], *out, dy.shape[0]))
+        if image.bytes != dy.bytes:
+            raise ShapeError(f"{dy} is no gradient of {image}")
+        o, *filter = self.infer[2](x, image, kernel=kernel, **attrs).shape
+        return Type(dy.dtype, (o, math.prod(filter)))
+
+    def _rows(self, dy: Any, x: Any, *, kernel: Any, **attrs: Any) -> Any:
+        out = size_of(x.shape[1:3], kernel, attrs)
+        image = dy.T.reshape(x.shape[0], *out, len(dy))
+        return self.ref[2](x, image, kernel=kernel, **attrs).reshape(len(dy), -1)
+
+    def _rows_call(self, layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
+        dy, x = layouts
+        out = size_of(pair_of(x.shape), attrs["kernel"], attrs)
+        shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, rows, attrs)
+        pointers = {"x": Operand(1), "dy": Operand(0), "dw": Result()}
+        shape["ldy"] = dy.strides[1]
+        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of({}), shape)
 
     def _into_type(
         self, x: Type, dy: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any

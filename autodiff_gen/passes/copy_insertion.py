@@ -93,7 +93,10 @@ def _with_readable_operands(graph: Graph, cost: CostTable) -> Graph:
                 made = node.with_operands((copy_of(operands[0]),))
             return made.results
         if isinstance(lower, Contraction | RowContraction):
-            fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
+            serves = [readable_by_kernels(v) for v in operands[:2]]
+            if isinstance(lower, RowContraction) and lower.call is not None:
+                serves[1] = has_address(operands[1])
+            fixed = [v if good else copy_of(v) for v, good in zip(operands[:2], serves, strict=True)]
             rest = operands[2:]
             if isinstance(lower, Contraction) and lower.epilogue:
                 rest = tuple([v if _is_dense(v) else copy_of(v) for v in rest])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..ir.node import Node
-from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, View
+from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
 from ..ir.traits import macs
 from ..ir.types import planned_size
 from ..targets.cost_table import CostTable
@@ -46,7 +46,7 @@ def _work(node: Node, cost: CostTable) -> float:
         return size * (element + FUNCTION * cost.arithmetic if lower.calls else element)
     if isinstance(lower, Reduce):
         return planned_size(node.operands[0].type.shape) * element
-    if isinstance(lower, Call | Contraction):
+    if isinstance(lower, Call | Contraction | RowContraction):
         return max(size, _macs(node)) * cost.gemm.term
     return size * element
 
@@ -60,7 +60,7 @@ def _macs(node: Node) -> int:
         )
     if isinstance(lower, Call):
         return macs(node)
-    if isinstance(lower, Contraction):
+    if isinstance(lower, Contraction | RowContraction):
         depth = planned_size(node.operands[0].type.shape[-1:])
         return depth * sum(planned_size(r.type.shape) for r in node.results)
     return 0

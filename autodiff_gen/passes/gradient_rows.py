@@ -1,0 +1,136 @@
+"""Gradient rows: the gradient of a convolution's weights is completed a few output channels at a time, and the rule of
+the optimizer applied to these, so that the gradient of all of them is nowhere stored.
+
+    entry f(x: f32[1,4,4,2], dy: f32[1,4,4,8], lr: f32[])
+      %0: f32[8,3,3,2] = conv2d_dw(x, dy, stride=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1, kernel=(3, 3))
+      %1: f32[8,3,3,2] = sign(%0)
+      %2: f32[8,3,3,2] = mul(lr, %1)
+      %3: f32[8,3,3,2] = sub(w, %2)
+      w' <- %3
+    ->
+    entry f(x: f32[1,4,4,2], dy: f32[1,4,4,8], lr: f32[])
+      %0: f32[8,18] = reshape(w, shape=(8, 18))
+      %1: f32[16,8] = reshape(dy, shape=(16, 8))
+      %2: f32[8,16] = permute(%1, dims=(1, 0))
+      %3: f32[8,18] = conv2d_dw_rows(%2, x, stride=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1,
+          kernel=(3, 3))
+      %4: f32[8,18] = sign(%3)
+      %5: f32[8,18] = mul(lr, %4)
+      %6: f32[8,18] = sub(%0, %5)
+      %7: f32[8,3,3,2] = reshape(%6, shape=(8, 3, 3, 2))
+      w' <- %7
+
+`fuse_optimizer` does the same for products of matrices. It is done where the memory of the gradient is worth more than
+the calls, by the cost table. Rules that a kernel computes, such as plain gradient descent, store no gradient anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import Node, Value
+from ..ir.op_kinds import Call, Elementwise
+from ..ir.origin import building
+from ..ir.rewrite import replaced
+from ..ir.types import Shape, planned_size
+from ..targets.cost_table import CostTable
+from .context import Context
+from .costs import rows_are_worth_it
+
+
+def gradient_rows(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    if graph.inner:
+        return graph
+    chains = _chains(graph)
+    rows = {v: new for chain in chains for v, new in _by_rows(graph, chain, context.cost)}
+    return graph.with_roots(replaced(graph.roots, rows))
+
+
+def _chains(graph: Graph) -> list[list[Value]]:
+    """Gradients that could be completed by rows and that only feed elementwise rules of updates, each with the values
+    of the rules."""
+    found = []
+    for node in graph.of(Call):
+        lower = node.op.lower
+        assert isinstance(lower, Call)
+        if len(node.results) == 1 and lower.by_rows(node.operands, node.attrs) is not None:
+            chain = updates_of(graph, node.results[0])
+            found += [chain] if chain else []
+    return found
+
+
+def updates_of(graph: Graph, gradient: Value) -> list[Value]:
+    """A gradient and what is computed of it, if that is elementwise, of its shape, and for updates alone; otherwise
+    nothing."""
+    updates, outputs = set(graph.updates.values()), set(graph.outputs.values())
+    found = {gradient: None}
+    pending = [gradient]
+    while pending:
+        v = pending.pop()
+        readers = graph.users.get(v, ())
+        if v in outputs or (not readers and v not in updates):
+            return []
+        for node in readers:
+            same = len(node.results) == 1 and node.results[0].type.shape == gradient.type.shape
+            if not same or not isinstance(node.op.lower, Elementwise):
+                return []
+            if node.results[0] not in found:
+                found[node.results[0]] = None
+                pending.append(node.results[0])
+    return list(found)
+
+
+def _by_rows(graph: Graph, chain: Sequence[Value], cost: CostTable) -> list[tuple[Value, Value]]:
+    """The new values of updates, computed by rows; none where a rule reads something that has no rows, or the memory is
+    not worth it."""
+    gradient = chain[0]
+    node, shape = gradient.node, gradient.type.shape
+    lower = node.op.lower
+    assert isinstance(lower, Call)
+    with building(node.origin.scope, node.origin.phase):
+        product = lower.by_rows(node.operands, node.attrs)
+    product.node.origin = node.origin
+    (count, columns), inner = product.type.shape, product.node.operands[0].type.shape[-1]
+    if not rows_are_worth_it(cost, count, inner, columns):
+        return []
+    new = {gradient: product}
+    updates = [v for v in graph.updates.values() if v in chain]
+    if not all(_has_rows(v, shape, product.type.shape, new) for v in updates):
+        return []
+    return [(v, apply("reshape", new[v], shape=shape)) for v in updates]
+
+
+def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value]) -> bool:
+    """Whether a value is computed element by element of what has rows and columns: the whole, a number, or a number for
+    each row; `new` has it as rows then."""
+    pending = [v]
+    while pending:
+        u = pending[-1]
+        node = u.node
+        if u in new:
+            pending.pop()
+        elif u.type.shape != shape:
+            if planned_size(u.type.shape) != 1 and u.type.shape != (shape[0], *(1,) * (len(shape) - 1)):
+                return False
+            new[pending.pop()] = _numbers(u, rows)
+        elif not isinstance(node.op.lower, Elementwise) or len(node.results) != 1:
+            new[pending.pop()] = apply("reshape", u, shape=rows)
+        elif u.type.quantization is not None:
+            return False
+        elif missing := [o for o in node.operands if o not in new]:
+            pending += missing
+        else:
+            operands = tuple(new[o] for o in node.operands)
+            made = Node(node.op, operands, node.attrs, (u.type.with_shape(rows),), origin=node.origin)
+            new[pending.pop()] = made.results[0]
+    return True
+
+
+def _numbers(v: Value, rows: Shape) -> Value:
+    """One number, or one for each row."""
+    if planned_size(v.type.shape) == 1:
+        return apply("reshape", v, shape=()) if v.type.shape else v
+    return apply("reshape", v, shape=(rows[0], 1))

@@ -1,0 +1,97 @@
+"""Optimizers whose rule reads a gradient train convolutions without storing that gradient, as the interpreter does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from interpreted_training import InterpretedTrainer
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.ir.op_kinds import RowContraction
+from autodiff_gen.passes.costs import rows_are_worth_it
+from autodiff_gen.targets import board
+
+# Windows with borders, strides and gaps; one pixel; one output channel; channels in groups, which are stored.
+LAYERS: tuple[Callable[[], nn.Module], ...] = (
+    lambda: nn.Conv2d(3, 8, 3, stride=2, padding=1),
+    lambda: nn.Conv2d(8, 12, 1),
+    lambda: nn.Conv2d(12, 6, (2, 3), dilation=(2, 1), padding=(1, 0)),
+    lambda: nn.Conv2d(6, 12, 3, padding=1, groups=3),
+    lambda: nn.Conv2d(12, 12, 3, padding=1, groups=12),
+    lambda: nn.Conv2d(12, 10, 3),
+)
+BY_ROWS = (0, 1, 2, 5)
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "Adam": lambda: optim.Adam(lr=0.01),
+    "AdamW": lambda: optim.AdamW(lr=0.01, weight_decay=0.1),
+    "RMSprop": lambda: optim.RMSprop(lr=0.01, momentum=0.5, weight_decay=0.01),
+    "momentum": lambda: optim.SGD(lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+}
+
+
+def model(optimizer: Any) -> ag.Model:
+    layers: list[nn.Module] = []
+    for make in LAYERS:
+        layers += [make(), nn.Tanh()]
+    net = nn.Sequential(*layers, nn.Flatten(), nn.Linear(40, 4))
+    return ag.Model.supervised(net, input=(2, 3, 12, 10), loss=nn.CrossEntropyLoss(), optimizer=optimizer)
+
+
+def by_rows(made: ag.Model, name: str) -> set[str]:
+    """The layers whose gradients are completed by rows on a board."""
+    program = compile_model(made, "m", ["ref"], board.load(name), 1 << 24)
+    steps = [s for _, s in program.entries[0].plan.all_steps() if s.nest is not None]
+    nodes = [n for s in steps for n in s.node.regions[0].nodes if isinstance(n.op.lower, RowContraction)]
+    return {n.origin.scope for n in nodes if n.op.lower.call is not None}  # type: ignore[union-attr]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_is_that_of_the_interpreter(name: str) -> None:
+    made = model(OPTIMIZERS[name]())
+    trainer, expected = made.on_host("ref"), InterpretedTrainer(made)
+    assert any(
+        "conv2d_dw_f32" in line and "_row" in line
+        for text in trainer.source.values()
+        for line in text.splitlines()
+    )
+    rng = np.random.default_rng(3)
+    for k in range(3):
+        x, label = rng.uniform(-1, 1, (2, 3, 12, 10)).astype(np.float32), np.array([k, 3 - k], np.uint8)
+        assert trainer.train_step(x, label) == pytest.approx(
+            expected.step({"x": x, "label": label}), rel=1e-5
+        )
+    found = trainer.state_dict()
+    for state, value in expected.values.items():
+        if state.type.dtype.kind == "f":
+            most = 1e-5 * np.abs(value).max() + 1e-6
+            np.testing.assert_allclose(
+                found[state.name], state.restored(value), rtol=0, atol=most, err_msg=state.name
+            )
+
+
+def test_gradients_of_convolutions_are_nowhere_stored() -> None:
+    assert by_rows(model(optim.Adam()), "mps2_an386") == {str(2 * k) for k in BY_ROWS}
+
+
+def test_plain_gradient_descent_needs_no_rows() -> None:
+    assert by_rows(model(optim.SGD(lr=0.1)), "mps2_an386") == set()
+
+
+def test_gradients_that_are_clipped_together_are_stored() -> None:
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(32, 4))
+    made = ag.Model.supervised(
+        layers, input=(1, 3, 4, 4), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(), clip_grad_norm=1.0
+    )
+    assert by_rows(made, "mps2_an386") == set()
+
+
+def test_rows_are_worth_their_calls() -> None:
+    cost = board.load("mps2_an386").cost
+    assert rows_are_worth_it(cost, 64, 125, 64)
+    assert not rows_are_worth_it(cost, 61, 1024, 4)
