@@ -53,7 +53,7 @@ def add_plan_command(
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.compiler import compile_model
     from ..codegen.program import Program
-    from ..codegen.regions import budget_of
+    from ..codegen.regions import budget_of, over, spaces_of
     from ..errors import ModelError
     from ..ir.graph import Channels, State
     from ..kernels import registry
@@ -69,7 +69,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
     board = boards.load(args.board)
     kernels = None if args.kernels is None else registry.parse_list(args.kernels)
-    budget = budget_of(board, args.ram)
+    budget, spaces = budget_of(board, args.ram), spaces_of(board, args.ram)
     if budget is None:
         raise ModelError(f"plan: board {board.id} has no limit of RAM; give a budget, such as --ram 128K")
 
@@ -80,9 +80,11 @@ def run_plan(args: argparse.Namespace) -> int:
             raise ModelError(f"{args.model} defines functions; plan needs a model that trains")
         return file.made, file, selection.reached
 
-    def compiled(channels: Mapping[State, Channels | None]) -> Program:
+    def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
         made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
-        return compile_model(made, args.name or file.name, kernels, board, args.ram, must_fit=False)
+        program = compile_model(made, args.name or file.name, kernels, board, args.ram, must_fit=False)
+        missing = sum(needed - space.bytes for space, needed in over(program, spaces))
+        return program, -missing or budget - program.struct_bytes
 
     made, file, reached = loaded(None)
     states = [state for state in made.trained if state.name in reached]

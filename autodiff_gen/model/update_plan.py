@@ -71,14 +71,14 @@ def propose(
     squares: Mapping[State, Any],
     costs: Costs,
     budget: int,
-    compiled: Callable[[Mapping[State, Channels | None]], Program],
+    compiled: Callable[[Mapping[State, Channels | None]], tuple[Program, int]],
 ) -> Proposal:
     """The best choice that fits. compiled: the program that trains these parameters and channels, by a compiler that
-    knows the budget. Raises PlanError where no parameter can train."""
+    knows the budget, and how many bytes it leaves free. Raises PlanError where no parameter can train."""
     gains = _gains(states, squares)
     if not any(of[1.0] for of in gains):
         raise PlanError("plan: all gradients are 0 for the calibration data; give other data with --data")
-    programs: dict[tuple[float, ...], Program] = {}
+    programs: dict[tuple[float, ...], tuple[Program, int]] = {}
     best: tuple[float, _Choice, Program] | None = None
     low, high, limit, least = 0.0, float("inf"), float(budget), _least(gains, costs)
     while (
@@ -87,14 +87,14 @@ def propose(
         choice = _choice(gains, costs, max(limit, least))
         key = tuple(choice.fractions)
         if key in programs:
-            low, high = (limit, high) if programs[key].struct_bytes <= budget else (low, limit)
+            low, high = (limit, high) if programs[key][1] >= 0 else (low, limit)
             if high - low < budget / CLOSE or high == float("inf"):
                 break
             limit = (low + high) / 2
             continue
         fractions = {state: part for state, part in zip(states, key, strict=True) if part}
-        program = programs[key] = compiled({s: chosen_channels(s, part) for s, part in fractions.items()})
-        free = budget - program.struct_bytes
+        programs[key] = compiled({s: chosen_channels(s, part) for s, part in fractions.items()})
+        program, free = programs[key]
         value = sum(of[part] for of, part in zip(gains, key, strict=True) if part)
         if free >= 0 and (best is None or value > best[0]):
             best = value, choice, program
@@ -105,7 +105,7 @@ def propose(
         if not low < limit < high:
             limit = (low + high) / 2
     if best is None:
-        raise PlanError(_nothing_fits(states, programs, budget))
+        raise PlanError(_nothing_fits(states, {key: made for key, (made, _) in programs.items()}, budget))
     _, choice, program = best
     return Proposal(_rows(states, gains, choice), program, len(programs))
 
