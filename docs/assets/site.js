@@ -5,7 +5,7 @@ function name_and_reach() {
     document.querySelectorAll(".md-code__nav").forEach((group, k) => {
         group.setAttribute("aria-label", `Code ${k + 1}`);
     });
-    for (const part of document.querySelectorAll("pre > code, .md-typeset__scrollwrap")) {
+    for (const part of document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .picture")) {
         if (part.scrollWidth > part.clientWidth && part.tabIndex !== 0) {
             part.tabIndex = 0;
         }

@@ -19,7 +19,9 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)] if str(ROOT) not in sys.path else []  # the compiler, of this checkout
 
+import glossary  # noqa: E402
 import pages  # noqa: E402
+import pictures  # noqa: E402
 
 # Pages made of Markdown files outside docs/: the page of each file.
 COPIED = {
@@ -41,6 +43,9 @@ PAGES = {
     "kernels/ag_kernels.h": "reference/kernel-contract.md",
     "runtime": "reference/c-api.md",
 }
+# The folders whose pages link to the glossary, and pages there that do not.
+EXPLAINED = ("", "learn", "understand")
+APART = ("index.md", "changes.md", "contributing.md", "operations.md")
 LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```$|(?: {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 
@@ -87,8 +92,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Point the links of a page to pages of the site; a link to any other file of the repository becomes its text."""
     uri = page.file.src_uri
     source = SOURCES.get(uri, f"docs/{uri}")
-    parts = FENCE.split(markdown)
+    parts = FENCE.split(pictures.placed(markdown))
     parts[::2] = [LINK.sub(lambda found: _pointed(found, source, uri, files), part) for part in parts[::2]]
+    if uri == glossary.PAGE:
+        parts[::2] = map(glossary.with_anchors, parts[::2])
+    elif posixpath.dirname(uri) in EXPLAINED and uri not in APART:
+        left = glossary.terms((ROOT / "docs" / glossary.PAGE).read_text())
+        address = posixpath.relpath(glossary.PAGE, posixpath.dirname(uri) or ".")
+        parts[::2] = [glossary.linked(part, left, address) for part in parts[::2]]
     return "".join(parts)
 
 

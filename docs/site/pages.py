@@ -7,6 +7,7 @@ from pathlib import Path
 import board_file
 import c_headers
 import command_line
+import graphs
 import operations
 import python_pages
 from intro import intro
@@ -20,6 +21,7 @@ def generated(root: Path) -> dict[str, str]:
         **board_file.pages(root),
         **operations.pages(root),
         "reference/command-line.md": command_line.page(root),
+        "understand/passes.md": graphs.page(root),
         "reference/c-api.md": c_headers.api(root),
         "reference/kernel-contract.md": c_headers.contract(root),
     }

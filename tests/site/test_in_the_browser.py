@@ -20,7 +20,8 @@ AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
 # One page of each kind: prose with code, tables, entries of Python, of C, of commands, pictures.
 PAGES = (
     "index",
-    "boards",
+    "learn/memory",
+    "understand/pictures",
     "decisions/0042-rematerialization",
     "reference/python/quant",
     "reference/operations/contraction",

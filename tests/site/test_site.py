@@ -19,6 +19,7 @@ from autodiff_gen.frontends import graph
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.op_kinds import Fused, Leaf
 from autodiff_gen.kernels.contract import CONTRACT
+from autodiff_gen.lowering import pipeline
 from autodiff_gen.optim import lr_scheduler
 from autodiff_gen.targets.schema import known_keys
 
@@ -137,3 +138,20 @@ def test_the_schema_of_boards_is_published_with_all_keys(site: Path) -> None:
     schema = json.loads((site / "reference" / "board.schema.json").read_text())
     described = re.findall(r'"description": "([^"]*)"', json.dumps(schema))
     assert len(described) == len(known_keys()) and not set(described) & set(known_keys())
+
+
+def test_terms_of_the_glossary_are_linked_from_their_first_use(site: Path) -> None:
+    rows = ids((site / "glossary.html").read_text())
+    page = (site / "how-it-works.html").read_text()
+    links = re.findall(r'<a class="term" href="glossary\.html#([^"]+)">([^<]+)</a>', page)
+    assert len(links) > 20 and len(set(links)) == len(links)
+    assert {target for target, _ in links} <= rows
+    assert ("term-arena", "arena") in links and "backward pass" in page
+
+
+def test_every_pass_has_a_picture_of_its_example(site: Path) -> None:
+    page = (site / "understand" / "passes.html").read_text()
+    names = [s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith("autodiff_gen.passes.")]
+    labels = re.findall(r'<svg role="img" aria-label="(\w+): (before|after)"', page)
+    assert labels == [(name, side) for name in names for side in ("before", "after")]
+    assert "fused" in page and 'class="node new"' in page
