@@ -44,7 +44,7 @@ PAGES = {
     "runtime": "reference/c-api.md",
 }
 # The folders whose pages link to the glossary, and pages there that do not.
-EXPLAINED = ("", "learn", "understand")
+EXPLAINED = ("", "errors", "learn", "understand")
 APART = ("index.md", "changes.md", "contributing.md", "operations.md")
 LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```$|(?: {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
