@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import graphs
+from charts import CHARTS
 from svg import Picture, width_of
 
 import autodiff_gen as ag
@@ -207,6 +208,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "loops": loops,
     "tiles": tiles,
     "frame": frame,
+    **CHARTS,
 }
 
 

@@ -1,0 +1,116 @@
+"""Charts of the tables in docs/benchmarks.md: bars of the numbers that the benchmarks wrote there."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from svg import Picture, width_of
+
+TEXT = (Path(__file__).resolve().parents[1] / "benchmarks.md").read_text()
+BAR, SPACE, WIDTH = 13.0, 9.0, 420.0  # pixels: the height of a bar, between groups, the longest bar
+KINDS = ("forward", "backward", "loss", "update", "again", "scratch")
+
+Group = tuple[str, Sequence[tuple[str, float]]]  # a label, and series with their values
+
+
+def table(heading: str) -> list[dict[str, str]]:
+    """The rows of the table whose head begins with `heading`, or that follows a line that contains it."""
+    at = re.search(rf"^\|? ?[^\n]*{re.escape(heading)}[^\n]*$", TEXT, re.MULTILINE)
+    assert at is not None, heading
+    found = re.search(r"^(\|[^\n]*\|)\n\|[ :|-]+\|\n((?:\|[^\n]*\|\n)+)", TEXT[at.start() :], re.MULTILINE)
+    assert found is not None, heading
+    head = [cell.strip() for cell in found[1].strip("|").split("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in found[2].splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def number(cell: str) -> float | None:
+    """The number of a cell, without what is in parentheses; None where there is none."""
+    found = re.match(r"[\d,.]+", cell)
+    return None if found is None else float(found[0].replace(",", ""))
+
+
+def bars(groups: Iterable[Group], unit: str, label: str, log: bool = False) -> str:
+    """Groups of horizontal bars with their numbers; `log`: the length of a bar is the logarithm of its value."""
+    groups = [(name, [(s, v) for s, v in values]) for name, values in groups if values]
+    series = list(dict.fromkeys(s for _, values in groups for s, _ in values))
+    numbers = [v for _, values in groups for _, v in values]
+    low, high = min(numbers), max(numbers)
+
+    def length(value: float) -> float:
+        share = (math.log(value / low) + 0.3) / (math.log(high / low) + 0.3) if log else value / high
+        return WIDTH * share
+
+    picture = Picture(f"{label}; {unit}")
+    left = max(width_of(name) for name, _ in groups) + 8
+    x = 0.0
+    for kind, name in zip(KINDS, series, strict=False):
+        picture.box(x, 0, 12, 12, kind)
+        picture.text(x + 17, 10, name)
+        x += 17 + width_of(name) + 16
+    y = 24.0
+    for name, values in groups:
+        picture.text(left - 6, y + BAR * len(values) / 2 + 4, name, "", "end")
+        for which, value in values:
+            picture.box(
+                left, y, length(value), BAR, KINDS[series.index(which)], f"{name}, {which}: {value:,g} {unit}"
+            )
+            picture.text(
+                left + length(value) + 5, y + 10, f"{value:,.3g}" if value < 100 else f"{value:,.0f}", "minor"
+            )
+            y += BAR
+        y += SPACE
+    picture.text(left, y + 8, unit + (", logarithmic" if log else ""), "minor")
+    return str(picture)
+
+
+def memory_of_programs() -> str:
+    """How many times the memory of the generated C other programs take, by workload."""
+    programs = ("hand-written C", "XLA", "PyTorch eager", "kann", "AIfES")
+    groups = []
+    for row in table("| workloads | batch |"):
+        own = number(row["states and arena"])
+        values = [(p, number(row[p])) for p in programs]
+        groups.append(
+            (row["workloads"], [("autodiff_gen", 1.0), *((p, v / own) for p, v in values if v and own)])
+        )
+    return bars(groups, "times the bytes of autodiff_gen", "memory of a training step by program")
+
+
+def instructions_of_boards() -> str:
+    """Instructions per multiply-accumulate, by workload and core."""
+    cores = ("Cortex-M4F", "Cortex-M55", "Cortex-A53")
+    tables = {core: {row[""]: number(row["per MAC"]) for row in table(f"### {core} (")} for core in cores}
+    groups = [(w, [(core, tables[core][w] or 0.0) for core in cores]) for w in tables[cores[0]]]
+    return bars(groups, "instructions per multiply-accumulate", "a training step by core")
+
+
+def time_on_the_host() -> str:
+    """Microseconds of a training step on the host, by program."""
+    groups = []
+    for row in table("| autodiff_gen, us |"):
+        programs = [name for name in row if name]
+        values = [(name.removesuffix(", us"), number(row[name])) for name in programs]
+        groups.append((row[""], [(name, v) for name, v in values if v]))
+    return bars(groups, "microseconds of a training step", "a training step on the host by program", log=True)
+
+
+def memory_of_networks() -> str:
+    """The memory of networks with batch 1, beside the bound of each."""
+    groups = []
+    for row in table("| networks | batch |"):
+        states, arena, bound = (number(row[k]) for k in ("states", "arena", "bound of the network"))
+        kilobytes = [("states", states), ("arena", arena), ("bound of the arena", bound)]
+        groups.append((row["networks"], [(name, v / 1000) for name, v in kilobytes if v]))
+    return bars(groups, "kilobytes", "memory of networks")
+
+
+CHARTS: dict[str, Callable[[], str]] = {
+    "memory-of-programs": memory_of_programs,
+    "memory-of-networks": memory_of_networks,
+    "instructions-of-boards": instructions_of_boards,
+    "time-on-the-host": time_on_the_host,
+}
