@@ -109,7 +109,7 @@ def levels(found: list[Box]) -> list[list[int]]:
 
 
 def drawn(found: list[Box], new: set[int], label: str) -> Picture:
-    """The graph, from inputs at the top to outputs at the bottom; boxes of `new` stand out."""
+    """The graph, from inputs at the top to outputs at the bottom; boxes of `new` have another colour."""
     picture = Picture(label)
     sizes = {
         k: (max(width_of(line) for line in box.lines) + 2 * PAD, LINE * len(box.lines) + PAD)
