@@ -54,6 +54,7 @@ static tally tallies[ALIGNMENTS];
 static uint64_t
     scratch_memory[(GUARD + MAX_SCRATCH + GUARD) / 8 + 1]; /* what is used of it is at no multiple of 8 */
 static int32_t scratch_bytes, scratch_needed;
+static bool small_products;      /* of inputs that are COMPARE_SMALL */
 static bool matches[ALIGNMENTS]; /* whether the case meets the row's conditions */
 static int32_t at, next;         /* the alignment of inputs and output, that of the next call */
 static uint32_t case_number;
@@ -95,8 +96,8 @@ static int32_t last_offset(const compare_layout *layout) {
 
 static float random_value(uint32_t key, uint32_t i, compare_values values) {
     const float u = ag_unitf(key + 1u, case_number, i);
-    if (values == COMPARE_SMALL) {
-        return 0x1p-13f;
+    if (values == COMPARE_SMALL || values == COMPARE_ONES) {
+        return values == COMPARE_SMALL ? 0x1p-13f : 1.0f;
     }
     if (values == COMPARE_UNIFORM) {
         return 2.0f * u - 1.0f;
@@ -139,6 +140,7 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
 
 bool compare_matches(const compare_row *row, compare_attributes *attributes) {
     current = NULL;
+    small_products = false;
     bool any = false;
     for (int32_t i = 0; i < ALIGNMENTS; i++) {
         attributes->align = alignments[i];
@@ -157,6 +159,7 @@ bool compare_matches(const compare_row *row, compare_attributes *attributes) {
 
 float *compare_input(int32_t slot, compare_layout layout, compare_values values) {
     fill(slot, &layout, values, false);
+    small_products = small_products || values == COMPARE_SMALL;
     input_count = slot >= input_count ? slot + 1 : input_count;
     return data(slot);
 }
@@ -258,7 +261,7 @@ uint8_t *compare_input_index(void) {
 }
 
 void compare_output(compare_layout layout, float beta) {
-    fill(ACTUAL, &layout, COMPARE_UNIFORM, beta == 0.0f);
+    fill(ACTUAL, &layout, small_products ? COMPARE_ONES : COMPARE_UNIFORM, beta == 0.0f);
     used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
     memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
     memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));

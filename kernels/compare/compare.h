@@ -55,7 +55,8 @@ extern const float compare_scales[COMPARE_SCALES][2];
 
 typedef enum compare_values {
     COMPARE_UNIFORM, /* from -1 to 1 */
-    COMPARE_SMALL,   /* 2^-13: products that are lost where they are added to an output one by one */
+    COMPARE_SMALL,   /* 2^-13: products that are lost where they are added to an output one by one, */
+    COMPARE_ONES,    /* which is 1 in these cases */
     COMPARE_EIGHTHS, /* multiples of 1/8: sums of their products are exact in any order */
     COMPARE_NANS     /* the same with some NaN */
 } compare_values;

@@ -20,24 +20,20 @@ static const family depthwise2d = {ag_depthwise2d_f32_ref, ag_depthwise2d_dx_f32
 typedef void cases_of(const compare_row *row, const family *ref, const images *i, image_layout layout,
                       compare_attributes *f);
 
-/* With the first `scales` of compare_scales, and with as many epilogues. */
+/* Every image in each layout, with the first `scales` of compare_scales, and with as many epilogues: pairs of
+ * these, not all combinations. */
 static void all(const compare_row *row, cases_of *one, const family *ref, int32_t scales, int32_t epilogues) {
     for (uint32_t i = 0; i < ref->rows; i++) {
         const images *image = ref->table + i;
-        for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-            compare_attributes f = {.n = image->n, .conv2d_shape = shape_of(image, (image_layout)l)};
-            for (int32_t k = 0; k < scales; k++) {
-                f.alpha = compare_scales[k][0];
-                f.beta = compare_scales[k][1];
-                if (compare_matches(row, &f)) {
-                    one(row, ref, image, (image_layout)l, &f);
-                }
-            }
-            f.epilogue = 1;
-            for (int32_t k = 0; k < epilogues; k++) {
-                if (compare_matches(row, &f)) {
-                    one(row, ref, image, (image_layout)l, &f);
-                }
+        const int32_t plain = scales > LAYOUTS ? scales : LAYOUTS;
+        for (int32_t k = 0; k < plain + epilogues; k++) {
+            const image_layout layout = (image_layout)((i + (uint32_t)k) % (uint32_t)LAYOUTS);
+            compare_attributes f = {.n = image->n, .conv2d_shape = shape_of(image, layout)};
+            f.epilogue = k < plain ? 0 : 1;
+            f.alpha = compare_scales[f.epilogue ? 0 : k % scales][0];
+            f.beta = compare_scales[f.epilogue ? 0 : k % scales][1];
+            if (compare_matches(row, &f)) {
+                one(row, ref, image, layout, &f);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 #include "compare.h"
 
-typedef enum image_layout { DENSE, STRIDED, CHANNEL_FIRST } image_layout; /* of images */
+typedef enum image_layout { DENSE, STRIDED, CHANNEL_FIRST, LAYOUTS } image_layout; /* of images */
 
 static inline int32_t results(int32_t extent, int32_t pads, int32_t window, int32_t dilation,
                               int32_t stride) {

@@ -36,16 +36,16 @@ static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, image_l
 typedef void pooled_cases_of(const compare_row *row, const images *i, image_layout layout,
                              compare_attributes *f);
 
-static void all_pooled(const compare_row *row, pooled_cases_of *one) {
+/* Every image with every window in the first `layouts`; scales in turn. */
+static void all_pooled(const compare_row *row, pooled_cases_of *one, uint32_t layouts) {
     for (uint32_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
         for (uint32_t k = 0; k < sizeof pools / sizeof *pools; k++) {
-            for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-                const image_layout lay = (image_layout)l;
-                compare_attributes f = {0};
-                f.n = convolutions[i].n;
-                f.conv2d_pool_shape = pooled(convolutions + i, pools[k], lay);
+            for (uint32_t l = 0; l < layouts; l++) {
+                const float *scale = compare_scales[(i + k + l) % COMPARE_SCALES];
+                compare_attributes f = {.n = convolutions[i].n, .alpha = scale[0], .beta = scale[1]};
+                f.conv2d_pool_shape = pooled(convolutions + i, pools[k], (image_layout)l);
                 if (convolutions[i].groups == 1) {
-                    one(row, convolutions + i, lay, &f);
+                    one(row, convolutions + i, (image_layout)l, &f);
                 }
             }
         }
@@ -66,6 +66,7 @@ static void pool(const compare_row *row, const images *i, image_layout layout, c
     ag_conv2d_pool_f32_fn *kernel = (ag_conv2d_pool_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     f->alpha = 1.0f;
+    f->beta = 0.0f;
     for (int32_t values = COMPARE_EIGHTHS; values <= COMPARE_NANS; values++) {
         if (!compare_matches(row, f)) {
             continue;
@@ -98,7 +99,8 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
     ag_conv2d_pool_dx_f32_fn *kernel = (ag_conv2d_pool_dx_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     f->alpha = 1.0f;
-    if (layout != DENSE || !compare_matches(row, f)) {
+    f->beta = 0.0f;
+    if (!compare_matches(row, f)) {
         return;
     }
     const uint8_t *index = valid_index(i, layout, f);
@@ -117,27 +119,22 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
 static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_conv2d_pool_dw_f32_fn *kernel = (ag_conv2d_pool_dw_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
-    for (int32_t k = 0; k < COMPARE_SCALES; k++) {
-        f->alpha = compare_scales[k][0];
-        f->beta = compare_scales[k][1];
-        if (!compare_matches(row, f)) {
-            continue;
-        }
-        const uint8_t *index = valid_index(i, layout, f);
-        const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
-        const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
-        compare_output(pooled_weights(s), f->beta);
-        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
-        compare_make_magnitudes();
-        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-        while (compare_next_alignment(f)) {
-            kernel(compare_operand(0), compare_operand(1), index, compare_actual(), f->n, s, f->alpha,
-                   f->beta);
-            compare_check(f, f->n * s->ph * s->pw);
-        }
+    if (!compare_matches(row, f)) {
+        return;
+    }
+    const uint8_t *index = valid_index(i, layout, f);
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+    const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
+    compare_output(pooled_weights(s), f->beta);
+    ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
+    compare_make_magnitudes();
+    ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), compare_operand(1), index, compare_actual(), f->n, s, f->alpha, f->beta);
+        compare_check(f, f->n * s->ph * s->pw);
     }
 }
 
-COMPARE_CASES_OF(conv2d_pool_f32, all_pooled, pool)
-COMPARE_CASES_OF(conv2d_pool_dx_f32, all_pooled, pool_dx)
-COMPARE_CASES_OF(conv2d_pool_dw_f32, all_pooled, pool_dw)
+COMPARE_CASES_OF(conv2d_pool_f32, all_pooled, pool, LAYOUTS)
+COMPARE_CASES_OF(conv2d_pool_dx_f32, all_pooled, pool_dx, 1) /* whose dx has no gaps */
+COMPARE_CASES_OF(conv2d_pool_dw_f32, all_pooled, pool_dw, LAYOUTS)

@@ -141,7 +141,9 @@ static void once(const compare_row *row, cases_of *one, int32_t m, int32_t n, in
     one(row, &attributes);
 }
 
+/* Pairs of a size, a scale and a slack, then every small size. */
 static void all(const compare_row *row, cases_of *one) {
+    static const int32_t slacks[] = {0, 3, 4};
     static const float scales[][2] = {{1.0f, 0.0f},  {1.0f, 1.0f}, {-0.01f, 1.0f},
                                       {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
     static const int32_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},   {5, 1, 3},   {2, 3, 4},    {4, 4, 4},
@@ -149,9 +151,8 @@ static void all(const compare_row *row, cases_of *one) {
                                        {3, 33, 7}, {6, 21, 16}, {8, 64, 16}, {16, 24, 32}};
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (uint32_t s = 0; s < sizeof scales / sizeof *scales; s++) {
-            for (int32_t slack = 0; slack <= 4; slack += slack == 3 ? 1 : 3) {
-                once(row, one, sizes[i][0], sizes[i][1], sizes[i][2], slack, scales[s][0], scales[s][1], 0);
-            }
+            once(row, one, sizes[i][0], sizes[i][1], sizes[i][2], slacks[(i + s) % 3u], scales[s][0],
+                 scales[s][1], 0);
         }
     }
     for (int32_t m = 1; m <= 9; m++) {
@@ -181,11 +182,10 @@ static void all_gemm(const compare_row *row, cases_of *one) {
 #if COMPARE_FLOATS >= COMPARE_LARGE
     static const int32_t large[][3] = {{3, 33, 70}, {19, 47, 41}, {40, 100, 60}, {9, 21, 300}, {130, 7, 30}};
     for (uint32_t i = 0; i < sizeof large / sizeof *large; i++) {
-        for (int32_t slack = 0; slack <= 3; slack += 3) {
-            once(row, one, large[i][0], large[i][1], large[i][2], slack, 0.7f, 0.5f, 0);
-            once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f, 0);
-            once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f, 1);
-        }
+        const int32_t slack = i % 2u == 0u ? 3 : 0, other = 3 - slack;
+        once(row, one, large[i][0], large[i][1], large[i][2], slack, 0.7f, 0.5f, 0);
+        once(row, one, large[i][0], large[i][1], large[i][2], other, 1.0f, 0.0f, 0);
+        once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f, 1);
     }
 #endif
 }

@@ -85,8 +85,8 @@ LOSSES: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("kernels", ["ref", "host,ref"])
-def test_losses_of_pairs_against_torch(kernels: str) -> None:
+@pytest.mark.parametrize("kernels, opt", [("ref", "-O0"), ("host,ref", "")])
+def test_losses_of_pairs_against_torch(kernels: str, opt: str) -> None:
     """All in one function for up to 5 samples, given 2 to 5, and with the batch fixed. Memory between the rows of fewer
     samples is NaN."""
     import torch
@@ -99,7 +99,7 @@ def test_losses_of_pairs_against_torch(kernels: str) -> None:
         )
         outputs = [v for f in LOSSES.values() for loss in [f(F, x, y)] for v in (loss, *grad(loss, [x, y]))]
         program = compile_function(ag.function([x, y], outputs), "pairs", tuple(kernels.split(",")))
-        functions[fixed] = HostFunction(program, Compiler(find_compiler()), poison=True)
+        functions[fixed] = HostFunction(program, Compiler(find_compiler(), opt), poison=True)
     for fixed, n in ((None, 2), (None, 3), (None, 5), (4, 4)):
         rng = np.random.default_rng(n)
         arrays = [rng.uniform(-1, 1, (n, 3)).astype(np.float32) for _ in "xy"]

@@ -11,14 +11,12 @@ from autodiff_gen.targets import board
 
 LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
 TUNED = [b for b in LOADED if b.kernels and b.name != "ref"]  # fastmath brings functions alone
-MACHINES = {
-    (b.qemu.machine, b.qemu.cpu): b.id for b in map(board.load, reversed(boards()))
-}  # one board of each
+CORES = {b.target.core: b.id for b in map(board.load, reversed(boards()))}  # one board of each
 KINDS = ("host", "mps2_an385", "virt_a53")  # for what is portable: the host, no FPU, AArch64
 PLACES = [
     (backend.name, name)
     for backend in TUNED
-    for name in (sorted([*MACHINES.values(), "host"]) if backend.requires else KINDS)
+    for name in (sorted([*CORES.values(), "host"]) if backend.requires else KINDS)
     if set(backend.requires) <= set(board.load(name).target.features)
 ]
 WIDE = [

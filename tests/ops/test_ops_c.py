@@ -31,7 +31,7 @@ def as_input(name: str, shape: Any, kind: str, batch_axis: int | None = None) ->
 
 def compare(inputs: list[Any], outputs: list[Any], tolerance: dict[str, float], *calls: list[Any]) -> None:
     """One C function, called with each of the lists of arrays."""
-    function = host_function(ag.function(inputs, outputs), opt="-O1")
+    function = host_function(ag.function(inputs, outputs), opt="-O0")
     for arrays in calls:
         want = evaluate(outputs, dict(zip(inputs, arrays, strict=True)))
         for v, a, b in zip(outputs, function(*arrays), want, strict=True):

@@ -86,7 +86,7 @@ def check_c(row: Row, tolerance: float = 1e-5) -> None:
     _, expression, operands = row
     inputs, arrays = prepared(operands)
     outputs = with_gradients(expression(F, *inputs), inputs)
-    got = host_function(ag.function(inputs, outputs), opt="-O1")(*arrays)
+    got = host_function(ag.function(inputs, outputs), opt="-O0")(*arrays)
     for a, b in zip(got, torch_values(expression, arrays, "float32"), strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.max(np.abs(b)))))
 
@@ -101,7 +101,7 @@ def check_c_together(rows: list[Row], tolerance: float = 1e-5) -> None:
         arrays += numbers
         outputs += found
         want += [(f"{name} {i}", v) for i, v in enumerate(torch_values(expression, numbers, "float32"))]
-    got = host_function(ag.function(inputs, outputs), opt="-O1")(*arrays)
+    got = host_function(ag.function(inputs, outputs), opt="-O0")(*arrays)
     for a, (name, b) in zip(got, want, strict=True):
         scale = max(1.0, float(np.max(np.abs(b))))
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, err_msg=name)

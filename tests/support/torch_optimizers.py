@@ -197,7 +197,7 @@ def interpreted(model: ag.Model, kind: str) -> Callable[[dict[str, Any], Any, An
 
 def in_c(model: ag.Model) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]]:
     """The same in generated C."""
-    trainer = host_trainer(model, opt="-O1")
+    trainer = host_trainer(model, opt="-O0")
 
     def step(state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
         trainer.load_state_dict(state)
