@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compiled_examples
 import numpy as np
 import pytest
-from c_build import INCLUDES, KERNELS, compile_c, compiler
+from c_build import INCLUDES, KERNELS, check_warnings, compile_c, compiler
 from checkout import ROOT
+from compiled_examples import EXAMPLES
 from objects_once import objects
 from small_models import small_classifier
 
@@ -19,10 +21,8 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.model.build import compile_file
-from autodiff_gen.model.loader import load_file, load_model
+from autodiff_gen.model.loader import load_model
 
-EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/model.py"))
 WORKLOADS = sorted(p.stem for p in (ROOT / "bench" / "workloads").glob("w[0-9]*.py"))
 
 
@@ -41,7 +41,7 @@ def every_function():
 
 
 SOURCES = {
-    **{name: lambda name=name: compile_file(load_file(name).made, name) for name in EXAMPLES},
+    **{name: lambda name=name: compiled_examples.compiled_anew(name) for name in EXAMPLES},
     **{name: lambda name=name: compile_model(workload_model(name), name) for name in WORKLOADS},
     "momentum": lambda: compile_model(
         small_classifier(4, optimizer=optim.SGD(lr=0.1, momentum=0.9)), "momentum"
@@ -58,6 +58,8 @@ SOURCES = {
 @functools.cache
 def compiled(name):
     """The program and its files."""
+    if name in EXAMPLES:
+        return compiled_examples.compiled(name), compiled_examples.files(name)
     program = SOURCES[name]()
     return program, emit(program)
 
@@ -119,10 +121,9 @@ def written(tmp_path_factory):
 @pytest.mark.cc
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @pytest.mark.parametrize("name", SOURCES)
-def test_no_warning_under_the_strict_flags(name, cc, written, tmp_path):
+def test_no_warning_under_the_strict_flags(name, cc, written):
     for source in sorted(written(name).glob("*.c")):
-        flags = ("-c", "-O2", "-Wstrict-prototypes", f"-I{written(name)}")
-        compile_c(cc, [source], tmp_path / "out.o", flags)
+        check_warnings(cc, source, ("-Wstrict-prototypes", f"-I{written(name)}"))
 
 
 @pytest.mark.cc

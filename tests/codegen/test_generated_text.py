@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 import pytest
+from compiled_examples import files
 
 from autodiff_gen.codegen.c_printer import PRINTER, WIDTH
-from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.identifiers import Scope
 from autodiff_gen.lowering import c_ast as c
-from autodiff_gen.model.build import compile_file
-from autodiff_gen.model.loader import load_file
 
 MODELS = ("mnist", "xor", "lenet", "gesture", "attention", "keywords", "w5", "w6")
 
 
-@cache
-def program(model: str) -> Program:
-    return compile_file(load_file(model).made, model, ["ref"])
-
-
-@cache
 def source(model: str) -> str:
-    return emit(program(model))[f"{model}.c"]
+    return files(model)[f"{model}.c"]
 
 
 HEADINGS = {
@@ -51,7 +41,7 @@ def test_headings_of_a_training_step(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_no_line_is_too_long(model: str) -> None:
-    for name, text in emit(program(model)).items():
+    for name, text in files(model).items():
         long = [line for line in text.split("\n") if len(line) > WIDTH and name.endswith(".c")]
         assert not [line for line in long if "size_is_as_planned" not in line], name
 

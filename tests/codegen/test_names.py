@@ -7,33 +7,25 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from compiled_examples import EXAMPLES, compiled, files
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.names import abbreviations
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from autodiff_gen.lowering.phases import Phases
-from autodiff_gen.model.build import compile_file
-from autodiff_gen.model.loader import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/model.py"))
-
-
-@cache
-def program(example: str) -> Program:
-    return compile_file(load_file(example).made, example, ["ref"])
 
 
 @cache
 def code(example: str) -> str:
     """The generated C without comments."""
-    return re.sub(r"/\*.*?\*/", "", emit(program(example))[f"{example}.c"], flags=re.DOTALL)
+    return re.sub(r"/\*.*?\*/", "", files(example)[f"{example}.c"], flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -105,7 +97,7 @@ FUSED = {"xor", "tanh4"}
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in FUSED])
 def test_steps_belong_to_one_phase(example: str) -> None:
-    entry = program(example).entries[0]
+    entry = compiled(example).entries[0]
     found = Phases(entry.plan)
     phases = {found.phase(step) for step in entry.plan.steps}
     allowed = {FORWARD, LOSS, BACKWARD, UPDATE, f"{BACKWARD} and {UPDATE}"}
@@ -114,5 +106,5 @@ def test_steps_belong_to_one_phase(example: str) -> None:
 
 @pytest.mark.parametrize("example", sorted(FUSED))
 def test_a_step_of_several_phases_says_so(example: str) -> None:
-    text = emit(program(example))[f"{example}.c"]
+    text = files(example)[f"{example}.c"]
     assert re.search(r"/\* ---- forward, loss and backward: \w+ ---- \*/", text)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c_build import HOST, compile_c
+from c_build import HOST, check_warnings
 from pairwise import pairwise
 from small_models import mlp
 from torch_optimizers import (
@@ -269,7 +269,7 @@ def test_no_warning_under_the_strict_flags(k: int, cc: str, tmp_path: Path) -> N
         )
         for file, text in emit(compile_model(model, f"m{j}")).items():
             (tmp_path / file).write_text(text)
-        compile_c(cc, [tmp_path / f"m{j}.c"], tmp_path / "m.o", ("-c", "-O2"))
+        check_warnings(cc, tmp_path / f"m{j}.c")
 
 
 # Rules of one's own

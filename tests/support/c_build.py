@@ -1,6 +1,7 @@
 """Compiles C for the tests of hand-written kernels. A missing compiler is a failure, never a skip."""
 
 import ctypes
+import os
 import subprocess
 from pathlib import Path
 
@@ -42,6 +43,13 @@ def compile_c(cc, sources, output, flags=(), std="-std=c99"):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return output
+
+
+def check_warnings(cc, source, flags=()):
+    """Fail if the compiler warns of a source with -O2, where gcc follows values through functions; clang's front end
+    gives all of its warnings."""
+    stage = ("-fsyntax-only",) if cc == "clang" else ("-O2", "-S")
+    compile_c(cc, [source], os.devnull, (*stage, *flags))
 
 
 def shared_library(cc, sources, output, flags=("-O2", "-ffp-contract=off")):
