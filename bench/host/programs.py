@@ -73,7 +73,7 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
     # as in a program: only the loop calls the trainer
     flags = [*build_commands.compile_flags(b), "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
     contract = "-ffp-contract=off" if tables.only_ref else "-ffp-contract=fast"
-    objects = kernel_objects(b, tables, flags, folder.parent)
+    objects = kernel_objects(b, tables, {k.source for k in program.kernels}, flags, folder.parent)
     for source, more in [
         (folder / f"{name}.c", [contract]),
         (folder / f"{name}_params.c", [contract]),
@@ -97,21 +97,26 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
     return Program(library, workload)
 
 
-_kernels: dict[tuple[Path, str], list[Path]] = {}
+_compiled: set[Path] = set()
 
 
-def kernel_objects(b: board.Board, tables: registry.Backends, flags: list[str], folder: Path) -> list[Path]:
-    """The kernels, compiled once in this process for each folder, board and list of backends."""
-    key = folder, f"{b.id}+{'+'.join(tables.names)}"
-    if key not in _kernels:
-        home = folder / key[1]
-        home.mkdir(parents=True, exist_ok=True)
-        _kernels[key] = []
-        for s in tables.sources():
+def kernel_objects(
+    b: board.Board, tables: registry.Backends, called: set[Path], flags: list[str], folder: Path
+) -> list[Path]:
+    """The kernels that a program calls and what they share, each compiled once in this process for each folder, board
+    and list of backends."""
+    home = folder / f"{b.id}+{'+'.join(tables.names)}"
+    home.mkdir(parents=True, exist_ok=True)
+    needed = called.union(*(backend.shared for backend in tables.backends))
+    objects = []
+    for s in tables.sources():
+        if s.path in needed:
             target = home / f"{s.backend}_{s.path.stem}.o"
-            _run([build_commands.tool(b, "gcc"), *flags, *s.cflags, "-c", str(s.path), "-o", str(target)])
-            _kernels[key].append(target)
-    return list(_kernels[key])
+            if target not in _compiled:
+                _run([build_commands.tool(b, "gcc"), *flags, *s.cflags, "-c", str(s.path), "-o", str(target)])
+                _compiled.add(target)
+            objects.append(target)
+    return objects
 
 
 def naive(workload: Workload, folder: Path) -> Program:
