@@ -19,7 +19,6 @@ NAMES = board.names()
 FURTHER = {  # regions of RAM that trainers may use after the main one
     "mps2_an386": ["psram"],
     "mps2_an500": ["sram"],
-    "mps3_an547": ["sram"],
     "stm32_ccm": ["ccm"],
 }
 
