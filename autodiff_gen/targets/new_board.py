@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
     if not _NAME.fullmatch(name):
         raise BoardError(f"{name!r} cannot be the name of a board: use letters, digits and _")
     board = boards.load(like)
-    core = next((path for path in board.files if path.parent.name == "arch"), None)
+    core = next((path for path in board.files if _names_core(path)), None)
     machine = board.target.support / MACHINE
     if core is None or board.target.support.name == ARDUINO or not machine.is_file():
         usable = [b.id for b in map(boards.load, boards.names()) if (b.target.support / MACHINE).is_file()]
@@ -59,6 +60,12 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
     paths[1].write_text(head + machine.read_text(encoding="utf-8"), encoding="utf-8")
     paths[0].write_text(_toml(name, board, core), encoding="utf-8")
     return paths
+
+
+def _names_core(path: Path) -> bool:
+    """Whether a file is that of a core; a family of chips may have one too."""
+    own = tomllib.loads(path.read_text(encoding="utf-8"))
+    return path.parent.name == "arch" and "core" in own.get("target", {})
 
 
 def _toml(name: str, board: boards.Board, core: Path) -> str:

@@ -46,6 +46,7 @@ def test_a_new_board_runs_like_the_one_that_it_was_copied_from(like: str, tmp_pa
     assert toml.read_text().count("CHANGE") > 4 and "CHANGE" in machine.read_text()
     made, old = board.load(str(toml)), board.load(like)
     assert (made.memory, made.qemu, made.upload, made.cost) == (old.memory, old.qemu, old.upload, old.cost)
+    assert made.store is None and [p.stem for p in made.files[:2]] == ["mine", "cortex_m4f"]
     elf = link(toml, tmp_path)
     assert call(build_commands.qemu_argv(made, elf), tmp_path, 100) == "flash 0\n"
 
