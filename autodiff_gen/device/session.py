@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..codegen.compiler import compile_model
@@ -37,7 +38,8 @@ class Session:
             raise ModelError(
                 f"{model}: expected an ag.Model called `model`; functions cannot be trained on a board"
             )
-        self._words = {"board": board, "model": model, "name": name, "kernels": kernels, "ram": ram}
+        self._words = {"board": board, "model": model, "name": name, "kernels": kernels}
+        self._words["ram"] = _words_of(ram)
         self.model, self.path = loaded, find_model(model)[0]
         chosen = None if kernels is None else registry.parse_list(kernels)
         self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
@@ -45,7 +47,7 @@ class Session:
     @property
     def elf(self) -> Path:
         """The path of the link's firmware that ./scons builds."""
-        changes = {key: str(self._words[key] or "") for key in ("kernels", "ram")}
+        changes = {key: self._words[key] or "" for key in ("kernels", "ram")}
         return Path(build_folder(self.profile.id, self.program.name, changes)) / "link.elf"
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
@@ -74,3 +76,10 @@ class Session:
         except BaseException:
             transport.close()
             raise
+
+
+def _words_of(ram: Ram) -> str | None:
+    """A budget as the option of ./scons, in bytes."""
+    if isinstance(ram, Mapping):
+        return ",".join(f"{region}={size}" for region, size in ram.items())
+    return None if ram is None else str(ram)

@@ -410,11 +410,14 @@ def test_wrong_options(words, capsys, more, said):
 def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     model = str(made / "net" / "model.py")
-    assert main(["pull", model, "--board", "stm32", "--kernels", "ref", "--out", "w.npz"]) == 1
-    said = capsys.readouterr().err
-    assert "no --port, and no build/stm32/net+kernels=ref/link.elf: " in said
     assert (
-        f"build it with ./scons {shlex.join(['board=stm32', f'model={model}', 'kernels=ref'])} link, " in said
+        main(["pull", model, "--board", "stm32", "--kernels", "ref", "--ram", "64K", "--out", "w.npz"]) == 1
+    )
+    said = capsys.readouterr().err
+    assert "no --port, and no build/stm32/net+kernels=ref+ram=65536/link.elf: " in said
+    assert (
+        f"build it with ./scons {shlex.join(['board=stm32', f'model={model}', 'kernels=ref', 'ram=65536'])} link, "
+        in said
     )
 
 
