@@ -71,6 +71,15 @@ def test_nothing_refers_to_this_tree(form: str, tmp_path: Path) -> None:
     assert {"README.md", "export.json"} <= {p.name for p in files}
 
 
+@pytest.mark.parametrize("form", ["make", "arduino"])
+@pytest.mark.parametrize("model, told", [("mnist", True), ("xor", False)])
+def test_the_readme_tells_where_records_come_from(form: str, model: str, told: bool, tmp_path: Path) -> None:
+    export(model, board.load("stm32"), tmp_path, form=form)
+    folder = "src" if form == "make" else f"examples/{model}"
+    assert (f"`--out {folder}/samples.c`" in (tmp_path / "README.md").read_text()) == told
+    assert any((tmp_path / folder).glob("*main.c"))
+
+
 @pytest.mark.parametrize("on", ["host_avx512", "mps2_an386", "mps3_an547", "virt_a53"])
 def test_what_a_file_includes_is_in_the_project(on: str) -> None:
     """In the folder of its part, or in one that is in the include path of all; headers of another core's kernels are

@@ -5,13 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
 
+from autodiff_gen.cli.commands import FORMATS
 from autodiff_gen.cli.main import main
 from autodiff_gen.model.model import Model
+
+sys.path.insert(0, str(ROOT / "site_scons"))
+from site_tools import train
 
 MODEL = (ROOT / "docs" / "model.md").read_text()
 RUNTIME = (ROOT / "docs" / "runtime.md").read_text()
@@ -43,6 +48,13 @@ def test_every_option_of_a_model_is_described() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \|$", MODEL, re.MULTILINE)
     parameters = inspect.signature(Model).parameters.values()
     assert listed == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def test_every_target_and_format_of_a_project_is_described() -> None:
+    text = (ROOT / "docs" / "projects.md").read_text()
+    rows = re.findall(r"^\| (.*?) \|", text, re.MULTILINE)
+    cells = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert cells >= {*FORMATS, *train.TARGETS}
 
 
 @pytest.mark.parametrize("header", HEADERS)

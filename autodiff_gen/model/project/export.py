@@ -116,6 +116,7 @@ def _digest(text: str) -> str:
 def _readme(project: Project, files: Files, form: str) -> str:
     rows = [(path.format(name=project.name), what) for path, what in _ROWS]
     shown = [row for row in rows if any(f.startswith(row[0].rstrip("*")) for f in files.texts)]
+    folder = next(path.rpartition("/")[0] for path in files.texts if _is_program(path))
     own = "platform" in dict(shown) or form in ("cmake", "make")
     width = max(map(len, files.commands), default=0)
     packages = " ".join(project.board.toolchain.packages)
@@ -131,4 +132,5 @@ def _readme(project: Project, files: Files, form: str) -> str:
         rows=shown,
         tools=tools,
         notes=files.notes,
+        samples=f"{folder}/samples.c" if '"ag_samples.h"' in project.main else "",
     )
