@@ -14,7 +14,7 @@ static void send_frame(const ag_link *l, const uint8_t *frame, uint32_t bytes) {
 
 /* A valid HELLO starts a session, unless it is a repetition of the one that started the current session. */
 static void handle_hello(ag_link *l, const uint8_t *frame, ag_exchange *x) {
-    uint8_t reply[AG_LINK_FRAME];
+    uint8_t reply[AG_LINK_HEADER + AG_LINK_GREETING + 4];
     const uint32_t nonce = ag_get32(frame + AG_FRAME_SEQUENCE);
     x->out = reply + AG_FRAME_PAYLOAD;
     const int status = ag_link_hello(l, x);
@@ -32,9 +32,16 @@ static void handle_hello(ag_link *l, const uint8_t *frame, ag_exchange *x) {
     send_frame(l, reply, ag_frame_seal(reply, x->out_bytes));
 }
 
+/* Tells the host the last executed request; the next one is missing. */
+static void send_nak(const ag_link *l) {
+    uint8_t nak[AG_LINK_HEADER + 4];
+    ag_frame_fill(nak, AG_LINK_NAK, 0, l->session, l->sequence);
+    send_frame(l, nak, ag_frame_seal(nak, 0));
+}
+
 /* Replies with an error status; the reply to the last valid request is kept. */
 static void reject(ag_link *l, const uint8_t *frame, int status) {
-    uint8_t reply[AG_LINK_FRAME];
+    uint8_t reply[AG_LINK_HEADER + 4];
     l->count.unexpected++;
     ag_frame_fill(reply, frame[AG_FRAME_REQUEST] | AG_LINK_REPLY, status, ag_get16(frame + AG_FRAME_SESSION),
                   ag_get32(frame + AG_FRAME_SEQUENCE));
@@ -55,13 +62,23 @@ static void handle_frame(ag_link *l, const uint8_t *frame, uint32_t bytes) {
         reject(l, frame, AG_LINK_ERR_SESSION);
         return;
     }
-    if (sequence == l->sequence && l->reply_bytes > 0 && sum == l->last_sum) {
+    if (sequence == l->sequence && l->reply_bytes > 0) {
+        if (sum != l->last_sum) {
+            reject(l, frame, AG_LINK_ERR_SEQUENCE);
+            return;
+        }
         l->count.repeated++;
         send_frame(l, l->reply, l->reply_bytes);
         return;
     }
-    if (sequence != l->sequence + 1u) {
-        reject(l, frame, AG_LINK_ERR_SEQUENCE);
+    const uint32_t missing = sequence - l->sequence - 1u; /* modulo 2^32 */
+    if (missing >= 1u << 31) { /* executed before; the host sends the last one again too, which is answered */
+        l->count.repeated++;
+        return;
+    }
+    if (missing > 0) {
+        l->count.unexpected++;
+        send_nak(l);
         return;
     }
     const int status = ag_link_dispatch(l, frame[AG_FRAME_REQUEST], &x);
@@ -80,10 +97,8 @@ static void end_of_frame(ag_link *l) {
     }
     const uint32_t bytes = received <= sizeof l->frame ? ag_frame_decode(l->frame, received) : 0;
     if (!ag_frame_is_good(l->frame, bytes)) {
-        uint8_t nak[AG_LINK_HEADER + 4];
         l->count.damaged++;
-        ag_frame_fill(nak, AG_LINK_NAK, 0, l->session, l->sequence);
-        send_frame(l, nak, ag_frame_seal(nak, 0));
+        send_nak(l);
         return;
     }
     l->count.frames++;
@@ -111,11 +126,12 @@ void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, cons
     link->send = send;
     link->send_ctx = send_ctx;
     link->lr = model->lr;
+    link->window = AG_LINK_ENCODED;
     link->rejections.limit = model->restore_after;
 }
 
 int ag_link_restore(ag_link *link) {
-    uint8_t out[AG_LINK_PAYLOAD];
+    uint8_t out[8];
     ag_exchange x = {NULL, 0, out, 0};
     const int status = ag_link_load(link, &x);
     if (status != AG_STORE_OK) {

@@ -1,10 +1,11 @@
 /* The board's end of the link to a host: data in, losses and weights out, over any byte stream. docs/link.md
  * is the protocol specification; autodiff_gen/device is the host's end.
  *
- * A frame is a request or its reply, at most 60 bytes, COBS-encoded and terminated by 0, with a checksum over
- * all of it. The host sends one request, waits for the reply, and repeats the request after a timeout. A
- * repeated request is not executed again but receives the same reply; TRAIN carries the step number and the
- * checksum of its data, so that no step is executed twice or on damaged data. */
+ * A frame is a request or its reply, COBS-encoded and terminated by 0, with a checksum over all of it. The
+ * host sends as many requests as the board's receive buffer holds before it waits for replies, and after a
+ * timeout or a NAK sends again from the first that is not answered. Requests are executed in the order of
+ * their numbers, and each once; TRAIN carries the step number and the checksum of its data, so that no step
+ * is executed twice or on damaged data. */
 #ifndef AG_LINK_H
 #define AG_LINK_H
 
@@ -19,13 +20,21 @@
 extern "C" {
 #endif
 
+/* The longest payload of a frame. Memory is two frames in ag_link, and a third on the stack. */
+#ifndef AG_LINK_PAYLOAD
+#define AG_LINK_PAYLOAD 240
+#endif
+#if AG_LINK_PAYLOAD < 52 || AG_LINK_PAYLOAD > 240 || AG_LINK_PAYLOAD % 4 != 0
+#error "AG_LINK_PAYLOAD must be a multiple of 4 from 52 to 240"
+#endif
+
 enum {
-    AG_LINK_VERSION = 1,
-    AG_LINK_HEADER = 8,   /* request, status, session, sequence */
-    AG_LINK_PAYLOAD = 48, /* at most */
+    AG_LINK_VERSION = 2,
+    AG_LINK_HEADER = 8, /* request, status, session, sequence */
     AG_LINK_FRAME = AG_LINK_HEADER + AG_LINK_PAYLOAD + 4,
     AG_LINK_ENCODED = AG_LINK_FRAME + 2,
     AG_LINK_NAME = 16,
+    AG_LINK_GREETING = 52, /* the payload of the reply to HELLO */
 };
 
 /* Requests. */
@@ -42,16 +51,17 @@ enum {
     AG_LINK_END = 10,
     AG_LINK_SAVE = 11,
     AG_LINK_LOAD = 12,
+    AG_LINK_FETCH = 13,
     AG_LINK_REPLY = 0x80, /* added to the request in its reply */
-    AG_LINK_NAK = 0xff,   /* an invalid frame was received */
+    AG_LINK_NAK = 0xff,   /* an invalid frame was received, or one whose predecessor is missing */
 };
 
 /* The objects of READ, WRITE and SUM. */
 enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTERS = 3 };
 
-/* Encodings of WRITE: raw memory; one byte per float, value / 255; or the same run-length encoded, as (zeros,
- * count, count bytes) repeated. */
-enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2 };
+/* Encodings of WRITE: raw memory; one byte per float, value / 255; the same run-length encoded, as (zeros,
+ * count, count bytes) repeated; or a float and then signed integers of 8 or 16 bits, value * that float. */
+enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2, AG_LINK_S8 = 3, AG_LINK_S16 = 4 };
 
 /* Status codes of the link; -1 to -15 are the model's, -64 and below the store's. */
 enum {
@@ -60,12 +70,13 @@ enum {
     AG_LINK_ERR_LENGTH = -33,     /* a payload of the wrong length */
     AG_LINK_ERR_RANGE = -34,      /* offset or count outside the object, n outside the batch */
     AG_LINK_ERR_SESSION = -35,    /* not the session that HELLO started */
-    AG_LINK_ERR_SEQUENCE = -36,   /* neither the next request nor a repetition of the last one */
+    AG_LINK_ERR_SEQUENCE = -36,   /* another request with the number of the last one */
     AG_LINK_ERR_VERSION = -37,    /* HELLO of another version of the protocol */
     AG_LINK_ERR_STEP = -38,       /* TRAIN has a step number other than the next one */
     AG_LINK_ERR_SUM = -39,        /* data or state do not match the checksum in the request */
     AG_LINK_ERR_INCOMPLETE = -40, /* the state is partially written: END, INIT or LOAD is required first */
     AG_LINK_ERR_BUSY = -41,       /* a step is not finished */
+    AG_LINK_ERR_FILE = -42,       /* FETCH: the file of the inputs cannot be read */
 };
 
 /* One array of the inputs: its offset, and its bytes for n rows, fixed + n * row. */
@@ -115,11 +126,14 @@ typedef struct ag_link_counters {
     uint32_t saved;      /* checkpoints written since the start */
     uint32_t frames;     /* valid frames */
     uint32_t damaged;    /* frames with a wrong length, encoding or checksum */
-    uint32_t repeated;   /* repeated requests, answered without executing them again */
-    uint32_t unexpected; /* frames of another session or out of sequence */
+    uint32_t repeated;   /* requests that had been executed before, and were not again */
+    uint32_t unexpected; /* frames of another session, or whose predecessor is missing */
     uint32_t overruns;   /* bytes lost because the buffer was full */
     uint32_t restored;   /* checkpoints loaded because steps were rejected */
 } ag_link_counters;
+
+/* Reads the first `bytes` bytes of the host's file of inputs: 0, or -1 when not all of them are available. */
+typedef int ag_link_fetch_fn(void *data, uint32_t bytes);
 
 typedef void ag_link_send_fn(void *ctx, const uint8_t *data, uint32_t bytes);
 
@@ -129,12 +143,14 @@ typedef struct ag_link {
     const ag_flash *flash; /* NULL without one */
     ag_link_send_fn *send;
     void *send_ctx;
+    ag_link_fetch_fn *fetch; /* NULL without files of the host */
     ag_link_counters count;
     ag_rejections rejections;
     float lr, loss;
     uint32_t checkpoint; /* sequence number of the last one saved or loaded, 0 before */
     int start;           /* status of loading one at start-up, until the state is replaced */
     bool incomplete;     /* the state is partially written */
+    uint32_t window;     /* bytes of requests that the host may send before it waits for a reply */
     uint16_t session;
     uint32_t nonce, sequence, hellos;
     uint32_t last_sum;    /* checksum of the last executed request */
@@ -144,7 +160,8 @@ typedef struct ag_link {
     uint8_t reply[AG_LINK_FRAME];
 } ag_link;
 
-/* Starts with `memory` as it is: the model is neither initialised nor loaded. `flash` may be NULL. */
+/* Starts with `memory` as it is: the model is neither initialised nor loaded. `flash` may be NULL. `window`
+ * is that of one frame; set it to what is buffered while ag_link_receive executes a request. */
 void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, const ag_flash *flash,
                    ag_link_send_fn *send, void *send_ctx);
 

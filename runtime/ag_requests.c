@@ -108,8 +108,13 @@ int ag_link_hello(ag_link *l, ag_exchange *x) {
     ag_put32(x->out + 28, l->checkpoint);
     memset(x->out + 32, 0, AG_LINK_NAME);
     memcpy(x->out + 32, m->name, name < AG_LINK_NAME ? name : AG_LINK_NAME);
-    x->out_bytes = 32 + AG_LINK_NAME;
-    return x->in_bytes != 4 ? AG_LINK_ERR_LENGTH : x->in[0] != AG_LINK_VERSION ? AG_LINK_ERR_VERSION : 0;
+    ag_put32(x->out + 32 + AG_LINK_NAME, l->window);
+    if (x->in_bytes == 4 && x->in[0] == AG_LINK_VERSION) {
+        x->out_bytes = AG_LINK_GREETING;
+        return AG_LINK_OK;
+    }
+    x->out_bytes = 32 + AG_LINK_NAME; /* as long as that of version 1, whose hosts read no longer one */
+    return x->in_bytes != 4 ? AG_LINK_ERR_LENGTH : AG_LINK_ERR_VERSION;
 }
 
 static int read_object(ag_link *l, ag_exchange *x) {
@@ -151,10 +156,26 @@ static uint8_t *store_unit_floats(uint8_t *dst, const uint8_t *byte, uint32_t co
     return dst;
 }
 
-/* Floats that are sent as bytes; nothing is written unless all of them fit. */
+/* Integers of 1 or 2 bytes, times the float before them. */
+static void store_scaled_floats(uint8_t *dst, const uint8_t *in, uint32_t count, uint32_t size) {
+    const float scale = ag_get_f32(in);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *p = in + 4 + size * i;
+        const int32_t k = size == 1 ? (int8_t)*p : (int16_t)ag_get16(p);
+        ag_put_f32(dst + 4 * i, (float)k * scale);
+    }
+}
+
+/* Floats that are sent as integers; nothing is written unless all of them fit. */
 static int write_floats(ag_link *l, uint32_t encoding, uint32_t offset, const uint8_t *in, uint32_t bytes) {
+    const uint32_t size = encoding == AG_LINK_S16 ? 2 : 1;
     uint32_t floats = encoding == AG_LINK_UNIT ? bytes : 0;
-    if (encoding == AG_LINK_RUNS) {
+    if (encoding == AG_LINK_S8 || encoding == AG_LINK_S16) {
+        if (bytes < 4 || bytes % size != 0) {
+            return AG_LINK_ERR_LENGTH;
+        }
+        floats = (bytes - 4) / size;
+    } else if (encoding == AG_LINK_RUNS) {
         for (uint32_t i = 0; i < bytes; i += 2u + in[i + 1]) {
             if (bytes - i < 2 || bytes - i - 2 < in[i + 1]) {
                 return AG_LINK_ERR_LENGTH;
@@ -170,6 +191,10 @@ static int write_floats(ag_link *l, uint32_t encoding, uint32_t offset, const ui
     uint8_t *dst = input_of(l) + offset;
     if (encoding == AG_LINK_UNIT) {
         (void)store_unit_floats(dst, in, bytes);
+        return AG_LINK_OK;
+    }
+    if (encoding != AG_LINK_RUNS) {
+        store_scaled_floats(dst, in, floats, size);
         return AG_LINK_OK;
     }
     for (uint32_t i = 0; i < bytes; i += 2u + in[i + 1]) {
@@ -204,6 +229,18 @@ static int write_object(ag_link *l, ag_exchange *x) {
         memcpy(at, x->in + 4 + done, moved);
     }
     return AG_LINK_OK;
+}
+
+/* The inputs from a file of the host, which an emulator reads much faster than bytes of its serial port. */
+static int fetch(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 4) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const uint32_t bytes = ag_get32(x->in);
+    if (bytes > l->model->input_bytes) {
+        return AG_LINK_ERR_RANGE;
+    }
+    return l->fetch != NULL && l->fetch(input_of(l), bytes) == 0 ? AG_LINK_OK : AG_LINK_ERR_FILE;
 }
 
 static int sum_object(ag_link *l, ag_exchange *x) {
@@ -392,6 +429,8 @@ int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x) {
         return save(l, x);
     case AG_LINK_LOAD:
         return ag_link_load(l, x);
+    case AG_LINK_FETCH:
+        return fetch(l, x);
     default:
         return AG_LINK_ERR_REQUEST;
     }

@@ -12,7 +12,7 @@ extern "C" {
 typedef struct ag_exchange {
     const uint8_t *in;
     uint32_t in_bytes;
-    uint8_t *out; /* AG_LINK_PAYLOAD bytes */
+    uint8_t *out; /* AG_LINK_PAYLOAD bytes; AG_LINK_GREETING for HELLO, 8 for LOAD */
     uint32_t out_bytes;
 } ag_exchange;
 

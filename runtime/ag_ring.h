@@ -5,7 +5,11 @@
 
 #include <stdint.h>
 
-#define AG_RING_BYTES 256u /* a power of two; four frames of the link */
+/* A power of two. The host of the link sends no more than this before it waits for a reply. At 921,600 baud 1
+ * KB covers 11 ms, with the delay of a serial adapter. */
+#ifndef AG_RING_BYTES
+#define AG_RING_BYTES 1024u
+#endif
 
 typedef struct ag_ring {
     volatile uint32_t written, read; /* counted, modulo 2^32 */

@@ -23,6 +23,9 @@ uint32_t ag_uart_poll(uint8_t *data, uint32_t bytes);
 /* Sends all bytes, then returns. */
 void ag_uart_write(const uint8_t *data, uint32_t bytes);
 
+/* Bytes that are buffered while the program does not read. */
+uint32_t ag_uart_room(void);
+
 /* Bytes lost since the start because the buffer was full. */
 uint32_t ag_uart_overruns(void);
 

@@ -88,6 +88,9 @@ class Options:
         self.steps = given.get("steps", "4")
         if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
             fail(f"steps={self.steps}: must be a number of training steps")
+        self.baud = given.get("baud", "")
+        if self.baud and not (self.baud.isdecimal() and self.baud.isascii() and int(self.baud)):
+            fail(f"baud={self.baud}: must be a number of bits per second, such as 921600")
         self.profile = given.get("profile", "")
         for key in ("verbose", "poison"):
             if given.get(key, "no") not in ("yes", "no", "1", "0"):
@@ -145,7 +148,7 @@ class Options:
 
     def build_folder(self, board_id):
         """build/<board>/<model>, with the options that change the output."""
-        changes = {key: getattr(self, key) for key in ("kernels", "ram", "profile", "poison")}
+        changes = {key: getattr(self, key) for key in ("kernels", "ram", "profile", "poison", "baud")}
         alone = {"bench-kernels": "kernels", "bench-costs": "costs"}
         first = alone.get(self.targets[0], self.model_name) if len(self.targets) == 1 else self.model_name
         return build_folder(board_id, first, changes)

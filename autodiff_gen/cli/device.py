@@ -53,6 +53,11 @@ def add_commands(
     train.add_argument(
         "--tests", metavar="N", type=count, help="use the first N test samples only; 0: do not test"
     )
+    train.add_argument(
+        "--send",
+        choices=("s8", "s16"),
+        help="round float inputs to integers of 8 or 16 bits times a scale, so that they take less of the line",
+    )
     train.add_argument("--lr", metavar="X", type=finite, help="learning rate (default: the model's)")
     train.add_argument(
         "--shuffle",
@@ -142,7 +147,7 @@ def _session(args: argparse.Namespace) -> Session:
 
 
 def _connect(args: argparse.Namespace, session: Session) -> Board:
-    board = session.connect(args.port, args.baud, args.timeout)
+    board = session.connect(args.port, args.baud, args.timeout, files=True)
     if board.start:
         print(f"note: {board.start}", file=sys.stderr)
     return board

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -15,14 +16,17 @@ from ..codegen.program import Program
 from ..errors import ShapeError
 from ..host.arguments import Batch, checked
 from . import frames
-from .encoding import as_units, from_bytes, in_runs
+from .encoding import from_bytes, raw_pieces, shortest
 from .errors import NO_CHECKPOINT, NO_FLASH, STATUS, STEP, SUM, DeviceError, LinkError, WentBack
-from .link import Counters, Greeting, Link, SessionLost
+from .frames import Frame
+from .link import Counters, Greeting, Link, Request, SessionLost, write_request
 from .state import state_arrays, state_bytes
 from .transport import BAUD, open_port
 
 Array = NDArray[Any]
 T = TypeVar("T")
+INPUTS = "inputs.bin"  # in the emulator's folder: all inputs of a step, as the board stores them
+GROUP = 1 << 13  # bytes of the state between two calls of `progress`
 TRIES = 20  # sessions that one operation may use, each opened after the last was lost
 
 
@@ -38,6 +42,8 @@ class Board:
 
     def __init__(self, program: Program, link: Link) -> None:
         self.program, self.link = program, link
+        self.folder: Path | None = None  # of the emulator, where it reads inputs from a file
+        self.scales: dict[str, float] = {}  # of inputs whose floats are integers times this number
         self.layout: LinkLayout = link_layout(program)
         self.greeting = self._greet()
 
@@ -76,37 +82,33 @@ class Board:
 
     # Data
 
-    def _send(self, arrays: Mapping[str, Array], n: int, targets: bool) -> int:
-        """Write the first n rows of all inputs; returns the CRC-32 of the bytes as the board stores them."""
-        crc = 0
+    def _inputs(self, arrays: Mapping[str, Array], targets: bool) -> tuple[list[Request], int]:
+        """The requests that write all inputs, and the CRC-32 of their bytes as the board stores them."""
+        crc, requests, room = 0, [], self.link.payload - 4
+        image = bytearray(self.layout.input_bytes)
         for a in self.layout.inputs:
             if a.is_target and not targets:
                 continue
             raw = arrays[a.name].tobytes()
             crc = zlib.crc32(raw, crc)
-            short = as_units(arrays[a.name]) if a.type.dtype.name == "f32" else None
-            if short is None:
-                self._write(frames.INPUT, a.offset, raw)
+            image[a.offset : a.offset + len(raw)] = raw
+            if self.folder is not None:
                 continue
-            for encoding, first, data in in_runs(short, frames.PAYLOAD - 4):
-                self._put(frames.INPUT, encoding, a.offset + 4 * first, data)
-        return crc
+            pieces = raw_pieces(raw, room)
+            if a.type.dtype.name == "f32":
+                pieces = shortest(arrays[a.name], room, self.scales.get(a.name))
+            requests += [
+                write_request(frames.INPUT, encoding, a.offset + at, data) for encoding, at, data in pieces
+            ]
+        if self.folder is not None:
+            (self.folder / INPUTS).write_bytes(image)
+            requests = [(frames.FETCH, struct.pack("<I", len(image)))]
+        return requests, crc
 
-    def _write(self, target: int, offset: int, data: bytes) -> None:
-        room = frames.PAYLOAD - 4
-        for start in range(0, len(data), room):
-            self._put(target, frames.RAW, offset + start, data[start : start + room])
-
-    def _put(self, target: int, encoding: int, offset: int, data: bytes) -> None:
-        self.link.request(frames.WRITE, struct.pack("<I", target << 28 | encoding << 24 | offset) + data)
-
-    def _read(self, source: int, offset: int, count: int) -> bytes:
-        parts = []
-        for start in range(offset, offset + count, frames.PAYLOAD):
-            size = min(frames.PAYLOAD, offset + count - start)
-            part = self.link.request(frames.READ, struct.pack("<IB", source << 28 | start, size))
-            parts.append(part)
-        return b"".join(parts)
+    def bytes_of(self, arrays: Sequence[Any]) -> int:
+        """Bytes that a training step on these arrays sends."""
+        requests, _ = self._inputs(self._batch(arrays, targets=True)[0], targets=True)
+        return sum(Frame(n, 0, 0, 0, data).line_bytes for n, data in [*requests, (frames.TRAIN, bytes(16))])
 
     def _batch(self, arrays: Sequence[Any], targets: bool) -> tuple[dict[str, Array], int]:
         inputs = [a for a in self.layout.inputs if targets or not a.is_target]
@@ -157,10 +159,10 @@ class Board:
                 raise WentBack(self.greeting.steps)
             if done == repeat:  # the reply was lost with the session, the steps were not
                 return self._last_loss()
-            crc = self._send(given, n, targets=True)
+            writes, crc = self._inputs(given, targets=True)
             rate = float("nan") if lr is None else lr
             request = struct.pack("<IHHfI", first + done, n, repeat - done, rate, crc)
-            status, answer = self.link.exchange(frames.TRAIN, request)
+            status, answer = self.link.run([*writes, (frames.TRAIN, request)])
             loss, steps = struct.unpack("<fI", answer) if len(answer) == 8 else (float("nan"), None)
             if status == STEP and steps == first + repeat:
                 status = 0
@@ -196,11 +198,13 @@ class Board:
         size = sum(a.bytes(n) for a in outs) if len(outs) == 1 else self.layout.output_bytes
 
         def predict() -> bytes:
-            crc = self._send(given, n, targets=False)
-            answer = self.link.request(frames.PREDICT, struct.pack("<HHI", n, 0, crc))
+            writes, crc = self._inputs(given, targets=False)
+            status, answer = self.link.run([*writes, (frames.PREDICT, struct.pack("<HHI", n, 0, crc))])
+            if status:
+                raise DeviceError("PREDICT", status)
             whole = answer[4 : 4 + size]
             if len(whole) < size:
-                whole = self._read(frames.OUTPUT, 0, size)
+                whole = self.link.read(frames.OUTPUT, 0, size)
             if zlib.crc32(whole) != struct.unpack_from("<I", answer)[0]:
                 raise DeviceError("outputs", SUM)
             return whole
@@ -220,7 +224,7 @@ class Board:
 
     def counters(self) -> Counters:
         """The board's event counters since its start."""
-        data = self._retry(lambda: self._read(frames.COUNTERS, 0, 44))
+        data = self._retry(lambda: self.link.read(frames.COUNTERS, 0, 44))
         return Counters(*struct.unpack("<11I", data))
 
     # Weights
@@ -232,10 +236,10 @@ class Board:
 
         def read() -> bytes:
             parts = []
-            for start in range(0, size, 40 * frames.PAYLOAD):
-                parts.append(self._read(frames.STATE, start, min(40 * frames.PAYLOAD, size - start)))
+            for start in range(0, size, GROUP):
+                parts.append(self.link.read(frames.STATE, start, min(GROUP, size - start)))
                 if progress is not None:
-                    progress(min(start + 40 * frames.PAYLOAD, size), size)
+                    progress(min(start + GROUP, size), size)
             data = b"".join(parts)
             (crc,) = struct.unpack("<I", self.link.request(frames.SUM, struct.pack("<I", frames.STATE << 28)))
             if zlib.crc32(data) != crc:
@@ -260,11 +264,14 @@ class Board:
 
         def write() -> None:
             self.link.request(frames.BEGIN)
-            room = frames.PAYLOAD - 4
-            for start in range(0, len(data), 40 * room):
-                self._write(frames.STATE, start, data[start : start + 40 * room])
+            for start in range(0, len(data), GROUP):
+                pieces = raw_pieces(data[start : start + GROUP], self.link.payload - 4)
+                writes = [write_request(frames.STATE, kind, start + at, part) for kind, at, part in pieces]
+                status, _ = self.link.run(writes)
+                if status:
+                    raise DeviceError("WRITE", status)
                 if progress is not None:
-                    progress(min(start + 40 * room, len(data)), len(data))
+                    progress(min(start + GROUP, len(data)), len(data))
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
         self._retry(write)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..errors import DataError, counted
-from .board import Board
-from .dataset import Dataset, load_dataset
+from .board import INPUTS, Board
+from .dataset import Dataset, as_integers, load_dataset
 from .log import CsvLog, Progress, TensorBoard, curve
 from .session import Session
 from .training import Plan, Record, Run, make_plan, run_training
@@ -23,6 +23,8 @@ INTERRUPTED = 130
 def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     """Train; returns the exit code: 0 at the end of the plan, 130 after Ctrl-C."""
     data = _cut(load_dataset(args.data, session.path, board.layout), args.samples, args.tests)
+    if args.send is not None:
+        data, board.scales = as_integers(data, board.layout, args.send)
     plan = make_plan(board, data, args.epochs, args.batch, args.shuffle)
     if args.lr is not None and session.program.default_lr is None:
         raise DataError("--lr: the model's schedule computes the learning rate")
@@ -33,6 +35,9 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         f"{session.program.name} on {session.profile.id}: {counted(len(data), 'sample')} from {data.source}, "
         f"{plan.batch} a step, {counted(plan.per_epoch, 'step')} an epoch"
     )
+    for name, scale in board.scales.items():
+        print(f"{name}: rounded to integers ({args.send}) times {scale:.6g}")
+    print(_speed(board, data, plan))
     if first >= plan.steps:
         print(
             f"nothing to do: the board has trained {first:,} of {plan.steps:,} steps; "
@@ -42,6 +47,17 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     if first:
         print(f"continues at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would restart")
     return _report(board, plan, _logged(board, data, plan, args, first), first, args.fresh)
+
+
+def _speed(board: Board, data: Dataset, plan: Plan) -> str:
+    """What a sample takes of the line, and what the line allows."""
+    names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
+    size = board.bytes_of([data.train[n][: plan.batch] for n in names]) / plan.batch
+    text = f"{size:,.0f} bytes a sample on the link"
+    rate = board.link.port.baud
+    if board.folder is not None:
+        return f"{text}; inputs by {board.folder / INPUTS}"
+    return text if rate is None else f"{text}: at most {rate / 10 / size:,.1f} samples/s at {rate:,} baud"
 
 
 def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int) -> Run:

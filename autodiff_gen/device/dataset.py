@@ -57,6 +57,25 @@ def load_dataset(given: str | None, model: Path, layout: LinkLayout) -> Dataset:
     return Dataset(train, test, str(path))
 
 
+def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
+    """Float inputs rounded to integers times a scale, and the scales by name. `kind`: s8 or s16. The scale is that of
+    the largest training sample; larger test samples are clipped."""
+    limit = {"s8": 127, "s16": 32767}[kind]
+    train, test, scales = dict(data.train), dict(data.test), {}
+    for a in layout.inputs:
+        if a.is_target or a.type.dtype.name != "f32":
+            continue
+        scale = np.float32(np.abs(train[a.name]).max() / limit)
+        if scale == 0.0:
+            continue
+        scales[a.name] = float(scale)
+        for part in (train, test):
+            if a.name in part:
+                k = np.clip(np.rint(part[a.name] / scale), -limit, limit).astype(np.int16)
+                part[a.name] = k.astype(np.float32) * scale
+    return replace(data, train=train, test=test), scales
+
+
 def _npz(path: Path, layout: LinkLayout) -> dict[str, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:

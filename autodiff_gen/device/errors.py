@@ -26,6 +26,7 @@ STATUS = {
     -39: "the data do not have the checksum that the request names",
     -40: "the board's weights are half written: push again, load a checkpoint, or reset",
     -41: "a step is not finished",
+    -42: "the board cannot read the file of the inputs",
     -64: "there is no good checkpoint",
     -65: "the checkpoints belong to another model",
     -66: "the checkpoints have a later format: build and upload newer firmware, or erase the flash",

@@ -6,15 +6,15 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-VERSION = 1
-PAYLOAD = 48  # bytes, maximum
+VERSION = 2
+PAYLOAD = 240  # bytes, the most of any board; that of a board is in its reply to HELLO
 HEADER = struct.Struct("<BbHI")
 LONGEST = HEADER.size + PAYLOAD + 4
 
-HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD = range(1, 13)
+HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD, FETCH = range(1, 14)
 REPLY, NAK = 0x80, 0xFF
 INPUT, OUTPUT, STATE, COUNTERS = range(4)
-RAW, UNIT, RUNS = range(3)
+RAW, UNIT, RUNS, S8, S16 = range(5)
 NAMES = {
     HELLO: "HELLO",
     READ: "READ",
@@ -28,6 +28,7 @@ NAMES = {
     END: "END",
     SAVE: "SAVE",
     LOAD: "LOAD",
+    FETCH: "FETCH",
 }
 
 
@@ -45,6 +46,11 @@ class Frame:
         """The encoded frame, including the terminating 0."""
         body = HEADER.pack(self.request, self.status, self.session, self.sequence) + self.payload
         return stuff(body + struct.pack("<I", zlib.crc32(body))) + b"\0"
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of the encoded frame."""
+        return HEADER.size + len(self.payload) + 6
 
 
 def stuff(data: bytes) -> bytes:

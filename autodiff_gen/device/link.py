@@ -1,18 +1,26 @@
-"""Requests and replies: a request is sent until it is answered, and executed once."""
+"""Requests and replies: as many requests are in flight as the board buffers, and each is executed once, in order.
+
+Go-back-N (Tanenbaum, Computer Networks, 3.4.2): a reply to a request confirms all before it. After a NAK, which names
+the last executed request, and after a timeout, the requests from the first unconfirmed one on are sent again.
+"""
 
 from __future__ import annotations
 
 import os
 import struct
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import frames
-from .errors import STATUS, DeviceError, LinkError
+from .errors import SEQUENCE, SESSION, STATUS, DeviceError, LinkError
 from .frames import Decoder, Frame
+from .timeouts import Timeouts
 from .transport import Transport
+from .window import Window
 
-SHORTEST, LONGEST = 0.005, 2.0  # seconds until a request is sent again
+Request = tuple[int, bytes]  # number and payload
+Answer = tuple[int, bytes]  # status and payload
 
 
 class SessionLost(LinkError):
@@ -36,6 +44,7 @@ class Greeting:
     checkpoint: int  # sequence of the last one saved or loaded, 0 for none
     name: str
     start: int = 0  # status of loading a checkpoint when the board started
+    window: int = 0  # bytes of requests that may be in flight
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Counters:
     restored: int
 
 
-_GREETING = struct.Struct("<BBH7I16s")
+_GREETING = struct.Struct("<BBH7I16sI")
 
 
 @dataclass
@@ -70,20 +79,25 @@ class Traffic:
 
 
 class Link:
-    """The host's end of the link. `patience`: seconds without a reply until a request fails."""
+    """The host's end of the link. `patience`: seconds without a reply until a request fails. `now`: the clock."""
 
-    def __init__(self, port: Transport, patience: float = 10.0) -> None:
-        self.port, self.patience = port, patience
+    def __init__(
+        self, port: Transport, patience: float = 10.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.port, self.patience, self.now = port, patience, now
         self.traffic = Traffic()
+        self.payload, self.window = 0, 0  # those of the board, after HELLO
         self._decoder = Decoder()
         self._session = 0
         self._sequence = 0
-        self._usual: dict[int, float] = {}  # mean response time by request, in seconds
+        self._timeouts = Timeouts()
 
     def hello(self) -> Greeting:
         """Open a session. Raises LinkError when the board is silent or has another protocol version."""
         nonce = struct.unpack("<I", os.urandom(4))[0]
-        reply = self._exchange(Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0))))
+        self.window, again = 0, self.traffic.again
+        (reply,) = self._exchange([Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0)))])
+        self.traffic.again = again  # the board may still have been starting
         if reply is None:
             raise LinkError(
                 f"the board is silent: no reply in {self.patience:g} s; check the port, the baud rate, and that it "
@@ -96,74 +110,124 @@ class Link:
                 "build and upload the firmware again"
             )
         self._session, self._sequence = reply.session, 0
-        _, payload, flags, *numbers, name = _GREETING.unpack(reply.payload)
+        _, self.payload, flags, *numbers, name, self.window = _GREETING.unpack(reply.payload)
         text = name.rstrip(b"\0").decode("utf-8", "replace")
         ids: tuple[int, int, int, int, int, int, int] = tuple(numbers)
-        return Greeting(version, payload, bool(flags & 1), bool(flags & 2), *ids, text, -(flags >> 8))
+        return Greeting(
+            version,
+            self.payload,
+            bool(flags & 1),
+            bool(flags & 2),
+            *ids,
+            text,
+            -(flags >> 8),
+            self.window,
+        )
 
     def request(self, number: int, payload: bytes = b"") -> bytes:
         """The payload of the reply. Raises DeviceError when the board rejects the request, SessionLost when it has
         another session."""
         status, answer = self.exchange(number, payload)
         if status:
-            raise DeviceError(frames.NAMES[number], status)
+            raise DeviceError(_name(number), status)
         return answer
 
-    def exchange(self, number: int, payload: bytes = b"") -> tuple[int, bytes]:
+    def exchange(self, number: int, payload: bytes = b"") -> Answer:
         """Status and payload of the reply. Raises LinkError without one, SessionLost for another session."""
-        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        reply = self._exchange(Frame(number, 0, self._session, self._sequence, payload))
-        if reply is None:
-            raise LinkError(
-                f"the board no longer answers: {frames.NAMES[number]} got no reply in {self.patience:g} s"
-            )
-        if reply.status in (-35, -36):
-            raise SessionLost(f"{frames.NAMES[number]}: {STATUS[reply.status]}")
-        return reply.status, reply.payload
+        (answer,) = self.pipeline([(number, payload)])
+        assert answer is not None  # the last request always has one
+        return answer
 
-    def _exchange(self, frame: Frame) -> Frame | None:
-        """Send until the reply is received; None after `patience` seconds."""
-        data = frame.encode()
-        usual = self._usual.get(frame.request, 0.1)
-        wait = min(max(SHORTEST, 4 * usual), LONGEST)
-        begin = time.monotonic()
-        self.traffic.requests += 1
-        attempt = 0
+    def pipeline(self, requests: Sequence[Request]) -> list[Answer | None]:
+        """Send all requests without waiting for each reply; the board executes them in order. The last one has an
+        answer; another one that was executed, and whose reply was lost, has None. So only a request that may be
+        repeated or needs no reply, READ or WRITE, may be before the last. Raises like `exchange`."""
+        first = self._sequence + 1
+        self._sequence += len(requests)
+        sent = [Frame(n, 0, self._session, first + k, data) for k, (n, data) in enumerate(requests)]
+        replies = self._exchange(sent)
+        if replies[-1] is None:
+            name = _name(requests[-1][0])
+            raise LinkError(f"the board no longer answers: {name} got no reply in {self.patience:g} s")
+        return [None if r is None else (r.status, r.payload) for r in replies]
+
+    def run(self, requests: Sequence[Request]) -> Answer:
+        """Send WRITEs and a last request; returns the answer to that. Raises DeviceError for a rejected WRITE."""
+        *others, last = self.pipeline(requests)
+        for (number, _), answer in zip(requests, others, strict=False):
+            if answer is not None and answer[0]:
+                raise DeviceError(_name(number), answer[0])
+        assert last is not None
+        return last
+
+    def read(self, source: int, offset: int, count: int) -> bytes:
+        """Bytes of an object, by as many READs as it takes. Raises DeviceError."""
+        starts = range(offset, offset + count, self.payload)
+        parts: dict[int, bytes] = {}
+        while missing := [s for s in starts if s not in parts]:  # again: those whose reply was lost
+            sizes = [min(self.payload, offset + count - s) for s in missing]
+            requests = [
+                (frames.READ, struct.pack("<IB", source << 28 | s, size))
+                for s, size in zip(missing, sizes, strict=True)
+            ]
+            for s, answer in zip(missing, self.pipeline(requests), strict=True):
+                if answer is not None and answer[0]:
+                    raise DeviceError("READ", answer[0])
+                if answer is not None:
+                    parts[s] = answer[1]
+        return b"".join(parts[s] for s in starts)
+
+    def _exchange(self, requests: Sequence[Frame]) -> list[Frame | None]:
+        """Send until the last one is answered, or until `patience` seconds passed without any confirmation."""
+        window = Window(requests, self.window, self._timeouts)
+        self.traffic.requests += len(requests)
+        progress, wait = self.now(), self._timeouts.of(window.due.request)
+        due = progress + wait
         while True:
-            # The leading 0 terminates a frame that may have been cut off before.
-            self._send(data if attempt == 0 and frame.request != frames.HELLO else b"\0" + data)
-            limit = min(time.monotonic() + wait, begin + self.patience)
-            reply = self._reply(limit, frame)
-            if reply is not None:
-                took = time.monotonic() - begin
-                if attempt == 0:
-                    self._usual[frame.request] = (
-                        0.8 * usual + 0.2 * took if frame.request in self._usual else took
-                    )
-                return reply
-            attempt += 1
-            self.traffic.again += 1
-            if time.monotonic() >= begin + self.patience:
-                return None
-            wait = min(wait * 1.5, LONGEST)
+            self._send(window.data(self.now()))
+            before = window.confirmed
+            lost = self._receive(window, min(due, progress + self.patience))
+            if window.is_done:
+                return window.replies
+            now = self.now()
+            if window.confirmed > before:
+                progress, wait = now, self._timeouts.of(window.due.request)
+                due = now + wait
+            if lost or now >= due:
+                self.traffic.again += window.back()
+                wait = wait if lost else self._timeouts.longer(wait)
+                due = now + wait
+            if now >= progress + self.patience:
+                return window.replies
 
     def _send(self, data: bytes) -> None:
-        self.traffic.sent += len(data)
-        self.port.write(data)
+        if data:
+            self.traffic.sent += len(data)
+            self.port.write(data)
 
-    def _reply(self, limit: float, frame: Frame) -> Frame | None:
-        """The reply to `frame`; None after the time `limit`, or at once when a NAK is received."""
-        while True:
-            left = limit - time.monotonic()
-            if left <= 0:
-                return None
-            data = self.port.read(left)
-            self.traffic.received += len(data)
-            nak = False
-            for received in self._decoder.feed(data):
-                if received.request == frame.request | frames.REPLY and received.sequence == frame.sequence:
-                    return received
-                nak |= received.request == frames.NAK
-            self.traffic.damaged = self._decoder.damaged
-            if nak:
-                return None
+    def _receive(self, window: Window, limit: float) -> bool:
+        """Wait for bytes until the time `limit`; whether a NAK asks for requests again."""
+        data = self.port.read(max(limit - self.now(), 0.0))
+        self.traffic.received += len(data)
+        lost = False
+        greets = window.requests[0].request == frames.HELLO
+        for frame in self._decoder.feed(data):
+            if window.is_done:
+                break
+            if not greets and frame.session != self._session:
+                continue
+            if frame.request == frames.NAK:
+                lost |= greets or window.is_missing(frame.sequence)
+            elif window.answered(frame, self.now()) and frame.status in (SESSION, SEQUENCE):
+                raise SessionLost(f"{_name(frame.request & ~frames.REPLY)}: {STATUS[frame.status]}")
+        self.traffic.damaged = self._decoder.damaged
+        return lost
+
+
+def write_request(target: int, encoding: int, offset: int, data: bytes) -> Request:
+    """A WRITE of `data` to an object."""
+    return frames.WRITE, struct.pack("<I", target << 28 | encoding << 24 | offset) + data
+
+
+def _name(request: int) -> str:
+    return frames.NAMES.get(request, f"request {request}")

@@ -16,8 +16,13 @@ class Noise:
         self._random = random.Random(seed)
         self._held = b""
 
+    @property
+    def baud(self) -> int | None:
+        return self.port.baud
+
     def write(self, data: bytes) -> None:
-        self.port.write(self._through(data))
+        *whole, rest = data.split(b"\0")
+        self.port.write(b"".join(self._through(part + b"\0") for part in whole) + rest)
 
     def read(self, timeout: float) -> bytes:
         self._held += self.port.read(timeout)

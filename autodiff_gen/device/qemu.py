@@ -24,6 +24,7 @@ class Qemu:
         if not elf.is_file():
             raise LinkError(f"{elf}: no such firmware; make it with ./scons board={board.id} model=... link")
         number = free_port()
+        self.folder = folder or elf.parent
         self.port = f"socket://127.0.0.1:{number}"
         argv = qemu_argv(board, elf.resolve(), serial=f"tcp:127.0.0.1:{number},server=on,wait=off,nodelay=on")
         if shutil.which(argv[0]) is None:
@@ -31,7 +32,7 @@ class Qemu:
         self._log = open(os.devnull, "w")  # noqa: SIM115  (closed when the emulator ends)
         self.process = subprocess.Popen(
             argv,
-            cwd=folder or elf.parent,
+            cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -48,6 +49,8 @@ class Qemu:
 
 class QemuPort:
     """A port that starts its own emulator, for `qemu:firmware.elf`."""
+
+    baud = None
 
     def __init__(self, board: boards.Board, elf: Path) -> None:
         self.machine = Qemu(board, elf)

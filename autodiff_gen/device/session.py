@@ -68,11 +68,16 @@ class Session:
                 return Pipe([str(program.resolve())], program.resolve().parent)
         return open_port(port, baud)
 
-    def connect(self, port: str | None, baud: int = BAUD, timeout: float = 15.0) -> Board:
-        """The board at a port. Raises LinkError."""
+    def connect(
+        self, port: str | None, baud: int = BAUD, timeout: float = 15.0, files: bool = False
+    ) -> Board:
+        """The board at a port. Raises LinkError. `files`: QEMU reads inputs from a file, not from its serial port."""
         transport = self.open(port, baud)
         try:
-            return Board(self.program, Link(transport, timeout))
+            board = Board(self.program, Link(transport, timeout))
+            if isinstance(transport, QemuPort) and files:
+                board.folder = transport.machine.folder
+            return board
         except BaseException:
             transport.close()
             raise

@@ -18,7 +18,10 @@ BAUD = 115200
 
 
 class Transport(Protocol):
-    """Bytes to and from a board."""
+    """Bytes to and from a board. `baud`: the speed of the line; None where it has none."""
+
+    @property
+    def baud(self) -> int | None: ...
 
     def write(self, data: bytes) -> None:
         """Send all of `data`."""
@@ -44,6 +47,8 @@ def open_port(port: str, baud: int = BAUD, wait: float = 0.0) -> Transport:
 
 class Stream:
     """A connected socket."""
+
+    baud = None
 
     def __init__(self, connected: socket.socket, name: str) -> None:
         self._socket, self._name = connected, name
@@ -88,6 +93,8 @@ def _socket(port: str, wait: float) -> Stream:
 class Pipe:
     """A program that acts as the board; its standard input and output are the connection."""
 
+    baud = None
+
     def __init__(self, argv: list[str], cwd: Path | None = None) -> None:
         if not argv:
             raise LinkError("port exec: names no program")
@@ -127,8 +134,8 @@ class Pipe:
 
 
 class _Serial:
-    def __init__(self, port: Any, name: str) -> None:
-        self._port, self._name = port, name
+    def __init__(self, port: Any, name: str, baud: int) -> None:
+        self._port, self._name, self.baud = port, name, baud
 
     def write(self, data: bytes) -> None:
         try:
@@ -154,7 +161,7 @@ def _serial(port: str, baud: int) -> _Serial:
     except ImportError:
         raise LinkError(f"port {port}: serial ports need pyserial; run: pip install pyserial") from None
     try:
-        return _Serial(serial.serial_for_url(port, baudrate=baud, timeout=0), port)
+        return _Serial(serial.serial_for_url(port, baudrate=baud, timeout=0), port, baud)
     except (OSError, ValueError) as error:  # pyserial's own errors are OSErrors
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number else str(error)

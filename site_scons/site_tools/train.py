@@ -25,6 +25,7 @@ TARGETS = {
 }
 OPTIONS = {
     "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
+    "baud": "speed of the board's serial port in link and hil, such as 921600; 115200 if not given",
     "steps": "for bench: training steps, 4 if not given",
     "verbose": "1 prints whole commands",
 }
@@ -44,6 +45,8 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     rows = [f"  {prefix + target:<15} {text}" for target, text in TARGETS.items()]
     rows += ["", "Options", *(f"  {key + '=':<15} {text}" for key, text in OPTIONS.items())]
     env.Help("\n".join(["Targets", *rows, ""]), append=True)
+    if ARGUMENTS.get("baud"):
+        env.AppendUnique(CCFLAGS=[f"-DAG_UART_BAUD={ARGUMENTS['baud']}"])
     folder = os.path.dirname(name) or "."
     wanted = {str(t).removeprefix(prefix) for t in BUILD_TARGETS if str(t).startswith(prefix)} & set(TARGETS)
     library = env.TrainLib(name, model)
@@ -86,6 +89,7 @@ def _link(env, name, model, library, prefix):
     if port is None:
         port = f"{'exec' if env.AutodiffBuild().board.is_host else 'qemu'}:{made[0]}"
     words = ["-m", "autodiff_gen", "hil", "$SOURCE", "--name", os.path.basename(name), *env.AutodiffFlags()]
+    words += ["--baud", ARGUMENTS["baud"]] if ARGUMENTS.get("baud") else []
     check = Action([env.AutodiffPython(*words, "--port", port)], None)
     env.AlwaysBuild(env.Alias(f"{prefix}hil", [env.File(model), *made], check))
     return made

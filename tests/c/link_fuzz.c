@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JOBS = 6, SLOT = 256 };
+enum { JOBS = 6, SLOT = 256, WINDOW = 6 };
 
 static unsigned long trained; /* steps */
 
@@ -57,10 +57,46 @@ static void check_fences(const memory *m) {
     }
 }
 
-/* Reads received bytes: the payload's length when the reply to (request, sequence) has arrived, otherwise -1.
- */
-static int32_t reply_in(test_bench *w, uint32_t request, uint32_t sequence, uint8_t *reply) {
-    int32_t found = -1;
+/* Requests that are sent without waiting for replies, numbered from `first`. `confirmed`: how many of them
+ * the board has executed; `bytes`: the length of the last one's reply, or -1. */
+typedef struct window {
+    uint32_t first, count, confirmed;
+    uint32_t number[WINDOW], length[WINDOW];
+    uint8_t payload[WINDOW][AG_LINK_PAYLOAD];
+    int32_t bytes;
+    uint8_t reply[AG_LINK_FRAME];
+} window;
+
+static void add(window *v, uint32_t number, const void *payload, uint32_t bytes) {
+    v->number[v->count] = number;
+    v->length[v->count] = bytes;
+    memcpy(v->payload[v->count++], payload, bytes);
+}
+
+static void confirm(window *v, uint32_t count) {
+    v->confirmed = count > v->confirmed && count <= v->count ? count : v->confirmed;
+}
+
+/* A frame from the board: a reply confirms all requests before it; so does a NAK, except the last one. */
+static void take(const test_bench *w, window *v, uint32_t bytes) {
+    const uint32_t number = w->in[0], sequence = ag_get32(w->in + AG_FRAME_SEQUENCE),
+                   at = sequence - v->first;
+    const bool greets = v->number[0] == AG_LINK_HELLO;
+    if (!ag_frame_is_good(w->in, bytes) || (!greets && ag_get16(w->in + AG_FRAME_SESSION) != w->session)) {
+        return;
+    }
+    if (number == AG_LINK_NAK && at + 1 < v->count) {
+        confirm(v, at + 1);
+    } else if (at < v->count && number == (v->number[at] | AG_LINK_REPLY)) {
+        confirm(v, at + 1);
+        if (at + 1 == v->count) {
+            memcpy(v->reply, w->in, bytes);
+            v->bytes = (int32_t)bytes - AG_LINK_HEADER - 4;
+        }
+    }
+}
+
+static void receive(test_bench *w, window *v) {
     for (uint32_t i = 0; i < w->down.out_bytes; i++) {
         if (w->down.out[i] != 0) {
             if (w->in_bytes < sizeof w->in) {
@@ -68,38 +104,35 @@ static int32_t reply_in(test_bench *w, uint32_t request, uint32_t sequence, uint
             }
             continue;
         }
-        const uint32_t bytes = ag_frame_decode(w->in, w->in_bytes);
+        take(w, v, ag_frame_decode(w->in, w->in_bytes));
         w->in_bytes = 0;
-        if (ag_frame_is_good(w->in, bytes) && w->in[0] == (request | AG_LINK_REPLY) &&
-            ag_get32(w->in + AG_FRAME_SEQUENCE) == sequence) {
-            memcpy(reply, w->in, bytes);
-            found = (int32_t)bytes - AG_LINK_HEADER - 4;
-        }
     }
     w->down.out_bytes = 0;
-    return found;
 }
 
-/* Repeats one request until it is answered: the reply's length, or -1 when no reply arrived. */
-static int32_t exchange(test_bench *w, uint32_t request, uint32_t sequence, const uint8_t *payload,
-                        uint32_t bytes, uint8_t *reply) {
+/* Sends from the first unconfirmed request on, until the last is answered: the length of its reply, or -1. */
+static int32_t exchange(test_bench *w, window *v) {
     uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED + 1];
+    v->bytes = -1;
     for (uint32_t attempt = 0, clean = 0; clean < 10; attempt++, clean += w->errors.left == 0) {
-        ag_frame_fill(frame, request, 0, w->session, sequence);
-        memcpy(frame + AG_LINK_HEADER, payload, bytes);
-        encoded[0] = 0; /* terminates a partial frame */
-        const uint32_t length = ag_frame_encode(encoded + 1, frame, ag_frame_seal(frame, bytes));
-        transmit(&w->up, &w->errors, attempt == 0 ? encoded + 1 : encoded,
-                 attempt == 0 ? length : length + 1);
+        for (uint32_t k = v->confirmed; k < v->count; k++) {
+            ag_frame_fill(frame, v->number[k], 0, w->session, v->first + k);
+            memcpy(frame + AG_LINK_HEADER, v->payload[k], v->length[k]);
+            encoded[0] = 0; /* terminates a partial frame */
+            const uint32_t length =
+                1 + ag_frame_encode(encoded + 1, frame, ag_frame_seal(frame, v->length[k]));
+            const uint32_t skipped = attempt == 0 || k > v->confirmed ? 1 : 0;
+            transmit(&w->up, &w->errors, encoded + skipped, length - skipped);
+        }
         const uint32_t sent = w->up.out_bytes;
         w->up.out_bytes = 0;
         const uint32_t cut = sent == 0 ? 0 : next_random(&w->errors) % (sent + 1);
         ag_link_receive(&w->board, w->up.out, cut);
         ag_link_receive(&w->board, w->up.out + cut, sent - cut);
         check_fences(&w->m);
-        const int32_t got = reply_in(w, request, sequence, reply);
-        if (got >= 0) {
-            return got;
+        receive(w, v);
+        if (v->bytes >= 0) {
+            return v->bytes;
         }
     }
     return -1;
@@ -108,30 +141,32 @@ static int32_t exchange(test_bench *w, uint32_t request, uint32_t sequence, cons
 /* Starts a session: the board's step count. */
 static uint32_t hello(test_bench *w) {
     static const uint8_t version[4] = {AG_LINK_VERSION, 0, 0, 0};
-    uint8_t reply[AG_LINK_FRAME];
-    const int32_t got = exchange(w, AG_LINK_HELLO, ++w->nonce, version, 4, reply);
-    if (got != AG_LINK_PAYLOAD || reply[AG_FRAME_STATUS] != 0 ||
-        ag_get32(reply + AG_LINK_HEADER + 4) != model.graph_id) {
+    window v = {.first = ++w->nonce};
+    add(&v, AG_LINK_HELLO, version, 4);
+    const int32_t got = exchange(w, &v);
+    if (got != AG_LINK_GREETING || v.reply[AG_FRAME_STATUS] != 0 ||
+        ag_get32(v.reply + AG_LINK_HEADER + 4) != model.graph_id) {
         fail("no answer to HELLO", w->nonce, (uint32_t)got);
     }
-    w->session = (uint16_t)ag_get16(reply + AG_FRAME_SESSION);
+    w->session = (uint16_t)ag_get16(v.reply + AG_FRAME_SESSION);
     w->sequence = 0;
-    return ag_get32(reply + AG_LINK_HEADER + 24);
+    return ag_get32(v.reply + AG_LINK_HEADER + 24);
 }
 
-/* The next request of the session: its status; -1 where the session fails. */
-static int32_t request(test_bench *w, uint32_t number, const uint8_t *payload, uint32_t bytes,
-                       uint8_t *reply) {
-    if (exchange(w, number, w->sequence + 1, payload, bytes, reply) < 0) {
+/* The next requests of the session: the status of the last one; -1 where the session fails. */
+static int32_t run(test_bench *w, window *v) {
+    v->first = w->sequence + 1;
+    if (exchange(w, v) < 0) {
         return -1;
     }
-    w->sequence++;
-    return (int8_t)reply[AG_FRAME_STATUS];
+    w->sequence += v->count;
+    return (int8_t)v->reply[AG_FRAME_STATUS];
 }
 
 static void fill(memory *m, uint32_t job) {
     for (uint32_t i = 0; i < ROWS * WIDTH; i++) {
-        m->x[i / WIDTH][i % WIDTH] = (float)(ag_rand_u32(job, 0, i) & 255u) / 255.0f;
+        const uint32_t k = ag_rand_u32(job, 0, i) & 255u; /* what the job's encoding can hold */
+        m->x[i / WIDTH][i % WIDTH] = job % 3 == 2 ? ((float)k - 128.0f) * 0.0625f : (float)k / 255.0f;
     }
     for (uint32_t i = 0; i < ROWS; i++) {
         m->label[i] = (uint8_t)(ag_rand_u32(job, 1, i) % CLASSES);
@@ -146,36 +181,42 @@ static float rate_of(uint32_t job) {
     return 0.25f + (float)job;
 }
 
-/* Writes the job's data; half of it as bytes that become floats. */
-static int32_t send_data(test_bench *w, const memory *data, uint32_t job, uint8_t *reply) {
+/* Adds the requests that write the job's data: as they are, as bytes, or as integers of 16 bits. */
+static void add_data(window *v, const memory *data, uint32_t job) {
+    static const uint32_t encodings[] = {AG_LINK_RAW, AG_LINK_UNIT, AG_LINK_S16};
     uint8_t payload[AG_LINK_PAYLOAD];
-    const uint32_t n = (uint32_t)rows_of(job), per = job % 2 == 0 ? 11u : 44u;
+    const uint32_t n = (uint32_t)rows_of(job), encoding = encodings[job % 3], per = 11;
     for (uint32_t at = 0; at < n * WIDTH; at += per) {
         const uint32_t count = n * WIDTH - at < per ? n * WIDTH - at : per;
-        ag_put32(payload, (job % 2 == 0 ? 0u : 1u << 24) | at * 4u);
+        uint32_t bytes = 4;
+        ag_put32(payload, encoding << 24 | at * 4u);
+        if (encoding == AG_LINK_S16) {
+            ag_put_f32(payload + 4, 0.0625f);
+            bytes = 8;
+        }
         for (uint32_t i = 0; i < count; i++) {
             const float x = (&data->x[0][0])[at + i];
-            if (job % 2 == 0) {
-                ag_put_f32(payload + 4 + 4 * i, x);
+            if (encoding == AG_LINK_RAW) {
+                ag_put_f32(payload + bytes, x);
+                bytes += 4;
+            } else if (encoding == AG_LINK_S16) {
+                ag_put16(payload + bytes, (uint32_t)(int32_t)(x / 0.0625f));
+                bytes += 2;
             } else {
-                payload[4 + i] = (uint8_t)(x * 255.0f + 0.5f);
+                payload[bytes++] = (uint8_t)(x * 255.0f + 0.5f);
             }
         }
-        const int32_t status =
-            request(w, AG_LINK_WRITE, payload, 4 + (job % 2 == 0 ? 4 * count : count), reply);
-        if (status != 0) {
-            return status;
-        }
+        add(v, AG_LINK_WRITE, payload, bytes);
     }
     ag_put32(payload, arrays[1].offset);
     memcpy(payload + 4, data->label, n);
-    return request(w, AG_LINK_WRITE, payload, 4 + n, reply);
+    add(v, AG_LINK_WRITE, payload, 4 + n);
 }
 
 /* Trains one job, whatever happens on the line. */
 static void train(test_bench *w, uint32_t job) {
     memory data;
-    uint8_t payload[16], reply[AG_LINK_FRAME];
+    uint8_t payload[16];
     const uint32_t n = (uint32_t)rows_of(job);
     fill(&data, job);
     uint32_t sum = ag_crc32(0, data.x, n * (uint32_t)sizeof data.x[0]);
@@ -186,7 +227,10 @@ static void train(test_bench *w, uint32_t job) {
     ag_put_f32(payload + 8, rate_of(job));
     ag_put32(payload + 12, sum);
     for (uint32_t clean = 0; clean < 10; clean += w->errors.left == 0) {
-        if (send_data(w, &data, job, reply) == 0 && request(w, AG_LINK_TRAIN, payload, 16, reply) == 0) {
+        window v = {0};
+        add_data(&v, &data, job);
+        add(&v, AG_LINK_TRAIN, payload, 16);
+        if (run(w, &v) == 0) {
             return;
         }
         const uint32_t steps = hello(w); /* after any error: the board's current step */
@@ -228,7 +272,7 @@ static void train_under_fire(test_bench *w) {
 
 /* Random requests with valid checksums, sessions and sequences, and any payload. */
 static void send_nonsense(test_bench *w) {
-    uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED], reply[AG_LINK_FRAME];
+    uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED];
     source line_is_clean = {NULL, 0}, *errors = &w->errors;
     source nonsense = *errors;
     *errors = line_is_clean;
@@ -241,7 +285,7 @@ static void send_nonsense(test_bench *w) {
             frame[AG_LINK_HEADER + i] = (uint8_t)next_random(&nonsense);
         }
         if (number == AG_LINK_WRITE && bytes >= 4) { /* often a valid offset */
-            ag_put32(frame + AG_LINK_HEADER, ag_get32(frame + AG_LINK_HEADER) & 0x210001ffu);
+            ag_put32(frame + AG_LINK_HEADER, ag_get32(frame + AG_LINK_HEADER) & 0x270001ffu);
         }
         if (number == AG_LINK_TRAIN && bytes >= 8) {
             ag_put16(frame + AG_LINK_HEADER + 6, ag_get16(frame + AG_LINK_HEADER + 6) % 3);
@@ -250,14 +294,16 @@ static void send_nonsense(test_bench *w) {
         frames++;
         ag_link_receive(&w->board, encoded, length);
         check_fences(&w->m);
-        (void)reply_in(w, number, w->sequence, reply);
+        w->down.out_bytes = 0;
         if (number >= AG_LINK_REPLY) {
             w->sequence--; /* ignored by the board */
         }
     }
     static const uint8_t seed[4] = {0, 0, 0, 0};
     (void)hello(w);
-    if (request(w, AG_LINK_INIT, seed, 4, reply) != 0) {
+    window v = {0};
+    add(&v, AG_LINK_INIT, seed, 4);
+    if (run(w, &v) != 0) {
         fail("INIT after nonsense", 0, 0);
     }
     w->m.state[1] = w->m.state[2] = 0;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { REPLAYS = 16, LONGEST = 160 };
+enum { REPLAYS = 16, LONGEST = 260 };
 
 /* The source of errors: the fuzzer's bytes, then zeros, which mean no error. */
 typedef struct source {

@@ -101,6 +101,24 @@ def test_it_learns_and_logs(words, made, tmp_path, capsys):
     assert float(log[-1]["loss"]) < float(log[0]["loss"])
 
 
+def test_rounded_inputs_take_a_byte_each(words, made, tmp_path, capsys):
+    """And the board trains on what the host has rounded, bit for bit."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(20, 20)).astype(np.float32), rng.integers(0, 4, 20).astype(np.uint8)
+    np.savez(tmp_path / "d.npz", x=x, label=y)
+    log = tmp_path / "log.csv"
+    assert main(words("train", "--data", tmp_path / "d.npz", "--send", "s8", "--log", log)) == 0
+    scale = np.float32(np.abs(x).max() / 127)
+    out = capsys.readouterr().out
+    assert f"x: rounded to integers (s8) times {scale:.6g}\n" in out
+    (size,) = re.findall(r"(\d+) bytes a sample on the link\n", out)
+    assert int(size) < 20 + 16  # a byte for each float, and the frames
+    trainer = load_model(str(made / "net" / "model.py"))[0].on_host()
+    rounded = np.rint(x / scale).astype(np.int8).astype(np.float32) * scale
+    wanted = [trainer.train_step(rounded[i : i + 5], y[i : i + 5]) for i in range(0, 20, 5)]
+    assert [np.float32(r["loss"]) for r in rows(log)] == [np.float32(w) for w in wanted]
+
+
 @pytest.mark.torch
 def test_losses_and_weights_are_pytorchs(words, made, tmp_path):
     """Every loss within 1e-5, the weights pulled back, and a state_dict that predicts the same."""

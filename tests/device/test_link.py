@@ -34,7 +34,7 @@ def test_random_accidents(fuzz_source, tmp_path, seed):
     found = re.fullmatch(
         r"(\d+) frames in \d+ runs, (\d+) steps of training: all as the host meant them\n", done.stdout
     )
-    assert found and int(found[1]) >= FRAMES and int(found[2]) > FRAMES / 100, done.stdout
+    assert found and int(found[1]) >= FRAMES and int(found[2]) > FRAMES / 40, done.stdout
     print(done.stdout)
 
 
@@ -63,7 +63,7 @@ CODE = st.builds(
 )
 
 
-@given(st.binary(max_size=64))
+@given(st.binary(max_size=252))
 def test_stuffing_is_reversible_and_holds_no_zero(data):
     assert 0 not in stuff(data)
     assert len(stuff(data)) == len(data) + 1
@@ -107,7 +107,7 @@ def test_the_decoder_survives_anything(data):
 def test_the_documented_frame(root):
     frame = Frame(frames.HELLO, 0, 0, 0x12345678, bytes((frames.VERSION, 0, 0, 0)))
     shown = frame.encode().hex(" ")
-    assert shown == "02 01 01 01 06 78 56 34 12 01 01 01 05 94 3a b7 e2 00"
+    assert shown == "02 01 01 01 06 78 56 34 12 02 01 01 05 7a 95 02 f0 00"
     assert shown in (root / "docs" / "link.md").read_text()
     assert frames.decode(frame.encode()[:-1]) == frame
 
@@ -115,6 +115,7 @@ def test_the_documented_frame(root):
 def numbers(header):
     """Name -> value of the enumerations in a header of the runtime."""
     text = re.sub(r"/\*.*?\*/", "", (RUNTIME / header).read_text(), flags=re.DOTALL)
+    text = re.sub(r"#define (AG_LINK_PAYLOAD) (\d+)", r"\1 = \2", text)
     return {
         name: int(value, 0)
         for name, value in re.findall(r"AG_(?:LINK|STORE)_(\w+) = (-?\w+)", text)
@@ -138,6 +139,8 @@ def test_both_ends_have_the_same_numbers(root):
         "RAW",
         "UNIT",
         "RUNS",
+        "S8",
+        "S16",
     ):
         assert link[name] == getattr(frames, name), name
     statuses = {v for k, v in {**link, **store}.items() if k.startswith("ERR_")}

@@ -12,7 +12,9 @@ from firmware_build import REF
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device import frames
+from autodiff_gen.device.encoding import raw_pieces
 from autodiff_gen.device.errors import DeviceError, LinkError
+from autodiff_gen.device.link import write_request
 from autodiff_gen.errors import ModelError, ShapeError
 from autodiff_gen.model.loader import load_model
 
@@ -57,10 +59,15 @@ WRONG = [
     ("floats beyond the array", frames.WRITE, struct.pack("<I", 1 << 24 | 4 * 255) + b"xy", -34),
     ("floats among labels", frames.WRITE, struct.pack("<I", 1 << 24 | 4 * 256) + b"x", -34),
     ("half a run", frames.WRITE, struct.pack("<I", 2 << 24) + b"\1\5ab", -33),
+    ("integers without their scale", frames.WRITE, struct.pack("<I", 3 << 24) + b"abc", -33),
+    ("half a 16-bit integer", frames.WRITE, struct.pack("<If", 4 << 24, 1.0) + b"abc", -33),
+    ("integers beyond the array", frames.WRITE, struct.pack("<If", 3 << 24 | 4 * 255, 1.0) + b"ab", -34),
     ("an encoding that is none", frames.WRITE, struct.pack("<I", 7 << 24) + b"ab", -34),
     ("a learning rate that is no number", frames.SET_LR, struct.pack("<f", float("nan")), -34),
     ("END without BEGIN", frames.END, struct.pack("<II", 0, 0), -40),
     ("no checkpoint", frames.LOAD, b"", -64),
+    ("no file of inputs", frames.FETCH, struct.pack("<I", 8), -42),
+    ("more than the inputs", frames.FETCH, struct.pack("<I", 4 * 256 + 8), -34),
 ]
 
 
@@ -78,7 +85,8 @@ def test_labels_out_of_range_are_rejected_on_both_ends(device, model):
         device.train_step(images, labels)
     crc = 0
     for offset, data in ((0, images.tobytes()), (4 * 256, labels.tobytes())):
-        device._write(frames.INPUT, offset, data)
+        pieces = raw_pieces(data, device.link.payload - 4)
+        device.link.run([write_request(frames.INPUT, kind, offset + at, part) for kind, at, part in pieces])
         crc = zlib.crc32(data, crc)
     status, answer = device.link.exchange(frames.TRAIN, struct.pack("<IHHfI", 0, 4, 1, 0.1, crc))
     assert (status, len(answer)) == (-3, 8)

@@ -7,6 +7,11 @@
 
 #define AG_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 
+/* The UART's speed, where the machine has one; ./scons baud= sets it. */
+#ifndef AG_UART_BAUD
+#define AG_UART_BAUD 115200
+#endif
+
 /* Called once, after .data and .bss are initialised and before anything prints. */
 void ag_machine_init(void);
 

@@ -40,6 +40,10 @@ void ag_uart_write(const uint8_t *data, uint32_t bytes) {
     }
 }
 
+uint32_t ag_uart_room(void) {
+    return AG_RING_BYTES;
+}
+
 uint32_t ag_uart_overruns(void) {
     return ring.overruns;
 }

@@ -2,6 +2,7 @@
  * newest checkpoint if there is one, then executes the host's requests. */
 #include "ag_flash.h"
 #include "ag_link.h"
+#include "ag_system.h"
 #include "ag_uart.h"
 
 #include <stddef.h>
@@ -15,15 +16,26 @@ __attribute__((weak))
 void ag_between_parts(void) {
 }
 
+static int fetch(void *data, uint32_t bytes) {
+    const int32_t file = ag_system_open("inputs.bin");
+    const int status = file < 0 ? -1 : ag_system_read(file, 0, data, bytes);
+    if (file >= 0) {
+        ag_system_close(file);
+    }
+    return status;
+}
+
 static void send(void *ctx, const uint8_t *data, uint32_t bytes) {
     (void)ctx;
     ag_uart_write(data, bytes);
 }
 
 int main(void) {
-    uint8_t data[AG_LINK_ENCODED];
+    uint8_t data[64];
     const int status = ag_flash_open(&flash, ag_linked_model.state_bytes);
     ag_link_start(&board, &ag_linked_model, ag_linked_memory, status == 0 ? &flash : NULL, send, NULL);
+    board.window = ag_uart_room();
+    board.fetch = fetch;
     (void)ag_link_restore(&board);
     ag_uart_start();
     for (;;) {

@@ -17,7 +17,7 @@ extern const uint8_t __cmsdk_uart[], __cmsdk_uart_irq[]; /* address; number of t
 #define UART_INTSTATUS AG_REGISTER((uint32_t)__cmsdk_uart + 0x0cu) /* bit 1: receive */
 
 void ag_machine_init(void) {
-    UART_BAUDDIV = 25000000u / 115200u; /* 25 MHz on the MPS2's images */
+    UART_BAUDDIV = 25000000u / AG_UART_BAUD; /* 25 MHz on the MPS2's images */
     UART_CTRL = 1u;
 }
 

@@ -1,5 +1,5 @@
 /* STM32F405 family: 168 MHz from the internal oscillator and the PLL, and USART1 on PA9 (transmit) and PA10,
- * 115,200 baud, 8N1. Register addresses and bits: ST RM0090 rev 19, chapters 3 (flash), 6 (RCC), 8 (GPIO), 30
+ * 8N1. Register addresses and bits: ST RM0090 rev 19, chapters 3 (flash), 6 (RCC), 8 (GPIO), 30
  * (USART).
  *
  * Crystals differ from board to board, so none is used. Every wait is bounded, and flash wait states are set
@@ -70,7 +70,7 @@ void ag_machine_init(void) {
     GPIOA_AFRH = (GPIOA_AFRH & ~0xff0u) | 0x770u;              /* PA9, PA10: function 7 */
     GPIOA_MODER = (GPIOA_MODER & ~(15u << 18)) | 10u << 18;    /* alternate function */
     GPIOA_OSPEEDR = (GPIOA_OSPEEDR & ~(15u << 18)) | 5u << 18; /* medium speed */
-    USART1_BRR = (clock + 57600u) / 115200u;
+    USART1_BRR = (clock + AG_UART_BAUD / 2u) / AG_UART_BAUD;
     USART1_CR1 = 1u << 13 | 1u << 3 | 1u << 2; /* on, transmit, receive */
 }
 
