@@ -159,10 +159,10 @@ static uint8_t *store_unit_floats(uint8_t *dst, const uint8_t *byte, uint32_t co
 /* Integers of 1 or 2 bytes, times the float before them. */
 static void store_scaled_floats(uint8_t *dst, const uint8_t *in, uint32_t count, uint32_t size) {
     const float scale = ag_get_f32(in);
-    for (uint32_t i = 0; i < count; i++) {
-        const uint8_t *p = in + 4 + size * i;
-        const int32_t k = size == 1 ? (int8_t)*p : (int16_t)ag_get16(p);
-        ag_put_f32(dst + 4 * i, (float)k * scale);
+    in += 4;
+    for (uint32_t i = 0; i < count; i++, dst += sizeof(float), in += size) {
+        const int32_t k = size == 1 ? (int8_t)*in : (int16_t)ag_get16(in);
+        ag_put_f32(dst, (float)k * scale);
     }
 }
 
