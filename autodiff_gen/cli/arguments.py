@@ -42,6 +42,17 @@ def memory_size(text: str) -> int:
     return int(digits) * unit
 
 
+def columns(text: str) -> dict[str, list[str]]:
+    """`x=ax,ay,az;label=activity` as column names by array."""
+    made = {}
+    for part in text.split(";"):
+        name, equals, names = part.partition("=")
+        if not equals or not names:
+            raise argparse.ArgumentTypeError(f"expected NAME=COLUMN,COLUMN;NAME=COLUMN, got {text!r}")
+        made[name.strip()] = [n.strip() for n in names.split(",")]
+    return made
+
+
 def finite(text: str) -> float:
     try:
         number = float(text)

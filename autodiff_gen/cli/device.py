@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import counted
-from .arguments import count, finite, positive, seconds
+from .arguments import columns, count, finite, positive, seconds
 
 if TYPE_CHECKING:
     from ..device.board import Board
@@ -34,11 +34,7 @@ def add_commands(
     model(train)
     target(train)
     _port_arguments(train)
-    train.add_argument(
-        "--data",
-        metavar="FILE",
-        help=".npz, samples.bin, or .py with dataset() (default: data.py in the model's folder)",
-    )
+    _data_arguments(train)
     train.add_argument(
         "--epochs",
         metavar="N",
@@ -119,6 +115,21 @@ def add_commands(
         help="training steps in each check (default: %(default)s)",
     )
     hil.set_defaults(run=_hil)
+
+
+def _data_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="FILE",
+        help=".npz, .csv, a folder of .npy or .csv files, samples.bin, or .py with dataset(), as in docs/data.md "
+        "(default: data.py in the model's folder)",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="MAP",
+        type=columns,
+        help="the columns of a .csv for each array, such as 'x=ax,ay,az;label=activity'",
+    )
 
 
 def _port_arguments(parser: argparse.ArgumentParser) -> None:

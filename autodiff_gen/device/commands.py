@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     """Train; returns the exit code: 0 at the end of the plan, 130 after Ctrl-C."""
-    data = _cut(load_dataset(args.data, session.path, board.layout), args.samples, args.tests)
+    data = _cut(load_dataset(args.data, session.path, board.layout, args.columns), args.samples, args.tests)
     if args.send is not None:
         data, board.scales = as_integers(data, board.layout, args.send)
     plan = make_plan(board, data, args.epochs, args.batch, args.shuffle)
@@ -35,6 +35,8 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         f"{session.program.name} on {session.profile.id}: {counted(len(data), 'sample')} from {data.source}, "
         f"{plan.batch} a step, {counted(plan.per_epoch, 'step')} an epoch"
     )
+    if data.classes:
+        print(f"classes: {', '.join(f'{k} {word}' for k, word in enumerate(data.classes))}")
     for name, scale in board.scales.items():
         print(f"{name}: rounded to integers ({args.send}) times {scale:.6g}")
     print(_speed(board, data, plan))

@@ -17,17 +17,20 @@ from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError
 from ..host.arguments import Batch, checked
 from ..ir.types import Type, bound
+from .csv_data import Columns, read_recordings, read_table
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """`train` and `test`: name -> array with the samples along axis 0; `test` may be empty. `source`: the file."""
+    """`train` and `test`: name -> array with the samples along axis 0; `test` may be empty. `source`: the file.
+    `classes`: what the labels 0, 1, ... are called, where the file has words."""
 
     train: Mapping[str, Array]
     test: Mapping[str, Array]
     source: str
+    classes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.train.values())))
@@ -37,24 +40,66 @@ class Dataset:
         return len(next(iter(self.test.values()))) if self.test else 0
 
 
-def load_dataset(given: str | None, model: Path, layout: LinkLayout) -> Dataset:
+def load_dataset(
+    given: str | None, model: Path, layout: LinkLayout, columns: Columns | None = None
+) -> Dataset:
     """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
 
-    given: a `.npz` with one array for each input and target (and `test_NAME` for the test set), a `samples.bin`, or a
-    Python file with a function `dataset()` that returns such a dict; None: `data.py` in the model's folder. uint8
-    arrays for float inputs are divided by 255, like torchvision's ToTensor.
+    given: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: those of a CSV
+    file, by array. uint8 arrays for float inputs are divided by 255, like torchvision's ToTensor.
     """
     path = Path(given).expanduser() if given is not None else model.parent / "data.py"
-    if not path.is_file():
-        hint = "" if given is not None else "; give --data FILE.npz, samples.bin or data.py with dataset()"
+    if not path.exists():
+        hint = "" if given is not None else f"; give --data, {FORMS}"
         raise DataError(f"data {path}: no such file{hint}")
-    arrays = _READERS.get(path.suffix, _unknown)(path, layout)
+    reader = _folder if path.is_dir() else _READERS.get(path.suffix, _unknown)
+    arrays = reader(path, layout, columns or {})
+    classes = _number_classes(arrays, layout)
     parts: dict[str, dict[str, Array]] = {"train": {}, "test": {}}
     for name, value in arrays.items():
         parts["test" if name.startswith("test_") else "train"][name.removeprefix("test_")] = np.asarray(value)
     train = _checked(parts["train"], layout.inputs, path, "")
     test = _checked(parts["test"], layout.inputs, path, "test_") if parts["test"] else {}
-    return Dataset(train, test, str(path))
+    return Dataset(train, test, str(path), classes)
+
+
+def _number_classes(arrays: dict[str, Array], layout: LinkLayout) -> tuple[str, ...]:
+    """Replace labels that are words by their index in alphabetical order; returns the words."""
+    found: tuple[str, ...] = ()
+    for a in layout.inputs:
+        own = [n for n in (a.name, f"test_{a.name}") if n in arrays and arrays[n].dtype.kind == "U"]
+        if own:
+            words = np.unique(np.concatenate([arrays[n].astype(str) for n in own]))
+            arrays.update({n: np.searchsorted(words, arrays[n].astype(str)) for n in own})
+            found = tuple(words.tolist())
+    return found
+
+
+def _folder(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+    """`NAME.npy` for each array; or train.csv and test.csv; or recordings in folders of classes, which may be in
+    folders train and test."""
+    if arrays := sorted(path.glob("*.npy")):
+        return {file.stem: _npy(file) for file in arrays}
+    train, test = path / "train", path / "test"
+    if (tables := train.with_suffix(".csv")).is_file():
+        parts = {"": read_table(tables, layout, columns)}
+        if (tables := test.with_suffix(".csv")).is_file():
+            parts["test_"] = read_table(tables, layout, columns)
+    elif any(path.glob("*/*.csv")) or any(path.glob("train/*/*.csv")):
+        parts = {"": read_recordings(train if train.is_dir() else path, layout)}
+        if train.is_dir() and test.is_dir():
+            parts["test_"] = read_recordings(test, layout)
+    else:
+        raise DataError(f"data {path}: neither .npy files, train.csv, nor CLASS/*.csv in this folder")
+    return {prefix + name: array for prefix, part in parts.items() for name, array in part.items()}
+
+
+def _npy(path: Path) -> Array:
+    try:
+        array: Array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"data {path}: not a .npy file: {error}") from None
+    return array
 
 
 def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
@@ -76,7 +121,7 @@ def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, 
     return replace(data, train=train, test=test), scales
 
 
-def _npz(path: Path, layout: LinkLayout) -> dict[str, Array]:
+def _npz(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -84,7 +129,7 @@ def _npz(path: Path, layout: LinkLayout) -> dict[str, Array]:
         raise DataError(f"data {path}: not a .npz file of arrays: {error}") from None
 
 
-def _bin(path: Path, layout: LinkLayout) -> dict[str, Array]:
+def _bin(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
     """Records of bytes: one input, then a one-byte label."""
     if len(layout.inputs) != 2:
         raise DataError(
@@ -106,7 +151,7 @@ def _bin(path: Path, layout: LinkLayout) -> dict[str, Array]:
     return arrays
 
 
-def _python(path: Path, layout: LinkLayout) -> dict[str, Array]:
+def _python(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
     try:
         function = runpy.run_path(str(path)).get("dataset")
         arrays = function() if function is not None else None
@@ -127,11 +172,14 @@ def _python(path: Path, layout: LinkLayout) -> dict[str, Array]:
     return dict(arrays)
 
 
-def _unknown(path: Path, layout: LinkLayout) -> dict[str, Array]:
-    raise DataError(f"data {path}: give a .npz, a samples.bin, or a .py with dataset()")
+def _unknown(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+    raise DataError(f"data {path}: give {FORMS}")
 
 
-_READERS = {".npz": _npz, ".bin": _bin, ".py": _python}
+FORMS = (
+    "a .npz, a .csv, a folder of .npy or .csv files, a samples.bin, or a .py with dataset() (docs/data.md)"
+)
+_READERS = {".npz": _npz, ".csv": read_table, ".bin": _bin, ".py": _python}
 
 
 def _checked(
@@ -144,7 +192,8 @@ def _checked(
     if missing or unexpected:
         what = [f"missing {', '.join(missing)}"] if missing else []
         what += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
-        raise DataError(f"data {path}: {'; '.join(what)}; the model takes {', '.join(names)}")
+        takes = ", ".join(f"{prefix}{a.name}: {a.type!r}" for a in inputs)
+        raise DataError(f"data {path}: {'; '.join(what)}; the model takes {takes}")
     converted: dict[str, Array] = {}
     count = None
     rows_per_step(inputs)

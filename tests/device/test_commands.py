@@ -376,9 +376,12 @@ WRONG = [
     ({"x": X.astype(complex), "label": Y}, "x: expected numbers"),
     ({"x": np.where(np.arange(20) == 7, np.nan, X), "label": Y}, r"x\[0, 7\] is nan, no finite float32"),
     ({"x": np.float64(X) - 1e39, "label": Y}, r"x\[0, 0\] is -1e\+39, no finite float32"),
-    ({"x": X}, "missing label; the model takes x, label"),
+    ({"x": X}, r"missing label; the model takes x: f32\[n,20\], label: u8\[n\]"),
     ({"x": X, "label": Y, "y": Y}, "unexpected y"),
-    ({"x": X, "label": Y, "test_x": X}, "missing test_label"),
+    (
+        {"x": X, "label": Y, "test_x": X},
+        r"missing test_label; the model takes test_x: f32\[n,20\], test_label",
+    ),
     ({"x": X[:0], "label": Y[:0]}, "x has 0 samples"),
 ]
 
@@ -394,7 +397,7 @@ def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
     "name, text, said",
     [
         ("d.npz", "nonsense", "not a .npz file of arrays"),
-        ("d.csv", "1,2", "give a .npz, a samples.bin, or a .py"),
+        ("d.txt", "1,2", "give a .npz, a .csv, a folder of .npy or .csv files, a samples.bin, or a .py"),
         ("d.py", "x = 1", "needs a function dataset"),
         ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: the file raises ZeroDivisionError"),
         ("d.bin", "nonsense", "not a sample set"),

@@ -1,0 +1,122 @@
+"""Data sets of CSV and .npy files: which columns are which array, words as classes, recordings cut into windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.cli.arguments import columns
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.errors import DataError
+
+
+def layout_of(shape, classes=3):
+    size = int(np.prod(shape[1:]))
+    net = nn.Sequential(nn.Flatten(), nn.Linear(size, classes))
+    model = ag.Model.supervised(net, input=shape, loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1))
+    return link_layout(compile_model(model, "net"))
+
+
+@pytest.fixture(scope="module")
+def three():
+    """x: f32[n,3], label: u8[n]"""
+    return layout_of((2, 3))
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """x: f32[n,2,4], label: u8[n]"""
+    return layout_of((2, 2, 4))
+
+
+def read(path, layout, mapping=None):
+    return load_dataset(str(path), path, layout, mapping and columns(mapping))
+
+
+X, LABELS = [[1.0, 2.0, 3.0], [4.5, 5.0, 6.0]], [0, 2]
+TABLES = [
+    ("1,2,3,0\n4.5,5,6,2\n", None),
+    ("a,b,c,d\n1,2,3,0\n4.5,5,6,2\n", None),
+    ("label,a,b,c\n0,1,2,3\n2,4.5,5,6\n", None),
+    ("time,c,label,b,a\n9,3,0,2,1\n9,6,2,5,4.5\n", "x=a,b,c;label=label"),
+    ('"a","b","c","kind"\r\n1, 2, 3, 0\r\n\r\n4.5, 5, 6, 2\r\n', "label=kind"),
+]
+
+
+@pytest.mark.parametrize("text, mapping", TABLES)
+def test_tables(three, tmp_path, text, mapping):
+    path = tmp_path / "d.csv"
+    path.write_text(text)
+    data = read(path, three, mapping)
+    assert data.train["x"].tolist() == X and data.train["label"].tolist() == LABELS
+    assert data.train["label"].dtype == np.uint8 and not data.tests and data.classes == ()
+
+
+def test_classes_that_are_words_are_numbered_alike_in_training_and_test(three, tmp_path):
+    (tmp_path / "train.csv").write_text("a,b,c,label\n1,2,3,walk\n4.5,5,6,run\n")
+    (tmp_path / "test.csv").write_text("a,b,c,label\n0,0,0,sit\n0,0,0,walk\n")
+    data = read(tmp_path, three)
+    assert data.classes == ("run", "sit", "walk")
+    assert data.train["label"].tolist() == [2, 0] and data.test["label"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("parts", [("",), ("train", "test")])
+def test_recordings_are_cut_into_windows(windows, tmp_path, parts):
+    """4 times of 2 channels; a rest is left out."""
+    for part in parts:
+        for word, length in (("run", 9), ("walk", 4)):
+            folder = tmp_path / part / word
+            folder.mkdir(parents=True)
+            rows = "".join(f"{t},{-t}\n" for t in range(length))
+            (folder / "1.csv").write_text("left,right\n" + rows)
+    data = read(tmp_path, windows)
+    assert data.classes == ("run", "walk") and data.train["label"].tolist() == [0, 0, 1]
+    assert data.train["x"][1].tolist() == [[4, 5, 6, 7], [-4, -5, -6, -7]]
+    assert data.tests == (3 if "test" in parts else 0)
+
+
+def test_a_folder_of_arrays(three, tmp_path):
+    for name in ("x", "test_x"):
+        np.save(tmp_path / f"{name}.npy", np.float32(X))
+    for name in ("label", "test_label"):
+        np.save(tmp_path / f"{name}.npy", np.array(LABELS))
+    data = read(tmp_path, three)
+    assert len(data) == data.tests == 2
+
+
+@pytest.mark.parametrize(
+    "text, mapping, said",
+    [
+        ("1,2,3\n", None, "has 3 columns, the model takes 3 for x, 1 for label; name them by --columns"),
+        ("1,2,3,4,5\n", None, "has 5 columns, the model takes 3 for x, 1 for label"),
+        ("a,b,c,label\n1,2,x,0\n", None, "row 2: 'x' is not a number"),
+        ("a,b,c,label\n1,2,3,0\n1,2,3\n", None, "row 3 has 3 cells, the first 4"),
+        ("a,b,c,label\n", None, "has no rows of numbers"),
+        ("a,b,c,label\n1,2,3,0\n", "x=a,b,z", "no column z for x; it has a, b, c, label"),
+        ("a,b,c,label\n1,2,3,0\n", "y=a", "no array y; the model takes x, label"),
+        ("1,2,3,0\n", "label=d", "--columns names columns, and the file has no header"),
+        ("a,b,c,label\n1,2,3,7\n", None, "label[0] is 7, outside 0 to 2"),
+    ],
+)
+def test_wrong_tables_are_one_line(three, tmp_path, text, mapping, said):
+    path = tmp_path / "d.csv"
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        read(path, three, mapping)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_wrong_folders_are_one_line(three, windows, tmp_path):
+    with pytest.raises(DataError, match=r"neither .npy files, train.csv, nor CLASS/\*.csv"):
+        read(tmp_path, three)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "1.csv").write_text("1,2,3\n" * 8)
+    with pytest.raises(DataError, match=r"3 columns, which is no axis of x: f32\[n,2,4\]"):
+        read(tmp_path, windows)
+    (tmp_path / "run" / "1.csv").write_text("1,2\n" * 3)
+    with pytest.raises(DataError, match="no recording is as long as x"):
+        read(tmp_path, windows)
