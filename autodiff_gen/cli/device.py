@@ -100,6 +100,29 @@ def add_commands(
     push.add_argument("--save", action="store_true", help="also write a checkpoint")
     push.set_defaults(run=_push)
 
+    predict = command(
+        "predict",
+        "Print or write a model's outputs for the samples of a data set: on a board, or on the host.",
+    )
+    model(predict)
+    target(predict)
+    _port_arguments(predict)
+    _data_arguments(predict)
+    predict.add_argument(
+        "--weights",
+        metavar="FILE",
+        type=Path,
+        help=".npz or .pt to load first (default: the board's weights)",
+    )
+    predict.add_argument("--samples", metavar="N", type=positive, help="the first N samples only")
+    predict.add_argument(
+        "--test", action="store_true", help="the samples of the test set, not of the training set"
+    )
+    predict.add_argument(
+        "--out", metavar="FILE", type=Path, help=".npy, .npz or .csv (default: print as CSV)"
+    )
+    predict.set_defaults(run=_predict)
+
     hil = command(
         "hil",
         "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host.",
@@ -194,8 +217,8 @@ def _pull(args: argparse.Namespace) -> int:
         state = board.state_dict()
     finally:
         board.close()
-    write_weights(args.out, session.program, state, board.steps)
-    print(f"{args.out}: {counted(len(state), 'array')} after {counted(board.steps, 'step')}")
+    written = write_weights(args.out, session.program, state, board.steps)
+    print(f"{args.out}: {counted(written, 'array')} after {counted(board.steps, 'step')}")
     return 0
 
 
@@ -206,13 +229,26 @@ def _push(args: argparse.Namespace) -> int:
     session = _session(args)
     board = _connect(args, session)
     try:
-        strict = args.file.suffix == ".npz"
-        board.load_state_dict(state, steps=board.steps if steps is None else steps, strict=strict)
+        board.load_state_dict(state, steps=board.steps if steps is None else steps)
         saved = f", checkpoint {board.save()}" if args.save else ""
     finally:
         board.close()
     print(f"{args.file}: {counted(len(state), 'array')} sent, the board is at step {board.steps:,}{saved}")
     return 0
+
+
+def _predict(args: argparse.Namespace) -> int:
+    from ..device.predictions import check_suffix, predict
+
+    check_suffix(args.out)
+    session = _session(args)
+    if session.profile.is_host and args.port is None:
+        return predict(session, session.trainer(), args)
+    board = _connect(args, session)
+    try:
+        return predict(session, board, args)
+    finally:
+        board.close()
 
 
 def _hil(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -249,6 +249,21 @@ class Program:
             name: arrays[name] if name in arrays else self.frozen[name].copy() for name in self.state_names
         }
 
+    def check_state(self, what: str, state: Mapping[str, Any], strict: bool = True) -> None:
+        """ModelError for what `load_state_dict` does not take: `strict`, missing parameters and buffers, and unexpected
+        names. The optimizer's state may be left out as a whole, as in PyTorch's state_dict of a module."""
+        self.check_frozen(state)
+        own = [s.name for s in self.slots if s.role in ("parameter", "buffer")]
+        others = [s.name for s in self.slots if s.role not in ("parameter", "buffer")]
+        needed = [*own, *others] if any(n in state for n in others) else own
+        wrong = {
+            "missing": [n for n in needed if n not in state],
+            "unexpected": [n for n in state if n not in self.state_names and n not in self.tied],
+        }
+        if strict and any(wrong.values()):
+            parts = [f"{kind} {_listed(names)}" for kind, names in wrong.items() if names]
+            raise ModelError(f"{what}: {'; '.join(parts)}; the model has {_listed(own)}")
+
     def check_frozen(self, state: Mapping[str, Any]) -> None:
         """ModelError for another value of a frozen parameter, or of what does not train of one, than that of the
         program."""
@@ -276,6 +291,11 @@ class Program:
     def slot_places(self) -> Mapping[State, c.Expr]:
         """The memory of every state."""
         return {s.state: c.Member(s.owner, s.c_name) for s in self.slots}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return f"{', '.join(names[:6])}{more}"
 
 
 def _array(value: Any) -> Any:

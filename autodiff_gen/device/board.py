@@ -257,10 +257,12 @@ class Board:
     ) -> None:
         """Send parameters and state by name; `steps` becomes the board's step count. A checksum at the end covers all.
 
-        `strict`: missing and unexpected names are errors; otherwise the board keeps its values for missing names.
+        `strict`: missing and unexpected names are errors; otherwise the board keeps its values for missing names. The
+        optimizer's state may be left out as a whole, and frozen parameters too.
         """
-        own = {} if strict else self.state_dict()
-        data = state_bytes(self.program, {**own, **state}, strict)
+        self.program.check_state("weights", state, strict)
+        own = {} if all(s.name in state for s in self.program.slots) else self.state_dict()
+        data = state_bytes(self.program, {**own, **state})
 
         def write() -> None:
             self.link.request(frames.BEGIN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,17 @@ class Dataset:
 
 
 def load_dataset(
-    given: str | None, model: Path, layout: LinkLayout, columns: Columns | None = None
+    given: str | None,
+    model: Path,
+    layout: LinkLayout,
+    columns: Columns | None = None,
+    unused: Collection[str] = (),
 ) -> Dataset:
     """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
 
     given: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: those of a CSV
-    file, by array. uint8 arrays for float inputs are divided by 255, like torchvision's ToTensor.
+    file, by array. `unused`: arrays that the file may have, and that are ignored. uint8 arrays for float inputs are
+    divided by 255, like torchvision's ToTensor.
     """
     path = Path(given).expanduser() if given is not None else model.parent / "data.py"
     if not path.exists():
@@ -57,6 +62,8 @@ def load_dataset(
     classes = _number_classes(arrays, layout)
     parts: dict[str, dict[str, Array]] = {"train": {}, "test": {}}
     for name, value in arrays.items():
+        if name.removeprefix("test_") in unused:
+            continue
         parts["test" if name.startswith("test_") else "train"][name.removeprefix("test_")] = np.asarray(value)
     train = _checked(parts["train"], layout.inputs, path, "")
     test = _checked(parts["test"], layout.inputs, path, "test_") if parts["test"] else {}

@@ -9,6 +9,8 @@ from pathlib import Path
 from ..codegen.compiler import compile_model
 from ..codegen.regions import Ram
 from ..errors import ModelError
+from ..host.compiler import Compiler, find_compiler
+from ..host.trainer import Trainer
 from ..kernels import registry
 from ..model.loader import find_model, load_model
 from ..model.model import Model
@@ -49,6 +51,10 @@ class Session:
         """The path of the link's firmware that ./scons builds."""
         changes = {key: self._words[key] or "" for key in ("kernels", "ram")}
         return Path(build_folder(self.profile.id, self.program.name, changes)) / "link.elf"
+
+    def trainer(self) -> Trainer:
+        """The model as a Python object of the host, with the kernels of the program."""
+        return Trainer(self.program, Compiler(find_compiler(None), ""))
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
         """The port, or without one the firmware that ./scons built: in QEMU, or as a program on the host."""

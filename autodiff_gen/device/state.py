@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.program import Program, Slot
-from ..errors import DataError, ModelError
+from ..errors import DataError
 from ..ir.types import planned
 
 Array = NDArray[Any]
@@ -31,17 +31,8 @@ def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
     return program.state_dict(arrays)
 
 
-def state_bytes(program: Program, state: Mapping[str, Any], strict: bool = True) -> bytes:
-    """The inverse; frozen parameters may be left out. Raises ModelError for missing names (if `strict`, also for
-    unexpected ones) and for other values of frozen parameters, ShapeError for shapes and dtypes."""
-    program.check_frozen(state)
-    names = [s.name for s in program.slots]
-    missing = [n for n in names if n not in state]
-    unexpected = [n for n in state if n not in program.state_names]
-    if missing or (unexpected and strict):
-        parts = [f"missing {', '.join(missing)}"] if missing else []
-        parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
-        raise ModelError(f"weights: {'; '.join(parts)}; the model has {', '.join(names)}")
+def state_bytes(program: Program, state: Mapping[str, Any]) -> bytes:
+    """The inverse. Raises ShapeError for shapes and dtypes."""
     return b"".join(_words(slot, state[slot.name]) for slot in program.slots)
 
 

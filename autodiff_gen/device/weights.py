@@ -24,14 +24,15 @@ def check_suffix(path: Path) -> None:
         raise DataError(f"{path}: weights go to .npz or, for PyTorch, .pt")
 
 
-def write_weights(path: Path, program: Program, state: Mapping[str, Array], steps: int) -> None:
+def write_weights(path: Path, program: Program, state: Mapping[str, Array], steps: int) -> int:
     """Write to a temporary file, then rename it. A .pt gets parameters and buffers, by PyTorch's names; a .npz gets
-    everything. Raises DataError."""
+    everything. Returns how many arrays were written. Raises DataError."""
     check_suffix(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":
+            own: dict[str, Any] = dict(state)
             np.savez(temporary, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
         else:
             torch = _torch(path)
@@ -42,6 +43,7 @@ def write_weights(path: Path, program: Program, state: Mapping[str, Array], step
             own |= {alias: own[n] for alias, n in program.tied.items()}
             torch.save(own, temporary)
         os.replace(temporary, path)
+        return len(own)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:

@@ -256,18 +256,12 @@ class Trainer:
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
-        `strict`: missing and unexpected names are errors. Frozen parameters may be left out. Raises ModelError for
-        names and for other values of frozen parameters, ShapeError for shapes and dtypes; on an error nothing changes.
+        `strict`: missing and unexpected names are errors; otherwise the trainer keeps its values for missing names. The
+        optimizer's state may be left out as a whole, and frozen parameters too. Raises ModelError for names and for
+        other values of frozen parameters, ShapeError for shapes and dtypes; on an error nothing changes.
         """
+        self.program.check_state("load_state_dict", state, strict)
         slots = {s.name: s for s in self.program.slots}
-        self.program.check_frozen(state)
-        if strict:
-            missing = [n for n in slots if n not in state]
-            unexpected = [n for n in state if n not in self.program.state_names]
-            if missing or unexpected:
-                parts = [f"missing {', '.join(missing)}"] if missing else []
-                parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
-                raise ModelError(f"load_state_dict: {'; '.join(parts)}; the model has {', '.join(slots)}")
         arrays = {
             name: slots[name].given("load_state_dict", value)
             for name, value in state.items()

@@ -120,13 +120,14 @@ def test_rounded_inputs_take_a_byte_each(words, made, tmp_path, capsys):
 
 
 @pytest.mark.torch
-def test_losses_and_weights_are_pytorchs(words, made, tmp_path):
+def test_losses_and_weights_are_pytorchs(words, made, tmp_path, capsys):
     """Every loss within 1e-5, the weights pulled back, and a state_dict that predicts the same."""
     import torch
 
     assert main(words("train", "--epochs", 2, "--shuffle", 7, "--log", tmp_path / "log.csv")) == 0
     assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
     assert main(words("pull", "--out", tmp_path / "w.pt")) == 0
+    assert "w.pt: 4 arrays after 66 steps" in capsys.readouterr().out
     model = load_model(str(made / "net" / "model.py"))[0]
     net = torch.nn.Sequential(torch.nn.Linear(20, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
     first = {s.name: torch.tensor(s.init.array()) for s in model.states if s.role == "parameter"}
@@ -283,6 +284,40 @@ def test_push_brings_weights_to_a_board(words, tmp_path, capsys):
     assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
     one, two = np.load(tmp_path / "w.npz"), np.load(tmp_path / "again.npz")
     assert all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
+@pytest.mark.torch
+def test_weights_of_pytorch_on_a_board_and_on_the_host(words, made, tmp_path, capsys):
+    """A state_dict has no optimizer state; the outputs of predict are PyTorch's in all places and forms."""
+    import torch
+
+    net = torch.nn.Sequential(torch.nn.Linear(20, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+    torch.save(net.state_dict(), tmp_path / "w.pt")
+    x = np.random.default_rng(2).normal(size=(7, 20)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)  # a folder without labels
+    wanted = net(torch.tensor(x)).detach().numpy()
+    trainer = load_model(str(made / "net" / "model.py"))[0].on_host()
+    trainer.load_state_dict(net.state_dict())
+    assert np.abs(trainer.predict(x[:5]) - wanted[:5]).max() < 1e-5
+    more = ("--data", tmp_path, "--weights", tmp_path / "w.pt")
+    assert main(words("predict", *more, "--out", tmp_path / "p" / "board.npy")) == 0
+    assert "scores [7, 4]" in capsys.readouterr().out
+    assert np.abs(np.load(tmp_path / "p" / "board.npy") - wanted).max() < 1e-5
+    model = words("predict")[1]
+    assert main(["predict", model, *map(str, more), "--samples", "6"]) == 0
+    table = list(csv.reader(capsys.readouterr().out.splitlines()))
+    assert table[0] == [f"scores.{k}" for k in range(4)]
+    assert np.abs(np.array(table[1:], float) - wanted[:6]).max() < 1e-5
+    assert main(words("push", tmp_path / "w.pt")) == 0
+    assert "4 arrays sent" in capsys.readouterr().out
+    torch.save({"0.weight": net[0].weight, "head.weight": net[2].weight}, tmp_path / "w.pt")
+    assert main(words("push", tmp_path / "w.pt")) == 1
+    assert (
+        "missing 0.bias, 2.weight, 2.bias; unexpected head.weight; the model has" in capsys.readouterr().err
+    )
+    assert main(words("predict", "--test")) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 41
+    assert main(words("predict", "--out", "p.txt")) == 1
 
 
 def words_of(path):
