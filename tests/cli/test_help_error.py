@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from console_pages import BLOCK, File, matches, steps
 from error_messages import templates, words
 
 import autodiff_gen as ag
@@ -20,7 +21,6 @@ from autodiff_gen.errors import AutodiffError
 
 ENTRIES = entries()
 MESSAGES = [m for entry in ENTRIES for m in entry.messages]
-BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMES = {"ag": ag, "F": functional, "init": init, "nn": nn, "np": np, "optim": optim}
 
 
@@ -98,14 +98,13 @@ def test_commands_print_what_they_show(
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
-        for language, title, text in blocks(entry):
-            if title:
-                Path(title).write_text(text)
-            elif language == "console":
-                command, _, printed = text.partition("\n")
-                code = main(shlex.split(command.removeprefix("$ autodiff-gen ")))
-                shown = capsys.readouterr().err.replace(f"{folder}/", "")
-                assert (code != 0, shown) == (True, printed), entry.title
+        for step in steps(entry.text):
+            if isinstance(step, File):
+                Path(step.name).parent.mkdir(exist_ok=True)
+                Path(step.name).write_text(step.text)
+            else:
+                assert main(shlex.split(step.line.removeprefix("autodiff-gen "))) != 0, entry.title
+                assert matches(step.shown, capsys.readouterr().err.replace(f"{folder}/", "")), entry.title
 
 
 def test_the_command_finds_the_message_in_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
