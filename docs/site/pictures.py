@@ -213,5 +213,5 @@ PICTURES: dict[str, Callable[[], str]] = {
 
 
 def placed(markdown: str) -> str:
-    """The text with its pictures, for which the text has comments: <!-- picture: tiles -->."""
+    """The text with its pictures, which are comments there: <!-- picture: tiles -->."""
     return re.sub(r"<!-- picture: ([\w-]+) -->", lambda found: PICTURES[found[1]](), markdown)
