@@ -12,6 +12,9 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.kernels import registry
+from autodiff_gen.report.collect import collect
+from autodiff_gen.report.page import trainer
+from autodiff_gen.report.symbols import memories
 from autodiff_gen.targets import board
 from autodiff_gen.targets.size import usage
 
@@ -70,6 +73,12 @@ def check_elf(b, program, elf):
         assert size == r.bytes <= limit
         assert b.memory[r.region].origin <= address <= b.memory[r.region].end - size
     assert symbols["trainer"][1] == program.handle_bytes
+    report = collect(program, b, dict(zip((main.region, further.region), F405, strict=True)))
+    found = {m.usage.region: s for m in memories(b, elf) if (s := trainer(m, report)) is not None}
+    assert {region: s.name for region, s in found.items()} == {
+        main.region: "near_by",
+        further.region: "far_off",
+    }
     assert used[further.region] == further.bytes
     assert used[main.region] >= b.stack_bytes + main.bytes
     assert program.struct_bytes == main.bytes + further.bytes + program.handle_bytes
@@ -82,9 +91,9 @@ def test_two_regions_train_as_one_does(tmp_path):
     check_elf(board.load(name), program, elf)
     assert program.struct_bytes > 150_000 > max(F405)
     said = [line.split(" ", 1) for line in firmware_build.run(name, elf, tmp_path).splitlines()]
-    trainer = model().on_host()
-    losses = [trainer.train_step(*batch()) for _ in range(STEPS)]
-    trainer.save(tmp_path / "checkpoint")
+    host = model().on_host()
+    losses = [host.train_step(*batch()) for _ in range(STEPS)]
+    host.save(tmp_path / "checkpoint")
     assert [t for k, t in said if k == "loss"] == [struct.pack(">f", loss).hex() for loss in losses]
     assert ["crc", f"{zlib.crc32((tmp_path / 'checkpoint').read_bytes()):08x}"] in said
     assert said[:4] == [

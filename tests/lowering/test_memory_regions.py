@@ -25,6 +25,8 @@ from autodiff_gen.lowering.memory_regions import in_regions
 from autodiff_gen.lowering.traffic import of_buffer, of_states, traffic
 from autodiff_gen.report.collect import collect
 from autodiff_gen.report.explain import text
+from autodiff_gen.report.listing import listings
+from autodiff_gen.report.page import Measured, page
 from autodiff_gen.targets import board
 from autodiff_gen.targets.memory import Space
 
@@ -172,7 +174,9 @@ def test_explain_shows_each_region() -> None:
     program = compile_model(model, "model", ["ref"], b, ram)
     report = collect(program, b, ram)
     told = " ".join(text(report, full=True).split())
+    html = page(report, listings(program), Measured((), {}))
     assert [r.name for r in report.regions] == ["sram", "ccm"]
+    assert all(f"<h2>{r.name}, struct</h2>" in html for r in report.regions)
     assert sum(r.bytes for r in report.regions) == report.struct_bytes
     for r in report.regions:
         assert f"{r.name}: states {r.state_bytes} {r.name}: arena {r.arena_bytes}" in told
