@@ -38,8 +38,9 @@ def is_verbose(arguments):
 def train_firmware(env, name, model, source=(), files=(), prefix=""):
     """Declare the targets of a model: `name` is the folder and the stem of the generated files, `source` the C files,
     objects and archives of the program, none for a model without one, and `files` what the program reads when it runs.
-    `prefix` comes before the names of the targets, for several models in one SConstruct. Returns the program's files,
-    or the archives of the model."""
+    `prefix` comes before the names of the targets, for several models in one SConstruct, each in its own folder.
+    Returns the program's files, or the archives of the model."""
+    env = env.Clone()  # the folder of one model is not in the include path of another
     if not is_verbose(ARGUMENTS):
         env.ShortLines()
     rows = [f"  {prefix + target:<15} {text}" for target, text in TARGETS.items()]

@@ -32,6 +32,7 @@ TEXTS += sorted(ROOT.glob("examples/*/README.md"))
 COMMAND = re.compile(r"(?:autodiff-gen|-m autodiff_gen) ([a-z][\w-]*)([^\n`;,)]*)")
 SCONS = re.compile(r"(?<![\w/])\./scons((?: +[^\s`;,)\"]+)*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+PAGE = re.compile(r"docs/[\w/-]+\.md")
 # Options of other programs, which messages tell the user to run.
 OTHERS = {"--no-install-recommends", "--hash", "--fqbn", "--library", "--kill-after", "--test-port"}
 
@@ -103,6 +104,7 @@ def test_messages_name_what_exists() -> None:
     for path in PYTHON:
         for text in strings(path):
             found = [*wrong_commands(text), *wrong_scons(text)]
+            found += [name for name in PAGE.findall(text) if not (ROOT / name).is_file()]
             # a message, not a word of a command line
             if " " in text.strip() and not re.search(r"apt-get|pip install|cmake", text):
                 found += [o for o in OPTION.findall(text) if o not in options | OTHERS]
