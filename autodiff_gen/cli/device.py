@@ -76,7 +76,12 @@ def add_commands(
     train.add_argument(
         "--log", metavar="FILE.csv", type=Path, help="write a row for every step; a resumed run appends to it"
     )
-    train.add_argument("--tensorboard", metavar="DIR", type=Path, help="also write events for TensorBoard")
+    train.add_argument(
+        "--tensorboard",
+        metavar="DIR",
+        type=Path,
+        help="also write events for TensorBoard; needs the extra tensorboard",
+    )
     train.set_defaults(run=_train)
 
     pull = command(

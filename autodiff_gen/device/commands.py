@@ -14,7 +14,7 @@ from .board import INPUTS, Board
 from .dataset import Dataset, as_integers, load_dataset
 from .log import CsvLog, Progress, TensorBoard, curve
 from .session import Session
-from .training import Plan, Record, Run, make_plan, run_training
+from .training import Plan, Record, Run, learning_rate, make_plan, run_training
 
 T = TypeVar("T", CsvLog, TensorBoard)
 INTERRUPTED = 130
@@ -48,7 +48,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         return 0
     if first:
         print(f"continues at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would restart")
-    return _report(board, plan, _logged(board, data, plan, args, first), first, args.fresh)
+    return _report(board, plan, _logged(session, board, data, plan, args, first), first, args.fresh)
 
 
 def _speed(board: Board, data: Dataset, plan: Plan) -> str:
@@ -62,8 +62,10 @@ def _speed(board: Board, data: Dataset, plan: Plan) -> str:
     return text if rate is None else f"{text}: at most {rate / 10 / size:,.1f} samples/s at {rate:,} baud"
 
 
-def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int) -> Run:
-    progress = Progress(plan, first)
+def _logged(
+    session: Session, board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int
+) -> Run:
+    progress, rate = Progress(plan, first), learning_rate(session.model, args.lr)
     listeners: list[Callable[[Record], None]] = [progress]
     with ExitStack() as stack:
 
@@ -77,14 +79,14 @@ def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, f
             if log_file.renamed is not None:
                 print(f"{args.log} has rows of another run; it is now {log_file.renamed}")
         if args.tensorboard is not None:
-            listeners.append(opened(TensorBoard(args.tensorboard)))
+            listeners.append(opened(TensorBoard(args.tensorboard, first)))
         stack.callback(progress.end)
 
         def log(record: Record) -> None:
             for listener in listeners:
                 listener(record)
 
-        return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every)
+        return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every, rate=rate)
 
 
 def _report(board: Board, plan: Plan, run: Run, first: int, fresh: bool) -> int:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from ..errors import ToolError
 from .training import Plan, Record
 
-COLUMNS = ("step", "epoch", "loss", "accuracy", "seconds")
+COLUMNS = ("step", "epoch", "loss", "lr", "accuracy", "seconds")
 
 
 class Progress:
@@ -80,7 +80,7 @@ class CsvLog:
     def __init__(self, path: Path, first: int) -> None:
         rows = _rows(path)
         kept = [row for row in rows or [] if row[0].isdigit() and int(row[0]) <= first]
-        self._before = float(kept[-1][4]) if kept else 0.0
+        self._before = float(kept[-1][-1]) if kept else 0.0
         self.renamed: Path | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,8 @@ class CsvLog:
             self._begin(kept)
             return
         accuracy = "" if r.accuracy is None else f"{r.accuracy:.6f}"
-        self._writer.writerow((r.step, r.epoch, f"{r.loss:.9g}", accuracy, f"{self._before + r.seconds:.3f}"))
+        seconds = f"{self._before + r.seconds:.3f}"
+        self._writer.writerow((r.step, r.epoch, f"{r.loss:.9g}", f"{r.lr:.9g}", accuracy, seconds))
 
     def close(self) -> None:
         self._file.close()
@@ -133,21 +134,22 @@ def _rows(path: Path) -> list[list[str]] | None:
 
 
 class TensorBoard:
-    """Scalars `loss` and `accuracy` by step, for TensorBoard."""
+    """Scalars `loss`, `lr` and `accuracy` by step, for TensorBoard; `first`: the step where a run is resumed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, first: int = 0) -> None:
         try:
-            from torch.utils.tensorboard import SummaryWriter
+            from tensorboardX import SummaryWriter
         except ImportError:
             raise ToolError(
-                "--tensorboard needs torch and tensorboard, which are not installed; run: pip install torch tensorboard"
+                "--tensorboard needs tensorboardX, which is not installed; run: pip install 'autodiff_gen[tensorboard]'"
             ) from None
-        self._writer: Any = SummaryWriter(str(folder))
+        self._writer: Any = SummaryWriter(str(folder), purge_step=first + 1 if first else None)
 
     def __call__(self, r: Record) -> None:
         if r.went_back:
             return  # the steps are repeated
         self._writer.add_scalar("loss", r.loss, r.step)
+        self._writer.add_scalar("lr", r.lr, r.step)
         if r.accuracy is not None:
             self._writer.add_scalar("accuracy", r.accuracy, r.step)
 

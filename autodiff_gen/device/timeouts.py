@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SHORTEST, LONGEST = 0.03, 2.0  # seconds
+SHORTEST, LONGEST = 0.1, 2.0  # seconds; a NAK comes sooner
 FIRST = 0.5  # before any reply was received
 
 

@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..ir.build import make_input
+from ..ir.interpreter import evaluate
+from ..ir.types import Type, f32
+from ..model.model import Model
 from .board import Board
 from .dataset import Dataset, rows_per_step
 from .errors import GRADIENTS, LOSS, DeviceError, WentBack
@@ -65,6 +69,7 @@ class Record:
     seconds: float
     loss: float
     accuracy: float | None = None
+    lr: float = math.nan  # the learning rate of the step
     went_back: bool = False  # no step: the board rejected some and restored the checkpoint of `step`
 
 
@@ -102,12 +107,13 @@ def run_training(
     lr: float | None = None,
     save_every: int = 0,
     tests: int | None = None,
+    rate: Callable[[int], float] | None = None,
 ) -> Run:
     """Train from the board's step to the plan's last step. Ctrl-C stops after the current step.
 
-    If it has flash, the board writes a checkpoint at the end, after every `save_every` steps and after Ctrl-C. When the
-    board restores its checkpoint, training continues from there; raises DeviceError when it then rejects the same step
-    again.
+    `rate`: the learning rate after a number of steps, for the log. If it has flash, the board writes a checkpoint at
+    the end, after every `save_every` steps and after Ctrl-C. When the board restores its checkpoint, training
+    continues from there; raises DeviceError when it then rejects the same step again.
     """
     run = Run(steps=board.steps)
     names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
@@ -134,6 +140,7 @@ def run_training(
             run.losses.append(loss)
             run.steps = step + 1
             record = Record(step + 1, epoch + 1, samples, time.monotonic() - begin, loss)
+            record.lr = math.nan if rate is None else rate(step)
             if (step + 1) % plan.per_epoch == 0 and data.tests and not interrupted:
                 record.accuracy = accuracy(board, data, tests)
             log(record)
@@ -144,6 +151,16 @@ def run_training(
                 break
         run.checkpoint = _save(board)
     return run
+
+
+def learning_rate(model: Model, given: float | None) -> Callable[[int], float]:
+    """The learning rate after a number of steps: `given`, the optimizer's, or that of the model's schedule."""
+    base = model.optimizer.lr if given is None else given
+    if model.schedule is None:
+        return lambda step: base
+    t = make_input("t", Type(f32, ()))
+    value = model.schedule.rate(base, t)
+    return lambda step: float(evaluate([value], {t: step})[0])
 
 
 def _step(board: Board, arrays: Sequence[Any], lr: float | None) -> float:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,13 +19,15 @@ from checkout import ROOT
 from firmware_build import once
 from link_build import link_program
 
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
-from autodiff_gen.device.log import CsvLog, Progress, clock, curve
+from autodiff_gen.device.log import CsvLog, Progress, TensorBoard, clock, curve
 from autodiff_gen.device.session import Session
-from autodiff_gen.device.training import Plan, Record, run_training
-from autodiff_gen.errors import DataError
+from autodiff_gen.device.training import Plan, Record, learning_rate, run_training
+from autodiff_gen.errors import DataError, ToolError
 from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.cc
@@ -97,7 +100,7 @@ def test_it_learns_and_logs(words, made, tmp_path, capsys):
     log = rows(tmp_path / "log.csv")
     assert [int(r["step"]) for r in log] == list(range(1, 133))
     assert [r["epoch"] for r in log if r["accuracy"]] == ["1", "2", "3", "4"]
-    assert float(log[-1]["accuracy"]) > 0.8
+    assert float(log[-1]["accuracy"]) > 0.8 and {r["lr"] for r in log} == {"0.01"}
     assert float(log[-1]["loss"]) < float(log[0]["loss"])
 
 
@@ -487,6 +490,47 @@ def test_plans_leave_out_a_rest_that_is_too_small():
     assert sorted(first[2]) == sorted(second[2]) == list(range(10)) and list(first[2]) != list(second[2])
 
 
+def test_events_of_tensorboard(tmp_path, monkeypatch):
+    """loss, lr and accuracy; the steps after the one where a run is resumed replace older ones."""
+    written = []
+
+    class SummaryWriter:
+        def __init__(self, folder, purge_step):
+            written.append((folder, purge_step))
+
+        def add_scalar(self, name, value, step):
+            written.append((name, value, step))
+
+        def close(self):
+            written.append("closed")
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=SummaryWriter))
+    events = TensorBoard(tmp_path, 4)
+    events(Record(5, 1, 5, 1.0, 0.5, lr=0.1))
+    events(Record(3, 1, 5, 1.0, 0.0, went_back=True))
+    events(Record(6, 1, 6, 1.0, 0.25, 0.75, lr=0.1))
+    events.close()
+    assert written == [
+        (str(tmp_path), 5),
+        *(("loss", 0.5, 5), ("lr", 0.1, 5)),
+        *(("loss", 0.25, 6), ("lr", 0.1, 6), ("accuracy", 0.75, 6)),
+        "closed",
+    ]
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ToolError, match=r"pip install 'autodiff_gen\[tensorboard\]'"):
+        TensorBoard(tmp_path)
+
+
+def test_the_learning_rate_of_a_schedule_is_logged():
+    net = nn.Linear(2, 2)
+    schedule = optim.lr_scheduler.StepLR(step_size=2, gamma=0.5)
+    model = ag.Model.supervised(
+        net, input=(1, 2), loss=nn.MSELoss(), optimizer=optim.SGD(lr=0.8), schedule=schedule
+    )
+    rate = learning_rate(model, None)
+    assert [round(rate(k), 6) for k in range(5)] == [0.8, 0.8, 0.4, 0.4, 0.2]
+
+
 def test_a_log_is_cut_where_a_run_goes_on(tmp_path):
     path = tmp_path / "deep" / "log.csv"
     for first, last in ((0, 5), (3, 6)):
@@ -503,10 +547,14 @@ def test_a_log_is_cut_where_a_run_goes_on(tmp_path):
 @pytest.mark.parametrize(
     "before, first, renamed",
     [
-        ("step,epoch,loss,accuracy,seconds\n1,1,0.5,,0.1\n2,1,0.4,,0.2\n", 0, True),  # --fresh
-        ("step,epoch,loss,accuracy,seconds\n1,1,0.5,,0.1\n2,1,0.4,,0.2\n", 1, True),  # the board went back
-        ("step,epoch,loss,accuracy,seconds\n1,1,0.5,,0.1\n2,1,0.4,,0.2\n", 2, False),
-        ("step,epoch,loss,accuracy,seconds\n", 0, False),
+        ("step,epoch,loss,lr,accuracy,seconds\n1,1,0.5,0.1,,0.1\n2,1,0.4,0.1,,0.2\n", 0, True),  # --fresh
+        (
+            "step,epoch,loss,lr,accuracy,seconds\n1,1,0.5,0.1,,0.1\n2,1,0.4,0.1,,0.2\n",
+            1,
+            True,
+        ),  # the board went back
+        ("step,epoch,loss,lr,accuracy,seconds\n1,1,0.5,0.1,,0.1\n2,1,0.4,0.1,,0.2\n", 2, False),
+        ("step,epoch,loss,lr,accuracy,seconds\n", 0, False),
         ("some,other,file\n", 0, True),
     ],
 )
