@@ -262,7 +262,7 @@ class Program:
         }
         if strict and any(wrong.values()):
             parts = [f"{kind} {_listed(names)}" for kind, names in wrong.items() if names]
-            raise ModelError(f"{what}: {'; '.join(parts)}; the model has {_listed(own)}")
+            raise ModelError(f"{what}: names differ: {'; '.join(parts)}; the model has {_listed(own)}")
 
     def check_frozen(self, state: Mapping[str, Any]) -> None:
         """ModelError for another value of a frozen parameter, or of what does not train of one, than that of the

@@ -20,7 +20,7 @@ STATUS = {
     -33: "a request of the wrong length",
     -34: "a place or count outside the object",
     -35: "not the session that HELLO began",
-    -36: "neither the next request nor the last one again",
+    -36: "another request with the number of the last one",
     -37: "another version of the protocol",
     -38: "another step than the board's next one",
     -39: "the data do not have the checksum that the request names",

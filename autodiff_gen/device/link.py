@@ -206,7 +206,7 @@ class Link:
             self.port.write(data)
 
     def _receive(self, window: Window, limit: float) -> bool:
-        """Wait for bytes until the time `limit`; whether a NAK asks for requests again."""
+        """Wait for bytes until the time `limit`; whether a NAK requests a repetition."""
         data = self.port.read(max(limit - self.now(), 0.0))
         self.traffic.received += len(data)
         lost = False

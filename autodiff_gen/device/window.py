@@ -72,7 +72,7 @@ class Window:
         return True
 
     def is_missing(self, executed: int) -> bool:
-        """Take a NAK, which names the last executed sequence; whether it asks for the first unconfirmed request."""
+        """Take a NAK, which names the last executed sequence; whether it means the first unconfirmed request."""
         # The last request is confirmed by its reply alone.
         self._confirm(min(executed - self.requests[0].sequence + 1, len(self.requests) - 1))
         if executed + 1 != self.due.sequence:

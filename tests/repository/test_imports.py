@@ -141,6 +141,7 @@ def test_dependencies_are_few() -> None:
         "jinja2",
         "elftools",
         "serial",
+        "tensorboardX",
         "torch",
         "sklearn",
         "onnx",
