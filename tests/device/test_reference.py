@@ -34,9 +34,9 @@ KERNEL_f32 = []
 @pytest.fixture(scope="module")
 def model():
     """The gradient of the convolution's bias is 0 but for rounding, which Adam makes a whole step."""
-    net = nn.Sequential(nn.Conv1d(3, 4, 5), nn.BatchNorm1d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 12, 4))
+    net = nn.Sequential(nn.Conv1d(3, 8, 5), nn.BatchNorm1d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 60, 4))
     return ag.Model.supervised(
-        net, input=(8, 3, 16), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01)
+        net, input=(8, 3, 64), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01)
     )
 
 
@@ -48,7 +48,7 @@ def differences(model, kernels, steps=8):
     host.init()
     for step in range(steps):
         rng = np.random.default_rng(step)
-        x = rng.integers(0, 256, (8, 3, 16)).astype(np.float32) / np.float32(255)
+        x = rng.integers(0, 256, (8, 3, 64)).astype(np.float32) / np.float32(255)
         batch = x, rng.integers(0, 4, 8).astype(np.uint8)
         pairs = {"loss": (board.train_step(*batch), host.train_step(*batch))}
         pairs["outputs"] = (board.predict(x), host.predict(x)["outputs"])
