@@ -177,7 +177,7 @@ def _costs(args: argparse.Namespace) -> int:
     for path in (args.functions, args.calls):
         record = last_record(path)
         if record is None:
-            raise ToolError(f"{path}: is no record of a benchmark")
+            raise ToolError(f"{path}: is no record of a benchmark; run bench again")
         records.append(record)
     print(toml(chosen, *records))
     return 0

@@ -144,7 +144,7 @@ def run_report(args: argparse.Namespace) -> int:
             bench = json.loads(args.bench.read_text(encoding="utf-8"))
             other = other_program(report, bench)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise ToolError(f"{args.bench}: is no record of bench") from None
+            raise ToolError(f"{args.bench}: is no record of bench; run bench again") from None
         if other:
             notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}
     measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench)

@@ -23,6 +23,6 @@ def program_of(path: Path) -> Program:
     if not is_network(path):
         raise ModelError(f"{path}: networks are imported from {', '.join(READERS)} files")
     if not path.is_file():
-        raise ModelError(f"{path} does not exist")
+        raise ModelError(f"network file {path} does not exist")
     reader = importlib.import_module(f".{READERS[path.suffix]}", __package__)
     return cast(Program, reader.program_of(path))

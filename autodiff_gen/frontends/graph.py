@@ -240,7 +240,7 @@ def _names(params: Sequence[Param]) -> dict[int, str]:
             )
         name = p.var_name or f"param{k}"
         if p.id in names:
-            raise GraphError(f"Interpreter: {p!r} is listed twice")
+            raise GraphError(f"Interpreter: {p!r} is listed twice; list it once")
         if name in names.values():
             raise GraphError(f"Interpreter: two parameters are called {name!r}; give one another var_name")
         names[p.id] = name

@@ -56,7 +56,7 @@ def scan(
                 f"scan: {which} begins as {a.type}, but the step returns {b.type}; shapes and dtypes must stay"
             )
     if not new and not ys:
-        raise ShapeError("scan: the step returns neither a carry nor a y")
+        raise ShapeError("scan: the step returns neither a carry nor a y; return (carry, y)")
     node = make_scan(first, given, [*old, *elements], new, ys, iterations, reverse)
     _check_modes("scan", node)
     stacks = zip(node.results[len(new) : len(new) + len(ys)], node.attrs["axes"], strict=False)
@@ -83,7 +83,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         )
     then, otherwise = ([as_value(v) for v in tree_leaves("cond", tree)] for tree in outs)
     if not then:
-        raise ShapeError("cond: the functions return no value")
+        raise ShapeError("cond: the functions return no value; return the same number of values from both")
     for i, (a, b) in enumerate(zip(then, otherwise, strict=True)):
         if a.type != b.type:
             which = "" if len(then) == 1 else f" as value {i}"

@@ -28,7 +28,7 @@ class Function:
                 raise ModelError(f"function {name!r}: {v!r} is neither an ag.Input nor an ag.Param")
         given = {v.node for v in inputs}
         if len(given) != len(inputs):
-            raise ModelError(f"function {name!r}: an input is given twice")
+            raise ModelError(f"function {name!r}: an input is given twice; list it once")
         names = [v.name for v in inputs]
         if len(set(names)) != len(names):
             raise ModelError(

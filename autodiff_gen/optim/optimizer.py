@@ -166,7 +166,9 @@ class Optimizer:
             chosen = {s: None for selector in many for s in self._selected(selector, states)}
             for state in chosen:
                 if owner.setdefault(state, k) != k:
-                    raise ModelError(f"{self._name}: {state.name!r} is in more than one parameter group")
+                    raise ModelError(
+                        f"{self._name}: {state.name!r} is in more than one parameter group; leave it in one"
+                    )
             groups.append(Group(options, tuple(s for s in states if s in chosen)))
         return groups
 

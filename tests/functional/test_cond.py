@@ -147,7 +147,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.cond(P, lambda: X, lambda: (X,)), r"^cond: true_fn returns \*, but false_fn returns \(\*\); they must"),
     (lambda: F.cond(P, lambda: X, lambda: X @ X.T), r"^cond: true_fn returns f32\[3,4\], but false"),
     (lambda: F.cond(P, lambda: (X, X), lambda: (X, P)), r"^cond: true_fn returns f32\[3,4\] as value 1, but"),
-    (lambda: F.cond(P, lambda: None, lambda: None), r"^cond: the functions return no value$"),
+    (lambda: F.cond(P, lambda: None, lambda: None), r"^cond: the functions return no value; return the same"),
     (
         lambda: F.cond(P, lambda: nn.BatchNorm1d(H)(X), lambda: X),
         r"^cond: a step that differs between training and evaluation",

@@ -143,7 +143,7 @@ def _check_layer(layer: Layer, known: Sequence[str]) -> None:
     if not isinstance(layer.name, str) or not layer.name:
         raise ModelError(f"layer {layer.name!r}: the name must be a string of at least one character")
     if layer.name in known:
-        raise ModelError(f"two layers are called {layer.name!r}")
+        raise ModelError(f"two layers are called {layer.name!r}; rename one")
     unknown = next((name for name in layer.inputs if name not in known), None)
     if unknown is not None:
         raise ModelError(f"layer {layer.name!r} reads {unknown!r}, which is no earlier layer")
