@@ -18,7 +18,7 @@ AVOIDED = {
     r"lies?|lying": "is stored at, has layout, resides in",
     r"stands?(?! for|-in)|stood": "is, is called, is written, appears",
     r"behind": "after",
-    r"asks?|asked|asking": "requested, read, priority list",
+    r"asked": "requested, priority list",
     r"(?<!cached )(?:walks?|walked|walking)": "traverse, index, iterate",
     r"besides": "in addition, otherwise",
     r"(?:each|every|last|many|next|per) turns?": "iteration, element",
