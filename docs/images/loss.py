@@ -87,10 +87,12 @@ def svg() -> str:
     return f"""<svg xmlns="http://www.w3.org/2000/svg" {opening}>
 <title>{title}, by the generated C and by PyTorch</title>
 <style>text {{ font: 13px ui-sans-serif, "DejaVu Sans", Helvetica, Arial, sans-serif; fill: #24292f }}
-.h {{ font-weight: bold }} .g {{ stroke: #d0d7de; fill: none }}
+rect {{ fill: #ffffff }} .h {{ font-weight: bold }} .g {{ stroke: #d0d7de; fill: none }}
 .c {{ stroke: #1e6fd0; stroke-width: 2.5; fill: none }}
 .t {{ stroke: #e8590c; stroke-width: 2.5; stroke-dasharray: 3 6; fill: none }}
-@media (prefers-color-scheme: dark) {{ text {{ fill: #d7dde8 }} .g {{ stroke: #3d444d }} }}</style>
+@media (prefers-color-scheme: dark) {{
+text {{ fill: #d7dde8 }} .g {{ stroke: #3d444d }} rect {{ fill: #1d222c }} }}</style>
+<rect width="100%" height="100%" rx="6"/>
 {chr(10).join(parts)}
 </svg>
 """
