@@ -82,7 +82,8 @@ def run_plan(args: argparse.Namespace) -> int:
 
     def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
         made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
-        program = compile_model(made, args.name or file.name, kernels, board, args.ram, must_fit=False)
+        name = args.name or file.name
+        program = compile_model(made, name, kernels, board, args.ram, must_fit=False, thorough=False)
         missing = sum(needed - space.bytes for space, needed in over(program, spaces))
         return program, -missing or budget - program.struct_bytes
 

@@ -36,13 +36,15 @@ def compile_model(
     ram: Ram = None,
     dump: Path | None = None,
     must_fit: bool = True,
+    thorough: bool = True,
 ) -> Program:
     """Compile `model` into a trainer called `name`.
 
     kernels: backends by priority, None for what the board's profile says; board: whose
     features they may need and whose RAM the trainer must fit;
     ram: bytes that override the board's, of all its regions of RAM or by the name of each that is used; must_fit:
-    whether needing more is an error. Raises ModelError, KernelError, BoardError, PlanError.
+    whether needing more is an error; thorough: whether what needs little more is planned again. Raises ModelError,
+    KernelError, BoardError, PlanError.
     """
     tables = _load_kernels(kernels, board)
     _check_name(name)
@@ -52,7 +54,7 @@ def compile_model(
     budget = budget_of(board, ram)
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
     dumped = _dumped(model.stages, dump)
-    entries = _entries(model.entries(), name, tables, dumped, budget=arena)
+    entries = _entries(model.entries(), name, tables, dumped, budget=arena, thorough=thorough)
     program = Program(
         name,
         f"{name}_trainer",
@@ -210,13 +212,14 @@ def _entries(
     dump: Dump | None = None,
     c_names: Sequence[str] | None = None,
     budget: int | None = None,
+    thorough: bool = True,
 ) -> tuple[Entry, ...]:
     """The entries of complete graphs, called <program>_<graph> unless `c_names` are given. budget: how many bytes of
-    the arena each may take."""
+    the arena each may take; thorough: as `lower` takes it."""
     context = Context(backends=tables, budget=budget)
     for graph in graphs:
         verify(graph, context.verified)
-    plans = lower(graphs, context, dump)
+    plans = lower(graphs, context, dump, thorough)
     names = c_names or [f"{program}_{graph.name}" for graph in graphs]
     return tuple(_entry(g, p, program, c_name) for g, p, c_name in zip(graphs, plans, names, strict=True))
 

@@ -54,6 +54,9 @@ from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
 from .step_order import least_alive
 
+RETRIES = 3  # plans of an entry that exceeds its budget: a limit of compile time
+CLOSE = 1.25  # times the budget that such an entry may need: a limit of compile time
+
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
 
@@ -151,8 +154,40 @@ def _graph(entry: Graph | EntryPlan) -> Graph:
     return entry if isinstance(entry, Graph) else entry.graph
 
 
-def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
-    """Graphs that are complete, updates of states among them, to plans with placed buffers."""
+def lower(
+    graphs: Sequence[Graph], context: Context, dump: Dump | None = None, thorough: bool = True
+) -> list[EntryPlan]:
+    """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
+    that exceeds the budget by little is planned again."""
+    plans = _lowered(graphs, context, dump)
+    if not thorough or context.budget is None:
+        return plans
+    return [_best(plan, graph, context, dump) for plan, graph in zip(plans, graphs, strict=True)]
+
+
+def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+    """The smallest plan of an entry. Values that are computed again for a small budget may leave strips nothing to do:
+    they are chosen for budgets closer and closer to what was reached, for strips to meet the rest."""
+    budget = context.budget
+    assert budget is not None
+    best, reached = plan, _peak(plan)
+    if budget < 1 or not budget < reached <= CLOSE * budget:
+        return plan
+    for k in range(1, RETRIES + 1):
+        inner = replace(context, slack=(reached - (reached - budget) / 2**k) / budget)
+        found = _lowered([graph], inner)[0]
+        if _peak(found) < _peak(best):
+            best = found if dump is None else _lowered([graph], inner, dump)[0]
+        if _peak(best) <= budget:
+            break
+    return best
+
+
+def _peak(plan: EntryPlan) -> int:
+    return sum(p.peak for p in plan.plans.values())
+
+
+def _lowered(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
     module: Module[Any] = Module(tuple(graphs))
     lowered = module
     work: list[Work | None] = []
@@ -174,7 +209,7 @@ def work_without_budget(graph: Graph, backends: Backends) -> Work:
 
 def _lower_region(context: Context, graph: Graph) -> EntryPlan:
     inner = replace(context, training=None, first=())
-    return lower([graph], inner)[0]
+    return _lowered([graph], inner)[0]
 
 
 def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
@@ -196,7 +231,7 @@ def _placed_after(context: Context, stage: str, graph: Graph) -> int:
     """The bytes of the arena that an entry takes, if `graph` is the result of a stage."""
     inner = replace(context, budget=None)
     *_, (_, module) = run(Module((graph,)), inner, after=stage, check=False)
-    return sum(plan.peak for plan in module.entries[0].plans.values())
+    return _peak(module.entries[0])
 
 
 class Dump:

@@ -70,6 +70,9 @@ class Context:
     backends: Backends | None = None
     first: Collection[str] = ()
     budget: int | None = None
+    slack: float = (
+        1.0  # how many times the budget values that are computed again may leave for strips to meet
+    )
     over_budget: set[str] = field(
         default_factory=set
     )  # entries that a stage had to change for the budget, by name
@@ -92,7 +95,7 @@ class Context:
 
     def stage_result(self, stage: Hashable, entry: Any, compute: Callable[[], T]) -> T:
         """The result of a stage for an entry: the measured one where this has been run before, for its memory."""
-        key = stage, entry, self.budget, tuple(self.first)
+        key = stage, entry, self.budget, self.slack, tuple(self.first)
         result: T = self.recent.pop(key) if key in self.recent else compute()
         self.recent[key] = result
         if len(self.recent) > MOST_RESULTS:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
@@ -44,6 +45,8 @@ from .work import work
 def rematerialize_products(graph: Graph, context: Context) -> Graph:
     """See the module."""
     name = rematerialize_products.__name__
+    if context.budget is not None:
+        context = replace(context, budget=round(context.slack * context.budget))
     if graph.inner or context.budget is None or not context.excess(name, graph):
         return graph
     forward, chosen, best = Forward(graph), frozenset[Value](), graph

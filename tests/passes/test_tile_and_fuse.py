@@ -4,6 +4,7 @@ products that are computed again, is as without one."""
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from autodiff_gen.ir.node import INPUT, STATE
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.types import planned
 from autodiff_gen.ir.verifier import verify
+from autodiff_gen.lowering import pipeline
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.strips import Region
 from autodiff_gen.passes.tile_and_fuse import tile_and_fuse
 
@@ -231,6 +234,25 @@ def test_entries_whose_memories_are_of_different_dtypes_share_the_budget() -> No
     assert compile_model(model, "m", ["ref"], ram=30_000).struct_bytes <= 30_000
 
 
+def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget of values that are computed again comes closer to what was reached, until the plan fits."""
+
+    def planned_with(slack: float) -> SimpleNamespace:
+        asked.append(round(slack * 100))
+        return SimpleNamespace(plans={"float": SimpleNamespace(peak=98 if slack > 1.12 else 116)})
+
+    asked: list[int] = []
+    monkeypatch.setattr(
+        pipeline, "_lowered", lambda graphs, context, dump=None: [planned_with(context.slack)]
+    )
+    (plan,) = pipeline.lower([floats().entries()[0]], Context(budget=100))
+    assert asked == [100, 108, 112, 114] and sum(p.peak for p in plan.plans.values()) == 98
+    asked.clear()
+    pipeline.lower([floats().entries()[0]], Context(budget=100), thorough=False)
+    pipeline.lower([floats().entries()[0]], Context(budget=80))
+    assert asked == [100, 100], "what needs much more is not planned again"
+
+
 @pytest.mark.parametrize("ram", ["96K", True, -5])
 def test_a_budget_is_a_number_of_bytes(ram: Any) -> None:
     with pytest.raises(ModelError, match="must be a number of bytes"):
@@ -238,7 +260,5 @@ def test_a_budget_is_a_number_of_bytes(ram: Any) -> None:
 
 
 def test_the_stage_needs_a_budget() -> None:
-    from autodiff_gen.passes.context import Context
-
     graph = floats().entries()[0]
     assert tile_and_fuse(graph, Context()) is graph
