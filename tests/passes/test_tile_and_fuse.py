@@ -21,12 +21,13 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import INPUT, STATE
 from autodiff_gen.ir.op_kinds import Call
-from autodiff_gen.ir.types import planned
+from autodiff_gen.ir.origin import Origin
+from autodiff_gen.ir.types import Type, f32, planned
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import pipeline
-from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.passes.strips import Region
-from autodiff_gen.passes.tile_and_fuse import tile_and_fuse
+from autodiff_gen.passes.tile_and_fuse import _Search, tile_and_fuse
 
 
 class Partial8Bit(nn.Module):
@@ -232,6 +233,17 @@ def test_entries_whose_memories_are_of_different_dtypes_share_the_budget() -> No
     model = ag.Model([x], [target], {"image": image}, F.mean((scores - target) ** 2), optim.SGD(lr=1e-2))
     assert compile_model(model, "m", ["ref"]).struct_bytes > 36_000
     assert compile_model(model, "m", ["ref"], ram=30_000).struct_bytes <= 30_000
+
+
+def test_other_strips_of_a_region_are_along_axes_of_the_value_that_it_is_around() -> None:
+    graph, context = floats().entries()[0], Context()
+    strip = next(r for n in graph.of(Call) for r in n.results if r.ndim == 4)
+    strip.node.origin.strip = (0, 0)
+    context.memory_after = lambda stage, graph: ArenaUse([1], [[(strip.node.origin, strip.index)]])
+    search = _Search(graph, context)
+    seed = Origin(), 0, Type(f32, (4, 8, 8))
+    search.chosen = {seed: (1, 2)}
+    assert sorted(search._choices(context)) == [(seed, axis) for axis in range(3)]
 
 
 def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
