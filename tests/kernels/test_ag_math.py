@@ -18,7 +18,8 @@ from autodiff_gen.model.loader import load_file
 
 NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf", "powf"]
 SWEEP = 20_000
-SOURCES = [C / "math_sweep.c", C / "kernel_sweep.c", *sorted((KERNELS / "ref").glob("*.c"))]
+SWEPT = ("avg_pool2d", "conv2d", "depthwise2d", "gemm", "gemv", "ger", "max_pool2d")  # by kernel_sweep.c
+SOURCES = [C / "math_sweep.c", C / "kernel_sweep.c", *(KERNELS / "ref" / f"{name}.c" for name in SWEPT)]
 HEADER = (KERNELS / "ref" / "ag_math.h").read_text()
 BOUNDS = {
     name: float(bound) for name, bound in re.findall(r"ag_(\w+f) (\d+\.\d+)", HEADER.split("#ifndef")[0])
@@ -335,15 +336,24 @@ def test_the_checksum_is_of_the_results(library):
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("cc", HOST)
-@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3", "-O3 -march=native"])
+@pytest.mark.parametrize(
+    "cc, flags",
+    [
+        (cc, flags)
+        for cc in HOST
+        for flags in ("-O0", "-O2", "-O3", "-O3 -march=native")
+        if (cc, flags) != ("gcc", "-O0")  # `checksums` is this
+    ],
+)
 def test_same_bits_on_the_host(cc, flags, checksums, tmp_path):
     assert checksums_on_host(cc, (*flags.split(), "-ffp-contract=off"), tmp_path) == checksums
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("core, machine", [("m3", "mps2-an385"), ("m4f", "mps2-an386"), ("m7", "mps2-an500")])
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize(
+    "core, machine, level",
+    [("m3", "mps2-an385", "-O0"), ("m4f", "mps2-an386", "-O3"), ("m7", "mps2-an500", "-O3")],
+)
 def test_same_bits_on_cortex_m(core, machine, level, checksums, tmp_path):
     layout = (
         "-nostartfiles",
