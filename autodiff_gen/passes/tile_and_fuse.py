@@ -83,11 +83,9 @@ class _Search:
         alive = context.live_at_peak(tile_and_fuse.__name__, self.graph)
         for v, axis in ((u, axis) for u in alive for axis in range(u.ndim)):
             if v.node.origin.strip is not None:  # other strips of the same region
-                choice = regions[v.node.origin.strip[0]], axis
-                if axis < len(
-                    choice[0][2].shape
-                ):  # of the value that it is around, which may have fewer axes
-                    gains[choice] = gains.get(choice, 0) + v.type.bytes
+                seed = regions[v.node.origin.strip[0]]
+                if axis < len(seed[2].shape):  # of the value that it is around, which may have fewer axes
+                    gains[seed, axis] = gains.get((seed, axis), 0) + v.type.bytes
                 continue
             region = Region.around(self.graph, v, axis)
             values = frozenset(region.axis.items()) if region is not None else frozenset()
