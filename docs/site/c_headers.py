@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,5 +131,7 @@ def _prose(comment: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Mathematics keeps its brackets, stars and underscores."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+    """Mathematics keeps its brackets, stars and underscores; what is in backticks is code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([\\*_\[\]])", r"\\\1", html.escape(part, quote=False)) for part in parts[::2]]
+    return "".join(parts)
