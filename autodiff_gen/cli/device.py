@@ -223,7 +223,7 @@ def _pull(args: argparse.Namespace) -> int:
     finally:
         board.close()
     written = write_weights(args.out, session.program, state, board.steps)
-    print(f"{args.out}: {counted(written, 'array')} after {counted(board.steps, 'step')}")
+    print(f"{args.out}: {counted(written, 'array')} after {counted(board.steps, 'step')}, of {session.place}")
     return 0
 
 
@@ -238,7 +238,8 @@ def _push(args: argparse.Namespace) -> int:
         saved = f", checkpoint {board.save()}" if args.save else ""
     finally:
         board.close()
-    print(f"{args.file}: {counted(len(state), 'array')} sent, the board is at step {board.steps:,}{saved}")
+    sent = f"{counted(len(state), 'array')} sent to {session.place}"
+    print(f"{args.file}: {sent}, the board is at step {board.steps:,}{saved}")
     return 0
 
 

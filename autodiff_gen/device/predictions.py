@@ -49,7 +49,7 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
         return 0
     _write(args.out, outputs)
     sizes = ", ".join(f"{n} {list(a.shape)}" for n, a in outputs.items())
-    print(f"{args.out}: {sizes}")
+    print(f"{args.out}: {sizes}, by {session.place}")
     return 0
 
 

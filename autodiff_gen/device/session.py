@@ -52,6 +52,11 @@ class Session:
         changes = {key: self._words[key] or "" for key in ("kernels", "ram")}
         return Path(build_folder(self.profile.id, self.program.name, changes)) / "link.elf"
 
+    @property
+    def place(self) -> str:
+        """`net on stm32`, for messages."""
+        return f"{self.program.name} on {self.profile.id}"
+
     def trainer(self) -> Trainer:
         """The model as a Python object of the host, with the kernels of the program."""
         return Trainer(self.program, Compiler(find_compiler(None), ""))

@@ -312,7 +312,7 @@ def test_weights_of_pytorch_on_a_board_and_on_the_host(words, made, tmp_path, ca
     assert table[0] == [f"scores.{k}" for k in range(4)]
     assert np.abs(np.array(table[1:], float) - wanted[:6]).max() < 1e-5
     assert main(words("push", tmp_path / "w.pt")) == 0
-    assert "4 arrays sent" in capsys.readouterr().out
+    assert "4 arrays sent to net on host, the board is at step" in capsys.readouterr().out
     torch.save({"0.weight": net[0].weight, "head.weight": net[2].weight}, tmp_path / "w.pt")
     assert main(words("push", tmp_path / "w.pt")) == 1
     assert (
