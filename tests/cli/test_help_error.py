@@ -85,6 +85,7 @@ def test_examples_show_a_message_of_their_entry(page: Path) -> None:
             assert found and found[0][1].title == entry.title, text
 
 
+@pytest.mark.cc
 def test_examples_in_python_raise_what_they_show() -> None:
     for entry in ENTRIES:
         for code, text in executed(entry):
