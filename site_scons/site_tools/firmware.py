@@ -16,6 +16,10 @@ import sys
 import SCons.Errors
 from SCons.Script import Action, Flatten
 
+NEXT = (
+    "Next: the target report shows memory and the C of each step, size and bench what they cost; -h lists all"
+)
+
 
 def firmware(env, target, source):
     """Link C sources, objects and archives with the board's start-up and support code. Returns the files."""
@@ -112,7 +116,23 @@ def run_program(env, elf):
     if shutil.which(argv[0], path=env["ENV"]["PATH"]) is None:
         hint = env.AutodiffPackage("targets.toolchain").install_hint(board)
         raise env.AutodiffPackage("errors").ToolError(f"{argv[0]} is not installed; run: {hint}")
-    return subprocess.run(argv, cwd=os.path.dirname(elf), stdin=subprocess.DEVNULL).returncode
+    code, text = shown(argv, os.path.dirname(elf))
+    curve = env.AutodiffPackage("report.loss_curve").loss_curve(text)
+    if code == 0 and curve is not None:
+        print(f"\n{curve}\n\n{NEXT}")
+        sys.stdout.flush()
+    return code
+
+
+def shown(argv, folder):
+    """Run a program and show its output as it comes; returns its exit code and the output."""
+    whole = bytearray()
+    with subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as program:
+        while part := program.stdout.read1(4096):
+            whole += part
+            sys.stdout.buffer.write(part)
+            sys.stdout.buffer.flush()
+    return program.returncode, whole.decode(errors="replace")
 
 
 def upload_program(env, elf):
