@@ -33,6 +33,8 @@ TOOLS = {
 }
 MODULES = {"torch": "torch", "pio": "platformio", "browser": "selenium"}
 
+LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
+
 gc.set_threshold(200_000, 20, 20)  # PyTorch and the tests are many objects, which hardly any collection frees
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
@@ -46,6 +48,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-sizes", action="store_true", help="write the memory that programs use into README files"
     )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first in the part of the items that each worker of xdist begins with, so that none of them is left for
+    the end. Workers without work take the last items of others."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
+    if not workers:
+        return
+    groups: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
+    for item in items:
+        groups[LONG.isdisjoint(mark.name for mark in item.iter_markers())].append(item)
+    long, short = groups
+    parts: list[list[pytest.Item]] = []
+    for left in range(workers, 0, -1):  # the sizes of --dist worksteal
+        size, count = (len(long) + len(short)) // left, len(long) // left
+        parts.append([*long[:count], *short[: size - count]])
+        del long[:count], short[: size - count]
+    items[:] = [item for part in parts for item in part]
 
 
 def pytest_collection_finish() -> None:

@@ -39,6 +39,7 @@ def test_random_accidents(fuzz_source, tmp_path, seed):
 
 
 @pytest.mark.cc
+@pytest.mark.slow
 def test_accidents_that_libfuzzer_finds(fuzz_source, tmp_path, seed):
     flags = ("-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
     program = compile_c("clang", [*SOURCES, fuzz_source], tmp_path / "fuzz", flags)

@@ -284,6 +284,7 @@ def everything():
     return read(file, "Everything"), file
 
 
+@pytest.mark.slow
 def test_values_and_gradients(everything):
     exported, file = everything
     program = convert(exported, "Everything")

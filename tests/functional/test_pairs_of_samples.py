@@ -85,7 +85,7 @@ LOSSES: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("kernels, opt", [("ref", "-O0"), ("host,ref", "")])
+@pytest.mark.parametrize("kernels, opt", [("ref", "-O0"), ("host,ref", "-O0")])
 def test_losses_of_pairs_against_torch(kernels: str, opt: str) -> None:
     """All in one function for up to 5 samples, given 2 to 5, and with the batch fixed. Memory between the rows of fewer
     samples is NaN."""

@@ -22,7 +22,7 @@ PLACES = [
 WIDE = [
     b.name for b in TUNED if b.requires == ("host",) and not b.ldflags
 ]  # libraries have their own vectors
-pytestmark = [pytest.mark.cc, pytest.mark.qemu]
+pytestmark = [pytest.mark.cc, pytest.mark.qemu, pytest.mark.slow]
 
 
 def test_every_backend_has_a_core():

@@ -7,7 +7,9 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.host.trainer import host_trainer
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.host.compiler import Compiler, find_compiler
+from autodiff_gen.host.trainer import Trainer, host_trainer
 
 STEPS = 200
 WORKLOADS = ("w1", "w2", "w3b1", "w3b8", "w4", "w5", "w6")
@@ -114,9 +116,10 @@ def test_bits_do_not_depend_on_compiler_and_optimisation(name):
     from torch_workloads import workload
 
     module = workload(name)
+    program = compile_model(module.model, "model", ["ref"])
     sums = {
         (cc, opt): checksum(
-            host_trainer(module.model, cc=cc, opt=opt), module, 20 if name in LARGE else STEPS
+            Trainer(program, Compiler(find_compiler(cc), opt)), module, 20 if name in LARGE else STEPS
         )
         for cc in ("gcc", "clang")
         for opt in ("-O0", "-O2", "-O3")

@@ -58,6 +58,7 @@ def test_an_elementwise_op(copy: Copy) -> None:
     assert "| `tanhshrink` |" in copy.python("-m", "autodiff_gen", "ops", "--markdown")
 
 
+@pytest.mark.slow
 @pytest.mark.cc
 @pytest.mark.torch
 def test_an_op_with_a_kernel(copy: Copy) -> None:
@@ -70,6 +71,7 @@ def test_an_op_with_a_kernel(copy: Copy) -> None:
     copy.use("op_with_a_kernel")
 
 
+@pytest.mark.slow
 @pytest.mark.cc
 def test_a_kernel_of_a_backend(copy: Copy) -> None:
     add(copy, "a kernel of a backend")

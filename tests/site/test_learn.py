@@ -21,6 +21,7 @@ NEEDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=[getattr(pytest.mark, n) for n in needs]) for page, needs in NEEDS.items()],

@@ -29,6 +29,8 @@ ATTRIBUTE = re.compile(
     r"<(\w+)\b[^>]*?\s(href|src|srcset|poster|action|data)=(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))"
 )
 
+pytestmark = pytest.mark.slow  # the first of them builds the site
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
