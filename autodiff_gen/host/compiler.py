@@ -20,7 +20,7 @@ from pathlib import Path
 from ..errors import ToolError
 from ..kernels.libraries import check_libraries
 from ..kernels.registry import Backends
-from ..kernels.table import Source
+from ..kernels.table import Kernel, Source
 from ..targets import installation
 
 CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
@@ -64,8 +64,9 @@ class Compiler:
         stat = os.stat(path)
         return f"{path} {stat.st_size} {stat.st_mtime_ns} {self.command[1:]} {self.opt}"
 
-    def library(self, files: Mapping[str, str], backends: Backends) -> ctypes.CDLL:
-        """Compile the .c files among `files` (name -> text) and every kernel of `backends`, and load the library.
+    def library(self, files: Mapping[str, str], backends: Backends, called: Iterable[Kernel]) -> ctypes.CDLL:
+        """Compile the .c files among `files` (name -> text) and the kernels of `backends` that they call, and load the
+        library.
 
         Generated C is built without contraction into FMA when every backend is `ref`, otherwise with it. Raises
         ToolError.
@@ -76,7 +77,7 @@ class Compiler:
         headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
         headers += _texts(sorted((backends.root / "tiles").glob("*.[ch]")))
         used = fingerprint(self.identity, *headers)
-        sources = backends.sources()
+        sources = backends.sources(called)
         kernels = [
             (s, fingerprint(used, repr(s.cflags), text))
             for s, text in zip(sources, _texts(s.path for s in sources), strict=True)

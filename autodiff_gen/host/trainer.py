@@ -38,7 +38,7 @@ class _Compiled:
     def __init__(self, program: Program, compiler: Compiler, poison: bool) -> None:
         self.program = program
         self.source = emit(program, poison=poison)
-        self.library = compiler.library(self.source, program.backends)
+        self.library = compiler.library(self.source, program.backends, program.kernels)
         self.nbytes = program.struct_bytes
         self.memory = _struct(program)()
         self.regions = {r.pointer: _region_struct(r)() for r in program.regions}

@@ -117,12 +117,14 @@ class Backends:
     def _with_features(self, facts: Mapping[str, Number]) -> dict[str, Number]:
         return {**facts, **dict.fromkeys(self.features, 1)}
 
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self, called: Iterable[Kernel] | None = None) -> tuple[Source, ...]:
         """Every file of every backend once, in table order; the linker removes what is not called. Files of kernels
-        that the core cannot run are left out."""
+        that the core cannot run are left out, and with `called` those that have none of these kernels."""
+        symbols = None if called is None else {k.symbol for k in called}
         sources: list[Source] = []
         for b in self.backends:
-            kernels = tuple(k for k in b.kernels if k.runs_on(self.features))
+            runs = (k for k in b.kernels if k.runs_on(self.features))
+            kernels = tuple(k for k in runs if symbols is None or k.symbol in symbols)
             sources += replace(b, kernels=kernels, shared=b.shared if kernels else ()).sources
             for path in b.external:
                 sources.append(Source(b.name, path, b.external_cflags, f"external/{path.stem}", b.folder))

@@ -16,6 +16,7 @@ from workload import Workload
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.table import Kernel
 from autodiff_gen.targets import board, build_commands
 
 HERE = Path(__file__).resolve().parent
@@ -73,7 +74,7 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
     # as in a program: only the loop calls the trainer
     flags = [*build_commands.compile_flags(b), "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
     contract = "-ffp-contract=off" if tables.only_ref else "-ffp-contract=fast"
-    objects = kernel_objects(b, tables, {k.source for k in program.kernels}, flags, folder.parent)
+    objects = kernel_objects(b, tables, program.kernels, flags, folder.parent)
     for source, more in [
         (folder / f"{name}.c", [contract]),
         (folder / f"{name}_params.c", [contract]),
@@ -101,21 +102,19 @@ _compiled: set[Path] = set()
 
 
 def kernel_objects(
-    b: board.Board, tables: registry.Backends, called: set[Path], flags: list[str], folder: Path
+    b: board.Board, tables: registry.Backends, called: Sequence[Kernel], flags: list[str], folder: Path
 ) -> list[Path]:
     """The kernels that a program calls and what they share, each compiled once in this process for each folder, board
     and list of backends."""
     home = folder / f"{b.id}+{'+'.join(tables.names)}"
     home.mkdir(parents=True, exist_ok=True)
-    needed = called.union(*(backend.shared for backend in tables.backends))
     objects = []
-    for s in tables.sources():
-        if s.path in needed:
-            target = home / f"{s.backend}_{s.path.stem}.o"
-            if target not in _compiled:
-                _run([build_commands.tool(b, "gcc"), *flags, *s.cflags, "-c", str(s.path), "-o", str(target)])
-                _compiled.add(target)
-            objects.append(target)
+    for s in tables.sources(called):
+        target = home / f"{s.backend}_{s.path.stem}.o"
+        if target not in _compiled:
+            _run([build_commands.tool(b, "gcc"), *flags, *s.cflags, "-c", str(s.path), "-o", str(target)])
+            _compiled.add(target)
+        objects.append(target)
     return objects
 
 

@@ -79,7 +79,8 @@ def library_of(programs: Sequence[Program], opt: str = "-O1", cc: str | None = N
         if not program.is_model:
             made.pop(f"{program.name}_params.c")
         files.update(made)
-    return Compiler(find_compiler(cc), opt).library(files, programs[0].backends)
+    called = [kernel for program in programs for kernel in program.kernels]
+    return Compiler(find_compiler(cc), opt).library(files, programs[0].backends, called)
 
 
 class Running:
