@@ -104,27 +104,33 @@ class _Program:
                 check = ["-include", str(self.folder / DECLARATIONS)] if source.path.suffix == ".c" else []
                 words = [*build_commands.STRICT_FLAGS, *source.cflags, *check]
                 target = self.folder / f"kernel_{len(objects)}.o"
-                done = self._compile(source.path, target, words, include)
+                done = self._compile(self.board, source.path, target, words, include)
                 if done.returncode:
                     raise KernelError(self._compile_error(source.path, done.stderr))
                 objects.append(target)
         folders = [p for d in self.tested.include for p in (d, *d.rglob("*/"))]
-        return objects + self._cached(self.tested.external, self.tested.external_cflags, folders)
+        return objects + self._cached(self.board, self.tested.external, self.tested.external_cflags, folders)
 
     def _others(self) -> list[Path]:
-        """The objects that are the same for every backend."""
+        """The objects that are the same for every backend; on the host without the board's own flags, so that they are
+        the same for every width of vectors, too: `ref` gives the same bits."""
         compare, support = installation.kernels() / "compare", build_commands.support_sources(self.board)
         ref = replace(self.tables, backends=tuple(b for b in self.tables.backends if b is not self.tested))
         kernels, system = ref.include_dirs(), build_commands.include_dirs(self.board)
-        ram = self.board.ram_bytes
+        plain, ram = self.board, self.board.ram_bytes
+        if plain.is_host:
+            plain = replace(plain, target=replace(plain.target, cflags=()))
         large = [f"-DCOMPARE_FLOATS={_LARGE}"] if ram is None or ram >= 16 * 4 * _LARGE else []
         return [
-            *self._cached([s.path for s in ref.sources()], ref.sources()[0].cflags, kernels),
-            *self._cached(sorted(compare.glob("*.c")), large, [*kernels, *system, compare]),
-            *self._cached(support, (), system),
+            *self._cached(plain, [s.path for s in ref.sources()], ref.sources()[0].cflags, kernels),
+            *self._cached(plain, sorted(compare.glob("*.c")), large, [*kernels, *system, compare]),
+            *self._cached(plain, support, (), system),
         ]
 
-    def _cached(self, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]) -> list[Path]:
+    def _cached(
+        self, board: Board, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]
+    ) -> list[Path]:
+        """The objects of sources, compiled with the flags of `board` unless they were before."""
         headers = [
             f"{p.name}\0{p.read_text(encoding='utf-8')}" for d in include for p in sorted(d.glob("*.h"))
         ]
@@ -132,10 +138,10 @@ class _Program:
         objects = []
         for source in sources:
             text = source.read_text(encoding="utf-8")
-            target = cache_folder() / f"{fingerprint(tool, *self._flags(), *words, *headers, text)}.o"
+            target = cache_folder() / f"{fingerprint(tool, *_flags(board), *words, *headers, text)}.o"
             if not target.exists():
                 part = self.folder / target.name
-                done = self._compile(source, part, words, include)
+                done = self._compile(board, source, part, words, include)
                 if done.returncode:
                     raise ToolError(
                         f"{source} does not compile for {self.board.id}: {_first_error(done.stderr)}"
@@ -153,7 +159,7 @@ class _Program:
         include = [f"-I{path}" for path in (kernels, kernels / "compare", self.folder)]
         words = [str(main), *map(str, self.objects), "-o", str(elf)]
         flags = [*build_commands.link_flags(self.board), *self.tables.ldflags]
-        done = self._gcc(*include, *words, *flags)
+        done = self._gcc(self.board, *include, *words, *flags)
         if done.returncode:
             missing = next((r for r in rows if f"`{r.symbol}'" in done.stderr), None)
             if missing is not None:
@@ -168,18 +174,15 @@ class _Program:
             )
         return elf
 
-    def _flags(self) -> list[str]:
-        """Those of the board, whose name the program does not print, and whose debugger never sees it."""
-        flags = build_commands.compile_flags(self.board)
-        return [flag for flag in flags if flag != "-g" and not flag.startswith("-DAG_BOARD=")]
-
     def _compile(
-        self, source: Path, target: Path, words: Sequence[str], include: Sequence[Path]
+        self, board: Board, source: Path, target: Path, words: Sequence[str], include: Sequence[Path]
     ) -> subprocess.CompletedProcess[str]:
-        return self._gcc(*words, *(f"-I{path}" for path in include), "-c", str(source), "-o", str(target))
+        return self._gcc(
+            board, *words, *(f"-I{path}" for path in include), "-c", str(source), "-o", str(target)
+        )
 
-    def _gcc(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [self.compiler, *self._flags(), *words]
+    def _gcc(self, board: Board, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [self.compiler, *_flags(board), *words]
         try:
             return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         except FileNotFoundError:
@@ -227,6 +230,12 @@ class _Program:
             done.stdout,
             f"ends by a fault ({faults[0]})" if faults else f"ends with exit code {done.returncode}",
         )
+
+
+def _flags(board: Board) -> list[str]:
+    """Those of the board, whose name the program does not print, and whose debugger never sees it."""
+    flags = build_commands.compile_flags(board)
+    return [flag for flag in flags if flag != "-g" and not flag.startswith("-DAG_BOARD=")]
 
 
 def _first_error(stderr: str) -> str:
