@@ -125,8 +125,10 @@ def _in_c(op: Op) -> str:
             return "kernel `gemm` or `gemv` with an epilogue"
         case Contraction():
             return "kernel `gemm`, `gemv` or `ger`"
-        case RowContraction():
+        case RowContraction(call=None):
             return "kernel `gemv`, row by row in a loop"
+        case RowContraction():
+            return f"as `{op.name.removesuffix('_rows')}`, some rows at a time in a loop"
         case Composite():
             return "ops that it is expanded into"
         case Moded():

@@ -188,15 +188,16 @@ class WindowProduct:
                 macs=macs,
             ),
         )
-        register(
-            Op(
-                f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
-                infer=self._rows_type,
-                ref=self._rows,
-                vjp=None,
-                lower=RowContraction(self._rows_call),
+        if any(self.summed(attrs) for _, _, attrs in self.rows):
+            register(
+                Op(
+                    f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
+                    infer=self._rows_type,
+                    ref=self._rows,
+                    vjp=None,
+                    lower=RowContraction(self._rows_call),
+                )
             )
-        )
         register_with_epilogue(register(y))
         return y, register(dx), register(dw), register(into)
 

@@ -33,6 +33,7 @@ INTERNAL = {
     "axpby",
     "column_sums_into",
     "conv2d_dw_into",
+    "conv2d_dw_rows",
     "depthwise2d_dw_into",
     "index_sum_into",
     "conv2d_pool",
