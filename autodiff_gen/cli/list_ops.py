@@ -128,7 +128,7 @@ def _in_c(op: Op) -> str:
         case RowContraction(call=None):
             return "kernel `gemv`, row by row in a loop"
         case RowContraction():
-            return f"as `{op.name.removesuffix('_rows')}`, some rows at a time in a loop"
+            return "a kernel, some rows at a time in a loop"
         case Composite():
             return "ops that it is expanded into"
         case Moded():

@@ -15,6 +15,7 @@ from ..targets.board import Board
 from ..targets.board import load as load_board
 from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
+from .callees import with_callees
 from .contract import CONTRACT, DECLARED
 from .predicates import Number
 from .read_table import TABLE, external_of, load_backend
@@ -119,8 +120,9 @@ class Backends:
 
     def sources(self, called: Iterable[Kernel] | None = None) -> tuple[Source, ...]:
         """Every file of every backend once, in table order; the linker removes what is not called. Files of kernels
-        that the core cannot run are left out, and with `called` those that have none of these kernels."""
-        symbols = None if called is None else {k.symbol for k in called}
+        that the core cannot run are left out, and with `called` those that have none of these kernels or of what they
+        call."""
+        symbols = None if called is None else self.with_callees(called)
         sources: list[Source] = []
         for b in self.backends:
             runs = (k for k in b.kernels if k.runs_on(self.features))
@@ -129,6 +131,11 @@ class Backends:
             for path in b.external:
                 sources.append(Source(b.name, path, b.external_cflags, f"external/{path.stem}", b.folder))
         return tuple(sources)
+
+    def with_callees(self, called: Iterable[Kernel]) -> set[str]:
+        """The symbols of these kernels, and of kernels that they call."""
+        known = {k.symbol: (k, b.folder) for b in self.backends for k in b.kernels}
+        return with_callees(called, known, self.root)
 
     @property
     def tables(self) -> tuple[Path, ...]:

@@ -1,5 +1,5 @@
 /* Symbols of the backend for which a file of this folder is compiled: AG_BACKEND, which the build defines for
- * backends whose table has `tiles`. For "neon", AG_SYMBOL(conv2d_f32) is ag_conv2d_f32_neon. */
+ * backends whose table has `tiles`. For "neon", the symbol of conv2d_f32 is ag_conv2d_f32_neon. */
 #ifndef AG_TILES_SYMBOLS_H
 #define AG_TILES_SYMBOLS_H
 

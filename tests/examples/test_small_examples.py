@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from example_output import MEMORY, check_sizes, shown
+from example_output import MEMORY, check_sizes, printed, shown
 from firmware_build import copy_of_the_project, once, scons
 from torch_weights import with_weights_of
 
@@ -34,9 +34,8 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 @pytest.mark.cc
 @pytest.mark.parametrize("example", ["attention", "tanh_matmul"])
 def test_the_boards_own_kernels_print_the_same_but_for_last_digits(example: str, tree: Path) -> None:
-    said = MEMORY.sub(
-        "", scons(tree, "board=stm32", f"model={example}", "run").split(f"{example} on stm32")[1]
-    )
+    said = scons(tree, "board=stm32", f"model={example}", "run")
+    said = MEMORY.sub("", printed(said, example, "stm32"))
     wanted = shown(example)
     assert NUMBER.sub("", said).split() == NUMBER.sub("", wanted).split()
     ours, theirs = ([float(x) for x in NUMBER.findall(text)] for text in (said, wanted))
@@ -52,7 +51,7 @@ def test_the_readme_shows_what_is_printed_and_the_memory(
     example: str, board: str, tree: Path, pytestconfig: pytest.Config
 ) -> None:
     said = scons(tree, f"board={board}", f"model={example}", "kernels=ref", "run")
-    said = said.split(f"{example} on {board}")[1]
+    said = printed(said, example, board)
     assert MEMORY.sub("", said).rstrip() == shown(example)
     if board == "host":
         assert not MEMORY.findall(said)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
-from example_output import MEMORY, check_sizes, shown
+from example_output import MEMORY, check_sizes, printed, shown
 from firmware_build import call, copy_of_the_project, once, run, scons
 from torch_weights import with_weights_of
 
@@ -66,7 +66,7 @@ def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
     def make(folder: Path) -> None:
         said = scons(tree, "board=host", f"model={name}", "kernels=ref", "run")
-        (folder / "full").write_text(said.split(f"{name} on host")[1].rstrip())
+        (folder / "full").write_text(printed(said, name, "host").rstrip())
 
     full = once(tmp_path_factory, f"{name} on the host", make) / "full"
     return Example(name, tree, full.read_text())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from example_output import printed
 from extensions import Copy, edits, sections
 
 SECTIONS = [
@@ -97,11 +98,11 @@ def test_a_board(copy: Copy, section: str, board: str) -> None:
     assert copy.tests(board, "tests/targets/test_boards.py") >= 1
     assert copy.tests(f"{board} and boots", "tests/boards/test_support.py") >= 1
     text = copy.python("-P", "-m", "SCons", "-Q", f"board={board}", "model=xor", "run")
-    printed, documented = (
+    rows, documented = (
         re.findall(r"^ +(\d+) +(\d\.\d+)$", t, re.MULTILINE)
-        for t in (text, (ROOT / "examples" / "xor" / "README.md").read_text())
+        for t in (printed(text, "xor", board), (ROOT / "examples" / "xor" / "README.md").read_text())
     )
-    assert len(printed) == 11 and printed == documented
+    assert len(rows) == 11 and rows == documented
 
 
 @pytest.mark.cc

@@ -16,6 +16,15 @@ LINKED = re.compile(r"^( *)(flash|sram) +([\d,]+) of ([ \d,]{12}) bytes .*$", re
 _COMPILERS = {"flash": 0.02, "RAM": 0.0, "sram": 0.0, "stack": 0.02}
 
 
+# What `run` adds to the output of a program: the losses as bars, and the next targets.
+CURVE = re.compile(r"\n\n[^\n]+ by \w+\n(?:  [^\n]*\n)+\nNext: [^\n]*\n?")
+
+
+def printed(said: str, example: str, board: str) -> str:
+    """What the program of an example printed after its name and the board's, of the output of `./scons run`."""
+    return CURVE.sub("\n", said.split(f"{example} on {board}")[1])
+
+
 def readme(example: str) -> Path:
     return ROOT / "examples" / example / "README.md"
 

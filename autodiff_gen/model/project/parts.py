@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from ...codegen.files import emit
 from ...codegen.program import Program
 from ...errors import ToolError
+from ...kernels.callees import included
 from ...kernels.table import Backend
 from ...targets import build_commands, installation
 from ...targets.board import Board
@@ -18,7 +18,6 @@ from ...targets.platformio import ARDUINO
 
 INCLUDED = "tiles/"  # the folder of a part whose C files are included by others, not compiled
 RUNTIME, BOARD = "ag_runtime", "ag_board"
-_INCLUDE = re.compile(r'^ *#include "([\w./]+)"', re.MULTILINE)
 _LINKER_SCRIPT = "common/firmware.ld"
 
 
@@ -129,33 +128,14 @@ def _kernels(program: Program, backend: Backend) -> Part:
     contract go with `ref`."""
     root, last = program.backends.root, backend is program.backends.backends[-1]
     files = _texts([backend.folder, *([root] if last else [])], "*.h")
-    called = {k.source for k in program.kernels if k.backend == backend.name}
+    symbols = program.backends.with_callees(program.kernels)
+    called = {k.source for k in backend.kernels if k.symbol in symbols}
     sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
     files |= {path.name: path.read_text(encoding="utf-8") for path in sources}
-    included = sorted(_included(root, backend.folder, sources))
-    files |= {name: (root / name).read_text(encoding="utf-8") for name in included}
+    names = included(root, backend.folder, sources).items()
+    files |= {name: path.read_text(encoding="utf-8") for name, path in sorted(names) if "/" in name}
     cflags = next((k.cflags for k in backend.kernels), ())
     return Part(f"ag_{backend.name}", files, cflags)
-
-
-def _included(root: Path, folder: Path, sources: Sequence[Path]) -> set[str]:
-    """Files in folders of `root` that the sources of a backend's `folder` include, directly or through others and its
-    own headers, relative to `root`."""
-    found: set[str] = set()
-    seen = set(sources)
-    pending = list(sources)
-    while pending:
-        text = pending.pop().read_text(encoding="utf-8")
-        for name in _INCLUDE.findall(text):
-            path = root / name if "/" in name else folder / name
-            if not path.is_file():
-                continue
-            if "/" in name:
-                found.add(name)
-            if path not in seen:
-                seen.add(path)
-                pending.append(path)
-    return found
 
 
 def _texts(folders: Iterable[Path], pattern: str) -> dict[str, str]:

@@ -1,0 +1,53 @@
+"""What a kernel's source includes, and the kernels that it calls: a program needs those too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from .table import Kernel
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_SYMBOL = re.compile(r"\bAG_SYMBOL\((\w+)\)|\b(ag_\w+)")  # of the file's own backend, or whole
+
+
+def included(root: Path, folder: Path, sources: Sequence[Path]) -> dict[str, Path]:
+    """Files that the sources of a backend's `folder` include by quotes, directly or through others, by their names
+    there: those with a folder in the name are relative to `root`, the others are in `folder`."""
+    found: dict[str, Path] = {}
+    pending = list(sources)
+    while pending:
+        for name in _INCLUDE.findall(pending.pop().read_text(encoding="utf-8")):
+            path = root / name if "/" in name else folder / name
+            if path.is_file() and name not in found:
+                found[name] = path
+                pending.append(path)
+    return found
+
+
+@cache
+def _named(root: Path, folder: Path, source: Path) -> frozenset[tuple[str, str]]:
+    """The names of functions in a source and in what it includes; ag_kernels.h, which declares all, is in no backend's
+    folder."""
+    files = {source, *included(root, folder, [source]).values()}
+    return frozenset(found for path in files for found in _SYMBOL.findall(path.read_text(encoding="utf-8")))
+
+
+def with_callees(called: Iterable[Kernel], known: Mapping[str, tuple[Kernel, Path]], root: Path) -> set[str]:
+    """The symbols of kernels and of all that they call. known: kernels with the folders of their backends, by symbol.
+
+    conv2d of a backend calls its gemv:    {conv2d}    ->    {conv2d, gemv}
+    """
+    found: set[str] = set()
+    pending = [k.symbol for k in called]
+    while pending:
+        symbol = pending.pop()
+        if symbol in found or symbol not in known:
+            continue
+        found.add(symbol)
+        kernel, folder = known[symbol]
+        named = _named(root, folder, kernel.source)
+        pending += [whole or f"ag_{name}_{kernel.backend}" for name, whole in named]
+    return found
