@@ -7,6 +7,7 @@ and the fix. A test holds that every message of the program has an entry.
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from collections import Counter
@@ -84,18 +85,20 @@ def matching(text: str, among: Sequence[Entry]) -> list[tuple[Message, Entry]]:
 
 
 def nearest(text: str, among: Sequence[Entry]) -> list[Entry]:
-    """The entries whose messages share most words with the text, best first: a word that few entries have counts most;
-    none without a word in common."""
-    own = [set().union(*(_words(m.text) for m in entry.messages)) for entry in among]
-    count = Counter(word for words in own for word in words)
+    """The entries with a message that shares most words and pairs of words with the text, best first: one that few
+    entries have counts most; none without a word in common."""
+    own = [[_words(m.text) for m in entry.messages] for entry in among]
+    count = Counter(word for messages in own for word in set().union(*messages))
     given = _words(text)
-    scores = [sum(1 / count[word] for word in words & given) for words in own]
+    scores = [max(sum(1 / count[word] for word in words & given) for words in messages) for messages in own]
     best = sorted(range(len(among)), key=lambda k: -scores[k])[:_NEAREST]
     return [among[k] for k in best if scores[k] > 0]
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[a-z_]{3,}", text.lower()))
+    """Words, and pairs of words in their order."""
+    words = re.findall(r"[a-z_]{3,}", text.lower())
+    return {*words, *map(" ".join, itertools.pairwise(words))}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from error_messages import templates, words
 
 import autodiff_gen as ag
 from autodiff_gen import functional, init, nn, optim
-from autodiff_gen.cli.help_error import Entry, entries, matching
+from autodiff_gen.cli.help_error import Entry, entries, matching, nearest
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import AutodiffError
 
@@ -131,3 +131,8 @@ def test_an_unknown_message_lists_the_nearest(capsys: pytest.CaptureFixture[str]
     assert main(["help-error", "the inner extents are different: columns, rows"]) == 1
     out = capsys.readouterr().out
     assert out.startswith("no entry for this message; the nearest are:\n") and "inner extents differ" in out
+
+
+def test_a_message_that_was_cut_off_leads_to_its_entry() -> None:
+    found = nearest("unknown board 'stm23'; did you mean 'stm32'?", entries())
+    assert "The board is not found" in [entry.title for entry in found]
