@@ -12,11 +12,12 @@ from site_tools import train
 
 from autodiff_gen.targets import installation
 from autodiff_gen.targets.build_commands import build_folder
+from autodiff_gen.targets.schema import DEFAULT_BOARD
 
 ROOT = Path(__file__).resolve().parents[1]
 
 KEYS = {
-    "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
+    "board": f"a name (see boards) or the path of a .toml file; {DEFAULT_BOARD} if not given",
     "model": "an example (see models), a workload (w1), a network (resnet8) or a model file's path; mnist if not given",
     "name": "name of the generated files and functions; that of the model's folder or file if not given",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
@@ -111,7 +112,7 @@ class Options:
     @property
     def board(self):
         """A board's name, or the absolute path of its file."""
-        text = self.given.get("board", "stm32")
+        text = self.given.get("board", DEFAULT_BOARD)
         return self.path(text) if "/" in text or text.endswith(".toml") else text
 
     @property

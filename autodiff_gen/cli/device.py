@@ -107,7 +107,7 @@ def add_commands(
 
     predict = command(
         "predict",
-        "Print or write a model's outputs for the samples of a data set: on a board, or on the host.",
+        "Print or write a model's outputs for the samples of a data set: on a board, or with --board host on the host.",
     )
     model(predict)
     target(predict)

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from ..errors import AutodiffError
 from ..targets.installation import __version__
-from ..targets.schema import near
+from ..targets.schema import DEFAULT_BOARD, near
 from . import commands, help_error
 from .arguments import count, positive, ram
 from .bench import add_bench_commands
@@ -206,12 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument(
         "backend", metavar="FOLDER", help="a folder with a kernels.toml, or a backend of the tree"
     )
-    test.add_argument(
-        "--board",
-        metavar="BOARD",
-        default="host",
-        help="a board's name or a .toml file (default: %(default)s)",
-    )
+    _board_argument(test)
     test.add_argument(
         "--compiler", metavar="NAME", default="gcc", help="of the board's toolchain (default: %(default)s)"
     )
@@ -266,13 +261,17 @@ def _model_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _target_arguments(parser: argparse.ArgumentParser) -> None:
+def _board_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--board",
         metavar="BOARD",
-        default="host",
-        help="a board's name or a .toml file (default: %(default)s)",
+        default=DEFAULT_BOARD,
+        help="a board's name, such as host, or a .toml file (default: %(default)s)",
     )
+
+
+def _target_arguments(parser: argparse.ArgumentParser) -> None:
+    _board_argument(parser)
     parser.add_argument("--name", help="name of the generated files and functions (default: the model's)")
     parser.add_argument(
         "--kernels", metavar="LIST", help="kernel backends by priority, with commas (default: the board's)"

@@ -66,9 +66,13 @@ class Session:
         if port is None:
             if not self.elf.is_file():
                 words = shlex.join(f"{key}={word}" for key, word in self._words.items() if word is not None)
+                built = sorted(
+                    path.parts[1] for path in self.elf.parents[2].glob(f"*/{self.elf.parent.name}/link.elf")
+                )
                 raise LinkError(
                     f"no --port, and no {self.elf}: build it with ./scons {words} link, "
                     "or name another with --port qemu:FILE or exec:FILE"
+                    + (f"; built for other boards: --board {', '.join(built)}" if built else "")
                 )
             port = f"exec:{self.elf}" if self.profile.is_host else f"qemu:{self.elf}"
         if port.startswith("qemu:"):

@@ -12,6 +12,7 @@ from ..errors import BoardError
 
 SCHEMA = 1
 HOST = "host"
+DEFAULT_BOARD = "stm32"  # of ./scons, autodiff-gen and the SCons tools, where none is named
 KINDS = ("ram", "flash")
 PROFILES = ("speed", "size")  # goals of optimisation
 

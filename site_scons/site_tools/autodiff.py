@@ -344,7 +344,7 @@ def short_lines(env):
 def generate(env):
     env.EnsurePythonVersion(3, 11)
     env.SetDefault(
-        AUTODIFF_BOARD="host",
+        AUTODIFF_BOARD=package("targets.schema").DEFAULT_BOARD,
         AUTODIFF_KERNELS="",
         AUTODIFF_RAM="",
         AUTODIFF_PYTHON="",

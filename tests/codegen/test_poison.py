@@ -104,7 +104,7 @@ def test_a_wrong_plan_gives_other_numbers(
 def test_it_is_an_option_of_build_and_changes_nothing_else(tmp_path: Any) -> None:
     _, program = loaded("gesture")
     assert "poison" not in emit(program)["model.c"]
-    words = ["--poison", "--name", "model", "--kernels", "ref", "--out", str(tmp_path)]
+    words = ["--poison", "--board", "host", "--name", "model", "--kernels", "ref", "--out", str(tmp_path)]
     assert main(["build", "gesture", *words]) == 0
     text = (tmp_path / "model.c").read_text()
     lines = [line for line in text.splitlines() if "poison" not in line]

@@ -77,7 +77,7 @@ def words(made, tmp_path):
     model = str(made / "net" / "model.py")
 
     def line(command, *more):
-        return [command, model, "--port", f"exec:{board}", *map(str, more)]
+        return [command, model, "--port", f"exec:{board}", "--board", "host", *map(str, more)]
 
     return line
 
@@ -307,7 +307,7 @@ def test_weights_of_pytorch_on_a_board_and_on_the_host(words, made, tmp_path, ca
     assert "scores [7, 4]" in capsys.readouterr().out
     assert np.abs(np.load(tmp_path / "p" / "board.npy") - wanted).max() < 1e-5
     model = words("predict")[1]
-    assert main(["predict", model, *map(str, more), "--samples", "6"]) == 0
+    assert main(["predict", model, "--board", "host", *map(str, more), "--samples", "6"]) == 0
     table = list(csv.reader(capsys.readouterr().out.splitlines()))
     assert table[0] == [f"scores.{k}" for k in range(4)]
     assert np.abs(np.array(table[1:], float) - wanted[:6]).max() < 1e-5
@@ -478,6 +478,14 @@ def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, ca
         f"build it with ./scons {shlex.join(['board=stm32', f'model={model}', 'kernels=ref', 'ram=65536'])} link, "
         in said
     )
+    assert "other boards" not in said
+    other = tmp_path / "build" / "mps2_an386" / "net" / "link.elf"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    assert main(["pull", model, "--out", "w.npz"]) == 1  # on the board of ./scons without board=
+    said = capsys.readouterr().err
+    assert "no build/stm32/net/link.elf: " in said
+    assert said.endswith("; built for other boards: --board mps2_an386\n")
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():

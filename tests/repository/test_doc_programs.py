@@ -32,7 +32,9 @@ def block(text: str, language: str) -> str:
 def test_the_program_of_the_page_about_models_runs(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(block(MODEL, "python"))
     (tmp_path / "main.c").write_text(block(MODEL, "c"))
-    assert main(["build", str(tmp_path / "net.py"), "--quiet", "--out", str(tmp_path)]) == 0
+    assert (
+        main(["build", str(tmp_path / "net.py"), "--board", "host", "--quiet", "--out", str(tmp_path)]) == 0
+    )
     folders = [tmp_path, ROOT / "kernels", ROOT / "kernels/ref", ROOT / "runtime"]
     sources = [*tmp_path.glob("*.c"), ROOT / "kernels/ref/gemv.c", ROOT / "boards/support/host/system.c"]
     sources += [ROOT / f"runtime/{name}.c" for name in ("ag_console", "ag_format", "ag_main")]

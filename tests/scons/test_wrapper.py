@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from autodiff_gen.targets.schema import DEFAULT_BOARD
+
 # Replaces python3 and the venv's python. Logs one line per call; `-m venv` copies itself.
 PYTHON = r"""#!/bin/sh
 log() { printf '%s\n' "$*" >>"$STUB_LOG"; }
@@ -95,6 +97,7 @@ def make_checkout(tmp_path: Path, root: Path, name: str) -> Checkout:
     (tree / "autodiff_gen").mkdir(parents=True)
     (tree / "boards/arch").mkdir(parents=True)
     script = (root / "scons").read_text()
+    assert f"\nboard=${{board:-{DEFAULT_BOARD}}}\n" in script
     assert " /usr/bin/python3 python3 " in script
     write_program(tree / "scons", script.replace(" /usr/bin/python3 ", " "))
     shutil.copytree(root / "requirements", tree / "requirements")
