@@ -103,11 +103,13 @@ def declare(env, options):
         compile_one(compiler, f"{folder}/{options.name}{end}", source, [env.AutodiffContractFlag()])
         for end, source in (("", made[0]), ("_params", made[2]))
     ]
+    kernels = {}
     for source in build.backends.sources():
-        target = f"{folder}/kernels/{source.backend}/{source.name}"
         own = compiler.Override({"CPPPATH": [str(source.headers), *compiler["CPPPATH"]]})
         cflags = [f.replace("$", "$$") for f in source.cflags]
-        objects.append(compile_one(own, target, str(source.path), cflags))
+        (kernels[source.object],) = compile_one(
+            own, f"{folder}/kernels/{source.object}", str(source.path), cflags
+        )
     if emulated(env):  # the platform contains the runtime
         env["SRC_FILTER"] = "-<*>"
     elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):
@@ -118,7 +120,8 @@ def declare(env, options):
             compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in sorted(port.glob("*.cpp"))
         ]
     archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
-    env.Prepend(LIBS=[archive])
+    called = env.CalledKernels(os.path.join(folder, f"lib{options.name}_kernels.a"), made[3], kernels)
+    env.Prepend(LIBS=[archive, called])
     if options.samples:
         samples(env, options, folder)
 

@@ -43,6 +43,6 @@ def text_bytes(path: Path, name: str) -> dict[str, int]:
         if re.search(rf"(^|[/(]){re.escape(name)}\.o\)?$", piece.source):
             math = re.match(r"\.text\.ag_", piece.section)
             sizes["ag_math" if math else "trainer"] += piece.bytes
-        elif "libag_kernels.a(" in piece.source:
+        elif "_kernels.a(" in piece.source:
             sizes["kernels"] += piece.bytes
     return {**sizes, "together": sum(sizes.values())}

@@ -58,14 +58,19 @@ class Function:
 
 @dataclass(frozen=True)
 class Source:
-    """A file to compile, with its backend's flags; `name`: the relative path of its object, without suffix; `headers`:
-    the folder of its backend's headers."""
+    """A file to compile, with its backend's flags; `name`: the relative path of its object among those of its backend,
+    without suffix; `headers`: the folder of its backend's headers."""
 
     backend: str
     path: Path
     cflags: tuple[str, ...]
     name: str
     headers: Path
+
+    @property
+    def object(self) -> str:
+        """The relative path of its object among those of all backends, without suffix."""
+        return f"{self.backend}/{self.name}"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ def build(
     file = load_file(model)
     name = name if name is not None else file.name
     program = compile_file(file.made, name, kernels, board, ram, dump)
-    paths = write_all(out, {**emit(program, poison=poison), f"{name}.deps.json": deps_json(file.files)})
+    deps = deps_json(file.files, program.backends.sources(program.kernels))
+    paths = write_all(out, {**emit(program, poison=poison), f"{name}.deps.json": deps})
     for line in budget_notes(program, file.made.entries()) if isinstance(file.made, Model) else ():
         note(line)
     return paths

@@ -17,6 +17,7 @@ from .. import nn, optim
 from ..errors import AutodiffError, ModelError
 from ..frontends.files import is_network, program_of
 from ..functional.inputs import Input
+from ..kernels.table import Source
 from ..targets import installation
 from .function import Function, Functions
 from .model import Model
@@ -162,9 +163,12 @@ def _of_network(path: Path) -> dict[str, Any]:
     return made
 
 
-def deps_json(files: Iterable[str | Path]) -> str:
-    """The JSON list of a model's source files, for build tools."""
-    return json.dumps({"schema": 1, "files": sorted(str(f) for f in files)}, indent=1) + "\n"
+def deps_json(files: Iterable[str | Path], kernels: Iterable[Source] | None = None) -> str:
+    """The JSON list of a model's source files, and of the files of the kernels that it calls, for build tools."""
+    listed: dict[str, Any] = {"schema": 1, "files": sorted(str(f) for f in files)}
+    if kernels is not None:
+        listed["kernels"] = [source.object for source in kernels]
+    return json.dumps(listed, indent=1) + "\n"
 
 
 def _defined(path: Path, module: ModuleType) -> Model | Functions:

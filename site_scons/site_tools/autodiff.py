@@ -54,7 +54,7 @@ class Build:
         self.backends = backends.for_board(self.board, backends.parse_list(listed) if listed else None)
         self.python = find_python(env)
         self.objects = []
-        self.archives = {}
+        self.kernels = {}
         self.support = {}
 
 
@@ -217,19 +217,37 @@ def archive(env, target, objects):
     return env.Command(target, objects, SCons.Script.Action("$ARCOM", "$ARCOMSTR"))[0]
 
 
-def kernel_archive(env, folder):
-    """Every kernel of the board's backends, once per folder; the linker keeps those that are called."""
+def kernel_objects(env, folder):
+    """The objects of every kernel of the board's backends, by `Source.object`; once per folder."""
     build = build_of(env)
-    if folder not in build.archives:
+    if folder not in build.kernels:
         compiler = board_env(env)
-        objects = []
+        objects = build.kernels[folder] = {}
         for source in build.backends.sources():
-            target = f"{folder}/kernels/{source.backend}/{source.name}.o"
             # SCons looks for headers where the compiler does
             own = compiler.Override({"CPPPATH": [str(source.headers), *compiler["CPPPATH"]]})
-            objects.append(board_object(own, target, str(source.path), [literal(f) for f in source.cflags]))
-        build.archives[folder] = archive(compiler, f"{folder}/libag_kernels.a", objects)
-    return build.archives[folder]
+            target, flags = f"{folder}/kernels/{source.object}.o", [literal(f) for f in source.cflags]
+            objects[source.object] = board_object(own, target, str(source.path), flags)
+    return build.kernels[folder]
+
+
+def kernel_archive(env, folder):
+    """Every kernel of the board's backends; the linker keeps those that are called."""
+    return archive(board_env(env), f"{folder}/libag_kernels.a", list(kernel_objects(env, folder).values()))
+
+
+def called_kernels(env, target, deps_json, objects):
+    """The archive of the kernels that a model calls, which NAME.deps.json lists; no others are compiled. `objects`: of
+    all kernels, by `Source.object`; `env` compiles for the board. The list is read as soon as it is up to date, like
+    the includes of a C file."""
+
+    def called(node, env=None, path=()):
+        listed = Path(node.get_abspath())
+        return [objects[k] for k in json.loads(listed.read_text())["kernels"]] if listed.is_file() else []
+
+    env = env.Clone(AUTODIFF_CALLED=lambda target, source, env, for_signature: called(source[0]))
+    action = SCons.Script.Action("$AR $ARFLAGS $TARGET $AUTODIFF_CALLED", "$ARCOMSTR")
+    return env.Command(target, deps_json, action, source_scanner=SCons.Script.Scanner(called))[0]
 
 
 def train_sources(env, name, model):
@@ -286,7 +304,8 @@ def train_lib(env, name, model):
     flags = model_flags(env)
     objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, flags) for f in sources]
     library = archive(compiler, f"{folder}/obj/lib{stem}.a", objects)
-    return [library, kernel_archive(env, f"{folder}/obj")]
+    kernels = kernel_objects(env, f"{folder}/obj")
+    return [library, called_kernels(compiler, f"{folder}/obj/lib{stem}_kernels.a", made[3], kernels)]
 
 
 def link_lib(env, name, model):
@@ -369,6 +388,7 @@ def generate(env):
     env.AddMethod(generator_flags, "AutodiffFlags")
     env.AddMethod(model_flags, "AutodiffModelFlags")
     env.AddMethod(lambda env: generator_files(), "AutodiffGenerator")
+    env.AddMethod(called_kernels, "CalledKernels")
     env.AddMethod(kernel_archive, "KernelArchive")
     env.AddMethod(python_command, "AutodiffPython")
     env.AddMethod(compile_commands, "CompileCommands")

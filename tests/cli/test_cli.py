@@ -94,7 +94,8 @@ def test_deps_lists_what_the_model_opened(tmp_path):
     for _ in range(2):  # with and without a cached .pyc
         assert json.loads(run("deps", tmp_path / "model.py")) == {"schema": 1, "files": expected}
     run("build", "model.py", "--name", "net", "--out", "o", cwd=tmp_path)
-    assert json.loads((tmp_path / "o" / "net.deps.json").read_text()) == {"schema": 1, "files": expected}
+    listed = json.loads((tmp_path / "o" / "net.deps.json").read_text())
+    assert listed == {"schema": 1, "files": expected, "kernels": []}
 
 
 def test_explain_tells_kernels_arena_peak_bound_and_ram(capsys):

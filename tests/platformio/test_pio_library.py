@@ -43,7 +43,7 @@ void setup() {
 }
 
 void loop() {
-    const float x[4] = {0.1f, -0.2f, 0.3f, 0.4f};
+    const float x[100] = {0.1f, -0.2f, 0.3f, 0.4f};
     const uint8_t label[1] = {2};
     float loss;
     if (net_train_step(&trainer, x, label, NET_DEFAULT_LR, &loss) != NET_OK || ++steps == 4) {
@@ -83,7 +83,8 @@ def new_project(folder, library_spec):
 
 def losses(folder):
     trainer = load_model(str(folder / "net" / "model.py"))[0].on_host()
-    x, label = np.float32([[0.1, -0.2, 0.3, 0.4]]), np.uint8([2])
+    x, label = np.zeros((1, 100), np.float32), np.uint8([2])
+    x[0, :4] = 0.1, -0.2, 0.3, 0.4
     return [f"loss {trainer.train_step(x, label):.6f}" for _ in range(3)]
 
 

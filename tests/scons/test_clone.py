@@ -41,6 +41,7 @@ def scons(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_both_commands(clone: Path) -> None:
     first = scons(clone, "board=stm32", "model=mnist", "run")
     assert first.returncode == 0, first.stdout + first.stderr
+    assert 0 < first.stdout.index("digits: ") < first.stdout.index("\n  CC ")  # before what is compiled
     epochs = re.findall(r"^ +(\d) +([\d.]+) +([\d.]+) %", first.stdout, re.MULTILINE)
     assert [e for e, _, _ in epochs] == ["1", "2", "3"]
     assert float(epochs[-1][2]) > 80

@@ -18,7 +18,7 @@ from scons_tree import Tree
 from autodiff_gen.targets import board as boards
 from autodiff_gen.targets import size
 
-KERNELS = {"CC gemm.o", "CC gemv.o", "CC ger.o"}
+KERNELS = {"CC gemv.o", "CC ger.o"}
 LINKED = {"AR libnet.a", "LINK firmware.elf"}
 
 
@@ -95,9 +95,19 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
         KERNELS | {"CC net.o"},
     ),
     "kernel": (
+        lambda t: append(t.root / "kernels/ref/gemv.c", "int edited;\n"),
+        {"CC gemv.o", "AR libnet_kernels.a", "LINK firmware.elf"},
+        {"GEN net.c", "CC ger.o", "CC net.o"},
+    ),
+    "kernel that the model does not call": (
         lambda t: append(t.root / "kernels/ref/gemm.c", "int edited;\n"),
-        {"CC gemm.o", "AR libag_kernels.a", "LINK firmware.elf"},
-        {"GEN net.c", "CC gemv.o", "CC net.o"},
+        set(),
+        {"GEN net.c", "CC gemm.o", *LINKED},
+    ),
+    "batch, so that another kernel is called": (
+        lambda t: replace(t.model / "model.py", "(1, 100)", "(2, 100)"),
+        {"GEN net.c", "CC gemm.o", "AR libnet_kernels.a", *LINKED},
+        KERNELS,
     ),
     "kernel contract": (
         lambda t: append(t.root / "kernels/ag_kernels.h", "\n"),

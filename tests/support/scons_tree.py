@@ -21,8 +21,8 @@ from helper import WIDTH
 
 scale = np.loadtxt(__file__.replace("model.py", "scale.txt"))
 w = ag.Param("w", np.full((WIDTH, 4), float(scale), np.float32))
-net = nn.Sequential(nn.Linear(4, WIDTH), nn.Sigmoid(), nn.Linear(WIDTH, 3), nn.LogSoftmax(dim=1))
-model = ag.Model.supervised(net, input=(1, 4), loss=nn.NLLLoss(), optimizer=optim.SGD(lr=0.01))
+net = nn.Sequential(nn.Linear(100, WIDTH), nn.Sigmoid(), nn.Linear(WIDTH, 3), nn.LogSoftmax(dim=1))
+model = ag.Model.supervised(net, input=(1, 100), loss=nn.NLLLoss(), optimizer=optim.SGD(lr=0.01))
 """
 
 MAIN = """\
