@@ -115,10 +115,12 @@ def declare(env, options):
     elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):
         env.Append(CPPDEFINES=[("AG_BOARD", build.board.id)])
     if not emulated(env) and "arduino" in env.get("PIOFRAMEWORK", []):
-        port = Path(env.AutodiffPackage("targets.installation").boards()) / "support" / "arduino"
-        objects += [
-            compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in sorted(port.glob("*.cpp"))
+        support = Path(env.AutodiffPackage("targets.installation").boards()) / "support"
+        port = [
+            *sorted(support.glob("arduino/*.cpp")),
+            support / env.AutodiffPackage("targets.platformio").PORT_DEFAULTS,
         ]
+        objects += [compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in port]
     archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
     called = env.CalledKernels(os.path.join(folder, f"lib{options.name}_kernels.a"), made[3], kernels)
     env.Prepend(LIBS=[archive, called])

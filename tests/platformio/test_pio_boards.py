@@ -124,6 +124,7 @@ def test_the_arduino_port_runs_an_examples_main(tmp_path):
     c = [
         *(ROOT / "runtime").glob("*.c"),
         *(ROOT / "kernels/ref").glob("*.c"),
+        ROOT / "boards/support" / platformio.PORT_DEFAULTS,
         tmp_path / "xor.c",
         tmp_path / "xor_params.c",
     ]

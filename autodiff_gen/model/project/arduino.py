@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from ...errors import ToolError
-from ...targets.platformio import ARDUINO
+from ...targets.platformio import ARDUINO, PORT_DEFAULTS
 from .parts import INCLUDED, Files, Project, support_part
 from .render import render
 
@@ -22,8 +22,8 @@ def arduino(project: Project) -> Files:
         raise ToolError(
             f"board {project.board.id} is no board of Arduino: choose --board stm32, pico, ..., or --as cmake or make"
         )
-    support = support_part("ag_arduino", "system.cpp", folder=ARDUINO)
-    (sketch,) = support_part("", "sketch.cpp", folder=ARDUINO).files.values()
+    support = support_part("ag_arduino", f"{ARDUINO}/system.cpp", PORT_DEFAULTS)
+    (sketch,) = support_part("", f"{ARDUINO}/sketch.cpp").files.values()
     name = project.name
     parts = {"": project.parts[0], **{part.name: part for part in (*project.parts[1:], support)}}
     places = {posixpath.join(folder, file) for folder, part in parts.items() for file in part.files}

@@ -41,7 +41,7 @@ def make(project: Project) -> Files:
 
 def plain(project: Project) -> Files:
     """Sources and their flags in README.md, without start-up code: for projects that have their own."""
-    port = support_part("ag_port", "system.c", folder="plain")
+    port = support_part("ag_port", "plain/*.c")
     project = replace(project, parts=(*project.parts, port))
     notes = render("compile.md", parts=_listed(project), flags=_words(project.cflags))
     return Files(_files(project), {}, notes)

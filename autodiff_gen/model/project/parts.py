@@ -118,9 +118,12 @@ def board_part(board: Board) -> Part:
     return Part(BOARD, files)
 
 
-def support_part(name: str, pattern: str, *, folder: str) -> Part:
-    """A folder of boards/support as a part."""
-    return Part(name, _texts([installation.boards() / "support" / folder], pattern))
+def support_part(name: str, *patterns: str) -> Part:
+    """Files of boards/support as a part: those that match the patterns."""
+    support = installation.boards() / "support"
+    return Part(
+        name, {p.name: p.read_text(encoding="utf-8") for q in patterns for p in sorted(support.glob(q))}
+    )
 
 
 def _kernels(program: Program, backend: Backend) -> Part:

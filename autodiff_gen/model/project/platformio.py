@@ -11,7 +11,7 @@ from ...errors import ToolError
 from ...targets import installation
 from ...targets.board import Board
 from ...targets.installation import __version__
-from ...targets.platformio import ARDUINO, manifest_text
+from ...targets.platformio import ARDUINO, PORT_DEFAULTS, manifest_text
 from .parts import Files, Part, Project, support_part
 
 PORT = "socket://127.0.0.1:5400"
@@ -29,7 +29,7 @@ def platformio(project: Project) -> Files:
     for part in (*kernels, runtime):
         files |= _library(part, part.cflags if part is not runtime else (), ())
     if board.platformio:
-        arduino = support_part("ag_arduino", "*.cpp", folder=ARDUINO)
+        arduino = support_part("ag_arduino", f"{ARDUINO}/*.cpp", PORT_DEFAULTS)
         files |= _library(arduino, (), ("ag_runtime",), frameworks="arduino")
     if board.qemu is not None:
         files |= _platform(board)
