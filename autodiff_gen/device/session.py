@@ -66,13 +66,9 @@ class Session:
         if port is None:
             if not self.elf.is_file():
                 words = shlex.join(f"{key}={word}" for key, word in self._words.items() if word is not None)
-                built = sorted(
-                    path.parts[1] for path in self.elf.parents[2].glob(f"*/{self.elf.parent.name}/link.elf")
-                )
                 raise LinkError(
                     f"no --port, and no {self.elf}: build it with ./scons {words} link, "
-                    "or name another with --port qemu:FILE or exec:FILE"
-                    + (f"; built for other boards: --board {', '.join(built)}" if built else "")
+                    "or name another with --port qemu:FILE or exec:FILE" + self._built()
                 )
             port = f"exec:{self.elf}" if self.profile.is_host else f"qemu:{self.elf}"
         if port.startswith("qemu:"):
@@ -82,6 +78,16 @@ class Session:
             if program.is_file():  # run it in its folder, where its flash.bin is stored
                 return Pipe([str(program.resolve())], program.resolve().parent)
         return open_port(port, baud)
+
+    def _built(self) -> str:
+        """The firmware of the link that there is: of ./scons for other boards, and of a project of one's own."""
+        folder = self.elf.parents[2]
+        found = [
+            f"--board {path.parts[1]}" for path in sorted(folder.glob(f"*/{self.elf.parent.name}/link.elf"))
+        ]
+        kind = "exec" if self.profile.is_host else "qemu"
+        found += [f"--port {kind}:{path}" for path in sorted(folder.glob("link.elf"))]
+        return f"; already built: {', '.join(found)}" if found else ""
 
     def connect(
         self, port: str | None, baud: int = BAUD, timeout: float = 15.0, files: bool = False

@@ -478,14 +478,15 @@ def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, ca
         f"build it with ./scons {shlex.join(['board=stm32', f'model={model}', 'kernels=ref', 'ram=65536'])} link, "
         in said
     )
-    assert "other boards" not in said
+    assert "already built" not in said
     other = tmp_path / "build" / "mps2_an386" / "net" / "link.elf"
     other.parent.mkdir(parents=True)
     other.touch()
+    (tmp_path / "build" / "link.elf").touch()  # of a project of one's own
     assert main(["pull", model, "--out", "w.npz"]) == 1  # on the board of ./scons without board=
     said = capsys.readouterr().err
     assert "no build/stm32/net/link.elf: " in said
-    assert said.endswith("; built for other boards: --board mps2_an386\n")
+    assert said.endswith("; already built: --board mps2_an386, --port qemu:build/link.elf\n")
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():
