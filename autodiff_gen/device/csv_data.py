@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..codegen.link_layout import LinkArray, LinkLayout
 from ..errors import DataError
 from ..ir.types import bound
+from .errors import OtherArrays
 
 Array = NDArray[Any]
 Columns = Mapping[str, Sequence[str]]  # the columns of an array, by its name
@@ -91,7 +92,7 @@ def _places(
     wrong = [n for n, a in arrays.items() if len(places[n]) != _width(a)]
     if wrong or (free and not columns):
         takes = ", ".join(f"{_width(a)} for {n}" for n, a in arrays.items())
-        raise DataError(
+        raise OtherArrays(
             f"data {path}: has {width} columns, the model takes {takes}; name them by --columns NAME=COLUMN,COLUMN"
         )
     return places

@@ -18,6 +18,7 @@ from ..errors import AutodiffError, DataError, ShapeError
 from ..host.arguments import Batch, checked
 from ..ir.types import Type, bound
 from .csv_data import Columns, read_recordings, read_table
+from .errors import OtherArrays
 
 Array = NDArray[Any]
 
@@ -200,7 +201,7 @@ def _checked(
         what = [f"missing {', '.join(missing)}"] if missing else []
         what += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
         takes = ", ".join(f"{prefix}{a.name}: {a.type!r}" for a in inputs)
-        raise DataError(f"data {path}: {'; '.join(what)}; the model takes {takes}")
+        raise OtherArrays(f"data {path}: {'; '.join(what)}; the model takes {takes}")
     converted: dict[str, Array] = {}
     count = None
     rows_per_step(inputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, DataError
 
 # The texts of runtime/ag_link.h and runtime/ag_store.h, and of the generated model's strstatus.
 STATUS = {
@@ -44,6 +44,10 @@ NO_CHECKPOINT, NO_FLASH = -64, -72
 
 class LinkError(AutodiffError):
     """The connection fails: no port, no reply, or other firmware."""
+
+
+class OtherArrays(DataError):
+    """A data set that has other arrays, or another number of columns, than the model takes."""
 
 
 class DeviceError(AutodiffError):

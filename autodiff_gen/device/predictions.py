@@ -18,6 +18,7 @@ from ..errors import DataError
 from ..host.trainer import Trainer
 from .board import Board
 from .dataset import Dataset, load_dataset, rows_per_step
+from .errors import OtherArrays
 from .session import Session
 from .weights import read_weights
 
@@ -65,7 +66,7 @@ def _data(session: Session, args: argparse.Namespace) -> Dataset:
     targets = [a.name for a in layout.inputs if a.is_target]
     try:
         return load_dataset(args.data, session.path, layout, args.columns)
-    except DataError:
+    except OtherArrays:
         alone = replace(layout, inputs=tuple(_inputs(session)))
         return load_dataset(args.data, session.path, alone, args.columns, unused=targets)
 
