@@ -41,6 +41,7 @@ from .products import *
 from .quantized import *
 from .reductions import *
 from .resampling import *
+from .scattering import *
 from .shapes import *
 from .slicing import *
 from .softmax import *

@@ -10,6 +10,7 @@ from ..errors import ShapeError
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, product
 from .arguments import as_value, shape_error
+from .indexing import diagonal
 from .products import matmul
 from .reductions import sum
 from .shapes import permute, reshape
@@ -21,11 +22,13 @@ def einsum(equation: str, *operands: Any) -> Value:
     """The product of operands whose axes are named by letters, summed over the letters that are not in the result:
     "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order. An Ellipsis names all
     other axes. More than two operands are multiplied from left to right.
-
-    Raises ShapeError, also for a letter that occurs twice in one operand.
+    A letter that occurs twice in an operand names its diagonal. Raises ShapeError.
     """
     values = [as_value(v) for v in (operands[0] if _is_list(operands) else operands)]
     terms, out = _parsed(equation, values)
+    _sizes(equation, terms, values)
+    for k, term in enumerate(terms):
+        values[k], terms[k] = _of_diagonals(values[k], term)
     sizes = _sizes(equation, terms, values)
     while len(values) > 2:
         later = out + "".join(terms[2:])
@@ -34,6 +37,15 @@ def einsum(equation: str, *operands: Any) -> Value:
     if len(values) == 1:
         return _arranged(_summed(values[0], terms[0], out), [c for c in terms[0] if c in out], out)
     return _product(values, terms, out, sizes)
+
+
+def _of_diagonals(v: Value, term: str) -> tuple[Value, str]:
+    """The operand with one axis for each letter."""
+    while len(set(term)) < len(term):
+        c = next(c for c in term if term.count(c) > 1)
+        v = diagonal(v, 0, term.index(c), term.rindex(c))
+        term = term.replace(c, "", 1)[::-1].replace(c, "", 1)[::-1] + c
+    return v, term
 
 
 def _is_list(operands: Sequence[Any]) -> bool:
@@ -67,13 +79,6 @@ def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
         raise shape_error(
             "einsum", values, f"{equation!r} names {len(terms)} operands, but got {len(values)}"
         )
-    for term in terms:
-        if len(set(term)) != len(term):
-            raise shape_error(
-                "einsum",
-                values,
-                f"{equation!r}: a letter occurs twice in {term!r}; diagonals are not supported",
-            )
     if not arrow:
         out = "".join(sorted(c for c in set(inputs) - {","} if inputs.count(c) == 1))
     if len(set(out)) != len(out) or not set(out) <= set(inputs):

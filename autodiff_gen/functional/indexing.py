@@ -17,10 +17,11 @@ from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, ge, lt, to, where
 from .joining import pad
-from .shapes import broadcast_to, flatten, reshape, unsqueeze
+from .shapes import broadcast_to, flatten, permute, reshape, unsqueeze
 from .slicing import cut, extent_of, whole
 
 __all__ = [
+    "diagonal",
     "embedding",
     "gather",
     "index_add",
@@ -116,6 +117,29 @@ def pick(input: Any, index: Any) -> Value:
     y = apply("pick", x, i)
     known_index("pick", x, i)
     return y
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """The elements [i, i + offset] of two axes, as the last axis of the result; a view, unless both axes are the
+    batch."""
+    x, name = as_value(input), "diagonal"
+    first, second, k = (
+        axis_of(name, x, dim1),
+        axis_of(name, x, dim2),
+        whole(name, x, "offset", offset),
+    )
+    if first == second:
+        raise shape_error(name, [x], f"dim1={dim1} and dim2={dim2} are the same axis")
+    y = permute(x, [*(a for a in range(x.ndim) if a not in (first, second)), first, second])
+    rows, columns = y.shape[-2:]
+    if isinstance(rows, Dim) and rows == columns and k == 0:
+        return pick(y, apply("iota", size=rows))
+    n, m = extent_of(name, x, first), extent_of(name, x, second)
+    size = min(n, m - k) if k > 0 else min(n + k, m)
+    if size < 1:
+        raise shape_error(name, [x], f"offset={k} is outside the axes of extents {n} and {m}")
+    flat = reshape(y, (*y.shape[:-2], n * m))
+    return cut(flat, flat.ndim - 1, k if k > 0 else -k * m, size, m + 1)
 
 
 def _cut_to(name: str, x: Value, values: list[Value], shape: Shape, dim: int | None) -> Value:

@@ -174,6 +174,12 @@ EXPRESSIONS = {
         + x.index_add(1, m.order, y)
         + F.one_hot(k, 3).sum(2).float()
     ),
+    "indices that replace": lambda x, y, p, i, s, k, m: (
+        x.scatter(1, m.order[None, :3].expand(x.shape[0], 3), y[:, :3])
+        + x.scatter(1, m.order[None, 1:4].expand(x.shape[0], 3), 0.5)
+        + x.scatter_reduce(1, k, y, "amax")
+        + s.diagonal(0, 1, 2).sum(1, keepdim=True)
+    ),
     "triangles": lambda x, y, p, i, s, k, m: x @ m.square.tril() + y @ torch.triu(m.square, 1),
     "types": lambda x, y, p, i, s, k, m: (
         k.float() * x + k.to(torch.float32) * y + k.type_as(x) + (x > 0).float()

@@ -21,7 +21,10 @@ from autodiff_gen.ir.node import topological
 from autodiff_gen.ir.types import Dim
 
 A, B = (4, 6), (2, 3, 5)
+PLACES = np.array([[5, 0, 2], [1, 2, 3], [4, 5, 0], [3, 0, 1]], dtype=np.int32)
+CORNER = np.array([[[1, 0]], [[0, 1]]], dtype=np.int32)
 TWICE = np.array([2, 0, 2, 2, 1], dtype=np.int32)
+VECTORS: list[Any] = [(5,), TWICE, (5,)]
 
 
 def index(shape: tuple[int, ...], high: int, kind: str = "s32") -> tuple[Any, ...]:
@@ -60,6 +63,21 @@ ROWS: list[Row] = [
     ("scatter_add_vector", lambda F, a, i, s: F.scatter_add(a, -1, i, s), [(5,), TWICE, (5,)]),
     ("index_add", lambda F, a, i, s: F.index_add(a, 1, i, s), [B, TWICE, (2, 5, 5)]),
     ("index_add_scaled", lambda F, a, i, s: F.index_add(a, 0, i, s, alpha=-0.5), [A, TWICE, (5, 6)]),
+    ("scatter", lambda F, a, i, s: F.scatter(a, 1, i, s), [A, PLACES, (4, 3)]),
+    ("scatter_corner", lambda F, a, i, s: F.scatter(a, 0, i, s), [B, CORNER, (2, 1, 2)]),
+    ("scatter_number", lambda F, a, i: F.scatter(a, -1, i, 2.5), [A, PLACES]),
+    ("reduce_sum", lambda F, a, i, s: F.scatter_reduce(a, 0, i, s, "sum"), [A, index((3, 6), 4), (3, 6)]),
+    ("reduce_mean", lambda F, a, i, s: F.scatter_reduce(a, 1, i, s, "mean"), [A, index((4, 5), 6), (4, 5)]),
+    ("reduce_prod", lambda F, a, i, s: F.scatter_reduce(a, 1, i, s, "prod"), [B, index((2, 4, 5), 3), (2, 4, 5)]),
+    ("reduce_amax", lambda F, a, i, s: F.scatter_reduce(a, 1, i, s, "amax"), [A, index((3, 4), 6), (3, 4)]),
+    ("reduce_amin", lambda F, a, i, s: F.scatter_reduce(a, 0, i, s, "amin"), [(5,), TWICE, (5,)]),
+    *(
+        (f"reduce_{r}_of_new", lambda F, a, i, s, r=r: F.scatter_reduce(a, 0, i, s, r, include_self=False), VECTORS)
+        for r in ("mean", "prod", "amax")
+    ),
+    ("diagonal", lambda F, a: F.diagonal(F.exp(a)), [(4, 4)]),
+    ("diagonal_above", lambda F, a: F.diagonal(a, 2, 1, 0) * a[0, :3], [(5, 4)]),
+    ("diagonal_below", lambda F, a: F.diagonal(a, -1, dim1=-2, dim2=-1), [B]),
     ("indices", lambda F, a, i: a[:, i] * a[0, 0, 0], [B, TWICE]),
     ("indices_first", lambda F, a, i: F.exp(a)[i], [A, index((2, 3), 4)]),
     ("indices_last", lambda F, a, i: a[..., i], [A, index((), 6, "u8")]),
@@ -229,6 +247,10 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.scatter_add(X, 1, V, X), "input, index and src must have as many axes"),
     (lambda: F.scatter_add(X, 1, K, X[:, :2]), "axis 1 of the index has extent 3, more than the input"),
     (lambda: F.scatter_add(X[:1], 1, K, X), "axis 0 of the index has extent 2, more than the input"),
+    (lambda: F.scatter_reduce(X, 1, K, X, "max"), "reduce='max'; known: sum, mean, prod, amax, amin"),
+    (lambda: F.scatter_reduce(X, 1, V, X, "amax"), "input, index and src must have as many axes"),
+    (lambda: F.diagonal(X, 3), "offset=3 is outside the axes of extents 2 and 3"),
+    (lambda: F.diagonal(X, 0, 1, -1), "dim1=1 and dim2=-1 are the same axis"),
     (lambda: F.index_add(X, 0, V, X), "source must have the input's shape, except along axis 0"),
     (lambda: F.cumsum(X, 2), r"^cumsum\(x: f32\[2,3\]\): dim=2: axis 2 is out of range"),
     (lambda: F.cumsum(K, 0), r"^cumsum\(i: s32\[2,3\]\): needs a float, not s32"),

@@ -16,6 +16,7 @@ from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.frontends.onnx.table import TABLE
 from autodiff_gen.functional.inputs import Input
 from autodiff_gen.ir.node import Value
+from autodiff_gen.passes.resolve_mode import resolved
 
 # Inputs that are weights or settings, by their places: initializers of the network that is imported.
 WEIGHTS = {
@@ -134,7 +135,6 @@ def network_of(name, place=None):
     from whose names its own differ."""
     program, arrays, wanted = program_of(name)
     net = network(program, name)
-    net.eval()
     if place is not None:
         for named in (net.named_parameters, net.named_buffers):
             list(named(f"n{place}"))  # gives them their names
@@ -144,7 +144,13 @@ def network_of(name, place=None):
     ]
     found = net(*inputs)
     assert len(list(references(program.outputs))) == len(wanted)
-    return inputs, _flat(found), arrays, wanted
+    return inputs, resolved(_flat(found), _trains(name)).roots, arrays, wanted
+
+
+def _trains(name):
+    """Whether a case is one of the training mode, by an attribute."""
+    settings = [a for node in cases()[name].model.graph.node for a in node.attribute]
+    return any(a.name == "training_mode" and a.i for a in settings)
 
 
 def _flat(results):

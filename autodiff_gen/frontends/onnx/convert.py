@@ -133,7 +133,7 @@ class Conversion(Values):
             return
         results = result if isinstance(result, list) else [result]
         for name in node.proto.output[len(results) :]:
-            if name and self.readers.get(name):
+            if self.is_read(name):
                 self.problems.add(node.key, f"has no result {name!r} here; leave it out", node.place)
         self.known.update(zip(node.proto.output, results, strict=False))
 
@@ -178,6 +178,10 @@ class Conversion(Values):
         assert self.node is not None
         readers = self.readers.get(self.node.proto.output[0], [])
         return readers[0] if len(readers) == 1 else None
+
+    def is_read(self, name: str) -> bool:
+        """Whether a node or the network's results have a tensor as an operand."""
+        return bool(name and self.readers.get(name))
 
     def join(self, node: Any, ref: ValueRef) -> None:
         """Note that a call computes a later node too."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import Constant
+
+
+def _from_start(index: Any, extents: Any) -> Any:
+    """An index that is known, without numbers that count from the end."""
+    if not isinstance(index, Constant):
+        return index
+    return Constant(np.where(index.array < 0, index.array + extents, index.array))
 
 
 def _gather(c: Any, a: Arguments) -> Any:
@@ -20,7 +28,7 @@ def _gather(c: Any, a: Arguments) -> Any:
             raise Unsupported("selects samples of the batch; use another axis")
         if known.ndim == 0:
             return c.emit(f"{{}}[{':, ' * (axis % len(c.shape(x)))}{int(known)}]", c.operand(x))
-        index = Constant(np.where(known < 0, known + extent, known))
+        index = _from_start(index, extent)
     if isinstance(x, Constant) and len(c.shape(x)) == 2 and axis == 0 and x.array.dtype.kind == "f":
         return c.emit("embedding", index, c.weight(x, "weight"))
     x, rank = c.operand(x, "weight"), len(c.shape(index))
@@ -41,25 +49,47 @@ def _gather(c: Any, a: Arguments) -> Any:
 
 
 def _gather_elements(c: Any, a: Arguments) -> Any:
-    index = a["indices"]
-    if isinstance(index, Constant):
-        extent = c.shape(a["data"])[a["axis"]]
-        index = Constant(np.where(index.array < 0, index.array + extent, index.array))
+    index = _from_start(a["indices"], c.shape(a["data"])[a["axis"]])
     return c.emit("gather", c.operand(a["data"]), a["axis"], c.operand(index))
 
 
-def _scatter_elements(c: Any, a: Arguments) -> Any:
-    """Elements that are replaced are where the sum of ones is one."""
-    reduction = a.get("reduction", "none")
-    if reduction not in ("add", "none"):
-        raise Unsupported(f"has reduction={reduction!r}; use 'add', or Where")
-    x, index, source = (c.operand(a[k]) for k in ("data", "indices", "updates"))
+# Reductions of ONNX -> ours.
+REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+
+
+def _scattered(c: Any, x: Any, axis: int, index: Any, source: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return c.emit("scatter", x, axis, index, source)
     if reduction == "add":
-        return c.emit("scatter_add", x, a["axis"], index, source)
-    zero = c.emit("zeros_like", x)
-    count = c.emit("scatter_add", zero, a["axis"], index, c.emit("ones_like", source))
-    placed = c.emit("scatter_add", zero, a["axis"], index, source)
-    return c.emit("where", c.emit("{} > {}", count, 0.0), placed, x)
+        return c.emit("scatter_add", x, axis, index, source)
+    return c.emit("scatter_reduce", x, axis, index, source, REDUCTIONS[reduction])
+
+
+def _scatter_elements(c: Any, a: Arguments) -> Any:
+    x, source = c.operand(a["data"]), c.operand(a["updates"])
+    index = c.operand(_from_start(a["indices"], c.shape(a["data"])[a["axis"]]))
+    return _scattered(c, x, a["axis"], index, source, a.get("reduction", "none"))
+
+
+def _scatter_nd(c: Any, a: Arguments) -> Any:
+    """Rows of the data at tuples of indices: those of its first axes merged into one."""
+    shape, places = c.shape(a["data"]), c.shape(a["indices"])
+    if None in shape or None in places:
+        raise Unsupported("has the batch in an operand; use ScatterElements")
+    first, last = shape[: places[-1]], shape[places[-1] :]
+    rows, count = math.prod(first), math.prod(places[:-1])
+    x, source = c.operand(a["data"]), c.operand(a["updates"])
+    index = c.operand(_from_start(a["indices"], first))
+    steps = [math.prod(first[k + 1 :]) for k in range(len(first))]
+    row = c.emit("reshape", index, (count, len(first)))
+    parts = [c.emit(f"{{}}[:, {k}] * {step}", row) for k, step in enumerate(steps)]
+    place = parts[0]
+    for part in parts[1:]:
+        place = c.emit("{} + {}", place, part)
+    width = math.prod(last)
+    place = c.emit("expand", c.emit("reshape", place, (count, 1)), (count, width))
+    flat, given = c.emit("reshape", x, (rows, width)), c.emit("reshape", source, (count, width))
+    return c.emit("reshape", _scattered(c, flat, 0, place, given, a.get("reduction", "none")), shape)
 
 
 def _one_hot(c: Any, a: Arguments) -> Any:
@@ -85,5 +115,6 @@ INDEXING: dict[str, Rule] = {
     "GatherElements": _gather_elements,
     "OneHot": _one_hot,
     "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
     "Trilu": _trilu,
 }

@@ -23,11 +23,21 @@ def _batch_norm(c: Any, a: Arguments) -> Any:
         c.weights[f"{path}.num_batches_tracked"] = Weight(np.zeros((), np.int32), BUFFER)
     training, momentum = bool(a["training_mode"]), 1 - a["momentum"]
     momentum = float(f"{momentum:.7g}")
+    results = _statistics(c, a, given, momentum) if training and any(map(c.is_read, c.names()[1:])) else []
     operands = (given[k] for k in ("running_mean", "running_var", "weight", "bias"))
     options = {"training": training, "eps": a["epsilon"]}
     if momentum != 0.1:
         options["momentum"] = momentum
-    return [c.emit("batch_norm", a["X"], *operands, **options)]
+    return [c.emit("batch_norm", a["X"], *operands, **options), *results]
+
+
+def _statistics(c: Any, a: Arguments, given: Any, momentum: float) -> list[Any]:
+    """The new running statistics, with the variance as ONNX has it: that of the batch, not an estimate from it."""
+    x = a["X"]
+    axes = tuple(k for k in range(len(c.shape(x))) if k != 1)
+    new = c.emit("mean", x, axes), c.emit("var", x, axes, correction=0)
+    old = given["running_mean"], given["running_var"]
+    return [c.emit("lerp", o, n, momentum) for o, n in zip(old, new, strict=True)]
 
 
 def _instance_norm(c: Any, a: Arguments) -> Any:

@@ -13,8 +13,8 @@ def _resize(c: Any, a: Arguments) -> Any:
     """Nearest neighbours and bilinear images as our function has them; other modes as a product with the weights that
     the reference implementation has for each axis."""
     x = a["X"]
-    if None in c.shape(x)[1:] or a["coordinate_transformation_mode"] == "tf_crop_and_resize":
-        raise Unsupported("has a region of interest; use half_pixel")
+    if None in c.shape(x)[1:]:
+        raise Unsupported("has a spatial axis that depends on the batch; use numbers")
     for name in ("axes", "keep_aspect_ratio_policy", "nearest_mode", "cubic_coeff_a"):
         a.get(
             name
@@ -22,7 +22,12 @@ def _resize(c: Any, a: Arguments) -> Any:
     wanted = _resized(c, a)
     scales = None if a.get("scales") is None else c.array(a["scales"], "scales").reshape(-1)
     shape = c.shape(x)
-    axes = [k for k, (d, s) in enumerate(zip(shape, wanted, strict=True)) if d is not None and d != s]
+    regions = _regions(c, a)
+    axes = [
+        k
+        for k, (d, s) in enumerate(zip(shape, wanted, strict=True))
+        if d is not None and (d != s or regions.get(k, (0, 1)) != (0, 1))
+    ]
     images = len(shape) == 4 and set(axes) <= {2, 3} and not a.get("antialias")
     exact = scales is None or all(shape[k] * float(scales[_index(c, a, k)]) == wanted[k] for k in axes)
     kind = a["mode"], a["coordinate_transformation_mode"]
@@ -35,10 +40,23 @@ def _resize(c: Any, a: Arguments) -> Any:
         options = {"align_corners": True} if aligned else {}
         return c.emit("interpolate", x, wanted[2:], mode="bilinear", **options)
     for axis in axes:
-        weights = _axis_weights(c, a, axis, shape[axis], wanted[axis])
+        weights = _axis_weights(c, a, axis, shape[axis], wanted[axis], regions)
         y = c.emit("matmul", c.emit("movedim", x, axis, -1), c.constant(weights))
         x = c.emit("movedim", y, -1, axis)
+    if regions and a.get("extrapolation_value"):  # of elements outside the region, which are zero so far
+        zeros = np.zeros([1, *shape[1:]], np.float32)
+        x = c.emit("{} + {}", x, c.constant(_reference(c, a, zeros)))
     return x
+
+
+def _regions(c: Any, a: Arguments) -> dict[int, tuple[float, float]]:
+    """Of a cropped image: axis -> where its region begins and ends, relative to its extent."""
+    if a["coordinate_transformation_mode"] != "tf_crop_and_resize":
+        return {}
+    rank = len(c.shape(a["X"]))
+    axes = [k % rank for k in a.get("axes") or range(rank)]
+    roi = c.array(a["roi"], "a region of interest").reshape(-1).tolist()
+    return {axis: (roi[k], roi[k + len(axes)]) for k, axis in enumerate(axes)}
 
 
 def _resized(c: Any, a: Arguments) -> tuple[int, ...]:
@@ -47,7 +65,7 @@ def _resized(c: Any, a: Arguments) -> tuple[int, ...]:
     return tuple(_reference(c, a, np.zeros(shape, np.float32)).shape)
 
 
-def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int) -> Any:
+def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int, regions: Any) -> Any:
     """[size, wanted]: the result is linear in the input, axis by axis."""
     from onnx import helper
 
@@ -67,7 +85,9 @@ def _axis_weights(c: Any, a: Arguments, axis: int, size: int, wanted: int) -> An
         if by_scale
         else np.asarray([size, wanted], np.int64)
     }
-    inputs = ["x", "", "s"] if by_scale else ["x", "", "", "s"]
+    begin, end = regions.get(axis, (0, 1))
+    given["r"] = np.asarray([0, begin, 1, end], np.float32)
+    inputs = ["x", "r", "s"] if by_scale else ["x", "r", "", "s"]
     made = helper.make_node(node.op_type, inputs, ["y"], **attributes)
     return c.reference(made, {"x": np.eye(size, dtype=np.float32), **given})
 

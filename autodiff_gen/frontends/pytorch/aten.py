@@ -205,7 +205,7 @@ TABLE: dict[str, Rule] = {
 
 # Operators whose results may show the elements of the operand.
 SHOWING = (
-    "alias chunk contiguous detach dropout expand expand_as flatten movedim mT narrow numpy_T permute reshape "
+    "alias chunk contiguous detach diagonal dropout expand expand_as flatten movedim mT narrow numpy_T permute reshape "
     "reshape_as select slice split split_with_sizes squeeze swapaxes t to transpose type_as unbind unflatten unsqueeze "
     "view view_as"
 )

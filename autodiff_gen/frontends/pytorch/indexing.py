@@ -43,6 +43,13 @@ def _one_hot(c: Converter, a: Arguments) -> Any:
     return c.emit("one_hot", a["self"], a["num_classes"])
 
 
+def _scatter(c: Converter, a: Arguments) -> Any:
+    """Elements of a tensor, or a number, at indices."""
+    if a.get("reduce") is not None:
+        raise Unsupported(f"has reduce={a['reduce']!r}; use scatter_reduce")
+    return c.emit("scatter", a["self"], a["dim"], a["index"], a.get("src", a.get("value")))
+
+
 def _to(c: Converter, a: Arguments) -> Any:
     """Conversions between dtypes; of devices and memory formats nothing is left."""
     wanted = a.get("dtype")
@@ -66,6 +73,9 @@ INDEXING: dict[str, Rule] = {
     "aten.index_select": same("index_select", "self dim index"),
     "aten.gather": same("gather", "self dim index"),
     "aten.scatter_add": same("scatter_add", "self dim index src"),
+    "aten.scatter": _scatter,
+    "aten.scatter_reduce": same("scatter_reduce", "self dim index src reduce include_self"),
+    "aten.diagonal": same("diagonal", "self offset dim1 dim2"),
     "aten.index_add": same("index_add", "self dim index source alpha"),
     "aten.one_hot": _one_hot,
     "aten.tril": same("tril", "self diagonal"),

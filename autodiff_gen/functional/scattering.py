@@ -1,0 +1,94 @@
+"""Elements that are replaced at indices, or combined with what is there.
+
+Sums have kernels. Products and extremes compare each index with each place of the axis: the cost is the product of both
+extents, and nothing is stored for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.build import apply
+from ..ir.node import Value
+from ..ops.support import as_s32
+from .arguments import as_value, axis_of, shape_error, torch_lacks
+from .elementwise import eq, gt, maximum, minimum, mul, where
+from .indexing import in_range, scatter_add
+from .joining import pad
+from .reductions import amax, amin, prod
+from .shapes import broadcast_to, reshape, unsqueeze
+from .slicing import cut, extent_of
+
+__all__ = ["scatter", "scatter_reduce"]
+
+LARGEST = float(np.finfo(np.float32).max)
+# reduce -> along an axis, of two values, of nothing
+COMBINATIONS: dict[str, tuple[Callable[..., Value], Callable[..., Value], float]] = {
+    "prod": (prod, mul, 1.0),
+    "amax": (amax, maximum, -LARGEST),
+    "amin": (amin, minimum, LARGEST),
+}
+ARITHMETIC = ("sum", "mean", *COMBINATIONS)
+
+
+@torch_lacks(reduce=None)
+def scatter(input: Any, dim: int, index: Any, src: Any) -> Value:
+    """input with src[i, j, k], or a number, in place of the element at [i, index[i, j, k], k] for dim=1; along other
+    axes the index may be shorter than both. Where several elements have one place, it gets their sum, where PyTorch has
+    any of them."""
+    i = as_value(index)
+    source = src if isinstance(src, Value) or np.ndim(src) else broadcast_to(as_value(float(src)), i.shape)
+    return scatter_reduce(input, dim, i, source, "sum", include_self=False)
+
+
+def scatter_reduce(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Value:
+    """input with src[i, j, k] combined with the element at [i, index[i, j, k], k] for dim=1; along other axes the index
+    may be shorter than both. reduce: "sum", "prod", "mean", "amax" or "amin". include_self=False: elements of src
+    replace those of the input in place of being combined with them. Floats.
+
+    Of equal maxima that of the input takes half of the gradient."""
+    x, s, name = as_value(input), as_value(src), "scatter_reduce"
+    if reduce not in ARITHMETIC:
+        raise shape_error(name, [x], f"reduce={reduce!r}; known: {', '.join(ARITHMETIC)}")
+    axis = axis_of(name, x, dim)
+    i = in_range(name, x, index, extent_of(name, x, axis))
+    one = broadcast_to(as_value(1.0), i.shape)
+    if reduce in COMBINATIONS:
+        along, of_two, nothing = COMBINATIONS[reduce]
+        found = _combined(x, axis, i, s, along, nothing)
+        if include_self:
+            return of_two(x, found)
+        return where(gt(scatter_add(x * 0.0, axis, i, one), 0.0), found, x)
+    empty = x if include_self else x * 0.0
+    found = scatter_add(empty, axis, i, s)
+    if reduce == "sum" and include_self:
+        return found
+    count = scatter_add(broadcast_to(as_value(float(include_self)), x.shape), axis, i, one)
+    if reduce == "sum":
+        return where(gt(count, 0.0), found, x)
+    return found / count if include_self else where(gt(count, 0.0), found / maximum(count, 1.0), x)
+
+
+def _combined(x: Value, axis: int, i: Value, s: Value, along: Any, nothing: float) -> Value:
+    """For each element of x the elements of s that have its place, reduced; `nothing` where there is none."""
+    name, d = "scatter_reduce", extent_of("scatter_reduce", x, axis)
+    if not i.ndim == x.ndim == s.ndim:
+        raise shape_error(name, [x, i, s], "input, index and src must have as many axes")
+    for k, count in enumerate(i.shape):
+        if count != s.shape[k]:
+            s = cut(s, k, 0, extent_of(name, i, k))
+    place = reshape(apply("iota", size=d), (d, *(1,) * (x.ndim - axis)))
+    chosen = where(eq(unsqueeze(as_s32(i), axis), place), unsqueeze(s, axis), nothing)
+    found = along(chosen, axis + 1)
+    missing: list[int] = []
+    for k in reversed(range(x.ndim)):
+        missing += [
+            0,
+            0 if x.shape[k] == found.shape[k] else extent_of(name, x, k) - extent_of(name, found, k),
+        ]
+    return pad(found, missing, value=nothing) if any(missing) else found
