@@ -185,8 +185,10 @@ class _Ours:
     ) -> None:
         net = network(program, name)
         given = []
+        results_of = [program.shapes.get(r.name, ()) for r in references(program.outputs)]
+        one_batch = any(None in shape[1:] for shape in results_of)  # no output of a model with a free batch
         for n, array in inputs.items():
-            free = program.shapes[n] and program.shapes[n][0] is None
+            free = program.shapes[n] and program.shapes[n][0] is None and not one_batch
             given.append(Input(n, array.shape, program.inputs[n], 0 if free else None))
         results = _flat(net(*given))
         wanted = []

@@ -16,7 +16,7 @@ from ..ir.types import Dim, Size, planned_size
 from ..ops.slices import window
 from ..ops.support import as_s32
 from .arguments import as_value, shape_error
-from .indexing import gather, in_range, index_source, pick
+from .indexing import gather, in_range, index_source, is_known, pick
 from .shapes import broadcast_to, reshape, squeeze
 from .slicing import cut_batch, extent_of, whole
 
@@ -152,7 +152,7 @@ def _at_indices(name: str, x: Value, chosen: Sequence[tuple[int, Value]]) -> Val
         and indices[1].shape == (x.shape[first],)
         and _counts_from_0(indices[0], x.shape[first])
     ):
-        if x.ndim == 2:
+        if x.ndim == 2 and is_known(name, x, indices[1], x.shape[1]):
             return pick(x, indices[1])
         rest = (1,) * (x.ndim - first - 2)  # one element of each row
         shape = (*x.shape[: first + 1], 1, *x.shape[first + 2 :])

@@ -91,8 +91,13 @@ def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_batch_first(what: str, shape: Shape) -> None:
-    """Raise ModelError unless the batch axis is the outermost, so that an argument of the generated code is contiguous
-    for any n."""
+    """Raise ModelError unless the batch axis is the outermost and the only one, so that an argument of the generated
+    code is contiguous for any n."""
+    if sum(isinstance(d, Dim) for d in shape) > 1:
+        raise ModelError(
+            f"{what}: only one axis may follow the batch, shape {list(shape)}; an Input without batch_axis has a fixed "
+            "batch"
+        )
     if any(isinstance(d, Dim) for d in shape) and not isinstance(next(d for d in shape if d != 1), Dim):
         raise ModelError(
             f"{what}: the batch axis must come first, shape {list(shape)}; use F.permute inside the graph"

@@ -6,23 +6,24 @@ extents, and nothing is stored for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.build import apply
 from ..ir.node import Value
+from ..ir.types import product
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import eq, gt, maximum, minimum, mul, where
-from .indexing import in_range, scatter_add
+from .indexing import in_range, index_add, scatter_add
 from .joining import pad
 from .reductions import amax, amin, prod
 from .shapes import broadcast_to, reshape, unsqueeze
 from .slicing import cut, extent_of
 
-__all__ = ["scatter", "scatter_reduce"]
+__all__ = ["index_put", "scatter", "scatter_reduce"]
 
 LARGEST = float(np.finfo(np.float32).max)
 # reduce -> along an axis, of two values, of nothing
@@ -72,6 +73,32 @@ def scatter_reduce(
     if reduce == "sum":
         return where(gt(count, 0.0), found, x)
     return found / count if include_self else where(gt(count, 0.0), found / maximum(count, 1.0), x)
+
+
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
+    """input with values at input[indices], as `x[i, j] = values` of PyTorch: integers that broadcast together for the
+    first axes, or one mask for a value that broadcasts. accumulate: values are added. Of several values with one place
+    the sum is taken."""
+    x, v, name = as_value(input), as_value(values), "index_put"
+    given = [as_value(i) for i in indices]
+    if len(given) == 1 and given[0].dtype.kind == "b":
+        mask = reshape(given[0], (*given[0].shape, *(1,) * (x.ndim - given[0].ndim)))
+        return where(mask, x + v if accumulate else v, x)
+    if not 0 < len(given) <= x.ndim:
+        raise shape_error(name, [x, *given], f"{len(given)} indices for {x.ndim} axes")
+    size, place = 1, as_value(0)
+    for axis, i in enumerate(given):
+        d = extent_of(name, x, axis)
+        size, place = size * d, as_s32(place) * d + as_s32(in_range(name, x, i, d))
+    rest = x.shape[len(given) :]
+    width, count = product(rest), product(place.shape)
+    flat, place_of = reshape(x, (size, width)), reshape(place, (count,))
+    source = reshape(broadcast_to(v, (*place.shape, *rest)), (count, width))
+    y = index_add(flat if accumulate else flat * 0.0, 0, place_of, source)
+    if not accumulate:
+        one, zero = (broadcast_to(as_value(k), (d, 1)) for k, d in ((1.0, count), (0.0, size)))
+        y = where(gt(index_add(zero, 0, place_of, one), 0.0), y, flat)
+    return reshape(y, x.shape)
 
 
 def _combined(x: Value, axis: int, i: Value, s: Value, along: Any, nothing: float) -> Value:

@@ -53,6 +53,7 @@ _METHODS = [
     "ge",
     "gt",
     "index_add",
+    "index_put",
     "index_select",
     "le",
     "log",

@@ -108,6 +108,9 @@ EXPRESSIONS = {
         + s.norm(dim=2)
         + torch.linalg.vector_norm(s, 1, dim=2)
     ),
+    "truths": lambda x, y, p, i, s, k, m: (
+        x * (s > 1).any(2)[:, :1] + y * (s > -1).all(dim=2, keepdim=True)[:, 0]
+    ),
     "softmax": lambda x, y, p, i, s, k, m: x.softmax(-1) * y.log_softmax(1) + x.cumsum(1),
     "products": lambda x, y, p, i, s, k, m: (
         (s @ s.mT)
@@ -179,6 +182,16 @@ EXPRESSIONS = {
         + x.scatter(1, m.order[None, 1:4].expand(x.shape[0], 3), 0.5)
         + x.scatter_reduce(1, k, y, "amax")
         + s.diagonal(0, 1, 2).sum(1, keepdim=True)
+        + torch.index_put(y, (y > 1,), m.row[0])
+    ),
+    "several indices": lambda x, y, p, i, s, k, m: (
+        m.square[m.order, m.order[:1]]
+        + torch.index_put(m.square, (m.order[:3], m.order[1:4]), m.row[:3], accumulate=True)[0]
+        + i[:, m.order[:2], m.order[:2]].flatten(1)[:, :6]
+        + i[:, m.order[:2], :, m.order[:2]].sum((0, 2)).sum()
+        + s[torch.arange(x.shape[0]), k[:, 0], :6]
+        + torch.cat([x, y])[x.shape[0] :]
+        - torch.cat([x, y])[: x.shape[0]]
     ),
     "triangles": lambda x, y, p, i, s, k, m: x @ m.square.tril() + y @ torch.triu(m.square, 1),
     "types": lambda x, y, p, i, s, k, m: (
@@ -254,9 +267,9 @@ EXPRESSIONS = {
 # Operators that only programs after run_decompositions have.
 DECOMPOSED = (
     "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
-    "_unsafe_view alias alias_copy constant_pad_nd convolution detach_copy lift lift_fresh max_pool2d_with_indices "
-    "native_dropout native_layer_norm reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d "
-    "scalar_tensor"
+    "_unsafe_view alias alias_copy constant_pad_nd convolution detach_copy empty_permuted lift lift_fresh "
+    "max_pool2d_with_indices native_dropout native_layer_norm reflection_pad1d reflection_pad2d "
+    "replication_pad1d replication_pad2d scalar_tensor"
 )
 # Those of tests/support/torch_networks.py.
 ELSEWHERE = "batch_norm bernoulli empty"

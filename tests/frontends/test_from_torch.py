@@ -11,7 +11,7 @@ from autodiff_gen.check.original import comparisons
 from autodiff_gen.device.weights import write_weights
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.pytorch.convert import convert
-from autodiff_gen.frontends.pytorch.export import saved
+from autodiff_gen.frontends.pytorch.export import originals, saved
 from autodiff_gen.frontends.pytorch.pt2 import read
 
 pytestmark = pytest.mark.torch
@@ -153,6 +153,36 @@ def test_a_network_whose_batch_is_a_number_keeps_it():
 
     program = convert(read(saved(Fixed(), (3, 4)), "Fixed"), "Fixed")
     assert program.shapes["x"] == (3, 4)
+
+
+# Networks that take parts of their batch, or have it on two axes of a result: name -> forward, and their batch.
+PARTS = {
+    "halves": (lambda x: x[: x.shape[0] // 2] * x[x.shape[0] // 2 :], 4),
+    "slices": (lambda x: (x[1:] - x[:-1]).flip(0), 4),
+    "of a joined batch": (lambda x: torch.cat([x, -x])[x.shape[0] :], None),
+    "pairs": (lambda x: x @ x.T, None),
+    "classes": (lambda x: x[torch.arange(x.shape[0]), (x[:, 0] > 0).long()], None),
+}
+
+
+def test_parts_of_the_batch():
+    """The batch is that of the example where our functions take a free one only whole."""
+    for name, (function, batch) in PARTS.items():
+        module = torch.nn.Sequential(torch.nn.Linear(4, 4), Function(function))
+        ag.from_torch(module, (4, 4))
+        original = originals.pop()
+        assert original.program.shapes[next(iter(original.program.inputs))] == (batch, 4), name
+        wrong = [row for row in comparisons(original.program, original.file, name) if not row.good]
+        assert not wrong, name
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
 
 
 class Bad(torch.nn.Module):

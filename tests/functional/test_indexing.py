@@ -75,6 +75,9 @@ ROWS: list[Row] = [
         (f"reduce_{r}_of_new", lambda F, a, i, s, r=r: F.scatter_reduce(a, 0, i, s, r, include_self=False), VECTORS)
         for r in ("mean", "prod", "amax")
     ),
+    ("put", lambda F, a, i, v: F.index_put(a, (i,), v) * a, [A, np.array([3, 0], dtype=np.int32), (2, 6)]),
+    ("put_sums", lambda F, a, i, j, v: F.index_put(a, (i, j), v, True), [B, index((3, 1), 2), index((4,), 3), (5,)]),
+    ("put_by_mask", lambda F, a, v: F.index_put(a, (a[:, 0] > 0,), v), [A, ()]),
     ("diagonal", lambda F, a: F.diagonal(F.exp(a)), [(4, 4)]),
     ("diagonal_above", lambda F, a: F.diagonal(a, 2, 1, 0) * a[0, :3], [(5, 4)]),
     ("diagonal_below", lambda F, a: F.diagonal(a, -1, dim1=-2, dim2=-1), [B]),
@@ -84,6 +87,7 @@ ROWS: list[Row] = [
     ("indices_of_two_axes", lambda F, a, i, j: a[i, j] * 2.0, [(4, 6, 2), TWICE, index((5,), 6)]),
     ("indices_that_broadcast", lambda F, a, i, j: a[:, i, j], [B, index((3, 1), 3), index((4,), 5, "u8")]),
     ("one_of_each_row", lambda F, a, i: a[F.arange(4), i], [A, index((4,), 6)]),
+    ("one_of_each_row_by_a_mask", lambda F, a, b: a[F.arange(4), (b > 0).long()], [A, (4,)]),
     ("a_part_of_each_row", lambda F, a, i: F.tanh(a)[F.arange(2), i], [B, index((2,), 3)]),
     ("constant_indices", lambda F, a: a[:, [0, 2, 3, 2]] * a[[1, 3, 0, 2], :4], [A]),
     ("a_list", lambda F, a: a[[0, 2]] + a[:, [5, 3, 1, 0, 1, 2]][[1, 1]] + a[:2, [-1, 0, 3, 2, 1, 4]], [A]),
@@ -249,6 +253,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.scatter_add(X[:1], 1, K, X), "axis 0 of the index has extent 2, more than the input"),
     (lambda: F.scatter_reduce(X, 1, K, X, "max"), "reduce='max'; known: sum, mean, prod, amax, amin"),
     (lambda: F.scatter_reduce(X, 1, V, X, "amax"), "input, index and src must have as many axes"),
+    (lambda: F.index_put(X, (K, K, K), 1.0), "3 indices for 2 axes"),
     (lambda: F.diagonal(X, 3), "offset=3 is outside the axes of extents 2 and 3"),
     (lambda: F.diagonal(X, 0, 1, -1), "dim1=1 and dim2=-1 are the same axis"),
     (lambda: F.index_add(X, 0, V, X), "source must have the input's shape, except along axis 0"),

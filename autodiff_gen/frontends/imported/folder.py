@@ -97,7 +97,8 @@ def model_text(program: Program) -> str:
     result = program.shapes[program.outputs.name]
     classes = len(result) == 2 and (result[1] or 0) > 1
     loss = "CrossEntropyLoss" if classes else "MSELoss"
-    if list(program.inputs.values()) == ["f32"] and program.shapes[next(iter(program.inputs))]:
+    only = program.shapes[next(iter(program.inputs))] if len(program.inputs) == 1 else ()
+    if list(program.inputs.values()) == ["f32"] and only[:1] in ((None,), (1,)):  # else the batch is a number
         (name,) = program.inputs
         call = f"net, input={shapes[name]}, loss=nn.{loss}(), optimizer=optim.SGD(lr=0.01)"
         return f"model = ag.Model.supervised(\n    {call}\n)\n"

@@ -81,7 +81,7 @@ def _split(c: Any, a: Arguments) -> Any:
         part = -(-extent // count)
         sizes = tuple(min(part, extent - k * part) for k in range(count))
     if any(is_batch(s) for s in sizes):
-        raise Unsupported("splits the batch; use another axis")
+        raise Unsupported("splits the batch; give it a number by onnx.tools.update_model_dims")
     kept = [name for name, size in zip(c.names(), sizes, strict=True) if size]
     parts = tuple(s for s in sizes if s)
     made = iter([a["input"]] if len(kept) == 1 else c.emit_all("split", tuple(kept), a["input"], parts, axis))
@@ -98,7 +98,7 @@ def _slice(c: Any, a: Arguments) -> Any:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         extent = c.sizes(x)[axis]
         if is_batch(extent) and (start or step != 1 or (end < FAR and end != extent)):
-            raise Unsupported("cuts the batch; use another axis")
+            raise Unsupported("cuts the batch; give it a number by onnx.tools.update_model_dims")
         if (start, step) == (0, 1) and (end >= min(extent, FAR) or is_batch(extent)):
             continue
         first = "" if step < 0 and start >= extent - 1 else str(start)

@@ -185,6 +185,8 @@ TABLE: dict[str, Rule] = {
     "aten.min": _extreme("min"),
     "aten.var": _variance("var"),
     "aten.std": _variance("std"),
+    "aten.any": same("any", "self dim keepdim"),
+    "aten.all": same("all", "self dim keepdim"),
     "aten.logsumexp": same("logsumexp", "self dim keepdim"),
     "aten.linalg_vector_norm": same("norm", "self ord dim keepdim"),
     "aten.cumsum": same("cumsum", "self dim"),
@@ -211,9 +213,14 @@ SHOWING = (
 )
 VIEWS = {f"aten.{name}" for name in SHOWING.split()}
 
-# Operators that compute each row of a matrix alone, and those that separate axes again.
+# Operators that compute each row of a matrix alone, and those that separate axes again: the operand with the rows.
 OF_ROWS = {
-    f"aten.{name}" for name in ("linear", "view", "reshape", "_unsafe_view", *COPIES.split(), *UNARY.split())
+    **{
+        f"aten.{name}": "self"
+        for name in ("view", "reshape", "_unsafe_view", "mm", *UNARY.split(), *COPIES.split())
+    },
+    "aten.linear": "input",
+    "aten.addmm": "mat1",
 }
 
 # Operators that bring a value of the data to Python.

@@ -56,6 +56,8 @@ def _dtype(name: str | None, default: str) -> Any:
 
 def _arange(c: Converter, a: Arguments) -> Any:
     start, end, step = a.get("start", 0), a["end"], a.get("step", 1)
+    if isinstance(end, ValueRef) and (start, step) == (0, 1):
+        return c.emit("arange", end)
     if any(isinstance(v, ValueRef) for v in (start, end, step)):
         raise Unsupported("has a size that depends on the batch; use a number")
     whole = all(isinstance(v, int) for v in (start, end, step))
@@ -82,6 +84,7 @@ CONSTANTS: dict[str, Rule] = {
     "aten.ones": _filled(1),
     "aten.full": _filled(),
     "aten.empty": _empty,
+    "aten.empty_permuted": _empty,
     "aten.new_zeros": _filled(0),
     "aten.new_ones": _filled(1),
     "aten.new_full": _filled(),

@@ -162,7 +162,7 @@ class _Conversion:
             (self.merged[ref] for ref in references(tuple(arguments.values())) if ref in self.merged), None
         )
         try:
-            if merged and key not in OF_ROWS:
+            if merged and arguments.get(OF_ROWS.get(key, "")) not in self.merged:
                 raise Unsupported(
                     "reads an axis in which the batch is not the outermost; use batch_first=True"
                 )

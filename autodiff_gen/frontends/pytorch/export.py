@@ -36,21 +36,31 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     """A torch.nn.Module as a Module with the same module tree, parameter names and values.
 
     input: the shape of the input, batch first, as (1, 3, 96, 96); or example tensors, one or a tuple of them. The batch
-    is free where the network allows it, otherwise that of `input`. Modes and requires_grad are those of each module and
-    parameter: a network that trains is given in training mode, as in PyTorch. Raises ModelError for what cannot be
-    imported, all of it in one message; ToolError without PyTorch.
+    is free where the network takes it whole, otherwise that of `input`. Modes and requires_grad are those of each
+    module and parameter: a network that trains is given in training mode, as in PyTorch. Raises ModelError for what
+    cannot be imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
     file = saved(module, input)
-    program = convert(read(file, name), name)
-    net = network(program, name)
+    exported = read(file, name)
+    program = convert(exported, name)
+    try:
+        net = network(program, name)
+    except ModelError:
+        if not exported.symbols:
+            raise
+        # Our functions take a free batch only whole: as a number it can be cut, rolled and assigned to.
+        file = saved(module, input, free=False)
+        program = convert(read(file, name), name)
+        net = network(program, name)
     remember(module, net)
     originals.append(Original(name, program, file))
     return net
 
 
-def saved(module: Any, input: Any) -> io.BytesIO:
-    """The file that torch.export.save writes of a module; arguments and errors as in from_torch."""
+def saved(module: Any, input: Any, free: bool = True) -> io.BytesIO:
+    """The file that torch.export.save writes of a module; arguments and errors as in from_torch. free: with a free
+    batch where the module allows it."""
     try:
         import torch
     except ImportError:
@@ -62,10 +72,11 @@ def saved(module: Any, input: Any) -> io.BytesIO:
         raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
     given = _examples(torch, input)
     name = type(module).__name__
-    file = _saved(torch, module, tuple(map(_of_two, given)), name, dynamic=True)
-    if not read(file, name).symbols:  # the network has its batch as a number
-        file = _saved(torch, module, given, name, dynamic=False)
-    return file
+    if free:
+        file = _saved(torch, module, tuple(map(_of_two, given)), name, dynamic=True)
+        if read(file, name).symbols:
+            return file
+    return _saved(torch, module, given, name, dynamic=False)  # the network has its batch as a number
 
 
 def _examples(torch: Any, input: Any) -> tuple[Any, ...]:

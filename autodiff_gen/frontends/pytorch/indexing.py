@@ -9,22 +9,26 @@ from .rules import Arguments, Converter, Rule, Unsupported, same
 
 
 def _index(c: Converter, a: Arguments) -> Any:
-    """self[:, index]: one index tensor."""
-    given = [(k, i) for k, i in enumerate(a["indices"]) if i is not None]
-    if len(given) != 1:
-        raise Unsupported("has several index tensors; use gather, or one index at a time")
-    ((dim, index),) = given
-    if "bool" in c.dtype(index):
+    """self[:, index], with integers in tensors for one or several axes."""
+    chosen = _indices(c, a)
+    dims = list(chosen)
+    if len(dims) == 1 and len(c.shape(chosen[dims[0]])) == 1:
+        return c.emit("index_select", a["self"], dims[0], chosen[dims[0]])
+    x, rank = a["self"], len(c.shape(a["self"]))
+    first = dims[0]
+    if dims != list(range(first, first + len(dims))):  # PyTorch has their axes first
+        x = c.emit("permute", x, (*dims, *(k for k in range(rank) if k not in dims)))
+        first = 0
+    key = ":, " * first + ", ".join("{}" for _ in dims)
+    return c.emit(f"{{}}[{key}]", x, *chosen.values())
+
+
+def _indices(c: Converter, a: Arguments) -> dict[int, Any]:
+    """The index tensors by the axes that they index."""
+    chosen = {k: i for k, i in enumerate(a["indices"]) if i is not None}
+    if any("bool" in c.dtype(i) for i in chosen.values()):
         raise Unsupported("has a mask, so that the size of the result depends on data; use torch.where")
-    rank = len(c.shape(index))
-    if rank == 1:
-        return c.emit("index_select", a["self"], dim, index)
-    shape = c.shape(a["self"])
-    if None in shape[:dim] + shape[dim + 1 :] and None in c.shape(index):
-        raise Unsupported("has several dynamic sizes; use gather")
-    flat = c.emit("index_select", a["self"], dim, c.emit("reshape", index, (-1,)))
-    sizes = (*shape[:dim], *c.shape(index), *shape[dim + 1 :])
-    return c.emit("reshape", flat, tuple(-1 if d is None else d for d in sizes))
+    return chosen
 
 
 def _topk(c: Converter, a: Arguments) -> Any:
@@ -68,6 +72,7 @@ def _to(c: Converter, a: Arguments) -> Any:
 
 INDEXING: dict[str, Rule] = {
     "aten.index": _index,
+    "aten.index_put": same("index_put", "self indices values accumulate"),
     "aten.topk": _topk,
     "aten.sort": _sort,
     "aten.index_select": same("index_select", "self dim index"),

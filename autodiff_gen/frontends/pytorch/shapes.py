@@ -143,13 +143,20 @@ def _slice(c: Converter, a: Arguments) -> Any:
     start, end, step = a.get("start") or 0, a.get("end"), a.get("step", 1)
     dim = axis(c, a["self"], a.get("dim", 0))
     extent = c.shape(a["self"])[dim]
-    to_end = end is None or isinstance(end, ValueRef) or end >= LAST or end == extent
-    if isinstance(start, ValueRef) or (isinstance(end, ValueRef) and extent is not None):
-        raise Unsupported("has a size that depends on the batch; use a number")
+    if isinstance(start, ValueRef) or isinstance(end, ValueRef):
+        return _slice_of_batch(c, a["self"], dim, start, end)
+    to_end = end is None or end >= LAST or end == extent
     if to_end and start == 0 and step == 1:
         return a["self"]
     text = f"{start or ''}:{'' if to_end else end}" + (f":{step}" if step != 1 else "")
     return _key(c, a, text)
+
+
+def _slice_of_batch(c: Converter, x: Any, dim: int, start: Any, end: Any) -> Any:
+    """Limits that the batch determines."""
+    given = [v for v in (start, end) if isinstance(v, ValueRef)]
+    parts = ["{}" if isinstance(v, ValueRef) else str(v or "") for v in (start, None if end == LAST else end)]
+    return c.emit(f"{{}}[{':, ' * dim}{':'.join(parts)}]", x, *given)
 
 
 def _select(c: Converter, a: Arguments) -> Any:
