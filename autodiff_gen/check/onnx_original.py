@@ -3,6 +3,7 @@ inputs, in evaluation mode."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def compare(program: Program, file: Any, name: str, seed: int = 0) -> tuple[str,
             feeds[node.results[0]] = state.stored(state.init.array())
     ours = evaluate(outputs, feeds)
     kinds = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
-    theirs = ReferenceEvaluator(model, new_ops=[_zip_map()]).run(
+    theirs = ReferenceEvaluator(model, new_ops=[_zip_map(), _loop(), _erfc()]).run(
         None,
         {n: a.astype(_numpy(kinds[n])) for n, a in zip(given, arrays.values(), strict=True)},
     )
@@ -73,6 +74,41 @@ def _zip_map() -> Any:
             return (x,)
 
     return ZipMap
+
+
+def _erfc() -> Any:
+    """An op that ONNX does not have, as tf2onnx writes it."""
+    from onnx.reference.op_run import OpRun
+
+    class Erfc(OpRun):
+        def _run(self, x: Any) -> tuple[Any]:
+            return (np.asarray(np.vectorize(math.erfc)(x), x.dtype),)
+
+    return Erfc
+
+
+def _loop() -> Any:
+    """The reference implementation joins what iterations return along its first axis; ONNX says along a new one."""
+    from onnx.reference.ops import op_loop
+
+    reference: Any = op_loop.Loop
+
+    class Loop(reference):  # type: ignore[misc]
+        def _run(self, *operands: Any, **options: Any) -> Any:
+            run = self._run_body  # type: ignore[has-type]
+
+            def with_axis(*given: Any, **inside: Any) -> list[Any]:
+                results = list(run(*given, **inside))
+                first = len(results) - self.K
+                return [*results[:first], *(np.asarray(r)[None] for r in results[first:])]
+
+            self._run_body = with_axis
+            try:
+                return super()._run(*operands, **options)
+            finally:
+                self._run_body = run
+
+    return Loop
 
 
 def _numpy(kind: int) -> Any:

@@ -61,6 +61,45 @@ KERAS_LSTM = """lstm (float[n,7,3] x) => (float[n,2] y) {
     m = MatMul (s, kernel)
     y = Add (m, bias)
 }"""
+KERAS_GRU = """gru (float[n,4,3] x) => (float[n,2] y) {
+    shape = Shape (x)
+    batch = Slice (shape, zeros1, one1)
+    size = Concat <axis = 0> (batch, units)
+    h = Expand (zero, size)
+    t = Transpose <perm = [1, 0, 2]> (x)
+    k, last, biases, hs = Loop (steps, go, time, h, bias) <body = gru_body (int64 i, bool on, int32 step,
+        float[n,4] old, float[2,8] b) => (bool more, int32 next, float[n,4] new, float[2,8] b, float[n,4] new1) {
+        following = Add (step, one)
+        next = Identity (following)
+        counter = Cast <to = 1> (following)
+        more = Less (counter, four)
+        now = Gather (t, step)
+        b0, b1 = Split <axis = 0> (b)
+        bx = Squeeze (b0, zeros1)
+        bh = Squeeze (b1, zeros1)
+        wx = MatMul (now, W)
+        ux = MatMul (old, R)
+        sx = Add (wx, bx)
+        sh = Add (ux, bh)
+        xz, xn = Split <axis = -1> (sx)
+        hz, hn = Split <axis = -1> (sh)
+        z0 = Add (xz, hz)
+        z = Sigmoid (z0)
+        n0 = Add (xn, hn)
+        n1 = Tanh (n0)
+        kept = Mul (z, old)
+        rest = Sub (one_f, z)
+        fresh = Mul (rest, n1)
+        new = Add (kept, fresh)
+        new1 = Identity (new)
+    }>
+    ended = Slice (hs, minus1, far, zeros1)
+    s = Squeeze (ended, zeros1)
+    both = Add (s, last)
+    a = Erfc (both)
+    m = MatMul (a, kernel)
+    y = Add (m, offset)
+}"""
 PYTORCH_RESHAPE = """heads (float[n,6,8] x, int64[n,6] tokens) => (float[n,6,8] y, float[n,2] mean) {
     words = Gather (table, tokens)
     x0 = Add (x, words)
@@ -128,6 +167,27 @@ NETWORKS = {
         zeros=np.float32(0),
         zero=np.int64([0]),
         one=np.int64([1]),
+        units=np.int64([4]),
+    ),
+    "Keras GRU": lambda: model(
+        KERAS_GRU,
+        opset=15,
+        W=(3, 8),
+        R=(4, 8),
+        bias=(2, 8),
+        kernel=(4, 2),
+        offset=(2,),
+        steps=np.int64(4),
+        go=np.True_,
+        time=np.int32(0),
+        one=np.int32(1),
+        one_f=np.float32(1),
+        four=np.float32(4),
+        zero=np.float32(0),
+        zeros1=np.int64([0]),
+        one1=np.int64([1]),
+        minus1=np.int64([-1]),
+        far=np.int64([2**31 - 1]),
         units=np.int64([4]),
     ),
     "MATLAB": lambda: model(

@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...errors import ModelError
 from ...ir.build import make_input
 from ...ir.node import Value
@@ -20,6 +22,7 @@ from ..imported.rules import Unsupported
 from . import folding
 from .folding import Constant
 from .graph import Node, attributes_of, expand, identifier, inputs_of, unread
+from .loops import MOST, Body, renamed
 from .table import TABLE
 from .values import Values
 
@@ -58,8 +61,8 @@ class Conversion(Values):
         graph = self.model.graph
         self._read_constants(graph.initializer)
         self._read_inputs([i for i in graph.input if i.name not in self.known])
-        self._count_readers(graph)
-        self._convert_nodes(graph)
+        self._count_readers(graph.node, [o.name for o in graph.output])
+        self._convert_nodes(graph.node)
         self.problems.check()
         outputs = tuple(self._output(o.name) for o in graph.output)
         shapes = {
@@ -103,19 +106,19 @@ class Conversion(Values):
             raise ModelError(f"{self.name}: the output {name!r} is a constant; remove it from the graph")
         return ref
 
-    def _count_readers(self, graph: Any) -> None:
-        for node in graph.node:
+    def _count_readers(self, nodes: Iterable[Any], results: Iterable[str]) -> None:
+        for node in nodes:
             for name in node.input:
                 self.readers.setdefault(name, []).append(node)
-            for attribute in node.attribute:
-                self._count_readers(attribute.g)  # of branches; others have none
-        for output in graph.output:
-            self.readers.setdefault(output.name, []).append(None)
+            for attribute in node.attribute:  # of branches and loops
+                self._count_readers(attribute.g.node, [o.name for o in attribute.g.output])
+        for name in results:
+            self.readers.setdefault(name, []).append(None)
 
     # Nodes
 
-    def _convert_nodes(self, graph: Any) -> None:
-        for k, proto in enumerate(graph.node):
+    def _convert_nodes(self, nodes: Iterable[Any]) -> None:
+        for k, proto in enumerate(nodes):
             if not self.joined.intersection(proto.output):
                 self.node = Node(proto, k)
                 self._convert(self.node)
@@ -144,7 +147,9 @@ class Conversion(Values):
             return folded
         if node.op == "If":
             return self._branch(node, given[0])
-        if node.op in ("Loop", "Scan"):
+        if node.op == "Loop":
+            return self._loop(node, given)
+        if node.op == "Scan":
             raise Unsupported(
                 "is a loop; export the network with unroll=True (Keras), or with layers LSTM, GRU, RNN"
             )
@@ -164,12 +169,48 @@ class Conversion(Values):
         graphs = {a.name: a.g for a in node.proto.attribute}
         graph = graphs["then_branch" if condition.array.any() else "else_branch"]
         self._read_constants(graph.initializer)
-        self._convert_nodes(graph)
+        self._convert_nodes(graph.node)
         self.known.update(
             (name, self.known[o.name])
             for name, o in zip(node.proto.output, graph.output, strict=True)
             if o.name in self.known
         )
+
+    def _loop(self, node: Node, given: Sequence[Any]) -> list[Any] | None:
+        """The results of a Loop whose number of iterations is known: the calls of all iterations."""
+        body = Body(node.proto)
+        count, go, *carried = given
+        if count is None and go is None:
+            raise Unsupported("has neither a count nor a condition; give it a count")
+        least = min(MOST, MOST if count is None else int(self.number(count, "a count")))
+        self._read_constants(body.graph.initializer)
+        inside = dict(zip(body.carried, carried, strict=True))
+        self.known.update((name, inside[name]) for name in body.kept)
+        self._convert_nodes(body.once)
+        condition: Any = True if go is None else bool(self.number(go, "a condition"))
+        stacked: list[list[Any]] = [[] for _ in body.results[1 + len(carried) :]]
+        k = 0
+        while condition and k < least:
+            names = body.names(k)
+            self.known[names[body.counter]] = Constant(np.asarray(k, np.int64))
+            self.known[names[body.condition]] = Constant(np.asarray(True))
+            self.known.update((names[n], inside[n]) for n in body.carried if n not in body.kept)
+            nodes = renamed(body.each, names)
+            self._count_readers(nodes, [names.get(r, r) for r in body.results])
+            self._convert_nodes(nodes)
+            ends = [self.known.get(names.get(r, r)) for r in body.results]
+            if any(end is None for end in ends):
+                return None  # it is a problem already
+            self.node = node
+            condition = bool(self.number(ends[0], "a condition"))
+            inside = dict(zip(body.carried, ends[1:], strict=False))
+            for part, end in zip(stacked, ends[1 + len(carried) :], strict=True):
+                part.append(self.operand(end))
+            k += 1
+        self.node = node
+        if k == MOST or (stacked and k == 0):
+            raise Unsupported(f"has {k} iterations; export the network with layers LSTM, GRU, RNN")
+        return [*(inside[n] for n in body.carried), *(self.emit("stack", tuple(part), 0) for part in stacked)]
 
     # What rules use, in addition to Values
 

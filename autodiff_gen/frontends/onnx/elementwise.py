@@ -231,6 +231,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Dropout": _dropout,
     "Elu": unary("elu", "alpha"),
     "Equal": binary("eq"),
+    "Erfc": lambda c, a: c.emit("{} - {}", 1.0, c.emit("erf", a["0"])),  # of tf2onnx; ONNX has Erf alone
     "Gelu": unary("gelu", "approximate"),
     "Greater": binary("{} > {}"),
     "GreaterOrEqual": binary("{} >= {}"),

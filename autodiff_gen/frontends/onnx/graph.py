@@ -82,11 +82,14 @@ def attributes_of(node: Node, given: Sequence[Any], opset: int) -> Given:
     that takes any number is a tuple."""
     from onnx import defs, helper
 
+    found = Given()
     try:
         schema = defs.get_schema(node.op, opset, node.domain)
     except defs.SchemaError:
-        raise Unsupported(f"is no op of opset {opset}") from None
-    found = Given()
+        if defs.has(node.op, node.domain):
+            raise Unsupported(f"is no op of opset {opset}") from None
+        found.update({str(k): x for k, x in enumerate(given)})  # an exporter's own, without a schema
+        return found
     for k, formal in enumerate(schema.inputs):
         if formal.option == defs.OpSchema.FormalParameterOption.Variadic:
             found[formal.name] = tuple(given[k:])

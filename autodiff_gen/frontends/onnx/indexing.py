@@ -25,7 +25,9 @@ def _gather(c: Any, a: Arguments) -> Any:
     if isinstance(index, Constant):
         known = index.array
         if extent is None:
-            raise Unsupported("selects samples of the batch; give it a number by onnx.tools.update_model_dims")
+            raise Unsupported(
+                "selects samples of the batch; give it a number by onnx.tools.update_model_dims"
+            )
         if known.ndim == 0:
             return c.emit(f"{{}}[{':, ' * (axis % len(c.shape(x)))}{int(known)}]", c.operand(x))
         index = _from_start(index, extent)
