@@ -100,6 +100,7 @@ from .resampling import (
     UpsamplingNearest2d,
 )
 from .transformer import (
+    Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
@@ -208,6 +209,7 @@ __all__ = [
     "Softsign",
     "Tanh",
     "Threshold",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",

@@ -83,7 +83,6 @@ ALTERNATIVES = {
     "Softmax2d": "use nn.Softmax(dim=-3)",
     "SyncBatchNorm": "use nn.BatchNorm2d",
     "Tanhshrink": "use x - F.tanh(x)",
-    "Transformer": "use nn.TransformerEncoder and nn.TransformerDecoder",
     "functional": "import it as `from autodiff_gen import functional as F`",
     "utils": "Model(clip_grad_norm=..., clip_grad_value=...) clips gradients; there is no other utility",
 }

@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
@@ -15,6 +17,7 @@ from ..ir.node import Value
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout
+from .init import xavier_uniform_
 from .layers import Linear
 from .module import Module
 from .normalization import LayerNorm
@@ -207,3 +210,67 @@ class TransformerDecoder(Module):
         for layer in self.layers:
             x = layer(x, memory, *masks, bool(tgt_is_causal), memory_is_causal)
         return x if self.norm is None else self.norm(x)
+
+
+class Transformer(Module):
+    """An encoder of src and a decoder of tgt that attends to what it returns, each with a layer normalisation after its
+    layers; matrices start from init.xavier_uniform. src [S, N, E] and tgt [T, N, E], N first with batch_first."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Value], Value] = "relu",
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        sizes = d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps
+        options: Any = (*sizes, batch_first, norm_first, bias)
+        self.encoder: Module = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*options),
+            num_encoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias),
+        )
+        self.decoder: Module = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*options),
+            num_decoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias),
+        )
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                xavier_uniform_(parameter)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Value:
+        """Masks as in MultiheadAttention, for every layer."""
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        masks = tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
+        return self.decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int) -> Any:
+        """[sz, sz]: 0 for the keys up to a query's own place, -inf for later ones."""
+        return np.triu(np.full((sz, sz), -np.inf, np.float32), 1)

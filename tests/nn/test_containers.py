@@ -14,6 +14,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import init, nn
 from autodiff_gen.errors import ModelError
 
+PLACES = np.float32(np.tril(np.full((5, 5), -9.0), -1))
 CAUSAL = np.float32([[0, -9, -9], [0, 0, -9], [0, 0, 0]])
 IMAGES, SERIES = (2, 3, 4, 5), (2, 6, 4)
 
@@ -72,6 +73,10 @@ WITH_WEIGHTS += [
     (decoder(), [(3, 2, 4), (5, 2, 4)]),
     (decoder(batch_first=True, activation="gelu"), [(2, 3, 4), (2, 5, 4), CAUSAL]),
     (decoder(norm_first=True, bias=False), [(3, 4), (5, 4), CAUSAL]),
+    (
+        lambda nn: nn.Transformer(4, 2, 1, 2, 8, batch_first=True, norm_first=True),
+        [(2, 5, 4), (2, 3, 4), PLACES, CAUSAL],
+    ),
 ]
 
 
