@@ -164,7 +164,7 @@ def torch_export(module, example, **options):
 
 EXPORTED = [
     "mobilenet_v1",
-    "resnet",
+    "resnet8",
     "mobilenet_v3",
     "shufflenet",
     "gru",

@@ -70,8 +70,33 @@ class ResidualBlock(nn.Module):
         return self.relu(y)
 
 
+class KerasBlock(nn.Module):
+    """Of ResNet-8: a projection without normalisation where the stride is 2, and padding as Keras has it, after."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.padding = (0, 1, 0, 1) if stride == 2 else (1, 1, 1, 1)
+        self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs, 1e-3, 0.01)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding="same")
+        self.bn2 = nn.BatchNorm2d(outputs, 1e-3, 0.01)
+        self.projection = nn.Conv2d(inputs, outputs, 1, stride) if stride == 2 else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.bn1(self.conv1(F.pad(x, self.padding))))
+        y = self.bn2(self.conv2(y))
+        return F.relu(y + (x if self.projection is None else self.projection(x)))
+
+
+def resnet8() -> nn.Module:
+    """MLPerf Tiny's image classification as it is: stacks of 16, 32 and 64 channels, all convolutions with biases
+    (mlcommons/tiny, benchmark/training/image_classification/keras_model.py), without the softmax at its end."""
+    stacks = [KerasBlock(16, 16, 1), KerasBlock(16, 32, 2), KerasBlock(32, 64, 2)]
+    first = [nn.Conv2d(3, 16, 3, padding="same"), nn.BatchNorm2d(16, 1e-3, 0.01), nn.ReLU()]
+    return nn.Sequential(*first, *stacks, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(64, 10))
+
+
 class ResNet(nn.Module):
-    """MLPerf Tiny's ResNet-8, and torchvision's ResNet-18 but for its width."""
+    """torchvision's ResNet-18 but for its width and depth."""
 
     def __init__(self, width: int = 4) -> None:
         super().__init__()
@@ -328,6 +353,7 @@ NETWORKS: dict[str, Made] = {
     "ds_cnn": (DSCNN, (1, 1, 25, 10)),
     "mobilenet_v1": (mobilenet_v1, (1, 3, 16, 16)),
     "resnet": (ResNet, (1, 3, 16, 16)),
+    "resnet8": (resnet8, (1, 3, 32, 32)),
     "autoencoder": (autoencoder, (1, 20)),
     "mobilenet_v2": (MobileNetV2, (1, 3, 32, 32)),
     "mobilenet_v3": (mobilenet_v3, IMAGE),
