@@ -94,6 +94,24 @@ def _scatter_nd(c: Any, a: Arguments) -> Any:
     return c.emit("reshape", _scattered(c, flat, 0, place, given, a.get("reduction", "none")), shape)
 
 
+def _reverse_sequence(c: Any, a: Arguments) -> Any:
+    """The first elements of each sequence in reverse order, as many as its length."""
+    x, time, rank = a["input"], a["time_axis"], len(c.shape(a["input"]))
+    extent = c.shape(x)[time]
+    a.get("batch_axis")  # the other one of the first two
+    if extent is None:
+        raise Unsupported("reverses the batch; give it a number by onnx.tools.update_model_dims")
+    if c.uniform(a["sequence_lens"]) == extent:
+        return c.emit("flip", x, time)
+    length = c.emit("unsqueeze", c.operand(a["sequence_lens"]), time)
+    step = c.constant(np.arange(extent).reshape((-1, 1) if time == 0 else (1, -1)))
+    inside = c.emit("{} < {}", step, length)
+    place = c.emit("where", inside, c.emit("{} - 1 - {}", length, step), step)
+    if rank > 2:
+        place = c.emit(f"{{}}[..., {', '.join(['None'] * (rank - 2))}]", place)
+    return c.emit("take_along_dim", x, place, time)
+
+
 def _one_hot(c: Any, a: Arguments) -> Any:
     depth, rank = c.number(a["depth"], "depth"), len(c.shape(a["indices"]))
     off, on = c.array(a["values"], "values").reshape(-1).tolist()
@@ -116,6 +134,7 @@ INDEXING: dict[str, Rule] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "OneHot": _one_hot,
+    "ReverseSequence": _reverse_sequence,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
     "Trilu": _trilu,

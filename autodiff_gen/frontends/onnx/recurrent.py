@@ -68,14 +68,9 @@ def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
         raise Unsupported("has clip or input_forget; leave them out")
     if a.get("P") is not None:
         raise Unsupported("has peepholes; leave them out")
-    if a.get("sequence_lens") is not None:
-        lengths = a["sequence_lens"]
-        whole = (
-            isinstance(lengths, Constant)
-            and (lengths.array == c.shape(a["X"])[1 if a["layout"] else 0]).all()
-        )
-        if not whole:
-            raise Unsupported("has sequence_lens; pad the sequences")
+    lengths, steps = a.get("sequence_lens"), c.shape(a["X"])[1 if a["layout"] else 0]
+    if lengths is not None and c.uniform(lengths) != steps:
+        raise Unsupported("has sequence_lens; pad the sequences")
     return "relu" if relu else "tanh"
 
 
@@ -104,7 +99,7 @@ def _weights(c: Any, a: Arguments, function: str, directions: int) -> tuple[Any,
 def _state(c: Any, a: Arguments, function: str, first: bool) -> Any:
     """The initial state; None if it is zero."""
     given = [a["initial_h"], *([a["initial_c"]] if function == "lstm" else [])]
-    if all(g is None or c.is_zero(g) for g in given):
+    if all(g is None or c.uniform(g) == 0 for g in given):
         return None
     if any(g is None for g in given):
         raise Unsupported("has one of two initial states; give both")

@@ -148,18 +148,18 @@ class Values:
             (call for call in reversed(self.calls) if call.results == (getattr(ref, "name", ""),)), None
         )
 
-    def is_zero(self, ref: Any) -> bool:
-        """Whether a tensor is zeros, of whatever size."""
-        if isinstance(ref, Constant):
-            return not ref.array.any()
-        if isinstance(ref, WeightRef):
-            return self.weights[ref.name].role == CONSTANT and not self.weights[ref.name].array.any()
+    def uniform(self, ref: Any) -> Any:
+        """The number that all elements of a tensor are, of whatever size; None if there is none, or it is computed."""
+        array = ref.array if isinstance(ref, Constant) else None
+        if isinstance(ref, WeightRef) and self.weights[ref.name].role == CONSTANT:
+            array = self.weights[ref.name].array
+        if array is not None:
+            return array.flat[0].item() if array.size and (array == array.flat[0]).all() else None
         if not isinstance(ref, ValueRef):
-            return bool(ref == 0)
+            return None if isinstance(ref, WeightRef) else ref
         maker = self.maker(ref)
-        return (
-            maker is not None and maker.function in ("expand", "broadcast_to") and self.is_zero(maker.args[0])
-        )
+        broadcast = maker is not None and maker.function in ("expand", "broadcast_to")
+        return self.uniform(maker.args[0]) if maker is not None and broadcast else None
 
     def emit(self, function: str, *args: Any, **options: Any) -> ValueRef:
         """Add a call; returns the reference to its result."""
