@@ -11,17 +11,26 @@ from .imported.program import Program
 
 # Suffix -> the module whose program_of(path) reads such files.
 READERS = {".onnx": "onnx.load", ".pt2": "pytorch.load"}
+# Suffix of files of others -> how to make one that is read.
+EXPORTS = {
+    **dict.fromkeys((".h5", ".keras", ".tflite", ".pb"), "write an .onnx file with tf2onnx"),
+    **dict.fromkeys(
+        (".pt", ".pth", ".ckpt"), "write the program by torch.export.save(torch.export.export(net, args))"
+    ),
+    ".safetensors": "it has weights alone; load them into the network, and export that",
+}
 
 
 def is_network(path: Path) -> bool:
     """Whether a file is a network rather than a model file."""
-    return path.suffix in READERS
+    return path.suffix in READERS or path.suffix in EXPORTS
 
 
 def program_of(path: Path) -> Program:
     """The program of a network file. Raises ModelError."""
-    if not is_network(path):
-        raise ModelError(f"{path}: networks are imported from {', '.join(READERS)} files")
+    if path.suffix not in READERS:
+        how = f"; {EXPORTS[path.suffix]}" if path.suffix in EXPORTS else ""
+        raise ModelError(f"{path}: networks are imported from {', '.join(READERS)} files{how}")
     if not path.is_file():
         raise ModelError(f"network file {path} does not exist")
     reader = importlib.import_module(f".{READERS[path.suffix]}", __package__)

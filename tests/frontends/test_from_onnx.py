@@ -314,7 +314,8 @@ REJECTED = {
     "unknown ops": (
         unknown,
         r"net.onnx cannot be imported: com.microsoft.Relu6 has no counterpart.*\(node 'act'\); NonZero has no "
-        r"counterpart.*\(node 'other'\); Hardmax has no counterpart.*\(node 3\)",
+        r"counterpart; its result's size depends on values; use F.where with a mask \(node 'other'\); "
+        r"Hardmax has no counterpart.*\(node 3\)",
     ),
     "opset": (
         lambda: of_nodes(make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0]), opset=6),
@@ -381,6 +382,15 @@ REJECTED = {
         lambda: of_nodes(make_node("Relu", ["x"], ["y"], slope=3)),
         "Relu has slope, which is not supported; leave it out",
     ),
+    "a later opset": (
+        lambda: of_nodes(make_node("Relu", ["x"], ["y"]), opset=99),
+        r"has opset 99, the installed package onnx knows \d+; update it, or export anew",
+    ),
+    "no operand": (
+        lambda: of_nodes(make_node("Relu", ["z"], ["y"])),
+        r"Relu reads 'z', which no earlier node computes \(node 0\)",
+    ),
+    "no output": (lambda: of_nodes(make_node("Relu", ["x"], ["z"])), "no node computes the output 'y'"),
     "no network": (onnx.ModelProto, "net.onnx is no ONNX network: it has no graph, or no opset"),
 }
 

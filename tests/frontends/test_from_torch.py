@@ -218,8 +218,17 @@ BAD = {
         r"aten.special_i0 has no counterpart \(test_from_torch.py:\d+\); aten._linalg_det has no counterpart"
         r"|aten.special_i0 has no counterpart.*; aten.linalg_det has no counterpart",
     ),
+    "alternative": (
+        lambda self, x: x.cumprod(1),
+        r"aten.cumprod has no counterpart; use F.exp\(F.cumsum\(F.log\(x\), dim\)\) of positive numbers \(test_",
+    ),
+    "constant": (lambda self, x: torch.ones(3), "Bad: the result 'ones' depends on no input; leave it out"),
+    "nothing": (lambda self, x: None, "Bad returns no tensor"),
     "branch": (lambda self, x: x if x.sum() > 0 else -x, "control flow depends on data"),
-    "mask": (lambda self, x: x[x > 0], "depends on data"),
+    "mask": (
+        lambda self, x: x[x > 0],
+        r"aten.index.Tensor has a mask, so that the size of the result depends on data; use torch.where \([^;]*$",
+    ),
     "cond": (
         lambda self, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)),
         "higher_order.cond is control flow that depends on data",

@@ -159,7 +159,11 @@ def test_damaged_files_are_one_line(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "message"),
-    (("net.onnx2", "networks are imported from .onnx, .pt2 files"), ("none.pt2", "none.pt2 does not exist")),
+    (
+        ("net.onnx2", "networks are imported from .onnx, .pt2 files"),
+        ("net.pth", r"from .onnx, .pt2 files; write the program by torch.export.save"),
+        ("none.pt2", "none.pt2 does not exist"),
+    ),
 )
 def test_files_that_are_no_networks(file, message, tmp_path, capsys):
     assert main(["import", str(tmp_path / file), "--out", str(tmp_path / "net")]) == 1

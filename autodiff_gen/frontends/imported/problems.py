@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...errors import ModelError
+from ...functional.alternatives import ALTERNATIVES
 
 MOST = 20  # problems that a message lists
 
@@ -25,10 +26,11 @@ class Problems:
         if source and source not in places:
             places.append(source)
 
-    def unknown(self, op: str, known: Iterable[str], source: str) -> None:
-        """An op that has no counterpart; `known`: those that have."""
+    def unknown(self, op: str, known: Iterable[str], source: str, name: str = "") -> None:
+        """An op that has no counterpart; `known`: those that have; name: that of torch, whose alternative is told."""
         near = difflib.get_close_matches(op, list(known), n=1, cutoff=0.75)
         hint = f"; the nearest that has one is {near[0]}" if near else ""
+        hint = f"; {ALTERNATIVES[name]}" if name in ALTERNATIVES else hint
         self.add(op, f"has no counterpart{hint}", source)
 
     def check(self) -> None:

@@ -26,6 +26,20 @@ from .loops import MOST, Body, renamed
 from .table import TABLE
 from .values import Values
 
+# Ops without a rule -> what torch calls them, for the alternatives that messages tell.
+ALSO = {
+    "AffineGrid": "affine_grid",
+    "Col2Im": "fold",
+    "Compress": "masked_select",
+    "DFT": "fft",
+    "GridSample": "grid_sample",
+    "LpPool": "lp_pool2d",
+    "MaxUnpool": "max_unpool2d",
+    "RandomNormal": "randn",
+    "RandomNormalLike": "randn_like",
+    "RandomUniform": "rand",
+    "RandomUniformLike": "rand_like",
+}
 LARGEST_BATCH = 4  # of the values on which calls are made
 
 
@@ -55,6 +69,7 @@ class Conversion(Values):
         self.problems = Problems(name)
         self.inputs: dict[str, str] = {}
         self.readers: dict[str, list[Any]] = {}
+        self.unknown: set[str] = set()  # results of nodes that are problems
         self.joined: set[str] = set()  # results of nodes that the call of an earlier one computes too
 
     def run(self) -> Program:
@@ -101,6 +116,8 @@ class Conversion(Values):
                 self.known[i.name] = self._call("to", f"{own}.bool", (ValueRef(own), "bool"), {})
 
     def _output(self, name: str) -> ValueRef:
+        if name not in self.known:
+            raise ModelError(f"{self.name}: no node computes the output {name!r}")
         ref = self.known[name]
         if not isinstance(ref, ValueRef):
             raise ModelError(f"{self.name}: the output {name!r} is a constant; remove it from the graph")
@@ -125,8 +142,13 @@ class Conversion(Values):
 
     def _convert(self, node: Node) -> None:
         given = [self.known.get(n) if n else None for n in node.proto.input]
-        if any(n and x is None for n, x in zip(node.proto.input, given, strict=True)):
-            return  # its operand is a problem already
+        missing = [n for n, x in zip(node.proto.input, given, strict=True) if n and x is None]
+        for name in missing:
+            if name not in self.unknown:
+                self.problems.add(node.key, f"reads {name!r}, which no earlier node computes", node.place)
+        self.unknown.update(node.proto.output)  # until the node is converted
+        if missing:
+            return
         try:
             result = self._result(node, given)
         except Unsupported as error:
@@ -139,6 +161,7 @@ class Conversion(Values):
             if self.is_read(name):
                 self.problems.add(node.key, f"has no result {name!r} here; leave it out", node.place)
         self.known.update(zip(node.proto.output, results, strict=False))
+        self.unknown.difference_update(node.proto.output)
 
     def _result(self, node: Node, given: Sequence[Any]) -> Any:
         """What represents the results; None if that is noted elsewhere. Raises Unsupported."""
@@ -155,7 +178,8 @@ class Conversion(Values):
             )
         rule = TABLE.get(node.key)
         if rule is None:
-            return self.problems.unknown(node.key, TABLE, node.place)
+            name = ALSO.get(node.op, node.op.lower())
+            return self.problems.unknown(node.key, TABLE, node.place, name)
         arguments = attributes_of(node, given, self.opset.get(node.domain, 1))
         result = rule(self, arguments)
         for name in unread(arguments):

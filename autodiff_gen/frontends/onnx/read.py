@@ -39,6 +39,11 @@ def read(file: Any, name: str) -> Any:
     if not model.HasField("graph") or not model.graph.output or not model.opset_import:
         raise ModelError(f"{name} is no ONNX network: it has no graph, or no opset")
     opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), None)
+    known = onnx.defs.onnx_opset_version()
+    if opset is not None and opset > known:
+        raise ModelError(
+            f"{name} has opset {opset}, the installed package onnx knows {known}; update it, or export anew"
+        )
     if opset is not None and opset < FIRST_OPSET:
         model = _converted(model, name, opset)
     quantised = sorted({node.op_type for node in model.graph.node if node.op_type in QUANTISED})

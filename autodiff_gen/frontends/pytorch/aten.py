@@ -231,3 +231,14 @@ CONTROL_FLOW = {
     "aten.is_nonzero",
     "aten.masked_select",
 }
+
+# Operators without counterpart -> what torch calls them, for the alternatives that messages tell.
+NAMES = {
+    "col2im": "fold",
+    "fft_fft": "fft",
+    "fft_rfft": "rfft",
+    "grid_sampler": "grid_sample",
+    "im2col": "unfold",
+    "linalg_inv": "inverse",
+    "unique2": "unique",
+}

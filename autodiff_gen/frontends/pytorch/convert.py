@@ -29,7 +29,7 @@ from ..imported.program import (
     names,
     references,
 )
-from .aten import CONTROL_FLOW, OF_ROWS, TABLE, VIEWS
+from .aten import CONTROL_FLOW, NAMES, OF_ROWS, TABLE, VIEWS
 from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
 from .rules import Unsupported
@@ -69,6 +69,7 @@ class _Conversion:
         last_read = {
             ref.name: k
             for k, node in enumerate(self.exported.nodes)
+            if not node.target.startswith("aten._assert")  # of sizes, which we check ourselves
             for ref in references(tuple(node.arguments.values()))
             if isinstance(ref, ValueRef)
         }
@@ -80,6 +81,7 @@ class _Conversion:
             self._problem("the network", f"changes {changed} in place; return the new value instead")
         self.problems.check()
         outputs = tuple(map(self.value, self.exported.outputs))
+        self._check_outputs(outputs)
         return Program(
             {n: self._input_dtype(n) for n in self.exported.inputs},
             outputs[0] if self.exported.single and len(outputs) == 1 else outputs,
@@ -101,6 +103,14 @@ class _Conversion:
             )
         for n in self.exported.inputs:
             self._input_dtype(n)
+
+    def _check_outputs(self, outputs: Any) -> None:
+        results = list(references(outputs))
+        if not results:
+            raise ModelError(f"{self.name} returns no tensor")
+        for ref in results:
+            if isinstance(ref, WeightRef):
+                raise ModelError(f"{self.name}: the result {ref.name!r} depends on no input; leave it out")
 
     def _input_dtype(self, name: str) -> str:
         dtype = self.exported.dtypes[name]
@@ -215,7 +225,8 @@ class _Conversion:
             what = "is control flow that depends on data; use torch.where, or fix the condition before the export"
             self._problem(target, what)
         else:
-            self.problems.unknown(key, TABLE, self._place())
+            name = key.removeprefix("aten.").strip("_")
+            self.problems.unknown(key, TABLE, self._place(), NAMES.get(name, name))
 
     def _problem(self, op: str, what: str) -> None:
         self.problems.add(op, what, self._place())
