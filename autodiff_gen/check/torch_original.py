@@ -128,6 +128,8 @@ def _prepare(module: Any, node: Any) -> None:
     words = name.split(".")
     if len(words) == 3 and words[0] == "aten":
         _without_dropout(node, words[1].rstrip("_"))
+        if words[1] == "copy" or words[1:] == ["fill", "Tensor"]:  # PyTorch has no derivative of these
+            node.target, node.args = torch.ops.aten.expand_as.default, node.args[1::-1]
 
 
 def _without_dropout(node: Any, op: str) -> None:

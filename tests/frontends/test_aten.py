@@ -266,10 +266,10 @@ EXPRESSIONS = {
 }
 # Operators that only programs after run_decompositions have.
 DECOMPOSED = (
-    "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
-    "_unsafe_view alias alias_copy constant_pad_nd convolution detach_copy empty_permuted lift lift_fresh "
-    "max_pool2d_with_indices native_dropout native_layer_norm reflection_pad1d reflection_pad2d "
-    "replication_pad1d replication_pad2d scalar_tensor"
+    "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax "
+    "_to_copy _unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy empty_permuted fill lift "
+    "lift_fresh max_pool2d_with_indices native_dropout native_layer_norm reflection_pad1d reflection_pad2d "
+    "replication_pad1d replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
 # Those of tests/support/torch_networks.py.
 ELSEWHERE = "batch_norm bernoulli empty"

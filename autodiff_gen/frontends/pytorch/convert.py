@@ -153,9 +153,7 @@ class _Conversion:
     # Nodes
 
     def _convert(self, node: Node, k: int, last_read: Mapping[str, int]) -> None:
-        target = node.target.split(".")
-        key = ".".join(target[:2])
-        in_place = key.endswith("_") and not key.endswith("__")
+        key, in_place = node.key, node.in_place
         rule = TABLE.get(key[:-1] if in_place else key)
         if rule is None:
             if in_place or any(last_read.get(r, -1) > k for r in node.results):
@@ -215,7 +213,9 @@ class _Conversion:
         assert self.node is not None
         others = (n for n, r in self.root.items() if r == root and n != name and n not in self.node.results)
         if any(last_read.get(n, -1) > k and self.known.get(n) != self.known.get(name) for n in others):
-            self._problem(self.node.target, "changes a view in place; use the operator without _ instead")
+            self._problem(
+                self.node.target, "changes a view in place; save the program after run_decompositions({})"
+            )
             return False
         return True
 

@@ -41,26 +41,40 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     cannot be imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
-    file = saved(module, input)
-    exported = read(file, name)
-    program = convert(exported, name)
-    try:
-        net = network(program, name)
-    except ModelError:
-        if not exported.symbols:
-            raise
-        # Our functions take a free batch only whole: as a number it can be cut, rolled and assigned to.
-        file = saved(module, input, free=False)
-        program = convert(read(file, name), name)
-        net = network(program, name)
+    file, program, net = _imported(module, input, name)
     remember(module, net)
     originals.append(Original(name, program, file))
     return net
 
 
-def saved(module: Any, input: Any, free: bool = True) -> io.BytesIO:
-    """The file that torch.export.save writes of a module; arguments and errors as in from_torch. free: with a free
-    batch where the module allows it."""
+def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, nn.Module]:
+    """The file, the program and the network of a module, in the first form that can be imported: with in-place
+    operators, or else without; with a free batch, or else, as our functions take that only whole, with a number."""
+    functional, file = False, saved(module, input)
+    exported = read(file, name)
+    try:
+        program = convert(exported, name)
+    except ModelError as error:
+        if not any(node.in_place for node in exported.nodes):
+            raise
+        functional, file = True, saved(module, input, functional=True)
+        try:
+            program = convert(read(file, name), name)
+        except ModelError:
+            raise error from None
+    try:
+        return file, program, network(program, name)
+    except ModelError:
+        if not exported.symbols:
+            raise
+    file = saved(module, input, functional, free=False)
+    program = convert(read(file, name), name)
+    return file, program, network(program, name)
+
+
+def saved(module: Any, input: Any, functional: bool = False, free: bool = True) -> io.BytesIO:
+    """The file that torch.export.save writes of a module; arguments and errors as in from_torch. functional: without
+    in-place operators; free: with a free batch where the module allows it."""
     try:
         import torch
     except ImportError:
@@ -73,10 +87,12 @@ def saved(module: Any, input: Any, free: bool = True) -> io.BytesIO:
     given = _examples(torch, input)
     name = type(module).__name__
     if free:
-        file = _saved(torch, module, tuple(map(_of_two, given)), name, dynamic=True)
+        file = _saved(torch, module, tuple(map(_of_two, given)), name, functional, dynamic=True)
         if read(file, name).symbols:
             return file
-    return _saved(torch, module, given, name, dynamic=False)  # the network has its batch as a number
+    return _saved(
+        torch, module, given, name, functional, dynamic=False
+    )  # the network has its batch as a number
 
 
 def _examples(torch: Any, input: Any) -> tuple[Any, ...]:
@@ -97,7 +113,9 @@ def _of_two(example: Any) -> Any:
     return example.repeat(2, *[1] * (example.ndim - 1)) if example.ndim and example.shape[0] == 1 else example
 
 
-def _saved(torch: Any, module: Any, examples: tuple[Any, ...], name: str, dynamic: bool) -> io.BytesIO:
+def _saved(
+    torch: Any, module: Any, examples: tuple[Any, ...], name: str, functional: bool, dynamic: bool
+) -> io.BytesIO:
     """The file that torch.export.save writes. Raises ModelError."""
     batch = {0: torch.export.Dim.AUTO}
     shapes: Any = tuple(batch if e.ndim else None for e in examples) if dynamic else None
@@ -113,6 +131,7 @@ def _saved(torch: Any, module: Any, examples: tuple[Any, ...], name: str, dynami
     try:
         with _silence():
             exported = torch.export.export(module, examples, dynamic_shapes=shapes)
+            exported = exported.run_decompositions({}) if functional else exported
             torch.export.save(exported, file)
     except Exception as error:  # torch.export raises errors of many kinds
         raise ModelError(f"{name} cannot be exported by torch.export: {_reason(error)}") from None

@@ -25,6 +25,16 @@ class Node:
     modules: tuple[tuple[str, str, str], ...]
     source: str
 
+    @property
+    def key(self) -> str:
+        """The operator without its overload: "aten.relu"."""
+        return ".".join(self.target.split(".")[:2])
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it changes its first operand."""
+        return self.key.endswith("_") and not self.key.endswith("__")
+
 
 def shape_of(sizes: Sequence[Mapping[str, Any]]) -> Shape:
     return tuple(size.get("as_int") for size in sizes)

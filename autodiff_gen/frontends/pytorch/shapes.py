@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..imported.program import Shape, ValueRef
+import numpy as np
+
+from ..imported.program import Shape, ValueRef, WeightRef
 from .rules import Arguments, Converter, Rule, Unsupported, axis, itself, same
 
 LAST = 2**62  # an end that is at least this is the end of the axis
@@ -165,6 +167,41 @@ def _select(c: Converter, a: Arguments) -> Any:
     return _key(c, a, str(a["index"]))
 
 
+def _slice_scatter(c: Converter, a: Arguments) -> Any:
+    """The parts before and after `src`, and this between them."""
+    dim, start, end = axis(c, a["self"], a.get("dim", 0)), a.get("start") or 0, a.get("end")
+    extent = c.shape(a["self"])[dim]
+    if a.get("step", 1) != 1 or any(isinstance(v, ValueRef) for v in (start, end)):
+        raise Unsupported("assigns to a slice with a step, or up to the batch; use torch.where")
+    to_end = end is None or end >= LAST or end == extent
+    parts = [_key(c, a, f":{start}")] if start else []
+    parts += [a["src"]] if to_end else [a["src"], _key(c, a, f"{end}:")]
+    return parts[0] if len(parts) == 1 else c.emit("cat", tuple(parts), dim)
+
+
+def _select_scatter(c: Converter, a: Arguments) -> Any:
+    dim, index = axis(c, a["self"], a["dim"]), a["index"]
+    if isinstance(index, ValueRef):
+        raise Unsupported("has an index that depends on the batch; use a number")
+    src = c.emit("unsqueeze", a["src"], dim)
+    return _slice_scatter(c, {**a, "src": src, "dim": dim, "start": index, "end": index + 1 or LAST})
+
+
+def _copied(source: str) -> Rule:
+    """A tensor or number in the shape and dtype of another."""
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        given = a[source]
+        if not isinstance(given, ValueRef | WeightRef):
+            given = c.constant(np.asarray(given, np.float32))
+        x = _expand_as(c, {"self": given, "other": a["self"]})
+        if c.dtype(given) == c.dtype(a["self"]):
+            return x
+        raise Unsupported(f"assigns {c.dtype(given)} to {c.dtype(a['self'])}; convert it by to() before")
+
+    return rule
+
+
 def _parts(function: str, sizes: str) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
         if function == "unbind":
@@ -220,6 +257,10 @@ SHAPES: dict[str, Rule] = {
     "_operator.floordiv": _of_sizes("//"),
     "aten.slice": _slice,
     "aten.select": _select,
+    "aten.slice_scatter": _slice_scatter,
+    "aten.select_scatter": _select_scatter,
+    "aten.copy": _copied("src"),
+    "aten.fill": _copied("value"),
     "aten.narrow": same("narrow", "self dim start length"),
     "aten.chunk": _parts("chunk", "chunks"),
     "aten.split": _parts("split", "split_size"),
