@@ -292,7 +292,7 @@ def product_operands(
         sums = sums_of_any(math.prod(window), of_x.zero_point)
     given = [x, weight]
     if isinstance(bias, Value):
-        first = _rounded_bias(name, given, bias, of_x.scale * scales, sums, shift)
+        first = _rounded_bias(name, given, bias, of_x.scale, scales, sums, shift)
     else:
         numbers = np.zeros(out, np.int32) if bias is None else array_of(bias)
         if numbers.dtype != np.int32 or numbers.shape != (out,):
@@ -307,9 +307,16 @@ def product_operands(
 
 
 def _rounded_bias(
-    name: str, given: Sequence[Value], bias: Value, scales: Any, sums: tuple[Any, Any], shift: Any
+    name: str,
+    given: Sequence[Value],
+    bias: Value,
+    x_scale: float,
+    scales: Any,
+    sums: tuple[Any, Any],
+    shift: Any,
 ) -> Value:
-    """A float bias in units of the sums, limited to what these leave room for."""
+    """A float bias in units of the sums, limited to what these leave room for. The scales of the weights are a table
+    that gradients read too."""
     if bias.shape != scales.shape:
         raise shape_error(
             name, given, f"the bias must have the shape {list(scales.shape)}, not {list(bias.shape)}"
@@ -318,11 +325,10 @@ def _rounded_bias(
     room = np.nextafter(np.float32(most - max(np.max(sums[1]), -np.min(sums[0]))), np.float32(0))
     if room < 1:
         _checked(name, given, check_sums, 0, sums, shift)
-    of = Quantization(tuple(scales.tolist()), 0, 0)
-    rounded = apply(
-        "quantize_s32", bias, _factors(1.0 / scales), low=-float(room), high=float(room), quantization=of
-    )
-    return with_role(rounded, "bias_in_sums")
+    of = Quantization(tuple((x_scale * scales).tolist()), 0, 0)
+    numbers = {"inverse": 1.0 / x_scale, "low": -float(room), "high": float(room), "quantization": of}
+    of_w = constant(scales, f32, role="weight_scales")
+    return with_role(apply("quantize_s32", bias, of_w, **numbers), "bias_in_sums")
 
 
 def _checked(name: str, given: Sequence[Value], check: Callable[..., None], *arguments: Any) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import CONST, Op, Sample, Value, register
 from ..ir.op_kinds import SELECT, Attrs, Composite, Elementwise
+from ..ir.quantization import Quantization
 from ..ir.types import Type, broadcast, planned, s32
 from .masks import CHOSEN
 
@@ -36,12 +37,23 @@ def _along(array: Any, dim: int, rank: int) -> Value:
 
 
 def _expanded(operands: Sequence[Value], attrs: Attrs) -> list[Value]:
+    """Of a constant, only the elements that stay are stored."""
     x, source = operands
     dim, index = attrs["dim"], list(attrs["index"])
-    place, is_copied = np.zeros((2, planned(x.type.shape)[dim]), np.int32)
-    place[index], is_copied[index] = np.arange(len(index)), 1
-    chosen = apply("index_select", source, constant(place, s32, role="place"), dim=dim)
-    return [apply("merged", _along(is_copied.astype(bool), dim, x.ndim), chosen, x)]
+    extent = planned(x.type.shape)[dim]
+    is_copied = np.isin(np.arange(extent), index)
+    place = np.zeros(extent, np.int32)
+    place[index] = np.arange(len(index))
+    stays, of = x, x.type.quantization
+    if x.node.op is CONST and not is_copied.all():
+        place[~is_copied] = np.arange(extent - len(index))
+        rest = np.compress(~is_copied, x.node.attrs["value"], dim)
+        stays = constant(rest, x.type.dtype, role="constants")
+    places = constant(place, s32, role="place")
+    chosen = apply("index_select", source, places, dim=dim)
+    if stays is not x:
+        stays = apply("index_select", stays, places, dim=dim)
+    return [apply("merged", _along(is_copied, dim, x.ndim), chosen, stays, quantization=of)]
 
 
 def _vjp(
@@ -62,24 +74,24 @@ def _vjp(
     ]
 
 
-def _merged_type(mask: Type, source: Type, x: Type) -> Type:
+def _merged_type(mask: Type, source: Type, x: Type, *, quantization: Quantization | None) -> Type:
     if mask.dtype.kind != "b" or source.dtype is not x.dtype:
         raise ShapeError(f"needs a mask and two tensors of one dtype, not {mask}, {source} and {x}")
     if source.shape != x.shape or broadcast(mask.shape, x.shape) != x.shape:
         raise ShapeError("needs two tensors of one shape, to which the mask broadcasts")
-    return x
+    return Type(x.dtype, x.shape, quantization)
 
 
 merged = register(
     Op(
-        "merged",  # b where a is true, else c, with the scales of c
+        "merged",  # b where a is true, else c; `quantization` is that of the result
         infer=_merged_type,
-        ref=np.where,
+        ref=lambda mask, source, x, *, quantization=None: np.where(mask, source, x),
         vjp=None,
         lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
         samples=(
-            Sample(((2, 3), (2, 3), (2, 3)), dtypes={0: "bool"}),
-            Sample(((2, 1), (2, 3), (2, 3)), dtypes={0: "bool"}),
+            Sample(((2, 3), (2, 3), (2, 3)), {"quantization": None}, dtypes={0: "bool"}),
+            Sample(((2, 1), (2, 3), (2, 3)), {"quantization": None}, dtypes={0: "bool"}),
         ),
         torch="torch.where(a, b, c)",
         chooses=(1, 2),

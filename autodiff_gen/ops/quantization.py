@@ -118,28 +118,39 @@ quantize = register(
 
 
 def _quantize_s32_type(
-    x: Type, inverse: Type, *, low: float, high: float, quantization: Quantization
+    x: Type, scale: Type, *, inverse: float, low: float, high: float, quantization: Quantization
 ) -> Type:
-    return _rounded_type(x, inverse, quantization, s32)
+    return _rounded_type(x, scale, quantization, s32)
 
 
-def _quantize_s32(x: Any, inverse: Any, *, low: float, high: float, quantization: Quantization) -> Any:
-    q = _rounded(x, inverse, 0)
+def _quantize_s32(
+    x: Any, scale: Any, *, inverse: float, low: float, high: float, quantization: Quantization
+) -> Any:
+    with np.errstate(over="ignore"):
+        q = _rounded(x.astype(np.float32) / scale.astype(np.float32), np.float32(inverse), 0)
     return np.where(q > low, np.minimum(q, np.float32(high)), np.float32(low)).astype(np.int32)
 
 
 quantize_s32 = register(
     Op(
-        "quantize_s32",  # a * b, rounded to the nearest integer between low and high, which are floats; low for NaN
+        # a / b * inverse, rounded to the nearest integer between low and high, which are floats; low for NaN. b is the
+        # scales of weights, which gradients read too, inverse that of the image's scale.
+        "quantize_s32",
         infer=_quantize_s32_type,
         ref=_quantize_s32,
         vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
-        lower=Elementwise("ag_quantized_s32({0}, {1}, {low}, {high})", ATOM, header=HEADER),
-        samples=tuple(
-            Sample(shapes, {"low": -8.0, "high": 12.0, "quantization": _ANY}, domain=(-9.0, 9.0))
-            for shapes in _SCALES
+        lower=Elementwise(
+            "ag_quantized_s32({0} / {1}, {inverse}, {low}, {high})", ATOM, (MUL, ATOM), header=HEADER
         ),
-        torch="torch.nan_to_num(torch.round(a * b), nan=low).clamp(low, high).to(torch.int32)",
+        samples=tuple(
+            Sample(
+                shapes,
+                {"inverse": inverse, "low": -8.0, "high": 12.0, "quantization": _ANY},
+                domain=(0.5, 9.0),
+            )
+            for shapes, inverse in zip(_SCALES, (1.75, -0.75, 0.75, -1.0), strict=True)
+        ),
+        torch="torch.nan_to_num(torch.round(a / b * inverse), nan=low).clamp(low, high).to(torch.int32)",
     )
 )
 

@@ -37,9 +37,8 @@ POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multip
 OF_CHANNELS = (2, 3, 4)  # the operands with a number for each output channel
 
 
-def _scaled(v: Value, factors: Any, role: str) -> Value:
-    """v times factors that broadcast to it."""
-    return apply("mul", v, constant(factors.astype(np.float32), role=role))
+def _scales(numbers: Any) -> Value:
+    return constant(numbers.astype(np.float32), role="weight_scales")
 
 
 def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
@@ -53,15 +52,16 @@ def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJ
         assert of_x is not None
         if of_w is None:
             raise GraphError(f"no gradient passes the weights {w!r}, whose scales are not known")
-        scales, along = np.array(of_w.scales), of_w.along(planned(w.shape))
-        g = with_role(_scaled(dy, scales, "weight_scales"), "scaled_gradient")
+        scales = _scales(np.array(of_w.scales))  # one table for all that depends on them
+        g = with_role(apply("mul", dy, scales), "scaled_gradient")
         found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
         if wanted[1]:
             dw = with_role(dw_of(x, g, w, attrs), "weight_gradient_sums")
-            found[1] = _scaled(dw, of_x.scale / along, "weight_gradient_scales")
+            ratio = apply("div", constant(of_x.scale), _scales(of_w.along(planned(w.shape))))
+            found[1] = apply("mul", dw, with_role(ratio, "weight_gradient_scales"))
         if wanted[2]:
             total = apply("sum", g, axes=tuple(range(dy.ndim - 1)), keepdim=False)
-            found[2] = _scaled(with_role(total, "bias_gradient_sums"), 1.0 / scales, "inverse_scales")
+            found[2] = apply("div", with_role(total, "bias_gradient_sums"), scales)
         return found
 
     return through_limits(gradients)

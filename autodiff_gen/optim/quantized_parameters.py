@@ -41,8 +41,8 @@ def rounded(
         if of is None or state not in new:
             continue
         with building(state.name, UPDATE):
-            inverse = constant(1.0 / of.along(planned(q.shape)), f32)
-            change = with_role((new[state] - before) * inverse, "change")
+            scales = constant(of.along(planned(q.shape)), f32)
+            change = with_role((new[state] - before) / scales, "change")
             bits, counted = random_bits(q.shape, zlib.crc32(state.name.encode()))
             updates[state] = apply("step_s8", q, change, bits)
         updates |= counted
