@@ -187,7 +187,7 @@ AG_KERNEL(copy_rows_f32);
 /* y[n,oh,ow,o] = min(max(requantised(sum of (x - x_zero) w over the window + bias[o], o) + y_zero, low),
  * high) for x[n,h,w,c], w[o,kh,kw,c/groups]; elements outside x count as x_zero. y overlaps nothing. */
 typedef void ag_conv2d_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                             const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
+                             const int8_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
                              int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape);
 AG_KERNEL(conv2d_s8);
 
@@ -213,7 +213,7 @@ AG_KERNEL(depthwise2d_dw_s8_f32);
  * w[n,k]. per_channel is 0 where all elements of multiplier are equal, and all of shift. y overlaps nothing.
  */
 typedef void ag_dense_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                            const int32_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
+                            const int8_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
                             int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch);
 AG_KERNEL(dense_s8);
 

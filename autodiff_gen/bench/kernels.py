@@ -29,7 +29,7 @@ VALUES = {
     "int8_t": "(int8_t)(s >> 24)",
     "bias": "(int32_t)(s >> 20)",
     "multiplier": "(int32_t)(s >> 2 | 1u << 30)",
-    "shift": "-(int32_t)(s >> 30) - 8",
+    "shift": "(int8_t)(-(int32_t)(s >> 30) - 8)",
 }
 
 
@@ -63,12 +63,12 @@ def kernel_texts(tables: Backends, cases: Iterable[Case]) -> dict[str, str]:
 
 
 def _buffers(case: Case) -> dict[tuple[str, str], int]:
-    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type, int32_t
-    arrays of the same name another."""
+    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type, integers
+    with values of their own one per name."""
     counts = {}
     for k, p in enumerate(p for p in CONTRACT[case.call.kernel].params if p.is_pointer):
         c_type = p.ctype.removeprefix("const ").removesuffix(" *")
-        name = p.name if c_type == "int32_t" else f"{c_type.removesuffix('_t')}_{k}"
+        name = p.name if p.name in VALUES and c_type != "float" else f"{c_type.removesuffix('_t')}_{k}"
         counts[c_type, name] = case.elements[p.name]
     return counts
 

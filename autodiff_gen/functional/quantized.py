@@ -301,9 +301,8 @@ def product_operands(
             )
         _checked(name, given, check_sums, numbers.astype(np.int64), sums, shift)
         first = constant(numbers, s32, role="bias")
-    parts = {"multiplier": multiplier, "shift": shift}
-    values = [constant(array, s32, role=role) for role, array in parts.items()]
-    return [first, *values], {"x_zero": of_x.zero_point, **result}
+    scale_by = [constant(multiplier, s32, role="multiplier"), constant(shift, s8, role="shift")]
+    return [first, *scale_by], {"x_zero": of_x.zero_point, **result}
 
 
 def _rounded_bias(

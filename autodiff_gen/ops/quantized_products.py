@@ -69,9 +69,11 @@ def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJ
 
 def _channels(o: int, *of_channels: Type) -> None:
     """bias, multiplier and shift have one number for each output channel."""
-    for name, t in zip(("bias", "multiplier", "shift"), of_channels, strict=True):
-        if t.dtype is not s32 or t.shape != (o,):
-            raise ShapeError(f"{name} must be s32[{o}], not {t}")
+    for (name, dtype), t in zip(
+        {"bias": s32, "multiplier": s32, "shift": s8}.items(), of_channels, strict=True
+    ):
+        if t.dtype is not dtype or t.shape != (o,):
+            raise ShapeError(f"{name} must be {dtype}[{o}], not {t}")
 
 
 def _finished(sums: Any, multiplier: Any, shift: Any, attrs: Attrs) -> Any:
@@ -180,7 +182,7 @@ def _of_groups(x: Any, w: Any, i: int, j: int, groups: int) -> Any:
 
 def _sample(x: tuple[int, ...], w: tuple[int, ...], o: int, **attrs: Any) -> Sample:
     numbers = {"x_zero": -7, "quantization": Quantization((0.1,), 9), "low": -90, "high": 111}
-    kinds = ("s8", "s8", "s32", "s32", "s32")
+    kinds = ("s8", "s8", "s32", "s32", "s8")
     ranges = ((LOW, HIGH + 1), (LOW, HIGH + 1), (-500, 500), (2**30, 2**31), (-8, -5))
     shapes = (x, w, (o,), (o,), (o,))
     return Sample(

@@ -9,11 +9,12 @@ typedef struct ag_sums_s8 {
 
 typedef struct ag_channels_s8 {
     ag_sums_s8 bias;
-    int32_t multiplier[AG_CHANNELS], shift[AG_CHANNELS];
+    int32_t multiplier[AG_CHANNELS];
+    int8_t shift[AG_CHANNELS];
 } ag_channels_s8;
 
 static inline ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *multiplier,
-                                            const int32_t *shift) {
+                                            const int8_t *shift) {
     ag_channels_s8 c;
     memcpy(&c.bias, bias, sizeof c.bias);
     memcpy(c.multiplier, multiplier, sizeof c.multiplier);

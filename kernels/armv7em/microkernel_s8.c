@@ -76,11 +76,12 @@ __attribute__((naked)) void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p) {
         "cbz r0, 4f\n"
         "sub r2, r0\n sub r3, r0\n"
         GROUP_2X2
-        "4:" NEXT("r8", "r9", MULTIPLIER) NEXT("r10", "r11", SHIFT)
-        "mvn r10, r10\n mvn r11, r11\n"
-        "orr r0, r10, r11\n cmp r0, #15\n"
+        "4:" NEXT("r8", "r9", MULTIPLIER)
+        "ldr r0, [r12, #" SHIFT "]\n ldrsh r10, [r0], #2\n str r0, [r12, #" SHIFT "]\n"
+        "mvn r10, r10\n" /* a byte each; shifts by registers are by their low bytes */
+        "tst r10, #0xf0f0f0f0\n lsr r11, r10, #8\n"
         "ldm r12, {r1-r3}\n"
-        "bhi 6f\n"
+        "bne 6f\n"
         BELOW_HIGH("r4", "r8", "r10") BELOW_HIGH("r5", "r8", "r10")
         BELOW_HIGH("r6", "r9", "r11") BELOW_HIGH("r7", "r9", "r11")
         "orr r4, r4, r6, lsl #8\n orr r5, r5, r7, lsl #8\n orr r4, r5, r4, lsl #16\n"

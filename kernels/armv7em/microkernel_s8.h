@@ -36,7 +36,8 @@ typedef struct ag_pixels_s8 {
     int32_t k;
     int8_t *y;
     int32_t ldy;
-    const int32_t *bias, *multiplier, *shift;
+    const int32_t *bias, *multiplier;
+    const int8_t *shift;
 } ag_pixels_s8;
 
 void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p);
@@ -81,15 +82,16 @@ static inline uint32_t ag_odd(uint32_t four, uint32_t offsets) {
     return result;
 }
 
-/* high - min(ag_requantized(v, multiplier, -1 - right) + zero, high), at most 255, where 0 <= right < 16.
- * SMMULR for 2 v is the first rounding; where 2 v saturates, the result is beyond the limits in any case. The
- * second is ceil(t / 2) for the last t below, and high - zero - ceil(t / 2) = floor((2 (high - zero) - t) /
- * 2). */
-static inline uint32_t ag_below_high(int32_t v, int32_t multiplier, int32_t right, const ag_output_s8 *o) {
+/* high - min(ag_requantized(v, multiplier, -1 - right) + zero, high), at most 255, where 0 <= right < 16 is
+ * the low byte of `rights`. SMMULR for 2 v is the first rounding; where 2 v saturates, the result is beyond
+ * the limits in any case. The second is ceil(t / 2) for the last t below, and high - zero - ceil(t / 2) =
+ * floor((2 (high - zero) - t) / 2). */
+static inline uint32_t ag_below_high(int32_t v, int32_t multiplier, uint32_t rights, const ag_output_s8 *o) {
     int32_t t;
     uint32_t below;
     __asm__("smmulr %0, %1, %2" : "=r"(t) : "r"(__qadd(v, v)), "r"(multiplier));
-    t = (t + (t >> 31)) >> right;
+    t += t >> 31;
+    __asm__("asr %0, %0, %1" : "+r"(t) : "r"(rights)); /* by the low byte */
     __asm__("usat %0, #8, %1, asr #1" : "=r"(below) : "r"(o->twice - t));
     return below;
 }
@@ -99,14 +101,15 @@ uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, 
 
 /* Stores the results of four sums: each is high minus what ag_below_high says, and not less than low. */
 __attribute__((always_inline)) static inline void ag_put_four(int8_t *y, const int32_t *sums,
-                                                              const int32_t *multiplier, const int32_t *shift,
+                                                              const int32_t *multiplier, const int8_t *shift,
                                                               const ag_output_s8 *o) {
+    const uint32_t rights = ~ag_four(shift);
     uint32_t below;
-    if ((uint32_t)(~shift[0] | ~shift[1] | ~shift[2] | ~shift[3]) < 16u) {
-        below = ag_below_high(sums[0], multiplier[0], ~shift[0], o);
-        below |= ag_below_high(sums[1], multiplier[1], ~shift[1], o) << 8;
-        below |= ag_below_high(sums[2], multiplier[2], ~shift[2], o) << 16;
-        below |= ag_below_high(sums[3], multiplier[3], ~shift[3], o) << 24;
+    if ((rights & 0xf0f0f0f0u) == 0) {
+        below = ag_below_high(sums[0], multiplier[0], rights, o);
+        below |= ag_below_high(sums[1], multiplier[1], rights >> 8, o) << 8;
+        below |= ag_below_high(sums[2], multiplier[2], rights >> 16, o) << 16;
+        below |= ag_below_high(sums[3], multiplier[3], rights >> 24, o) << 24;
     } else {
         below = ag_below_high_s8_armv7em(sums[0], multiplier[0], shift[0], o);
         below |= ag_below_high_s8_armv7em(sums[1], multiplier[1], shift[1], o) << 8;

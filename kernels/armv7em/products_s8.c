@@ -54,7 +54,7 @@ static inline void ag_dots(int32_t *sums, const int32_t *bias, const void *colum
     }
 }
 
-static inline void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int32_t *shift,
+static inline void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int8_t *shift,
                           int32_t rows, const ag_output_s8 *o) {
     (void)rows;
     ag_put_four(y, sums, multiplier, shift, o);

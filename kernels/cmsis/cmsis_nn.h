@@ -28,11 +28,14 @@ static inline cmsis_nn_context cmsis_context(void *scratch) {
     return context;
 }
 
-/* CMSIS-NN does not change them, but its struct has no const. */
-static inline cmsis_nn_per_channel_quant_params cmsis_scales(const int32_t *multiplier,
-                                                             const int32_t *shift) {
-    const cmsis_nn_per_channel_quant_params scales = {(int32_t *)(uintptr_t)multiplier,
-                                                      (int32_t *)(uintptr_t)shift};
+/* CMSIS-NN reads shifts as words, which are written to `shifts`. It does not change the multipliers, but its
+ * struct has no const. */
+static inline cmsis_nn_per_channel_quant_params cmsis_scales(const int32_t *multiplier, const int8_t *shift,
+                                                             int32_t channels, int32_t *shifts) {
+    const cmsis_nn_per_channel_quant_params scales = {(int32_t *)(uintptr_t)multiplier, shifts};
+    for (int32_t i = 0; i < channels; i++) {
+        shifts[i] = shift[i];
+    }
     return scales;
 }
 

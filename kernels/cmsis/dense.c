@@ -4,25 +4,21 @@
 
 /* As a convolution of m pixels with windows of one pixel, which has a scale for each channel. */
 void ag_dense_s8_cmsis(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                       const int32_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
+                       const int8_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
                        int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch) {
     const ag_conv2d_shape pixels = {m, 1, k, m, 1, n, 1, 1, 1, 1, 0, 0, 1, 1, 1, m * k, k, k, 1, n};
     (void)per_channel;
     ag_conv2d_s8_cmsis(x, w, bias, multiplier, shift, y, 1, x_zero, y_zero, low, high, scratch, &pixels);
 }
 
-/* With one scale. With Helium CMSIS-NN expects sums of w, in an order of arguments that differs between its
- * versions; its convolution computes them itself. */
+/* With one scale; not with Helium, where CMSIS-NN expects sums of w, in an order of arguments that differs
+ * between its versions, and its convolution computes them itself. */
 ag_dense_s8_fn ag_dense_of_one_scale_s8_cmsis;
 
 void ag_dense_of_one_scale_s8_cmsis(const int8_t *x, const int8_t *w, const int32_t *bias,
-                                    const int32_t *multiplier, const int32_t *shift, int8_t *y, int32_t m,
+                                    const int32_t *multiplier, const int8_t *shift, int8_t *y, int32_t m,
                                     int32_t n, int32_t k, int32_t x_zero, int32_t y_zero, int32_t low,
                                     int32_t high, int32_t per_channel, void *scratch) {
-#if defined(ARM_MATH_MVEI)
-    ag_dense_s8_cmsis(x, w, bias, multiplier, shift, y, m, n, k, x_zero, y_zero, low, high, per_channel,
-                      scratch);
-#else
     const cmsis_nn_context context = cmsis_context(scratch);
     const cmsis_nn_per_tensor_quant_params scale = {*multiplier, *shift};
     const cmsis_nn_dims rows = cmsis_dims(m, 1, 1, k), matrix = cmsis_dims(k, 1, 1, n);
@@ -36,5 +32,4 @@ void ag_dense_of_one_scale_s8_cmsis(const int8_t *x, const int8_t *w, const int3
     AG_SCRATCH_NEEDED(arm_fully_connected_s8_get_buffer_size(&matrix));
     (void)arm_fully_connected_s8(&context, &params, &scale, &rows, x, &matrix, w, &channels, bias, &result,
                                  y);
-#endif
 }

@@ -478,6 +478,7 @@ int main(void) {
         memset(tallies, 0, sizeof tallies);
         case_number = 0;
         scratch_bytes = scratch_needed = 0;
+        memset(scratch_memory, 0xa5, sizeof scratch_memory); /* of kernels without any, too */
         compare_rows[row_number].cases(&compare_rows[row_number]);
         for (int32_t i = 0; i < ALIGNMENTS; i++) {
             if (compare_only_alignment == 0 || compare_only_alignment == alignments[i]) {

@@ -26,11 +26,18 @@ static int32_t bits(int32_t v) {
 
 /* Of each channel. */
 typedef struct scales {
-    const int32_t *bias, *multiplier, *shift;
+    const int32_t *bias, *multiplier;
+    const int8_t *shift;
 } scales;
 
+/* Shifts are the last bytes of the words. */
+static int32_t words_of(int32_t channels) {
+    return 2 * channels + (channels + 3) / 4;
+}
+
 static scales scales_at(const int32_t *words, int32_t channels) {
-    const scales found = {words, words + channels, words + channels + channels};
+    const int8_t *const end = (const int8_t *)(words + words_of(channels));
+    const scales found = {words, words + channels, end - channels};
     return found;
 }
 
@@ -38,6 +45,7 @@ static scales scales_at(const int32_t *words, int32_t channels) {
  * limits, some shifts are the largest or the smallest possible. */
 static scales draw_scales(int32_t channels, int32_t terms, bool small, bool per_channel) {
     static int32_t words[3 * MAX_CHANNELS];
+    int8_t *const shifts = (int8_t *)(words + words_of(channels)) - channels;
     const int32_t bias = small ? 100 : 10000, needed = bits(terms * 255 * (small ? 1 : 128) + bias);
     for (int32_t i = 0; i < channels; i++) {
         const uint32_t number = per_channel ? (uint32_t)i : 0u;
@@ -45,9 +53,9 @@ static scales draw_scales(int32_t channels, int32_t terms, bool small, bool per_
         const int32_t shift = 8 - needed + (int32_t)(u % 6u) - 2;
         words[i] = (int32_t)(compare_random(33u, (uint32_t)i) % (2u * (uint32_t)bias)) - bias;
         words[channels + i] = kind == 0u ? INT32_MAX : kind == 1u ? 0 : (int32_t)(1u << 30 | u >> 2);
-        words[2 * channels + i] = kind == 2u ? -31 : kind == 3u ? 31 - needed : shift;
+        shifts[i] = (int8_t)(kind == 2u ? -31 : kind == 3u ? 31 - needed : shift);
     }
-    return scales_at(compare_input_words(2, words, 3 * channels), channels);
+    return scales_at(compare_input_words(2, words, words_of(channels)), channels);
 }
 
 /* More convolutions: windows outside x, one row with more padding on the right. */

@@ -12,11 +12,12 @@ typedef __m256i ag_sums_s8;
 
 typedef struct ag_channels_s8 {
     ag_sums_s8 bias;
-    const int32_t *multiplier, *shift;
+    const int32_t *multiplier;
+    const int8_t *shift;
 } ag_channels_s8;
 
 ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *multiplier,
-                                            const int32_t *shift) {
+                                            const int8_t *shift) {
     const ag_channels_s8 c = {_mm256_loadu_si256((const __m256i *)bias), multiplier, shift};
     return c;
 }

@@ -41,7 +41,7 @@ static void ag_dots(int32_t *sums, const int32_t *bias, const int8_t *window, co
 }
 
 /* `count` is a multiple of 4. */
-static void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int32_t *shift,
+static void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int8_t *shift,
                    int32_t count, const ag_output_s8 *o) {
     for (int32_t i = 0; i < count; i += 8) {
         put_elements(y + i, elements(sums + i, count - i), multiplier + i, shift + i, count - i, o);

@@ -26,6 +26,13 @@ ALWAYS_INLINE eight elements(const int32_t *p, int32_t count) {
                              : _mm256_loadu_si256((const __m256i *)p));
 }
 
+/* The same of bytes. */
+ALWAYS_INLINE eight bytes_as_words(const int8_t *p, int32_t count) {
+    int64_t bytes = 0;
+    memcpy(&bytes, p, count < 8 ? 4 : 8);
+    return (eight)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bytes));
+}
+
 /* ag_requantized of ag_quantization.h. Bits 31 to 62 of the products of even and of odd elements are used. */
 ALWAYS_INLINE eight requantized(eight v, eight multiplier, eight shift) {
     const __m256i m = (__m256i)multiplier, half = _mm256_set1_epi64x(1 << 30);
@@ -40,9 +47,9 @@ ALWAYS_INLINE eight requantized(eight v, eight multiplier, eight shift) {
 }
 
 /* Stores the results of four or eight sums: the same, plus the zero, between the limits. */
-ALWAYS_INLINE void put_elements(int8_t *y, eight sums, const int32_t *multiplier, const int32_t *shift,
+ALWAYS_INLINE void put_elements(int8_t *y, eight sums, const int32_t *multiplier, const int8_t *shift,
                                 int32_t count, const ag_output_s8 *o) {
-    const eight v = requantized(sums, elements(multiplier, count), elements(shift, count)) + o->zero;
+    const eight v = requantized(sums, elements(multiplier, count), bytes_as_words(shift, count)) + o->zero;
     const __m256i limited =
         _mm256_min_epi32(_mm256_max_epi32((__m256i)v, _mm256_set1_epi32(o->low)), _mm256_set1_epi32(o->high));
     const __m128i words =

@@ -16,8 +16,12 @@ typedef struct ag_channels_s8 {
 } ag_channels_s8;
 
 ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *multiplier,
-                                            const int32_t *shift) {
-    const ag_channels_s8 c = {vld2q_s32(bias), vld2q_s32(multiplier), vld2q_s32(shift)};
+                                            const int8_t *shift) {
+    const uint32x4_t even = vidupq_n_u32(0, 2);
+    const ag_channels_s8 c = {
+        vld2q_s32(bias),
+        vld2q_s32(multiplier),
+        {{vldrbq_gather_offset_s32(shift, even), vldrbq_gather_offset_s32(shift + 1, even)}}};
     return c;
 }
 

@@ -20,8 +20,11 @@ ALWAYS_INLINE int32x4x2_t eight(const int32_t *p) {
 }
 
 ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *multiplier,
-                                            const int32_t *shift) {
-    const ag_channels_s8 c = {eight(bias), eight(multiplier), eight(shift)};
+                                            const int8_t *shift) {
+    const int16x8_t shifts = vmovl_s8(vld1_s8(shift));
+    const ag_channels_s8 c = {eight(bias),
+                              eight(multiplier),
+                              {{vmovl_s16(vget_low_s16(shifts)), vmovl_s16(vget_high_s16(shifts))}}};
     return c;
 }
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 void ag_conv2d_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                      const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero, int32_t low,
+                      const int8_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero, int32_t low,
                       int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
     const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups;
@@ -40,7 +40,7 @@ void ag_conv2d_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, con
 }
 
 void ag_depthwise2d_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                           const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
+                           const int8_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
                            int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
     (void)scratch;

@@ -3,7 +3,7 @@
 #include "ag_quantization.h"
 
 void ag_dense_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                     const int32_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
+                     const int8_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
                      int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch) {
     (void)per_channel;
     (void)scratch;

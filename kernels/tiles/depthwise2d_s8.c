@@ -57,7 +57,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8
 }
 
 void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
-                               const int32_t *multiplier, const int32_t *shift, int8_t *y, int32_t n,
+                               const int32_t *multiplier, const int8_t *shift, int8_t *y, int32_t n,
                                int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, void *scratch,
                                const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;

@@ -118,7 +118,7 @@ static const int32_t *bias_of(const ag_rows_s8 *c, int8_t *copy, int32_t zero) {
 #endif
 
 void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                          const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
+                          const int8_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
                           int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
     const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups, k = s->kh * s->kw * inputs;
@@ -135,7 +135,7 @@ void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
 
 /* As a convolution of m pixels with windows of one pixel. */
 void AG_SYMBOL(dense_s8)(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
-                         const int32_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
+                         const int8_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
                          int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch) {
     const ag_conv2d_shape pixels = {1, m, k, 1, m, n, 1, 1, 1, 1, 0, 0, 1, 1, 1, m * k, m * k, k, 1, n};
     (void)per_channel;

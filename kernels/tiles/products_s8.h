@@ -7,7 +7,8 @@
 /* The output channels of a group: `count` rows of k weights. */
 typedef struct ag_rows_s8 {
     const int8_t *w;
-    const int32_t *bias, *multiplier, *shift;
+    const int32_t *bias, *multiplier;
+    const int8_t *shift;
     int32_t count, k;
     const struct ag_output_s8 *output;
 } ag_rows_s8;

@@ -30,6 +30,17 @@ ALWAYS_INLINE int32x4_t requantized(int32x4_t v, int32x4_t multiplier, int32x4_t
     return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, right), 31)), right);
 }
 
+/* Four bytes as integers. */
+ALWAYS_INLINE int32x4_t load_four(const int8_t *p) {
+#if defined __ARM_FEATURE_MVE
+    return vldrbq_s32(p);
+#else
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)))));
+#endif
+}
+
 /* Stores the low bytes. */
 ALWAYS_INLINE void store_four(int8_t *y, int32x4_t v) {
 #if defined __ARM_FEATURE_MVE
@@ -43,12 +54,12 @@ ALWAYS_INLINE void store_four(int8_t *y, int32x4_t v) {
 }
 
 /* Stores the results of `count` sums, a multiple of 4: the same, plus the zero, between the limits. */
-ALWAYS_INLINE void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int32_t *shift,
+ALWAYS_INLINE void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int8_t *shift,
                           int32_t count, const ag_output_s8 *o) {
     const int32x4_t zero = vdupq_n_s32(o->zero), low = vdupq_n_s32(o->low), high = vdupq_n_s32(o->high);
     for (const int32_t *const end = sums + count; sums < end;
          sums += 4, multiplier += 4, shift += 4, y += 4) {
-        const int32x4_t v = requantized(vld1q_s32(sums), vld1q_s32(multiplier), vld1q_s32(shift));
+        const int32x4_t v = requantized(vld1q_s32(sums), vld1q_s32(multiplier), load_four(shift));
         store_four(y, vminq_s32(vmaxq_s32(vaddq_s32(v, zero), low), high));
     }
 }

@@ -172,7 +172,7 @@ def test_weights_without_scales_are_named() -> None:
     x = ag.Input("x", (1, 4))
     w = ag.Input("w", (3, 4), dtype="s8")
     numbers = {"x_zero": 0, "quantization": quantised(x).type.quantization, "low": LOW, "high": HIGH}
-    parts = [np.ones(3, np.int32)] * 3
+    parts = [np.ones(3, dtype) for dtype in (np.int32, np.int32, np.int8)]
     y = apply("dense_s8", quantised(x), w, *parts, per_channel=False, **numbers)
     with pytest.raises(
         GraphError, match=r"no gradient passes the weights <w: s8.3,4.>, whose scales are not known"

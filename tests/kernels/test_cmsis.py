@@ -48,14 +48,15 @@ def test_its_bits_are_those_of_the_reference(name):
 @pytest.mark.parametrize(
     "name, facts, features, size",
     [
-        ("conv2d_s8", CONV, [], 192),
-        ("depthwise2d_s8", DEPTHWISE, ["dsp", "mve"], 4464),
-        ("depthwise2d_s8", DEPTHWISE, ["dsp"], None),
-        ("depthwise2d_s8", {**DEPTHWISE, "kw": 5, "pad_left": 2}, ["dsp"], 120),
+        ("conv2d_s8", CONV, [], 4 * 6 + 192),
+        ("depthwise2d_s8", DEPTHWISE, ["dsp", "mve"], 4 * 4 + 4464),
+        ("depthwise2d_s8", DEPTHWISE, ["dsp"], 4 * 4),
+        ("depthwise2d_s8", {**DEPTHWISE, "kw": 5, "pad_left": 2}, ["dsp"], 4 * 4 + 120),
         ("avg_pool2d_s8", POOL, ["dsp"], 16),
         ("max_pool2d_s8", POOL, ["dsp"], None),
-        ("dense_s8", {"per_channel": 1}, ["dsp"], None),
+        ("dense_s8", {"per_channel": 1, "n": 5}, ["dsp"], 4 * 5),
         ("dense_s8", {"per_channel": 0}, ["dsp"], None),
+        ("dense_s8", {"per_channel": 0, "n": 5}, ["dsp", "mve"], 4 * 5),
     ],
 )
 def test_scratch_memory(name, facts, features, size):
