@@ -1,14 +1,19 @@
-"""Int8 networks in the format of those that MIT published with MCUNet, and their arithmetic in float64: scales are
-multiplied, and results are rounded once, halves to even."""
+"""Int8 networks in the format of those that MIT published with MCUNet, and their arithmetic: in float64, where scales
+are multiplied and results rounded once, halves to even; or with the integers of CMSIS-NN, rounded twice (its default)
+or once (CMSIS_NN_USE_SINGLE_ROUNDING)."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+
+from autodiff_gen.ir.quantization import fixed_points
+
+Rounding: TypeAlias = Literal["float64", "twice", "once"]
 
 
 def published() -> list[Path]:
@@ -72,8 +77,8 @@ def random_network(rng: np.random.Generator, size: int = 16) -> dict[str, Any]:
     return {"layers": json.dumps(layers), **arrays}
 
 
-def simulated(arrays: dict[str, Any], x: Any) -> dict[str, Any]:
-    """The result of each layer in float64, each from the layers before it as integers: x is [n, 3, rows, columns]."""
+def simulated(arrays: dict[str, Any], x: Any, rounding: Rounding = "float64") -> dict[str, Any]:
+    """The result of each layer, from the layers before it as integers: x is [n, 3, rows, columns]."""
     layers = json.loads(str(arrays["layers"]))
     q = np.clip(np.rint(x.astype(np.float64) * 127.5), -128, 127)
     found = {"input": q}
@@ -83,22 +88,49 @@ def simulated(arrays: dict[str, Any], x: Any) -> dict[str, Any]:
         name, block = layer["name"], layer["name"].rpartition(".")[0]
         first.setdefault(block, q)
         if layer["kind"] == "global average pool":
-            q = np.rint(q.mean((2, 3), keepdims=True))
+            q = _mean(q, rounding)
         else:
             if layer["kind"] == "add":
-                total = (first[block] - layer["x_zero"]) * layer["x_scale"] + (q - last["y_zero"]) * last[
-                    "y_scale"
+                terms = [
+                    (first[block] - layer["x_zero"], layer["x_scale"]),
+                    (q - last["y_zero"], last["y_scale"]),
                 ]
+                v = _sum(terms, layer["y_scale"], rounding)
             else:
                 sums = _convolved(q - layer["x_zero"], arrays[f"{name}.weight"], layer)
                 sums += arrays[f"{name}.bias"].astype(np.float64)[:, None, None]
-                total = (
-                    sums * (layer["x_scale"] * arrays[f"{name}.w_scales"].astype(np.float64))[:, None, None]
-                )
+                ratios = layer["x_scale"] * arrays[f"{name}.w_scales"].astype(np.float64) / layer["y_scale"]
+                v = _scaled(sums, ratios[:, None, None], rounding)
                 last = layer
-            q = np.clip(np.rint(total / layer["y_scale"]) + layer["y_zero"], -128, 127)
+            q = np.clip(v + layer["y_zero"], -128, 127)
         found[name] = q
     return found
+
+
+def _mean(q: Any, rounding: Rounding) -> Any:
+    """Halves away from 0 with integers."""
+    mean = q.mean((2, 3), keepdims=True)
+    return np.rint(mean) if rounding == "float64" else np.sign(mean) * np.floor(np.abs(mean) + 0.5)
+
+
+def _sum(terms: list[tuple[Any, float]], scale: float, rounding: Rounding) -> Any:
+    if rounding == "float64":
+        return np.rint(sum(v * of for v, of in terms) / scale)
+    common = 2 * max(of for _, of in terms)
+    wide = sum(_scaled(v * 2**20, np.array(of / common), rounding) for v, of in terms)
+    return _scaled(wide, np.array(common / (2**20 * scale)), rounding)
+
+
+def _scaled(sums: Any, ratios: Any, rounding: Rounding) -> Any:
+    """sums * ratios, rounded; of integers with 31 bits of the ratios."""
+    if rounding == "float64":
+        return np.rint(sums * ratios)
+    multiplier, shift = (a.reshape(ratios.shape).astype(np.float64) for a in fixed_points(ratios.reshape(-1)))
+    if rounding == "once":
+        return np.floor(sums * multiplier / 2.0 ** (31 - shift) + 0.5)
+    high = ((sums * 2.0 ** np.maximum(shift, 0)).astype(np.int64) * multiplier.astype(np.int64) + 2**30) >> 31
+    v = high / 2.0 ** np.maximum(-shift, 0)
+    return np.sign(v) * np.floor(np.abs(v) + 0.5)
 
 
 def _convolved(x: Any, w: Any, layer: dict[str, Any]) -> Any:
