@@ -86,7 +86,7 @@ merged = register(
     Op(
         "merged",  # b where a is true, else c; `quantization` is that of the result
         infer=_merged_type,
-        ref=lambda mask, source, x, *, quantization=None: np.where(mask, source, x),
+        ref=lambda mask, source, x, *, quantization: np.where(mask, source, x),
         vjp=None,
         lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
         samples=(

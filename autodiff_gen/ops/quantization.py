@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.node import VJP, Op, Sample, Value, register
-from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise, Pick
+from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.types import DType, Type, bool_, broadcast, s8, s32, u32
 from .support import check_float, sum_to
@@ -234,34 +234,6 @@ clamp_s8 = register(
         samples=(
             Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),
         ),
-    )
-)
-
-
-def _lookup_type(table: Type, index: Type, *, quantization: Quantization) -> Type:
-    is_s8(table)
-    if table.shape != (HIGH - LOW + 1,) or index.dtype.name != "s32":
-        raise ShapeError(f"needs a table of {HIGH - LOW + 1} elements and an index in s32")
-    return Type(s8, index.shape, quantization)
-
-
-lookup_s8 = register(
-    Op(
-        "lookup_s8",  # table[index]: any function of one quantised tensor, for each of its integers
-        infer=_lookup_type,
-        ref=lambda table, index, *, quantization: table[index],
-        vjp=None,
-        lower=Pick(lambda table, index, attrs: ((None,), tuple(range(len(index))))),
-        samples=tuple(
-            Sample(
-                ((HIGH - LOW + 1,), shape),
-                {"quantization": _ANY},
-                dtypes={0: "s8", 1: "s32"},
-                integers={0: (LOW, HIGH + 1), 1: (0, HIGH - LOW + 1)},
-            )
-            for shape in ((2, 3), (5,))
-        ),
-        torch="a[b.long()]",
     )
 )
 

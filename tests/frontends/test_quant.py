@@ -13,6 +13,7 @@ from int8_networks import published, random_network, simulated
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
+from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value, topological
@@ -211,8 +212,12 @@ def test_functions_of_one_tensor_are_tables(samples: Any) -> None:
     assert net.float_ops == ()
     assert [n.op.name for n in topological([y])].count("lookup_s8") == 3
     assert min(ratios(net.report(samples)).values()) > 25
-    got = ag.function([x], [y]).on_host(kernels="ref")(samples[:2])
-    np.testing.assert_array_equal(np.reshape(got, y.shape), evaluate([y], {x: samples[:2]})[0])
+    values = [y, grad(F.sum(y), x)]
+    got = ag.function([x], values).on_host(kernels="ref")(samples[:2])
+    want = evaluate(values, {x: samples[:2]})
+    np.testing.assert_array_equal(np.reshape(got[0], y.shape), want[0])
+    assert np.abs(want[1]).max() > 0.01
+    np.testing.assert_allclose(np.reshape(got[1], x.shape), want[1], rtol=1e-4, atol=1e-5)
 
 
 class Probabilities(nn.Module):

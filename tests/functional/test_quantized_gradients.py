@@ -12,11 +12,12 @@ import torch
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen import nn, quant
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import GraphError
 from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.node import Value, topological
 
 OF_X, OF_Y, LOW, HIGH = (0.05, -7), (0.2, 12), -30, 45
 
@@ -180,7 +181,43 @@ def test_weights_without_scales_are_named() -> None:
         grad(F.sum(F.dequantize(y)), x)
 
 
-def test_a_table_has_no_gradient() -> None:
+class Elementwise(nn.Module):
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Value) -> Value:
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "twin", "calibration"),
+    [
+        (F.hardswish, torch.nn.functional.hardswish, np.linspace(-4, 4, 9)),
+        (lambda x: x * F.sigmoid(0.5 * x), lambda x: x * torch.sigmoid(0.5 * x), np.linspace(-3, 5, 9)),
+        (F.cos, torch.cos, np.array([-2, 2])),  # what is greater than 0 is beyond the range of the result
+    ],
+)
+def test_tables_have_the_derivative_of_their_function(
+    function: Function, twin: Any, calibration: Any
+) -> None:
+    net = quant.quantize(Elementwise(function), calibration.astype(np.float32).reshape(-1, 1))
+    x, numbers = ag.Input("x", (40, 1)), np.linspace(-1.9, 1.9, 40, dtype=np.float32).reshape(-1, 1)
+    y, dy = net.quantized(x), np.random.default_rng(2).uniform(0.5, 1.5, (40, 1))
+    of = y.type.quantization
+    integers, got = evaluate([y, *grad(F.sum(F.dequantize(y) * dy), [x])], {x: numbers})
+    (rounded,) = evaluate(
+        [F.dequantize(next(n for n in topological([y]) if n.op.name == "quantize").results[0])], {x: numbers}
+    )
+    at = torch.tensor(rounded, dtype=torch.float64, requires_grad=True)
+    exact = twin(at)
+    exact.backward(torch.tensor(dy))
+    inside = np.abs(exact.detach().numpy() / of.scale + of.zero_point + 0.5) < 128
+    assert at.grad is not None and inside.mean() > 0.1 and np.isin(integers[~inside], (-128, 127)).all()
+    np.testing.assert_allclose(got, at.grad.numpy() * inside, rtol=1e-5, atol=1e-6)
+
+
+def test_a_table_alone_has_no_gradient() -> None:
     x = ag.Input("x", 4)
     of = quantised(x).type.quantization
     table = F.quantized_weight(np.arange(-128, 128).astype(np.int8), 0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def is_chosen(op: Op) -> bool:
 
 
 def _ref(op: Op) -> Callable[..., Any]:
-    return op.ref if op.samples else lambda x: op.ref(x, layout=None, of="")
+    return partial(op.ref, **op.samples[0].attrs) if op.samples else lambda x: op.ref(x, layout=None, of="")
 
 
 def is_bounded(op: Op) -> bool:

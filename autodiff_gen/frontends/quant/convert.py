@@ -37,6 +37,7 @@ from .products import Layers, absorbed, product, quantized_weights
 from .ranges import Ranges, covering, integer, quantized, values_of
 from .representations import Function, Pending, Representation, Static, Sums, Tensor
 from .shared_ranges import is_identity, shared
+from .tables import looked_up
 
 _LARGEST_PROBABILITY = PROBABILITIES.scale * (HIGH - PROBABILITIES.zero_point)
 
@@ -177,9 +178,7 @@ class Conversion:
         elif isinstance(known, Static) and not _varies(v):
             result = constant(quantized(known.array, of), s8, of)
         elif isinstance(known, Function):
-            table = constant(quantized(known.numbers, of), s8, role="table")
-            index = apply("to_s32", self._s8(known.source)) - LOW
-            result = apply("lookup_s8", table, index, quantization=of)
+            result = looked_up(v, known, self._s8(known.source), of, self.representations)
         else:
             result = F.quantize(self._float(v), of.scale, of.zero_point)
         return result
