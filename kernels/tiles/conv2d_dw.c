@@ -6,8 +6,8 @@
  *            N elements of row i of the window
  *           +-----------+
  *     M dy  |  dw tile  |    k-runs: rows of dy; k: pixels of a row of dy whose windows have all N elements
- *           +-----------+    inside x. Pixels that have only some inside (padding) are added by scalar code,
- *                            or, with AG_GENERAL_TILES, column of dy by column, by the micro-kernels. */
+ *           +-----------+    inside x. Pixels that have only some inside (padding) are added column of dy by
+ *                            column. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 
@@ -24,6 +24,10 @@ static inline ag_window_range ag_windows_with_tap(int32_t offset, int32_t window
     r.end = offset >= extent ? 0 : (extent - 1 - offset) / stride + 1;
     r.end = r.end < windows ? r.end : windows;
     return r;
+}
+
+static inline bool ag_contains(ag_window_range range, int32_t window) {
+    return window >= range.begin && window < range.end;
 }
 
 /* One row of the window in one group: x and dy at the group's first channels of the first image, dw at the
@@ -56,10 +60,6 @@ static inline void ag_set_dw_steps(ag_tile *t, const ag_conv2d_shape *s) {
 static ag_window_range ag_windows_with_element(int32_t element, const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     return ag_windows_with_tap(element / g->channels * s->dilation_w - s->pad_left, s->ow, s->stride_w, s->w);
-}
-
-static inline bool ag_contains(ag_window_range range, int32_t window) {
-    return window >= range.begin && window < range.end;
 }
 
 /* The sums of elements first ... first + count - 1 over pixels of dy from column q on, for output channels
@@ -209,32 +209,48 @@ static ag_column_tile ag_column_tile_at(int32_t first, int32_t row_length, const
     return tile;
 }
 
-/* Adds the contributions of the pixels outside the common range; x and dy of one image. */
-static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const float *dy,
-                        const ag_column_tile *columns, ag_window_range vertical, const ag_conv2d_shape *s) {
-    for (int32_t j = 0; j < AG_TILE_N; j++) {
-        for (int32_t q = columns->horizontal[j].begin; q < columns->horizontal[j].end; q++) {
-            const float *px = x + vertical.begin * (ptrdiff_t)s->stride_h * s->x_h + columns->offset[j];
-            const float *pdy = dy + ((ptrdiff_t)vertical.begin * s->ow + q) * s->ldy;
-            if (q >= columns->common.begin && q < columns->common.end) {
-                q = columns->common.end - 1;
-                continue;
-            }
-            px += (ptrdiff_t)q * s->stride_w * s->x_w;
-            float column[AG_TILE_M];
-            for (int32_t i = 0; i < AG_TILE_M; i++) {
-                column[i] = sums[i][j];
-            }
-            for (int32_t p = vertical.begin; p < vertical.end; p++) {
-                const float element = *px;
-                for (int32_t i = 0; i < AG_TILE_M; i++) {
-                    column[i] += pdy[i] * element;
-                }
-                px += (ptrdiff_t)s->stride_h * s->x_h;
-                pdy += (ptrdiff_t)s->ow * s->ldy;
-            }
-            for (int32_t i = 0; i < AG_TILE_M; i++) {
-                sums[i][j] = column[i];
+/* Adds the contributions of the pixels outside the common range, column of dy by column: the micro-kernel
+ * computes a whole tile, of which the elements that are inside x are added. x and dy of one image. */
+static AG_NOINLINE void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const float *dy,
+                                    const ag_column_tile *columns, ag_window_range vertical,
+                                    const ag_conv2d_shape *s) {
+    float products[AG_TILE_M][AG_TILE_N];
+    ag_tile t;
+    ag_one_tile(&t);
+    t.k = vertical.end - vertical.begin;
+    t.k_runs = 1;
+    t.a_step = ag_bytes((ptrdiff_t)s->ow * s->ldy);
+    t.b_step = ag_bytes((ptrdiff_t)s->stride_h * s->x_h);
+    t.c = &products[0][0];
+    t.c_step = ag_bytes(AG_TILE_N);
+    t.alpha = 1.0f;
+    t.beta = 0.0f;
+    x += vertical.begin * (ptrdiff_t)s->stride_h * s->x_h;
+    dy += (ptrdiff_t)vertical.begin * s->ow * s->ldy;
+    for (int32_t q = 0; q < s->ow && t.k > 0; q++) {
+        const float *pixel = x + (ptrdiff_t)q * s->stride_w * s->x_w;
+        int32_t first = 0, end = AG_TILE_N;
+        if (ag_contains(columns->common, q)) {
+            q = columns->common.end - 1;
+            continue;
+        }
+        while (first < end && !ag_contains(columns->horizontal[first], q)) {
+            first++;
+        }
+        while (first < end && !ag_contains(columns->horizontal[end - 1], q)) {
+            end--;
+        }
+        if (first == end) {
+            continue;
+        }
+        t.a[0] = dy + (ptrdiff_t)q * s->ldy;
+        for (int32_t j = 0; j < AG_TILE_N; j++) {
+            t.b[j] = pixel + columns->offset[j < first || j >= end ? first : j];
+        }
+        AG_MICROKERNEL(tg)(&t);
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            for (int32_t j = first; j < end; j++) {
+                sums[i][j] += products[i][j];
             }
         }
     }
