@@ -68,7 +68,7 @@ static void ag_avg_pool2d_tiled(const float *x, float *y, int32_t n, const ag_po
                     }
                     continue;
                 }
-                ag_window_sums_run(&image, &rows, &columns, row, column, vertical, horizontal, count);
+                ag_window_sums_run(&image, &rows, &columns, row, column, vertical, horizontal, count, false);
             }
         }
     }

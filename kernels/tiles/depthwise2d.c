@@ -150,6 +150,7 @@ static void ag_depthwise2d_dw_tiled(const float *x, const float *dy, float *dw, 
 static void ag_tap_sum(const float *x, const float *dy, float sums[AG_CHANNEL_TILE], int32_t n,
                        ag_output_range vertical, ag_output_range horizontal, const ag_conv2d_shape *s) {
     const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy;
+    const ptrdiff_t x_row = (ptrdiff_t)s->stride_h * s->x_h, x_step = (ptrdiff_t)s->stride_w * s->x_w;
     ag_depthwise_tile sum;
     if (vertical.count == 0 || horizontal.count == 0) {
         for (int32_t k = 0; k < AG_CHANNEL_TILE; k++) {
@@ -159,10 +160,20 @@ static void ag_tap_sum(const float *x, const float *dy, float sums[AG_CHANNEL_TI
     }
     sum.k = horizontal.count;
     sum.k_runs = vertical.count;
-    sum.a_step = ag_bytes((ptrdiff_t)s->stride_w * s->x_w);
+    sum.a_step = ag_bytes(x_step);
     sum.b_step = ag_bytes(s->ldy);
-    sum.a_skip = ag_bytes((ptrdiff_t)s->stride_h * s->x_h) - sum.k * sum.a_step;
-    sum.b_skip = ag_bytes(dy_row) - sum.k * sum.b_step;
+    sum.a_skip = ag_bytes(x_row);
+    sum.b_skip = ag_bytes(dy_row);
+    if (sum.k < sum.k_runs) { /* the longer axis is a run */
+        sum.k = vertical.count;
+        sum.k_runs = horizontal.count;
+        sum.a_step = ag_bytes(x_row);
+        sum.b_step = ag_bytes(dy_row);
+        sum.a_skip = ag_bytes(x_step);
+        sum.b_skip = ag_bytes(s->ldy);
+    }
+    sum.a_skip -= sum.k * sum.a_step;
+    sum.b_skip -= sum.k * sum.b_step;
     sum.a = x + (ptrdiff_t)vertical.input * s->x_h + (ptrdiff_t)horizontal.input * s->x_w;
     sum.b = dy + vertical.first * dy_row + (ptrdiff_t)horizontal.first * s->ldy;
     sum.init = ag_zero_channels;

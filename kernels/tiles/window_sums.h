@@ -1,9 +1,10 @@
 /* Sums over windows, channel by channel, in tiles of AG_CHANNEL_TILE channels (depthwise_microkernel.h). For
- * each output along an axis the valid taps are known; runs of outputs with the same valid taps are one call
- * of the micro-kernel.
+ * each output along an axis the valid taps are known; outputs with the same valid taps are a region, whose
+ * rows or columns, whichever are longer, are one call of the micro-kernel each.
  *
- *     one row of outputs:   | 0 | 1 | 2  3  4  5  6 | 7 |     0, 1, 7: padding, one call each
- *                                     one call                2 .. 6: all taps inside x
+ *     columns of outputs:   | 0 | 1 | 2  3  4  5  6 | 7 |     0, 1, 7: padding, one call for all rows but
+ *                                                             those at the edges
+ *                                                             2 .. 6: all taps inside x, one call per row
  *
  *     channels: [tile 0][tile 1][tile 2]
  *                            [tile 3]      the last tile is shifted back inside and overlaps its neighbour */
@@ -130,15 +131,16 @@ static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels,
 #endif
 }
 
-/* `count` adjacent outputs from [row, column] on that have the same valid taps. */
+/* `count` adjacent outputs from [row, column] on, along either axis, that have the same valid taps. */
 static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const ag_axis *columns,
                                int32_t row, int32_t column, ag_taps vertical, ag_taps horizontal,
-                               int32_t count) {
+                               int32_t count, bool along_rows) {
     ag_depthwise_tile s;
     const float *in = image->in, *w = image->w;
     float *out = image->out + (rows->out + row * rows->out_step) * image->out_row +
                  (columns->out + column * columns->out_step) * image->out_pixel;
-    const ptrdiff_t out_next = columns->out_step * image->out_pixel;
+    const ptrdiff_t out_next =
+        along_rows ? rows->out_step * image->out_row : columns->out_step * image->out_pixel;
     if (vertical.count == 0 || horizontal.count == 0) {
         for (; count > 0; count--, out += out_next) {
             for (int32_t k = 0; k < image->channels; k++) {
@@ -157,7 +159,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     s.b_step = ag_bytes(columns->w_tap * image->w_tap);
     s.a_skip = ag_bytes(rows->in_tap * image->in_row) - s.k * s.a_step;
     s.b_skip = ag_bytes(rows->w_tap * image->w_row) - s.k * s.b_step;
-    s.a_next = ag_bytes(columns->in_step * image->in_pixel);
+    s.a_next = ag_bytes(along_rows ? rows->in_step * image->in_row : columns->in_step * image->in_pixel);
     s.c_next = ag_bytes(out_next);
     s.init = ag_zero_channels;
     s.count = count;
@@ -170,14 +172,20 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     }
 }
 
-/* Every output of two axes. */
+/* Every output of two axes, region by region; the runs are along the longer side of a region. */
 static void ag_window_sums(const ag_image *image, const ag_axis *rows, const ag_axis *columns) {
-    for (int32_t row = 0; row < rows->count; row++) {
+    for (int32_t row = 0, height; row < rows->count; row += height) {
         const ag_taps vertical = ag_valid_taps(rows, row);
-        for (int32_t column = 0, count; column < columns->count; column += count) {
+        height = ag_equal_windows(rows, row, vertical);
+        for (int32_t column = 0, width; column < columns->count; column += width) {
             const ag_taps horizontal = ag_valid_taps(columns, column);
-            count = ag_equal_windows(columns, column, horizontal);
-            ag_window_sums_run(image, rows, columns, row, column, vertical, horizontal, count);
+            width = ag_equal_windows(columns, column, horizontal);
+            const bool along_rows = height > width;
+            const int32_t runs = along_rows ? width : height, count = along_rows ? height : width;
+            for (int32_t i = 0; i < runs; i++) {
+                ag_window_sums_run(image, rows, columns, along_rows ? row : row + i,
+                                   along_rows ? column + i : column, vertical, horizontal, count, along_rows);
+            }
         }
     }
 }
