@@ -108,6 +108,7 @@ class Placement:
                     pending += [v.base.node for v in n.operands]
                 elif own != nest and {*own} == {*nest} and not self._computes_work(n, results):
                     found.setdefault(n, nest)
+                    pending += [v.base.node for v in n.operands]  # what is stored on the way
         return found
 
     def _computes_work(self, node: Node, results: set[Node]) -> bool:

@@ -66,7 +66,7 @@ class _Search:
                 replaced[n] = place
                 early[n] = early[n] | {n}
         found = set()
-        room = self._room(members, inside) if twice else Counter()
+        room = self._room(members, inside, sums) if twice else Counter()
         for n in members:
             (v,) = n.results if n in twice else (None,)
             if v is None or any(u in twice for u in self.graph.users[v]) or not room[_array(v)]:
@@ -93,8 +93,9 @@ class _Search:
                 return place
         return None
 
-    def _room(self, members: list[Node], inside: set[Value]) -> Counter[_Array]:
-        """How many more arrays of a size a group may store than it does: as many as it reads last."""
+    def _room(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> Counter[_Array]:
+        """How many more arrays of a size a group may store than it does: as many as it reads last. What it stores in
+        the first pass takes the place of none that the second one reads."""
         own, first = set(members), self.order[members[0]]
         read = {v.base for n in members for v in n.operands} - inside - self.roots
         dying = [
@@ -103,9 +104,30 @@ class _Search:
             if not isinstance(v.node.op.lower, Leaf)
             and all(n in own or self.order[n] < first for n in self._readers(v))
         ]
+        stored = (inside & self.needed) - self.roots
+        late = {v for v in stored if sums[v.node]}
+        again = self._read_after(members, inside, sums)
         room = Counter(map(_array, dying))
-        room.subtract(map(_array, (inside & self.needed) - self.roots))
+        room.subtract(map(_array, late))
+        room.subtract(
+            Counter(map(_array, stored - late)) & Counter(_array(v) for v in dying if v not in again)
+        )
         return room
+
+    def _read_after(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> set[Value]:
+        """What is read after a sum of the group is complete, by expressions that nothing stores."""
+        found: set[Value] = set()
+        pending = [
+            v.base for n in members if sums[n] and not isinstance(n.op.lower, Reduce) for v in n.operands
+        ]
+        while pending:
+            v = pending.pop()
+            if v in found:
+                continue
+            found.add(v)
+            if v in inside and v not in self.needed and isinstance(v.node.op.lower, Elementwise):
+                pending += [u.base for u in v.node.operands]
+        return found
 
     def _readers(self, v: Value) -> Iterator[Node]:
         """The nodes that read a value, once per use, views followed."""
