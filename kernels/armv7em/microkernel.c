@@ -34,9 +34,26 @@
     "ldr r4, [r0, #" TILES "]\n"                                          \
     "sub r4, ip\n add r1, r1, r4, lsl #4\n"
 
-/* C = alpha * sums (+ beta * C); `next` moves the pointers to B to the next tile, and counts this one */
-#define LEAVE(next, zeros)                                                       \
+/* Where beta is 1, as in updates of weights: C += alpha * sums, and on to 14. r9 is free. */
+#define ADD_ROW_OF_4(s0, s1, s2, s3)                                      \
+    "vldm r1, {s20-s23}\n"                                                \
+    FMA(20, s0, 16) FMA(21, s1, 16) FMA(22, s2, 16) FMA(23, s3, 16)       \
+    "vstm r1, {s20-s23}\n add r1, r2\n"
+#define UPDATE                                                            \
+    "ldr r9, [r0, #" BETA "]\n"                                           \
+    "cmp r9, #0x3f800000\n" /* 1.0f */                                    \
+    "bne 13f\n"                                                           \
+    "vldr s16, [r0, #" ALPHA "]\n"                                        \
+    ADD_ROW_OF_4(0, 1, 2, 3) ADD_ROW_OF_4(4, 5, 6, 7)                     \
+    ADD_ROW_OF_4(8, 9, 10, 11) ADD_ROW_OF_4(12, 13, 14, 15)               \
+    "b 14f\n"                                                             \
+    "13:"
+
+/* C = alpha * sums (+ beta * C), after `update` or "" for sums that no weights are updated by; `next` moves the
+ * pointers to B to the next tile, and counts this one */
+#define LEAVE(update, next, zeros)                                        \
     "ldr r2, [r0, #" C_STEP "]\n"                                         \
+    update                                                                \
     "ldr r3, [r0, #" ALPHA "]\n"                                          \
     "vldr s17, [r0, #" BETA "]\n"                                         \
     "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
@@ -59,6 +76,7 @@
     "vstm r1, {s4-s7}\n add r1, r2\n"                                     \
     "vstm r1, {s8-s11}\n add r1, r2\n"                                    \
     "vstm r1, {s12-s15}\n"                                                \
+    "14:"                                                                 \
     next                                                                  \
     "bne 0b\n"                                                            \
     "12: vpop {d8-d15}\n"                                                     \
@@ -130,7 +148,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         "b 1b\n"
         "5:"
         RESULT
-        LEAVE("pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"
+        LEAVE("", "pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"
               "subs ip, #1\n", "64"));
 }
 
@@ -217,7 +235,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
         "b 1b\n"
         "5: mov r1, r6\n"
-        LEAVE("subs ip, #1\n", "64"));
+        LEAVE("", "subs ip, #1\n", "64"));
 }
 
 /* One k of a tile of 4 x 6, whose sums are s0-s23. r3: the rest of B's step. */
@@ -231,6 +249,10 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
 #define ADD_ROW_OF_6(s0, s1, s2, s3, s4, s5)                                         \
     "vldm r9, {s25-s30}\n add r9, r2\n"                                             \
     FMA(s0, 24, 25) FMA(s1, 24, 26) FMA(s2, 24, 27) FMA(s3, 24, 28) FMA(s4, 24, 29) FMA(s5, 24, 30)
+#define UPDATE_ROW_OF_6(s0, s1, s2, s3, s4, s5)                                      \
+    "vldm r9, {s25-s30}\n"                                                         \
+    FMA(25, s0, 24) FMA(26, s1, 24) FMA(27, s2, 24) FMA(28, s3, 24) FMA(29, s4, 24) FMA(30, s5, 24) \
+    "vstm r9, {s25-s30}\n add r9, r2\n"
 
 /* Columns of A, contiguous along m, times columns of B, contiguous along n: tiles of six columns, and of four where
  * four or eight remain. r4 and r6 point to the tile's columns of B and of C, ip counts columns. */
@@ -271,8 +293,15 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "add r1, r10\n add r5, r11\n"
         "b 1b\n"
         "5: ldr r2, [r0, #" C_STEP "]\n"
-        "ldr r3, [r0, #" ALPHA "]\n"
-        "vldr s25, [r0, #" BETA "]\n"
+        "ldrd r3, r10, [r0, #" ALPHA "]\n"
+        "mov r9, r6\n"
+        "cmp r10, #0x3f800000\n" /* 1.0f, as in updates of weights */
+        "bne 3f\n"
+        "vmov s24, r3\n"
+        UPDATE_ROW_OF_6(0, 1, 2, 3, 4, 5) UPDATE_ROW_OF_6(6, 7, 8, 9, 10, 11)
+        UPDATE_ROW_OF_6(12, 13, 14, 15, 16, 17) UPDATE_ROW_OF_6(18, 19, 20, 21, 22, 23)
+        "b 4f\n"
+        "3: vmov s25, r10\n"
         "cmp r3, #0x3f800000\n" /* 1.0f */
         "beq 7f\n"
         "vmov s24, r3\n"
@@ -284,7 +313,6 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "vmrs APSR_nzcv, fpscr\n"
         "beq 8f\n"
         "vmov.f32 s24, s25\n"
-        "mov r9, r6\n"
         ADD_ROW_OF_6(0, 1, 2, 3, 4, 5) ADD_ROW_OF_6(6, 7, 8, 9, 10, 11)
         ADD_ROW_OF_6(12, 13, 14, 15, 16, 17) ADD_ROW_OF_6(18, 19, 20, 21, 22, 23)
         "8: mov r9, r6\n"
@@ -292,7 +320,7 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "vstm r9, {s6-s11}\n add r9, r2\n"
         "vstm r9, {s12-s17}\n add r9, r2\n"
         "vstm r9, {s18-s23}\n"
-        "add r4, #24\n add r6, #24\n"
+        "4: add r4, #24\n add r6, #24\n"
         "subs ip, #6\n"
         "bne 0b\n"
         "b 12f\n"
@@ -321,7 +349,7 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "add r1, r10\n add r5, r11\n"
         "b 1b\n"
         "5: mov r1, r6\n"
-        LEAVE("add r4, #16\n add r6, #16\n subs ip, #4\n", "96"));
+        LEAVE(UPDATE, "add r4, #16\n add r6, #16\n subs ip, #4\n", "96"));
 }
 
 /* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
@@ -361,6 +389,6 @@ __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
         "b 1b\n"
         "5:"
         RESULT
-        LEAVE("subs ip, #1\n", "64"));
+        LEAVE(UPDATE, "subs ip, #1\n", "64"));
 }
 /* clang-format on */

@@ -197,10 +197,8 @@ static void ag_depthwise2d_dw_tiled(const float *x, const float *dy, float *dw, 
             const ag_output_range horizontal = ag_outputs_with_tap(j, &columns);
             for (int32_t k = 0, done = 0; k < s->c; k = ag_next_channel_tile(k, s->c)) {
                 ag_tap_sum(x + k, dy + k, sums, n, vertical, horizontal, s);
-                for (; done < k + AG_CHANNEL_TILE; done++) {
-                    const float sum = sums[done - k];
-                    dw[done] = beta == 0.0f ? alpha * sum : alpha * sum + beta * dw[done];
-                }
+                AG_SYMBOL(axpby_f32)(sums + done - k, dw + done, k + AG_CHANNEL_TILE - done, alpha, beta);
+                done = k + AG_CHANNEL_TILE;
             }
         }
     }
