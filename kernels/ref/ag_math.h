@@ -90,7 +90,8 @@ static inline ag_exp_parts ag_exp_reduce(float x) {
 
 /* 2^n for -126 <= n <= 127 */
 static inline float ag_pow2i(int32_t n) {
-    return ag_bits_float((uint32_t)(n + 127) << 23);
+    return ag_bits_float(((uint32_t)n << 23) +
+                         0x3f800000u); /* shifted first: a constant part of n vanishes */
 }
 
 /* e^(high - low) */
