@@ -58,6 +58,15 @@ def read_once(d: Any, mask: Any) -> Any:
     return mask - masked.mean(0)
 
 
+def activation_beside(d: Any, mask: Any) -> Any:
+    """Kernels read the activation of which the mask is computed, and what the second pass computes of its operand."""
+    m = 0.1 * mask
+    x = m @ (m.T @ m)
+    y = F.relu6(x)
+    masked = F.where((y <= 0.0) | (y >= 6.0), 0.0, d)
+    return [0.001 * (masked - x * masked.mean(0)) @ m.T, y.T @ m]
+
+
 def stored(program: Program) -> bool:
     """Whether the masked gradient is stored; its mask is computed once then."""
     return body(program).count(">= 6.0f") == 1
@@ -72,12 +81,20 @@ def test_the_value_takes_the_place_of_its_operand() -> None:
     assert program.arena_words <= without_a_mask.arena_words
 
 
+def test_an_activation_that_is_stored_beside_it_takes_no_place_of_it() -> None:
+    _, program = compiled(activation_beside)
+    assert stored(program)
+    assert "for (int32_t i = 0; i < 24; i++)" not in body(program), (
+        "the activation joins the loops of the sum"
+    )
+
+
 def test_a_value_that_would_need_memory_is_computed_again() -> None:
     assert not stored(compiled(read_elsewhere)[1])
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("make", [centred, plain, read_elsewhere, read_once])
+@pytest.mark.parametrize("make", [centred, plain, read_elsewhere, read_once, activation_beside])
 @pytest.mark.parametrize("name", ["stm32", "host"])
 def test_the_result_is_that_of_the_graph(make: Make, name: str, rng: np.random.Generator) -> None:
     function, program = compiled(make, name)
