@@ -19,6 +19,7 @@ from ..host.arguments import Batch, checked
 from ..ir.types import Type, bound
 from .csv_data import Columns, read_recordings, read_table
 from .errors import OtherArrays
+from .weights import read_npz
 
 Array = NDArray[Any]
 
@@ -130,11 +131,7 @@ def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, 
 
 
 def _npz(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise DataError(f"data {path}: not a .npz file of arrays: {error}") from None
+    return read_npz(path, "data ")
 
 
 def _bin(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,11 +57,7 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     if path.suffix == ".npz":
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                state = {n: file[n] for n in file.files}
-        except (OSError, ValueError, EOFError, KeyError) as error:
-            raise DataError(f"{path}: not a .npz file of arrays: {error}") from None
+        state = read_npz(path)
         steps = state.pop(STEPS, None)
         return state, None if steps is None else int(steps)
     torch = _torch(path)
@@ -73,6 +70,17 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
     if not isinstance(state_dict, Mapping) or not all(hasattr(v, "detach") for v in state_dict.values()):
         raise DataError(f"{path}: not a state_dict: save model.state_dict()")
     return {n: v.detach().cpu().numpy() for n, v in state_dict.items()}, None
+
+
+def read_npz(path: Path, what: str = "") -> dict[str, Array]:
+    """The arrays of a .npz file by name. `what`: the first word of the message. Raises DataError."""
+    try:
+        with zipfile.ZipFile(path):  # NumPy takes any other file for a pickle
+            pass
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise DataError(f"{what}{path}: not a .npz file of arrays: {error}") from None
 
 
 def _torch(path: Path) -> Any:

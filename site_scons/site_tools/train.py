@@ -47,6 +47,7 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     rows += ["", "Options", *(f"  {key + '=':<15} {text}" for key, text in OPTIONS.items())]
     env.Help("\n".join(["Targets", *rows, ""]), append=True)
     if ARGUMENTS.get("baud"):
+        _check_baud(env)
         env.AppendUnique(CCFLAGS=[f"-DAG_UART_BAUD={ARGUMENTS['baud']}"])
     folder = os.path.dirname(name) or "."
     wanted = {str(t).removeprefix(prefix) for t in BUILD_TARGETS if str(t).startswith(prefix)} & set(TARGETS)
@@ -77,6 +78,17 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     env.Alias(f"{prefix}firmware", [made, commands])
     Default(f"{prefix}firmware")
     return made
+
+
+def _check_baud(env):
+    """UserError if the code of the board's serial port does not read the macro that baud= defines."""
+    build = env.AutodiffPackage("targets.build_commands")
+    board = env.AutodiffBuild().board
+    if not any("AG_UART_BAUD" in path.read_text() for path in build.support_sources(board)):
+        raise SCons.Errors.UserError(
+            f"baud={ARGUMENTS['baud']}: the port of {board.id} has no speed: {board.target.support} does not read "
+            "AG_UART_BAUD"
+        )
 
 
 def _link(env, name, model, library, prefix):

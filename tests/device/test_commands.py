@@ -434,7 +434,7 @@ def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
 @pytest.mark.parametrize(
     "name, text, said",
     [
-        ("d.npz", "nonsense", "not a .npz file of arrays"),
+        ("d.npz", "nonsense", "not a .npz file of arrays: File is not a zip file"),
         ("d.txt", "1,2", "give a .npz, a .csv, a folder of .npy or .csv files, a samples.bin, or a .py"),
         ("d.py", "x = 1", "needs a function dataset"),
         ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: the file raises ZeroDivisionError"),

@@ -301,6 +301,8 @@ WRONG = [
     (["poison=on"], "poison=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
     (["python=/no/such"], "python=/no/such: no such program"),
+    (["baud=fast"], "baud=fast: must be a number of bits per second, such as 921600"),
+    (["baud=921600", "link"], "baud=921600: the port of host has no speed: "),
     (["name=a-b"], "name=a-b: must be a name in C: letters, digits and _"),
     (["pio", "run"], "pio: a target of its own; give the others to a second command"),
     (["model=mnist", "bench", "size"], "bench size: bench is a target of its own; only upload with port="),
