@@ -71,6 +71,9 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     if linked:
         env.Size(made, f"{prefix}size")
         env.Run([*made, *files], f"{prefix}run")
+        if "run" in wanted:  # what says where its data are from is the first to print
+            for node, *_ in env.AutodiffBuild().objects:
+                env.Requires(node, files)
         env.Upload(made, f"{prefix}upload")
     _report(env, name, model, made if linked else [], prefix)
     commands = env.CompileCommands(f"{folder}/compile_commands.json")
