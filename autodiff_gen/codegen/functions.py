@@ -202,9 +202,13 @@ class EntryBody:
                 p: places[role.index] if isinstance(role, Operand) else c.plus(target, offset)
                 for p, role in call.pointers.items()
             }
-            return [*out, self._statement(call, kernel, values, node)]
+            return [*out, self._statement(call, kernel, values | self._memory(step, node), node)]
 
         return c.braced(LoopTree(step.statements, place, layout_of, row_call, self.scope.taken, step.own).top)
+
+    def _memory(self, step: Step, node: Node) -> dict[str, c.Expr]:
+        """Scratch memory of the kernel that computes a node of the step."""
+        return {SCRATCH: self.scratch[step, step.memory[node]]} if node in step.memory else {}
 
     def _call(self, step: Step) -> list[c.Statement]:
         node = step.node
@@ -212,7 +216,7 @@ class EntryBody:
         extents = node.results[0].type.shape
         loops = [(LOOP_NAMES[k], i) for k, i in enumerate(call.over)]
         pointers = {p: self._start(node, role, loops) for p, role in call.pointers.items()}
-        pointers.update((SCRATCH, self.scratch[step, v]) for v in step.scratch)
+        pointers |= self._memory(step, node)
         if call.epilogue is not None:
             pointers["epilogue"] = c.Unary("&", c.Name("epilogue"))
         statement = self._statement(call, kernel, pointers, node)

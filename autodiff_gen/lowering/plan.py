@@ -53,6 +53,7 @@ class Step:
     own: Mapping[Value, Value] = field(default_factory=dict)  # for values of the nest, where they differ
     scratch: dict[Value, Scratch] = field(default_factory=dict)  # memory that the step needs while it runs
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
+    memory: dict[Node, Value] = field(default_factory=dict)  # scratch for the kernels of nodes
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
 
 

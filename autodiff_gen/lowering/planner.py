@@ -18,7 +18,6 @@ from ..ir.types import Type, s8
 from ..ir.views import layout, stored
 from ..kernels.contract import SCRATCH
 from ..kernels.registry import Backends
-from ..kernels.table import Kernel
 from ..passes.context import Context
 from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
@@ -151,23 +150,24 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
             if isinstance(inner.op.lower, RowContraction):
                 layouts = [readable(operand[v]) for v in inner.operands]
                 block = step.nest.block_of(inner.results[0])
-                call, kernel = step.calls[inner] = _with_kernel(row_call(inner, layouts, block), backends)
-                assert not call.scratch(kernel.scratch), "a kernel of rows has no memory of its own"
+                _give_kernel(step, inner, row_call(inner, layouts, block), backends)
                 if block is None and is_gathered(inner, layouts[0]):
                     row = make_input("row", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
                     row.node.origin.labels[0] = Label(copy_of=operand[inner.operands[0]])
                     step.gathered[inner] = row
                     step.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:
-        call, kernel = step.calls[node] = _with_kernel(call_of(node), backends)
-        if size := call.scratch(kernel.scratch):
-            memory = make_input(SCRATCH, Type(s8, (size,)))
-            step.scratch[memory] = Scratch(memory, (), (size,), s8)
+        _give_kernel(step, node, call_of(node), backends)
     return step
 
 
-def _with_kernel(call: KernelCall, backends: Backends) -> tuple[KernelCall, Kernel]:
-    return call, backends.select(call.kernel, call.facts())
+def _give_kernel(step: Step, node: Node, call: KernelCall, backends: Backends) -> None:
+    """The kernel that computes a node of the step, and the memory that it needs."""
+    kernel = backends.select(call.kernel, call.facts())
+    step.calls[node] = call, kernel
+    if size := call.scratch(kernel.scratch):
+        memory = step.memory[node] = make_input(SCRATCH, Type(s8, (size,)))
+        step.scratch[memory] = Scratch(memory, (), (size,), s8)
 
 
 # Homes, order, lifetimes

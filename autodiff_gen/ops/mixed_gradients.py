@@ -6,15 +6,16 @@ dy and of the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..ir.build import apply
 from ..ir.kernel_call import KernelCall
-from ..ir.node import Op, Sample, register
-from ..ir.op_kinds import Attrs, Call
+from ..ir.node import OPS, Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Call, RowContraction
 from ..ir.strides import Strided
-from ..ir.types import Type
+from ..ir.types import Type, product
 from .convolution import conv2d_dw, conv2d_dx
 from .depthwise import depthwise2d_dw, depthwise2d_dx
 from .quantization import is_s8
@@ -67,17 +68,52 @@ def _register_dw(of: Op) -> Op:
         return replace(found, kernel=name, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
 
     name = f"{of.name}_s8_f32"
+    by_rows = _register_rows(f"{of.name}_rows", name)
     return register(
         Op(
             name,
             infer=infer,
             ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
             vjp=None,
-            lower=replace(lower, choose=call, added="", by_rows=lambda operands, attrs: None),
+            lower=replace(lower, choose=call, added="", by_rows=by_rows),
             samples=_samples(of, 0, x_zero=-7),
             torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
         )
     )
+
+
+def _register_rows(float_rows: str, kernel: str) -> Callable[[Sequence[Value], Attrs], Value | None]:
+    """The op that completes the gradient of the weights by rows, where floats have one, and what makes it of the
+    operands and attributes of the whole gradient; None where channels are in groups."""
+    of = OPS.get(float_rows)
+    if of is None:
+        return lambda operands, attrs: None
+    lower = of.lower
+    assert isinstance(lower, RowContraction) and lower.call is not None
+    call_of_floats = lower.call
+
+    def call(layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
+        found = call_of_floats(layouts, rows, attrs)
+        return replace(found, kernel=kernel, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
+
+    def by_rows(operands: Sequence[Value], attrs: Attrs) -> Value | None:
+        x, dy = operands
+        if attrs["groups"] != 1:
+            return None
+        pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
+        return apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
+
+    name = f"{float_rows}_s8_f32"
+    register(
+        Op(
+            name,
+            infer=lambda dy, x, *, x_zero, **attrs: of.infer(dy, Type(dy.dtype, x.shape), **attrs),
+            ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
+            vjp=None,
+            lower=RowContraction(call),
+        )
+    )
+    return by_rows
 
 
 conv2d_dx_f32_s8, depthwise2d_dx_f32_s8 = (_register_dx(op) for op in (conv2d_dx, depthwise2d_dx))

@@ -57,8 +57,8 @@ def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJ
         found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
         if wanted[1]:
             dw = with_role(dw_of(x, g, w, attrs), "weight_gradient_sums")
-            ratio = apply("div", constant(of_x.scale), _scales(of_w.along(planned(w.shape))))
-            found[1] = apply("mul", dw, with_role(ratio, "weight_gradient_scales"))
+            scaled = apply("mul", dw, constant(of_x.scale))
+            found[1] = apply("div", scaled, _scales(of_w.along(planned(w.shape))))
         if wanted[2]:
             total = apply("sum", g, axes=tuple(range(dy.ndim - 1)), keepdim=False)
             found[2] = apply("div", with_role(total, "bias_gradient_sums"), scales)

@@ -22,6 +22,8 @@ the optimizer applied to these, so that the gradient of all of them is nowhere s
 
 `fuse_optimizer` does the same for products of matrices. It is done where the memory of the gradient is worth more than
 the calls, by the cost table. Rules that a kernel computes, such as plain gradient descent, store no gradient anyway.
+The calls read the whole of dy; where the RAM budget is exceeded, and dy may be computed strip by strip instead, that is
+done only where the gradient is larger than dy.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from collections.abc import Sequence
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Call, Elementwise
-from ..ir.origin import building
+from ..ir.op_kinds import Call, Elementwise, Iota
+from ..ir.origin import BACKWARD, Origin, building
 from ..ir.rewrite import replaced
 from ..ir.types import Shape, planned_size
 from ..targets.cost_table import CostTable
@@ -45,6 +47,8 @@ def gradient_rows(graph: Graph, context: Context) -> Graph:
     if graph.inner:
         return graph
     chains = _chains(graph)
+    if chains and context.excess(gradient_rows.__name__, graph):
+        chains = [chain for chain in chains if chain[0].type.bytes > chain[0].node.operands[1].type.bytes]
     rows = {v: new for chain in chains for v, new in _by_rows(graph, chain, context.cost)}
     return graph.with_roots(replaced(graph.roots, rows))
 
@@ -92,20 +96,29 @@ def _by_rows(graph: Graph, chain: Sequence[Value], cost: CostTable) -> list[tupl
     assert isinstance(lower, Call)
     with building(node.origin.scope, node.origin.phase):
         product = lower.by_rows(node.operands, node.attrs)
-    product.node.origin = node.origin
+    origin = _origin_of_gradient(chain)
+    product.node.origin = origin
     (count, columns), inner = product.type.shape, product.node.operands[0].type.shape[-1]
     if not rows_are_worth_it(cost, count, inner, columns):
         return []
     new = {gradient: product}
     updates = [v for v in graph.updates.values() if v in chain]
-    if not all(_has_rows(v, shape, product.type.shape, new) for v in updates):
+    if not all(_has_rows(v, shape, product.type.shape, new, origin) for v in updates):
         return []
     return [(v, apply("reshape", new[v], shape=shape)) for v in updates]
 
 
-def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value]) -> bool:
+def _origin_of_gradient(chain: Sequence[Value]) -> Origin:
+    """That of the gradient itself, which may be a product times scales: what is computed for it belongs to the update
+    as it does."""
+    origins = [v.node.origin for v in chain if v.node.origin.phase == BACKWARD]
+    named = (o for o in origins if any(label.gradient_of is not None for label in o.labels.values()))
+    return next(named, chain[0].node.origin)
+
+
+def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value], origin: Origin) -> bool:
     """Whether a value is computed element by element of what has rows and columns: the whole, a number, or a number for
-    each row; `new` has it as rows then."""
+    each row; `new` has it as rows then. origin: of what the backward pass computes."""
     pending = [v]
     while pending:
         u = pending[-1]
@@ -116,15 +129,18 @@ def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value]) -> b
             if planned_size(u.type.shape) != 1 and u.type.shape != (shape[0], *(1,) * (len(shape) - 1)):
                 return False
             new[pending.pop()] = _numbers(u, rows)
+        elif (of := u.type.quantization) is not None and of.axis not in (None, 0):
+            return False
+        elif isinstance(node.op.lower, Iota) and "strides" not in node.attrs:
+            new[pending.pop()] = apply(node.op.name, size=rows)
         elif not isinstance(node.op.lower, Elementwise) or len(node.results) != 1:
             new[pending.pop()] = apply("reshape", u, shape=rows)
-        elif u.type.quantization is not None:
-            return False
         elif missing := [o for o in node.operands if o not in new]:
             pending += missing
         else:
             operands = tuple(new[o] for o in node.operands)
-            made = Node(node.op, operands, node.attrs, (u.type.with_shape(rows),), origin=node.origin)
+            at = origin if node.origin.phase == BACKWARD else node.origin
+            made = Node(node.op, operands, node.attrs, (u.type.with_shape(rows),), origin=at)
             new[pending.pop()] = made.results[0]
     return True
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from int8_networks import random_network
 from interpreted_training import InterpretedTrainer
 
 import autodiff_gen as ag
-from autodiff_gen import nn, optim
+from autodiff_gen import nn, optim, quant
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.ir.op_kinds import RowContraction
 from autodiff_gen.passes.costs import rows_are_worth_it
@@ -77,6 +78,20 @@ def test_training_is_that_of_the_interpreter(name: str) -> None:
 
 def test_gradients_of_convolutions_are_nowhere_stored() -> None:
     assert by_rows(model(optim.Adam()), "mps2_an386") == {str(2 * k) for k in BY_ROWS}
+
+
+def test_gradients_of_8_bit_weights_are_nowhere_stored() -> None:
+    """But for those of depthwise convolutions, which are small."""
+    backbone = quant.load(random_network(np.random.default_rng(5)))
+    names = [f"blocks.1.{name}" for name in ("pointwise1", "depthwise", "pointwise2")]
+    for name, layer in backbone.named_modules():
+        if name in names:
+            layer.weight.requires_grad = True
+    net = nn.Sequential(backbone, nn.Flatten(), nn.Linear(10, 4))
+    made = ag.Model.supervised(
+        net, input=(1, 3, 16, 16), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
+    )
+    assert by_rows(made, "mps2_an386") == {f"0.{names[0]}", f"0.{names[2]}"}
 
 
 def test_plain_gradient_descent_needs_no_rows() -> None:
