@@ -46,7 +46,7 @@ def compare(program: Program, file: Any, name: str, seed: int = 0) -> tuple[str,
             feeds[node.results[0]] = state.stored(state.init.array())
     ours = evaluate(outputs, feeds)
     kinds = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
-    theirs = ReferenceEvaluator(model, new_ops=[_zip_map(), _loop(), _erfc()]).run(
+    theirs = ReferenceEvaluator(model, new_ops=[_zip_map(), _loop(), *_of_tf2onnx()]).run(
         None,
         {n: a.astype(_numpy(kinds[n])) for n, a in zip(given, arrays.values(), strict=True)},
     )
@@ -76,15 +76,19 @@ def _zip_map() -> Any:
     return ZipMap
 
 
-def _erfc() -> Any:
-    """An op that ONNX does not have, as tf2onnx writes it."""
+def _of_tf2onnx() -> list[Any]:
+    """Ops that it writes though ONNX does not have them."""
     from onnx.reference.op_run import OpRun
 
     class Erfc(OpRun):
         def _run(self, x: Any) -> tuple[Any]:
             return (np.asarray(np.vectorize(math.erfc)(x), x.dtype),)
 
-    return Erfc
+    class Expm1(OpRun):
+        def _run(self, x: Any) -> tuple[Any]:
+            return (np.expm1(x),)
+
+    return [Erfc, Expm1]
 
 
 def _loop() -> Any:

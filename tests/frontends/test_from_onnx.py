@@ -121,8 +121,14 @@ def test_channels_last_are_not_transposed_in_the_generated_code(tmp_path):
 LAYERS = {
     "Keras, colours": ("conv2d=nn.Conv2d(3, 8, 3, padding=1)", "dense=nn.Linear(256, 4)"),
     "Keras": ("conv2d=nn.Conv2d(1, 8, 3, padding=1)", "dense=nn.Linear(16, 4)"),
-    "Keras LSTM": ("lstm=nn.LSTM(3, 4)", "matmul=nn.Linear(4, 2)"),
-    "Keras GRU": ("matmul=nn.Linear(3, 8)", "matmul_2=nn.Linear(4, 8)", "x.shape[0]", "F.stack((w, "),
+    "Keras LSTM": ("lstm=nn.LSTM(3, 4)", "lstm_2=nn.LSTM(4, 4)", "matmul=nn.Linear(4, 2)"),
+    "Keras GRU": (
+        "matmul=nn.Linear(3, 8)",
+        "matmul_2=nn.Linear(4, 8)",
+        ".shape[0]",
+        ".shape[0]",
+        "F.stack((",
+    ),
     "MATLAB": (
         "nn.Conv2d(3, 4, 3, stride=2, padding=1)",
         "nn.BatchNorm2d(4)",

@@ -1,5 +1,7 @@
 """Programs of importers: the layers and modules that are made of calls, their text, and errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -158,6 +160,18 @@ def test_a_call_that_a_function_rejects_is_shown():
     wrong = program([Call("reshape", (V("a"), (-1, 2)), {}, ("b",))], {})
     with pytest.raises(
         ModelError, match=r"^net cannot be imported: `return F.reshape\(x, \(-1, 2\)\)`: reshape"
+    ):
+        network(wrong, "net")
+
+
+def test_a_recurrent_layer_with_weights_of_two_layers_is_an_error():
+    weights = {"x.weight_ih_l0": weight(9, 3), "y.weight_hh_l0": weight(9, 3)}
+    options = {"num_layers": 1, "bias": False, "batch_first": True, "dropout": 0.0, "bidirectional": False}
+    call = Call("gru", (V("a"), None, tuple(map(W, weights))), {**options, "training": True}, ("b", "c"))
+    wrong = program([replace(call, op="aten.gru.input", source="net.py:3")], weights, outputs=V("b"))
+    with pytest.raises(
+        ModelError,
+        match=r"aten.gru.input has weights that are not those of one layer; give each layer its own \(net.py:3\)",
     ):
         network(wrong, "net")
 

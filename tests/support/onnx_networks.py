@@ -57,7 +57,9 @@ KERAS_LSTM = """lstm (float[n,7,3] x) => (float[n,2] y) {
     h = Expand (zeros, size)
     t = Transpose <perm = [1, 0, 2]> (x)
     a, last, c = LSTM <hidden_size = 4> (t, W, R, B, , h, h)
-    s = Squeeze (last, zero)
+    a1 = Squeeze (a, one)
+    a2, last2, c2 = LSTM <hidden_size = 4> (a1, W2, R, B, , h, h)
+    s = Squeeze (last2, zero)
     m = MatMul (s, kernel)
     y = Add (m, bias)
 }"""
@@ -96,8 +98,11 @@ KERAS_GRU = """gru (float[n,4,3] x) => (float[n,2] y) {
     ended = Slice (hs, minus1, far, zeros1)
     s = Squeeze (ended, zeros1)
     both = Add (s, last)
-    a = Erfc (both)
-    m = MatMul (a, kernel)
+    a0 = Erfc (both)
+    a = Expm1 (a0)
+    seen = Expand (go, size)
+    a1 = Where (seen, a, zero)
+    m = MatMul (a1, kernel)
     y = Add (m, offset)
 }"""
 PYTORCH_RESHAPE = """heads (float[n,6,8] x, int64[n,6] tokens) => (float[n,6,8] y, float[n,2] mean) {
@@ -160,6 +165,7 @@ NETWORKS = {
     "Keras LSTM": lambda: model(
         KERAS_LSTM,
         W=(1, 16, 3),
+        W2=(1, 16, 4),
         R=(1, 16, 4),
         B=(1, 32),
         kernel=(4, 2),

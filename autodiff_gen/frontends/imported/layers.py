@@ -13,7 +13,8 @@ from typing import Any
 
 from ... import functional as F
 from ... import nn
-from .layer_rules import WEIGHTED, Layer, arguments_of, parameters_of
+from ...errors import ModelError
+from .layer_rules import RECURRENT, WEIGHTED, Layer, arguments_of, parameters_of
 from .program import Call, Program, Shape, WeightRef, call_references, chains, owner, weights_of
 
 TRACKED = "num_batches_tracked"  # a buffer of normalisation layers that no function reads
@@ -81,7 +82,8 @@ def _plain(call: Call) -> Layer | None:
 
 
 def with_layers(program: Program) -> Program:
-    """The program with layers in place of calls; unused calls and weights are left out."""
+    """The program with layers in place of calls; unused calls and weights are left out. Raises ModelError for a
+    function that only layers have, if its weights are not those of one."""
     calls = program.live
     sizes = Counter(chain for call in calls for chain in chains(call.frames))
     found = [_found(call, program, sizes) for call in calls]
@@ -100,6 +102,12 @@ def with_layers(program: Program) -> Program:
         call if one is None or one[0] not in good else _called(call, *one)
         for call, one in zip(calls, found, strict=True)
     ]
+    for call in changed:
+        if call.layer is None and call.function in RECURRENT:
+            raise ModelError(
+                f"{program.class_name} cannot be imported: {call.op} has weights that are not those of one layer; give "
+                f"each layer its own ({call.source})"
+            )
     used = {r.name for call in calls for r in call_references(call) if isinstance(r, WeightRef)}
     used |= {f"{path}.{TRACKED}" for path in good}
     return replace(

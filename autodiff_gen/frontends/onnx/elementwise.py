@@ -164,6 +164,15 @@ def _where(c: Any, a: Arguments) -> Any:
     return c.emit("where", *operands(c, condition, x, y))
 
 
+def _is_inf(c: Any, a: Arguments) -> Any:
+    above = c.emit("{} > {}", a["X"], LARGEST) if a["detect_positive"] else None
+    below = c.emit("{} < {}", a["X"], -LARGEST) if a["detect_negative"] else None
+    if above is None or below is None:
+        return above or below or c.emit("zeros_like", a["X"], dtype="bool")
+    return c.emit("logical_or", above, below)
+
+
+LARGEST = float(np.finfo(np.float32).max)
 KINDS = {"f32": np.float32, "bool": np.bool_}
 
 
@@ -231,12 +240,16 @@ ELEMENTWISE: dict[str, Rule] = {
     "Dropout": _dropout,
     "Elu": unary("elu", "alpha"),
     "Equal": binary("eq"),
-    "Erfc": lambda c, a: c.emit("{} - {}", 1.0, c.emit("erf", a["0"])),  # of tf2onnx; ONNX has Erf alone
+    # Two that tf2onnx writes though ONNX does not have them:
+    "Erfc": lambda c, a: c.emit("{} - {}", 1.0, c.emit("erf", a["0"])),
+    "Expm1": lambda c, a: c.emit("expm1", a["0"]),
     "Gelu": unary("gelu", "approximate"),
     "Greater": binary("{} > {}"),
     "GreaterOrEqual": binary("{} >= {}"),
     "HardSigmoid": _hard_sigmoid,
     "Identity": itself,
+    "IsInf": _is_inf,
+    "IsNaN": lambda c, a: c.emit("ne", a["X"], a["X"]),
     "LeakyRelu": unary("leaky_relu", "alpha"),
     "Less": binary("{} < {}"),
     "LessOrEqual": binary("{} <= {}"),

@@ -75,11 +75,12 @@ def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
 
 
 def _weights(c: Any, a: Arguments, function: str, directions: int) -> tuple[Any, ...]:
-    """For each direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh."""
+    """For each direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh. A layer has all of them: nodes
+    that share some, such as biases that are zero and that an exporter made one, do not learn together."""
     for name in ("W", "R", "B"):
         if a[name] is not None and not isinstance(a[name], Constant):
             raise Unsupported(f"has {name} that is computed; make it an initializer")
-    found = []
+    found, group = [], tuple(a[name].name for name in ("W", "R", "B") if a[name] is not None)
     for d in range(directions):
         suffix = ("_l0", "_l0_reverse")[d]
         parts = [("weight_ih", "W", 0), ("weight_hh", "R", 0)]
@@ -92,7 +93,7 @@ def _weights(c: Any, a: Arguments, function: str, directions: int) -> tuple[Any,
                 gates = np.split(one, len(GATES[function]))
                 return np.concatenate([gates[k] for k in GATES[function]])
 
-            found.append(c.weight(a[name], role + suffix, order))
+            found.append(c.weight(a[name], role + suffix, order, group=group))
     return tuple(found)
 
 

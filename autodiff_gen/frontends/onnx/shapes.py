@@ -10,8 +10,8 @@ from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import BATCH, Constant, is_batch
 
-# An end that exporters write for the end of an axis.
-FAR = 2**31 - 2
+# Ends of at least this are the end of the axis: exporters write 2**31 - 1, 2**63 - 1, tf2onnx this too.
+FAR = 1_000_000_000
 
 
 def _reshape(c: Any, a: Arguments) -> Any:
@@ -114,6 +114,7 @@ def _slice(c: Any, a: Arguments) -> Any:
 def _expand(c: Any, a: Arguments) -> Any:
     x, sizes = c.operand(a["input"]), list(c.numbers(a["shape"], "the shape"))
     if not isinstance(x, ValueRef | WeightRef):  # a number
+        x = x if c.dtype(a["input"]) == "f32" else c.constant(a["input"].array)
         return c.emit("broadcast_to", x, tuple(map(c.extent, sizes)))
     own: list[Any] = c.sizes(x) if isinstance(x, ValueRef) else list(c.shape(x))
     own = [1] * (len(sizes) - len(own)) + own

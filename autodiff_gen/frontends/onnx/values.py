@@ -112,12 +112,14 @@ class Values:
             return self.weight(given, role)
         return self.constant(array)
 
-    def weight(self, given: Any, role: str, order: Any = None, kind: str = PARAMETER) -> Any:
+    def weight(
+        self, given: Any, role: str, order: Any = None, kind: str = PARAMETER, group: Any = None
+    ) -> Any:
         """A tensor as a parameter or buffer of this node's layer. order: a function that changes the order of its
-        elements."""
+        elements; group: nodes of different groups have parameters of their own."""
         if given is None or isinstance(given, ValueRef | WeightRef):
             return given
-        key = given.name, role if order else "", kind
+        key = given.name, role if order else "", kind, group
         if key not in self.stored or not given.name:
             array = given.array if order is None else np.ascontiguousarray(order(given.array))
             if array.dtype != np.float32:
