@@ -53,6 +53,8 @@ def compile_model(
     spaces = spaces_of(board, ram)
     budget = budget_of(board, ram)
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
+    if must_fit and arena is not None and arena < 0:
+        arena = None  # no plan makes parameters and optimizer state smaller
     dumped = _dumped(model.stages, dump)
     entries = _entries(model.entries(), name, tables, dumped, budget=arena, thorough=thorough)
     program = Program(

@@ -25,7 +25,8 @@ def does_not_fit(
         has += f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})"
     of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
     live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
-    least = ", the least that was found," if program.is_model else ","
+    planned_for_it = program.is_model and program.state_bytes <= budget
+    least = ", the least that was found," if planned_for_it else ","
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
     if program.is_model:
         helps = (
