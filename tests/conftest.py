@@ -16,6 +16,8 @@ import pytest
 from checkout import ROOT
 from hypothesis import settings
 
+from autodiff_gen.host import compiler
+
 SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Python processes would compile the package anew
 # Processes would start threads for which there is no core, and wait for each other's in loops.
@@ -24,6 +26,8 @@ for library in ("OMP", "OPENBLAS"):
 if "AUTODIFF_TEST_OBJECTS" not in os.environ:
     os.environ["AUTODIFF_TEST_OBJECTS"] = tempfile.mkdtemp(prefix="autodiff objects ")
     atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])
+# Most tests compute little with what they compile; the bits are those of every level, as test_training.py holds.
+compiler.REF_LEVEL = "-O0"
 
 TOOLS = {
     "browser": ("chromium", "chromedriver"),

@@ -25,6 +25,7 @@ from ..targets import installation
 
 CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
 CANDIDATES = ("cc", "gcc", "clang")
+REF_LEVEL, TUNED_LEVEL = "-O1", "-O2"  # of generated C: all kernels are `ref`, or not
 
 
 def find_compiler(cc: str | None = None) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ class Compiler:
         ToolError.
         """
         contract = "-ffp-contract=off" if backends.only_ref else "-ffp-contract=fast"
-        level = self.opt or ("-O1" if backends.only_ref else "-O2")
+        level = self.opt or (REF_LEVEL if backends.only_ref else TUNED_LEVEL)
         include = (*backends.include_dirs(), installation.runtime())
         headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
         headers += _texts(sorted((backends.root / "tiles").glob("*.[ch]")))

@@ -16,7 +16,7 @@ from autodiff_gen.device.frames import Decoder, Frame, stuff, unstuff
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SOURCES = [RUNTIME / f"ag_{name}.c" for name in ("link", "requests", "frame", "store", "flash_ram")]
 FRAMES = int(os.environ.get("AUTODIFF_FUZZ_FRAMES", "200000"))
-INPUTS = int(os.environ.get("AUTODIFF_FUZZ_INPUTS", "75000"))
+INPUTS = int(os.environ.get("AUTODIFF_FUZZ_INPUTS", "40000"))
 
 
 @pytest.fixture(scope="module")

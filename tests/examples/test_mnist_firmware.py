@@ -11,6 +11,7 @@ import pytest
 from checkout import ROOT
 from example_output import check_result, check_sizes, sizes
 from firmware_build import boards, call, copy_of_the_project, once, run, scons, sections, symbols
+from fresh_clone import fresh_clone
 
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board, size
@@ -52,16 +53,10 @@ def tree(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stm32(tree, tmp_path_factory):
+def stm32(tmp_path_factory):
     """The build folder of the default board after one run over all digits; `said` is what the run printed."""
-
-    def make(folder):
-        out = "build/stm32/mnist"
-        scons(tree, "board=stm32", "model=mnist", "firmware", f"{out}/samples.bin")
-        (folder / "said").write_text(run("stm32", tree / out / "firmware.elf", tree / out, timeout=200))
-
-    said = once(tmp_path_factory, "mnist-stm32", make) / "said"
-    return tree / "build" / "stm32" / "mnist", said.read_text()
+    clone, said = fresh_clone(tmp_path_factory)
+    return clone / "build" / "stm32" / "mnist", said
 
 
 def samples(path):

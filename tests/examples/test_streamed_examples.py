@@ -23,6 +23,7 @@ from torch_weights import with_weights_of
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.datasets import samples
+from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.model.loader import load_file, load_model
 
 EXAMPLES = ROOT / "examples"
@@ -226,7 +227,7 @@ def test_gestures_are_learned_as_in_pytorch(tmp_path: Path) -> None:
     made = data("gesture", tmp_path / "samples.bin")
     x = ((made.records[:, :-1].astype(np.float32) - 128) / 32).reshape(-1, 32, 3)
     label, batches = made.records[:, -1], range(4, made.train, 4)
-    trainer = load_model("gesture")[0].on_host()
+    trainer = host_trainer(load_model("gesture")[0], opt="-O1")
     twin = with_weights_of(Twin(), trainer.state_dict())
     adam = torch.optim.Adam(twin.parameters(), lr=5e-3)
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adam, T_max=1600)
@@ -300,7 +301,7 @@ def test_the_spotter_learns_as_in_pytorch_and_what_is_frozen_stays(tmp_path: Pat
     import torch
 
     x, label = of_words(data("keywords", tmp_path / "samples.bin", "--train", "30", "--test", "2"))
-    trainer = load_model("keywords")[0].on_host()
+    trainer = host_trainer(load_model("keywords")[0], opt="-O1")
     before = trainer.state_dict()
     twin = with_weights_of(spotter(), before)
     update = torch.optim.SGD((p for k, p in twin.named_parameters() if learns(k)), lr=1e-3, momentum=0.9)

@@ -28,7 +28,7 @@ def run(request):
     from torch_workloads import Torch, workload
 
     module = workload(request.param)
-    ours, followed = host_trainer(module.model), host_trainer(module.model)
+    ours, followed = (host_trainer(module.model, opt="-O1") for _ in range(2))
     start = ours.state_dict()
     single, double = Torch(request.param, start), Torch(request.param, start, torch.float64)
     losses = {"ours": [], "followed": [], "single": []}
@@ -90,7 +90,7 @@ def test_fewer_rows_than_the_batch(name):
     from torch_workloads import Torch, workload
 
     module = workload(name)
-    ours = host_trainer(module.model)
+    ours = host_trainer(module.model, opt="-O1")
     theirs = Torch(name, ours.state_dict())
     for n in range(1, module.model.batch + 1):
         x, t = module.batch(n)

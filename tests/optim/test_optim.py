@@ -246,9 +246,9 @@ def test_frozen_layers_cost_no_backward_pass() -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("cc", HOST)
 @pytest.mark.parametrize("k", range(len(RULES)))
-def test_no_warning_under_the_strict_flags(k: int, cc: str, tmp_path: Path) -> None:
+def test_no_warning_under_the_strict_flags(k: int, tmp_path: Path) -> None:
+    """Every optimizer with a third of the schedules, the compilers in turn."""
     losses = [
         nn.CrossEntropyLoss(WEIGHT, ignore_index=255, label_smoothing=0.1),
         nn.CrossEntropyLoss(ignore_index=-1),
@@ -269,7 +269,7 @@ def test_no_warning_under_the_strict_flags(k: int, cc: str, tmp_path: Path) -> N
         )
         for file, text in emit(compile_model(model, f"m{j}")).items():
             (tmp_path / file).write_text(text)
-        check_warnings(cc, tmp_path / f"m{j}.c")
+        check_warnings(HOST[(k + j) % 2], tmp_path / f"m{j}.c")
 
 
 # Rules of one's own

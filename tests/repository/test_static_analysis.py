@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -103,10 +104,14 @@ def test_clang_tidy_of_kernels(folder, root):
     clang_tidy(QUICK, found, words, "--header-filter=/kernels/")
 
 
+LONG_TABLE = re.compile(r"= \{[^;]{2000,}?\};")
+
+
 def test_clang_tidy_of_all_examples(includes, tmp_path):
+    """Without the numbers of long tables, megabytes that take longer than all code; short ones are of the same form."""
     for name in EXAMPLES:
         for file, text in files(name).items():
-            (tmp_path / file).write_text(text)
+            (tmp_path / file).write_text(LONG_TABLE.sub("= {0};", text))
     clang_tidy(QUICK, [tmp_path / f"{name}.c" for name in EXAMPLES], [f"-I{tmp_path}", *includes])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import re
@@ -42,9 +43,21 @@ def built(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, P
 def built_tree(built: tuple[Path, Path]) -> Tree:
     """A tree after a build for the host."""
     folder, copy = built
-    shutil.rmtree(folder)
-    shutil.copytree(copy, folder)
+    restore(filecmp.dircmp(copy, folder, ignore=[], hide=[]))
     return Tree(folder)
+
+
+def restore(trees: filecmp.dircmp[str]) -> None:
+    """Make the right folder as the left one; files of the same size and time are left alone."""
+    for name in trees.right_only:
+        path = Path(trees.right, name)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    for name in (*trees.left_only, *trees.diff_files, *trees.common_funny):
+        path, target = Path(trees.left, name), Path(trees.right, name)
+        shutil.copytree(path, target) if path.is_dir() else shutil.copy2(path, target)
+    assert not trees.funny_files
+    for below in trees.subdirs.values():
+        restore(below)
 
 
 def append(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,12 +92,14 @@ class Copy:
         assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def tests(self, words: str, *files: str) -> int:
-        """Run the tests of some files whose names match; how many passed. A test that fails is an error."""
-        out = self.python(
-            "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", words, *files
-        )
-        return int(re.findall(r"(\d+) passed", out)[-1])
+    def tests(self, chosen: Collection[tuple[str, str]]) -> list[str]:
+        """Run the tests whose names have words that -k joins, in files; names of those that passed, with the file. A
+        test that fails is an error."""
+        words = " or ".join(sorted({f"({words})" for words, _ in chosen}))
+        files = sorted({file for _, file in chosen})
+        quiet = ("-p", "no:cacheprovider", "-p", "no:xdist", "-rp", "-q", "--no-header")
+        out = self.python("-m", "pytest", *quiet, "-k", words, *files)
+        return re.findall(r"^PASSED (\S+)", out, re.MULTILINE)
 
     def use(self, addition: str) -> str:
         """Run tests/support/use_of_extensions.py in the copy."""
