@@ -159,6 +159,11 @@ EXPRESSIONS = {
         + x.select(1, -1)[:, None]
         + torch.stack(s.unbind(1)[:2], 1)[:, :, 0]
     ),
+    "differences": lambda x, y, p, i, s, k, m: (
+        x.diff()
+        + torch.cdist(s, s[:, :1] + 1).sum((1, 2))[:, None]
+        + torch.meshgrid(m.row, m.row[:5], indexing="xy")[1][0, :5]
+    ),
     "joins": lambda x, y, p, i, s, k, m: torch.cat([x, y], 1).flip(1).roll(2, 1) + torch.concat([y, x], 1),
     "padding": lambda x, y, p, i, s, k, m: (
         F.pad(i, (1, 1, 2, 2), value=2.0)

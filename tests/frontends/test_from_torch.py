@@ -166,6 +166,7 @@ def assigned_parts(x):
     y, h = x * 2, torch.zeros(x.shape[0], 4, 2)
     y[:, 0] = 1.0
     y[:, -2:] = x[:, :2]
+    y[:, 1::2] = x[:, :2] + 1
     y[y > 2] = 0.5
     for k in range(4):
         h[:, k] = y[:, k : k + 1] * x[:, :2]
@@ -236,6 +237,12 @@ class Bad(torch.nn.Module):
         return self.function(self, x)
 
 
+def without_gradient(self, x):
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
 BAD = {
     "unknown": (
         lambda self, x: torch.special.i0(x) + torch.linalg.det(x @ x.T) + torch.special.i0(x),
@@ -248,6 +255,7 @@ BAD = {
     ),
     "constant": (lambda self, x: torch.ones(3), "Bad: the result 'ones' depends on no input; leave it out"),
     "nothing": (lambda self, x: None, "Bad returns no tensor"),
+    "no_grad": (without_gradient, r"torch.no_grad\(\) is not imported; use detach\(\) of the result"),
     "branch": (lambda self, x: x if x.sum() > 0 else -x, "control flow depends on data"),
     "mask": (
         lambda self, x: x[x > 0],

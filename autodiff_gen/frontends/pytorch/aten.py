@@ -5,6 +5,7 @@ from __future__ import annotations
 from .constants import CONSTANTS
 from .indexing import INDEXING
 from .layers import LAYERS
+from .parts import PARTS
 from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, promoting, same
 from .shapes import SHAPES
 
@@ -164,6 +165,7 @@ TABLE: dict[str, Rule] = {
     "aten.hardshrink": same("hardshrink", "self lambd"),
     "aten.logaddexp": promoting(same("logaddexp", "self other")),
     "aten.remainder": promoting(same("remainder", "self other")),
+    "aten.cdist": same("cdist", "x1 x2 p"),
     "aten.cosine_similarity": same("cosine_similarity", "x1 x2 dim eps"),
     "aten._weight_norm": _weight_norm,
     "aten.gelu": same("gelu", "self approximate"),
@@ -200,6 +202,7 @@ TABLE: dict[str, Rule] = {
     "aten.baddbmm": _addmm,
     "aten.einsum": _einsum,
     **SHAPES,
+    **PARTS,
     **INDEXING,
     **LAYERS,
     **CONSTANTS,

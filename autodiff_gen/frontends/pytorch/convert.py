@@ -105,12 +105,11 @@ class _Conversion:
             self._input_dtype(n)
 
     def _check_outputs(self, outputs: Any) -> None:
-        results = list(references(outputs))
-        if not results:
+        if not any(references(outputs)):
             raise ModelError(f"{self.name} returns no tensor")
-        for ref in results:
-            if isinstance(ref, WeightRef):
-                raise ModelError(f"{self.name}: the result {ref.name!r} depends on no input; leave it out")
+        constant = next((r.name for r in references(outputs) if isinstance(r, WeightRef)), None)
+        if constant is not None:
+            raise ModelError(f"{self.name}: the result {constant!r} depends on no input; leave it out")
 
     def _input_dtype(self, name: str) -> str:
         dtype = self.exported.dtypes[name]
@@ -221,7 +220,11 @@ class _Conversion:
 
     def _unknown(self, target: str, key: str) -> None:
         assert self.node is not None
-        if target.startswith("higher_order.") or key in CONTROL_FLOW:
+        if target.startswith("higher_order.wrap_with_set_grad_enabled"):
+            self._problem(
+                "torch.no_grad()", "is not imported; use detach() of the result, or requires_grad_(False)"
+            )
+        elif target.startswith("higher_order.") or key in CONTROL_FLOW:
             what = "is control flow that depends on data; use torch.where, or fix the condition before the export"
             self._problem(target, what)
         else:

@@ -1,16 +1,12 @@
-"""Rules of the table: shapes, sizes, parts and joins."""
+"""Rules of the table: shapes, sizes and padding."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-
-from ..imported.program import Shape, ValueRef, WeightRef
+from ..imported.program import Shape, ValueRef
 from .rules import Arguments, Converter, Rule, Unsupported, axis, itself, same
-
-LAST = 2**62  # an end that is at least this is the end of the axis
 
 
 def _reshape(name: str) -> Rule:
@@ -69,7 +65,7 @@ def _expand(c: Converter, a: Arguments) -> Any:
     return a["self"] if whole and not new else c.emit("expand", a["self"], kept)
 
 
-def _expand_as(c: Converter, a: Arguments) -> Any:
+def expand_as(c: Converter, a: Arguments) -> Any:
     shape, own = c.shape(a["other"]), c.shape(a["self"])
     sizes = tuple(c.emit(f"{{}}.shape[{k}]", a["other"]) if d is None else d for k, d in enumerate(shape))
     return a["self"] if shape == own else c.emit("expand", a["self"], sizes)
@@ -136,88 +132,6 @@ def _movedim(c: Converter, a: Arguments) -> Any:
     return c.emit("permute", a["self"], tuple(order))
 
 
-def _key(c: Converter, a: Arguments, key: str) -> Any:
-    """self[:, :, key]."""
-    return c.emit(f"{{}}[{':, ' * axis(c, a['self'], a.get('dim', 0))}{key}]", a["self"])
-
-
-def _slice(c: Converter, a: Arguments) -> Any:
-    start, end, step = a.get("start") or 0, a.get("end"), a.get("step", 1)
-    dim = axis(c, a["self"], a.get("dim", 0))
-    extent = c.shape(a["self"])[dim]
-    if isinstance(start, ValueRef) or isinstance(end, ValueRef):
-        return _slice_of_batch(c, a["self"], dim, start, end)
-    to_end = end is None or end >= LAST or end == extent
-    if to_end and start == 0 and step == 1:
-        return a["self"]
-    text = f"{start or ''}:{'' if to_end else end}" + (f":{step}" if step != 1 else "")
-    return _key(c, a, text)
-
-
-def _slice_of_batch(c: Converter, x: Any, dim: int, start: Any, end: Any) -> Any:
-    """Limits that the batch determines."""
-    given = [v for v in (start, end) if isinstance(v, ValueRef)]
-    parts = ["{}" if isinstance(v, ValueRef) else str(v or "") for v in (start, None if end == LAST else end)]
-    return c.emit(f"{{}}[{':, ' * dim}{':'.join(parts)}]", x, *given)
-
-
-def _select(c: Converter, a: Arguments) -> Any:
-    if isinstance(a["index"], ValueRef):
-        raise Unsupported("has an index that depends on the batch; use a number")
-    return _key(c, a, str(a["index"]))
-
-
-def _slice_scatter(c: Converter, a: Arguments) -> Any:
-    """The parts before and after `src`, and this between them."""
-    dim, start, end = axis(c, a["self"], a.get("dim", 0)), a.get("start") or 0, a.get("end")
-    extent = c.shape(a["self"])[dim]
-    if a.get("step", 1) != 1 or any(isinstance(v, ValueRef) for v in (start, end)):
-        raise Unsupported("assigns to a slice with a step, or up to the batch; use torch.where")
-    to_end = end is None or end >= LAST or end == extent
-    parts = [_key(c, a, f":{start}")] if start else []
-    parts += [a["src"]] if to_end else [a["src"], _key(c, a, f"{end}:")]
-    return parts[0] if len(parts) == 1 else c.emit("cat", tuple(parts), dim)
-
-
-def _select_scatter(c: Converter, a: Arguments) -> Any:
-    dim, index = axis(c, a["self"], a["dim"]), a["index"]
-    if isinstance(index, ValueRef):
-        raise Unsupported("has an index that depends on the batch; use a number")
-    src = c.emit("unsqueeze", a["src"], dim)
-    return _slice_scatter(c, {**a, "src": src, "dim": dim, "start": index, "end": index + 1 or LAST})
-
-
-def _copied(source: str) -> Rule:
-    """A tensor or number in the shape and dtype of another."""
-
-    def rule(c: Converter, a: Arguments) -> Any:
-        given = a[source]
-        if not isinstance(given, ValueRef | WeightRef):
-            given = c.constant(np.asarray(given, np.float32))
-        x = _expand_as(c, {"self": given, "other": a["self"]})
-        if c.dtype(given) == c.dtype(a["self"]):
-            return x
-        raise Unsupported(f"assigns {c.dtype(given)} to {c.dtype(a['self'])}; convert it by to() before")
-
-    return rule
-
-
-def _parts(function: str, sizes: str) -> Rule:
-    def rule(c: Converter, a: Arguments) -> Any:
-        if function == "unbind":
-            return c.emit_all("unbind", c.names(), a["self"], a.get("dim", 0))
-        return c.emit_all(function, c.names(), a["self"], a[sizes], a.get("dim", 0))
-
-    return rule
-
-
-def _joined(function: str) -> Rule:
-    def rule(c: Converter, a: Arguments) -> Any:
-        return c.emit(function, a["tensors"], a.get("dim", 0))
-
-    return rule
-
-
 def _padded(mode: str) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
         pad = a.get("padding", a.get("pad"))
@@ -248,29 +162,13 @@ SHAPES: dict[str, Rule] = {
     "aten.movedim": _movedim,
     "aten.expand": _expand,
     "aten.broadcast_to": _expand,
-    "aten.expand_as": _expand_as,
+    "aten.expand_as": expand_as,
     "aten.repeat": _repeat,
     "aten.tile": same("tile", "self dims"),
     "aten.repeat_interleave": same("repeat_interleave", "self repeats dim"),
     "aten.sym_size": _size,
     "_operator.mul": _of_sizes("*"),
     "_operator.floordiv": _of_sizes("//"),
-    "aten.slice": _slice,
-    "aten.select": _select,
-    "aten.slice_scatter": _slice_scatter,
-    "aten.select_scatter": _select_scatter,
-    "aten.copy": _copied("src"),
-    "aten.fill": _copied("value"),
-    "aten.narrow": same("narrow", "self dim start length"),
-    "aten.chunk": _parts("chunk", "chunks"),
-    "aten.split": _parts("split", "split_size"),
-    "aten.split_with_sizes": _parts("split", "split_sizes"),
-    "aten.unbind": _parts("unbind", ""),
-    "aten.cat": _joined("cat"),
-    "aten.concat": _joined("cat"),
-    "aten.stack": _joined("stack"),
-    "aten.flip": same("flip", "self dims"),
-    "aten.roll": same("roll", "self shifts dims"),
     "aten.pad": _padded("constant"),
     "aten.constant_pad_nd": _padded("constant"),
     "aten.reflection_pad1d": _padded("reflect"),
