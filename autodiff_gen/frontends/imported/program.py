@@ -19,7 +19,7 @@ model.py is printed from.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
@@ -112,6 +112,19 @@ class Program:
                 found.append(call)
                 needed.update(r.name for r in call_references(call) if isinstance(r, ValueRef))
         return found[::-1]
+
+
+def frozen_behind_detach(program: Program) -> Program:
+    """The program in which parameters that outputs depend on by detached values alone are not trained: no gradient
+    reaches them, so that PyTorch's optimizers leave them as they are."""
+    needed = set(references(program.outputs))
+    for call in reversed(program.calls):
+        if call.function != "detach" and any(ValueRef(name) in needed for name in names(call.results)):
+            needed.update(call_references(call))
+    used = {r.name for call in program.live for r in call_references(call) if isinstance(r, WeightRef)}
+    frozen = {n for n in used if program.weights[n].role == PARAMETER and WeightRef(n) not in needed}
+    weights = {n: replace(w, trained=False) if n in frozen else w for n, w in program.weights.items()}
+    return replace(program, weights=weights)
 
 
 def names(results: Names | str) -> list[str]:

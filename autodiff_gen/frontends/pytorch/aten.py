@@ -16,7 +16,12 @@ UNARY = (
 COMPARISONS = "eq ne lt le gt ge maximum minimum"
 LOGIC = "logical_and logical_or logical_xor"
 # Results that are the operand itself.
-COPIES = "alias clone contiguous detach lift_fresh_copy lift_fresh lift detach_copy alias_copy"
+COPIES = "alias clone contiguous lift_fresh_copy lift_fresh lift alias_copy"
+
+
+def _detach(c: Converter, a: Arguments) -> object:
+    """Integers have no gradient."""
+    return c.emit("detach", a["self"]) if c.dtype(a["self"]).startswith("float") else a["self"]
 
 
 def _hardtanh(c: Converter, a: Arguments) -> object:
@@ -136,6 +141,8 @@ TABLE: dict[str, Rule] = {
     **{f"aten.{name}": promoting(same(name, "self other")) for name in COMPARISONS.split()},
     **{f"aten.{name}": same(name, "self other") for name in LOGIC.split()},
     **{f"aten.{name}": itself for name in COPIES.split()},
+    "aten.detach": _detach,
+    "aten.detach_copy": _detach,
     "aten.add": promoting(operator("+")),
     "aten.sub": promoting(operator("-")),
     "aten.mul": promoting(operator("*")),
@@ -220,7 +227,7 @@ VIEWS = {f"aten.{name}" for name in SHOWING.split()}
 OF_ROWS = {
     **{
         f"aten.{name}": "self"
-        for name in ("view", "reshape", "_unsafe_view", "mm", *UNARY.split(), *COPIES.split())
+        for name in ("view", "reshape", "_unsafe_view", "mm", "detach", *UNARY.split(), *COPIES.split())
     },
     "aten.linear": "input",
     "aten.addmm": "mat1",

@@ -26,6 +26,7 @@ from ..imported.program import (
     Weight,
     WeightRef,
     call_references,
+    frozen_behind_detach,
     names,
     references,
 )
@@ -82,7 +83,7 @@ class _Conversion:
         self.problems.check()
         outputs = tuple(map(self.value, self.exported.outputs))
         self._check_outputs(outputs)
-        return Program(
+        made = Program(
             {n: self._input_dtype(n) for n in self.exported.inputs},
             outputs[0] if self.exported.single and len(outputs) == 1 else outputs,
             self._size_calls_at_their_readers(),
@@ -92,6 +93,7 @@ class _Conversion:
             class_name=self.exported.class_name,
             modules=self.exported.modules,
         )
+        return frozen_behind_detach(made)
 
     # Inputs and weights
 
@@ -220,11 +222,7 @@ class _Conversion:
 
     def _unknown(self, target: str, key: str) -> None:
         assert self.node is not None
-        if target.startswith("higher_order.wrap_with_set_grad_enabled"):
-            self._problem(
-                "torch.no_grad()", "is not imported; use detach() of the result, or requires_grad_(False)"
-            )
-        elif target.startswith("higher_order.") or key in CONTROL_FLOW:
+        if target.startswith("higher_order.") or key in CONTROL_FLOW:
             what = "is control flow that depends on data; use torch.where, or fix the condition before the export"
             self._problem(target, what)
         else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..imported.program import Shape, ValueRef
@@ -80,6 +80,42 @@ def node_of(node: Mapping[str, Any]) -> Node:
     return Node(
         target, arguments, tuple(results), _modules(metadata.get("nn_module_stack", "")), _source(metadata)
     )
+
+
+def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> Iterator[Node]:
+    """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached. tensors: what is
+    known of tensors by name, to which those inside are added."""
+    for entry in given:
+        node = node_of(entry)
+        if not node.target.startswith("higher_order.wrap_with_set_grad_enabled"):
+            yield node
+            continue
+        enabled, inner, *operands = (a["arg"] for a in entry["inputs"])
+        graph = inner["as_graph"]["graph"]
+        own = {**graph["tensor_values"], **tensors}
+        tensors.update(own)
+        pairs = zip(graph["inputs"], operands, strict=True)
+        names = {argument_of(a).name: argument_of(b).name for a, b in pairs}
+        ends = [argument_of(output).name for output in graph["outputs"]]
+        for end, result in zip(ends, node.results, strict=True):
+            names.setdefault(end, result if enabled["as_bool"] else f"{result}.inside")
+            tensors[names[end]] = tensors[result]
+        yield from (_renamed(n, names) for n in flat_nodes(graph["nodes"], tensors))
+        for end, result in zip(ends, node.results, strict=True):
+            if names[end] != result:
+                inside = {"self": ValueRef(names[end])}
+                yield Node("aten.detach.default", inside, (result,), node.modules, node.source)
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    def new(given: Any) -> Any:
+        if isinstance(given, ValueRef):
+            return ValueRef(names.get(given.name, given.name))
+        return tuple(map(new, given)) if isinstance(given, tuple) else given
+
+    arguments = {name: new(given) for name, given in node.arguments.items()}
+    results = tuple(names.get(r, r) for r in node.results)
+    return replace(node, arguments=arguments, results=results)
 
 
 def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..imported.program import Shape
-from .graph import Node, argument_of, class_name_of, dtype_name, node_of, shape_of
+from .graph import Node, argument_of, class_name_of, dtype_name, flat_nodes, shape_of
 
 SCHEMA = 8  # the major version of the graph's schema
 # ScalarType of the schema -> its NumPy dtype; others are not read.
@@ -94,8 +94,8 @@ class _Archive:
         module = model["graph_module"]
         graph, signature = module["graph"], module["signature"]
         inputs = _Inputs(signature["input_specs"])
-        tensors = graph["tensor_values"]
-        nodes = [node_of(n) for n in graph["nodes"]]
+        tensors = dict(graph["tensor_values"])
+        nodes = list(flat_nodes(graph["nodes"], tensors))
         outputs, changed = _outputs(signature["output_specs"], nodes)
         key = models[0].removeprefix("models/").removesuffix(".json")
         return Exported(
