@@ -50,7 +50,7 @@ def test_a_file_and_its_folder_are_the_same_model_without_pytorch(name, tmp_path
     assert written.files == [str(p) for p in sorted((tmp_path / "net").iterdir())]
     outputs = [tmp_path / "a", tmp_path / "b"]
     for model, out in zip((file, tmp_path / "net"), outputs, strict=True):
-        assert main(["build", str(model), "--out", str(out)]) == 0
+        assert main(["build", str(model), "--board", "host", "--out", str(out)]) == 0
     assert (outputs[0] / "net.c").read_text() == (outputs[1] / "net.c").read_text()
 
 
