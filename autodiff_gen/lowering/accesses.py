@@ -42,7 +42,7 @@ def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> b
 
 
 class Accesses:
-    """The reads of params and the writes of the statements of one loop nest."""
+    """The reads and the writes of the statements of one loop nest."""
 
     def __init__(self, statements: Statements) -> None:
         self.exprs = statements.exprs
@@ -53,11 +53,11 @@ class Accesses:
         self._visit(statements.top, statements.nest.top)
 
     def may_share(self, param: Value, result: Value) -> bool:
-        """Whether `result` may be written over `param`: each element is read, for the last time, before it is
-        written.
+        """Whether `result` may be written over `param`, or over another result: each element of it is read, for the
+        last time, before it is written.
         """
         for write in (w for w in self.writes if w.value is result):
-            for read in (r for r in self.reads if r.value is param):
+            for read in (a for a in (*self.reads, *self.writes) if a.value is param):
                 if _apart(read.index, write.index):
                     continue
                 common = [b for b in write.path if b in read.path and b.parent is not None]
@@ -112,8 +112,7 @@ class Accesses:
             return
         if expr.memory is not None:
             v, index = expr.memory
-            if v in self.exprs.params:
-                self.reads.append(Access(v, index, body.path, self._time))
+            self.reads.append(Access(v, index, body.path, self._time))
             self._read_index(index, body)
         for arg in expr.args:
             self._read(arg, body)

@@ -180,8 +180,8 @@ def _homes(graph: Graph) -> tuple[dict[Value, State], dict[Value, str]]:
 
 
 def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
-    """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, where the loops
-    allow it.
+    """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, or of a result that only
+    the step reads, where the loops allow it.
     """
     steps, states, outputs = plan.steps, plan.states, plan.outputs
     last: dict[Value, int] = {}
@@ -196,7 +196,7 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
             if r in states or r in outputs:
                 continue
             end = max(last.get(r, 0), s.number)
-            dying = [v for v in donors.get(r, ()) if last[v] == s.number and v in holder]
+            dying = [v for v in donors.get(r, ()) if last.get(v, s.number) == s.number and v in holder]
             free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
             if free:
                 reused = free[0]

@@ -60,8 +60,10 @@ def _stated(plan: EntryPlan, context: Context) -> _Problem:
     steps = plan.steps
     ids: dict[Value, int] = {}
     makes: list[dict[int, int]] = []
+    read = {v.base for s in steps for v in s.node.operands}
     for s in steps:
-        mine = [r for r in s.node.results if r not in plan.states and r not in plan.outputs]
+        replaced = {v for of in reusable(s, context).values() for v in of if v.node is s.node} - read
+        mine = [r for r in s.node.results if not (r in plan.states or r in plan.outputs or r in replaced)]
         makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
     reads, reuses = [], []
     for s in steps:
@@ -187,7 +189,8 @@ def scratch_of(step: Step) -> list[Placed]:
 
 
 def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
-    """For each result the operands whose memory it may be stored in, if the step is the last that reads them."""
+    """For each result the operands, and other results, whose memory it may be stored in, if the step is the last that
+    reads them."""
     if s.inner is not None:
         return {s.node.results[index]: [base(v)] for index, v in s.inner.reuses.items()}
     if s.nest is None or s.statements is None:
@@ -203,4 +206,8 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
             views = [(v, p) for v, p in shown if v.base is source]
             if all(layout(v) == dense(result.type.shape) and accesses.may_share(p, result) for v, p in views):
                 out.setdefault(r, []).append(source)
+        for other in s.node.results[: r.index]:
+            stored = region.results[other.index]
+            if stored.type == result.type and accesses.may_share(stored, result):
+                out.setdefault(r, []).append(other)
     return out

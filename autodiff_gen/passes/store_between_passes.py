@@ -95,7 +95,8 @@ class _Search:
 
     def _room(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> Counter[_Array]:
         """How many more arrays of a size a group may store than it does: as many as it reads last. What it stores in
-        the first pass takes the place of none that the second one reads."""
+        the second pass takes their place in turn, and what it stores in the first pass takes the place of none that
+        the second one reads."""
         own, first = set(members), self.order[members[0]]
         read = {v.base for n in members for v in n.operands} - inside - self.roots
         dying = [
@@ -104,14 +105,10 @@ class _Search:
             if not isinstance(v.node.op.lower, Leaf)
             and all(n in own or self.order[n] < first for n in self._readers(v))
         ]
-        stored = (inside & self.needed) - self.roots
-        late = {v for v in stored if sums[v.node]}
+        early = {v for v in (inside & self.needed) - self.roots if not sums[v.node]}
         again = self._read_after(members, inside, sums)
         room = Counter(map(_array, dying))
-        room.subtract(map(_array, late))
-        room.subtract(
-            Counter(map(_array, stored - late)) & Counter(_array(v) for v in dying if v not in again)
-        )
+        room.subtract(Counter(map(_array, early)) & Counter(_array(v) for v in dying if v not in again))
         return room
 
     def _read_after(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> set[Value]:
