@@ -58,6 +58,15 @@ def read_once(d: Any, mask: Any) -> Any:
     return mask - masked.mean(0)
 
 
+def for_a_kernel(d: Any, mask: Any) -> Any:
+    """A kernel reads the result of the second pass, which needs memory too."""
+    return centred(d, mask) @ (0.01 * mask).T
+
+
+def plain_for_a_kernel(d: Any, mask: Any) -> Any:
+    return plain(d, mask) @ (0.01 * mask).T
+
+
 def activation_beside(d: Any, mask: Any) -> Any:
     """Kernels read the activation of which the mask is computed, and what the second pass computes of its operand."""
     m = 0.1 * mask
@@ -81,6 +90,13 @@ def test_the_value_takes_the_place_of_its_operand() -> None:
     assert program.arena_words <= without_a_mask.arena_words
 
 
+def test_the_result_of_the_second_pass_takes_its_place_in_turn() -> None:
+    _, program = compiled(for_a_kernel)
+    assert stored(program)
+    _, without_a_mask = compiled(plain_for_a_kernel)
+    assert program.arena_words <= without_a_mask.arena_words
+
+
 def test_an_activation_that_is_stored_beside_it_takes_no_place_of_it() -> None:
     _, program = compiled(activation_beside)
     assert stored(program)
@@ -94,7 +110,7 @@ def test_a_value_that_would_need_memory_is_computed_again() -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("make", [centred, plain, read_elsewhere, read_once, activation_beside])
+@pytest.mark.parametrize("make", [centred, plain, read_elsewhere, read_once, for_a_kernel, activation_beside])
 @pytest.mark.parametrize("name", ["stm32", "host"])
 def test_the_result_is_that_of_the_graph(make: Make, name: str, rng: np.random.Generator) -> None:
     function, program = compiled(make, name)
