@@ -56,12 +56,12 @@ def pytorchs(path):
     update = torch.optim.SGD(net.parameters(), lr=0.05)
     for _ in range(given.epochs):
         losses = []
-        for i in range(0, given.train, 8):
+        for batch, labels in zip(x[: given.train].split(8), y[: given.train].split(8), strict=True):
             update.zero_grad()
-            loss = nn.functional.cross_entropy(net(x[i : i + 8]), y[i : i + 8])
+            loss = nn.functional.cross_entropy(net(batch), labels)
             loss.backward()
             update.step()
-            losses.append(loss.item())
+            losses += [loss.item()] * len(labels)
         with torch.no_grad():
             right = (net(x[given.train :]).argmax(1) == y[given.train :]).double().mean().item()
         yield float(np.mean(losses)), 100 * right

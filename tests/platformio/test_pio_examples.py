@@ -163,7 +163,7 @@ def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, 
     ("name", "env"), [(n, e) for n in examples() for e in QEMU if e not in default_envs(n)]
 )
 def test_a_board_is_left_out_only_where_the_model_does_not_fit(tree, tmp_path_factory, name, env):
-    """What the compiler says is asked without PlatformIO; what the linker says needs the whole build."""
+    """The compiler finds it without PlatformIO; what the linker finds needs the whole build."""
     try:
         compile_file(load_file(name).made, name, kernels=None, board=board.load(PROFILES[env]))
     except PlanError as error:
