@@ -60,20 +60,20 @@ def read_once(d: Any, mask: Any) -> Any:
 
 def for_a_kernel(d: Any, mask: Any) -> Any:
     """A kernel reads the result of the second pass, which needs memory too."""
-    return centred(d, mask) @ (0.01 * mask).T
+    return centred(d, mask) @ (0.001 * mask).T
 
 
 def plain_for_a_kernel(d: Any, mask: Any) -> Any:
-    return plain(d, mask) @ (0.01 * mask).T
+    return plain(d, mask) @ (0.001 * mask).T
 
 
 def activation_beside(d: Any, mask: Any) -> Any:
     """Kernels read the activation of which the mask is computed, and what the second pass computes of its operand."""
-    m = 0.1 * mask
+    m = 0.05 * mask
     x = m @ (m.T @ m)
     y = F.relu6(x)
     masked = F.where((y <= 0.0) | (y >= 6.0), 0.0, d)
-    return [0.001 * (masked - x * masked.mean(0)) @ m.T, y.T @ m]
+    return [0.0005 * (masked - x * masked.mean(0)) @ m.T, y.T @ m]
 
 
 def stored(program: Program) -> bool:
