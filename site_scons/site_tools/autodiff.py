@@ -239,11 +239,12 @@ def kernel_archive(env, folder):
 def called_kernels(env, target, deps_json, objects):
     """The archive of the kernels that a model calls, which NAME.deps.json lists; no others are compiled. `objects`: of
     all kernels, by `Source.object`; `env` compiles for the board. The list is read as soon as it is up to date, like
-    the includes of a C file."""
+    the includes of a C file; before that, one of another version may be there, with other names or none."""
 
     def called(node, env=None, path=()):
         listed = Path(node.get_abspath())
-        return [objects[k] for k in json.loads(listed.read_text())["kernels"]] if listed.is_file() else []
+        names = json.loads(listed.read_text()).get("kernels", ()) if listed.is_file() else ()
+        return [objects[name] for name in names if name in objects]
 
     env = env.Clone(AUTODIFF_CALLED=lambda target, source, env, for_signature: called(source[0]))
     action = SCons.Script.Action("$AR $ARFLAGS $TARGET $AUTODIFF_CALLED", "$ARCOMSTR")
