@@ -34,6 +34,7 @@ INTERNAL = {
     "column_sums_into",
     "conv2d_dw_into",
     "conv2d_dw_rows",
+    "conv2d_dw_rows_s8_f32",
     "depthwise2d_dw_into",
     "index_sum_into",
     "conv2d_pool",
