@@ -123,7 +123,9 @@ def declare(env, options):
         objects += [compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in port]
     archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
     if "PIO_UNIT_TESTING" in env.get("CPPDEFINES", []):  # tests may call any kernel
-        linked = env.StaticLibrary(os.path.join(folder, f"{options.name}_all_kernels"), list(kernels.values()))
+        linked = env.StaticLibrary(
+            os.path.join(folder, f"{options.name}_all_kernels"), list(kernels.values())
+        )
     else:
         linked = env.CalledKernels(os.path.join(folder, f"lib{options.name}_kernels.a"), made[3], kernels)
     env.Prepend(LIBS=[archive, linked])
