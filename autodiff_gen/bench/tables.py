@@ -140,5 +140,5 @@ def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
             )
     rows = [(family, sizes, *values) for (family, sizes), values in cells.items()]
     title = "### Kernels: instructions per multiply-accumulate, the call in them"
-    note = "`(ref)`: served by the reference kernel. Sizes: m x n of the matrix, m x n x k of products."
+    note = "`(ref)`: served by the reference kernel.\nSizes: m x n of the matrix, m x n x k of products."
     return f"{title}\n\n{note}\n\n{markdown_table(('', 'sizes', *columns), rows, (2, 4))}"
