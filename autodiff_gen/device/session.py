@@ -80,7 +80,7 @@ class Session:
         return open_port(port, baud)
 
     def _built(self) -> str:
-        """The firmware of the link that there is: of ./scons for other boards, and of a project of one's own."""
+        """The firmware of the link that there is: of ./scons for other boards, and of the user's project."""
         folder = self.elf.parents[2]
         found = [
             f"--board {path.parts[1]}" for path in sorted(folder.glob(f"*/{self.elf.parent.name}/link.elf"))

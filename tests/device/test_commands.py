@@ -482,7 +482,7 @@ def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, ca
     other = tmp_path / "build" / "mps2_an386" / "net" / "link.elf"
     other.parent.mkdir(parents=True)
     other.touch()
-    (tmp_path / "build" / "link.elf").touch()  # of a project of one's own
+    (tmp_path / "build" / "link.elf").touch()  # of the user's project
     assert main(["pull", model, "--out", "w.npz"]) == 1  # on the board of ./scons without board=
     said = capsys.readouterr().err
     assert "no build/stm32/net/link.elf: " in said

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autodiff_gen.errors import ModelError
+from autodiff_gen.errors import ModelError, ToolError
 from autodiff_gen.frontends.imported import (
     Call,
     Frame,
@@ -134,6 +134,21 @@ def test_text_weights_and_names(name, tmp_path):
     write_folder(case, name, tmp_path)
     if name != "parts":
         assert load_file(str(tmp_path)).made.batch == 1
+
+
+def test_an_edited_model_is_not_lost(tmp_path):
+    """Written again where nothing was edited; otherwise every file stays as it is."""
+    name = next(iter(CASES))
+    for _ in range(2):
+        write_folder(CASES[name][0], name, tmp_path)
+    with open(tmp_path / "model.py", "a") as file:
+        file.write("# an edit\n")
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    with pytest.raises(
+        ToolError, match=r"model.py differs from the import and would be lost: choose another --out"
+    ):
+        write_folder(CASES[name][0], name, tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
 def test_one_module_called_once_is_a_sequence_where_its_modules_are():

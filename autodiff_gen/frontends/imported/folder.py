@@ -51,7 +51,8 @@ model = ag.Model(
 
 
 def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
-    """Write the files; returns their paths. Raises ToolError."""
+    """Write the files; returns their paths. A model.py with another text, which somebody may have edited, stays as it
+    is: nothing is written. Raises ToolError."""
     text, program = network_source(scores_of(program))
     weights, constants = arrays(program)
     model = model_text(program)
@@ -64,14 +65,19 @@ def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
     modules = ", ".join(m for m, word in uses.items() if re.search(rf"\b{re.escape(word)}", text + model))
     head = HEAD.format(name=name, modules=modules) + (CONSTANTS if constants else "")
     files = {"weights.npz": weights, **({"constants.npz": constants} if constants else {})}
+    path, source = folder / "model.py", f"{head}\n\n{text}{LOAD}{model}"
     try:
+        if path.exists() and path.read_bytes() != source.encode():
+            raise ToolError(
+                f"{path} differs from the import and would be lost: choose another --out, or remove it"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         for file, held in files.items():
             np.savez(folder / file, **held)  # type: ignore[arg-type]
-        (folder / "model.py").write_text(f"{head}\n\n{text}{LOAD}{model}", encoding="utf-8")
+        path.write_text(source, encoding="utf-8")
     except OSError as error:
         raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
-    return [folder / "model.py", *(folder / file for file in files)]
+    return [path, *(folder / file for file in files)]
 
 
 def scores_of(program: Program) -> Program:
