@@ -5,9 +5,7 @@ The program is `kernels/compare`. It runs every case with arrays aligned to 64, 
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -16,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import KernelError, ToolError
-from ..host.compiler import cache_folder, fingerprint
+from ..host.objects import Objects, first_error
 from ..kernels import registry as kernel_tables
 from ..kernels.contract import CONTRACT
 from ..kernels.read_table import TABLE
@@ -131,26 +129,8 @@ class _Program:
         self, board: Board, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]
     ) -> list[Path]:
         """The objects of sources, compiled with the flags of `board` unless they were before."""
-        headers = [
-            f"{p.name}\0{p.read_text(encoding='utf-8')}" for d in include for p in sorted(d.glob("*.h"))
-        ]
-        tool = os.path.realpath(shutil.which(self.compiler) or "")
-        objects = []
-        for source in sources:
-            text = source.read_text(encoding="utf-8")
-            target = cache_folder() / f"{fingerprint(tool, *_flags(board), *words, *headers, text)}.o"
-            if not target.exists():
-                part = self.folder / target.name
-                done = self._compile(board, source, part, words, include)
-                if done.returncode:
-                    raise ToolError(
-                        f"{source} does not compile for {self.board.id}: {_first_error(done.stderr)}"
-                    )
-                with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
-                    file.write(part.read_bytes())
-                os.replace(file.name, target)
-            objects.append(target)
-        return objects
+        objects = Objects([self.compiler, *_flags(board), *words], include, self.board.id)
+        return [objects.of(source) for source in sources]
 
     def _link(self, rows: Sequence[Kernel], align: int = 0) -> Path:
         main, elf = self.folder / "rows.c", self.folder / "compare.elf"
@@ -170,7 +150,7 @@ class _Program:
             if untested := re.search(r"`compare_(\w+)'", done.stderr):
                 raise KernelError(f"kernels/compare has no COMPARE_CASES({untested[1]}): write its cases")
             raise KernelError(
-                f"{self.tested.folder} does not link for {self.board.id}: {_first_error(done.stderr)}"
+                f"{self.tested.folder} does not link for {self.board.id}: {first_error(done.stderr)}"
             )
         return elf
 
@@ -191,7 +171,7 @@ class _Program:
             raise ToolError(f"board {self.board.id}: {command[0]} is not installed; {hint}") from None
 
     def _compile_error(self, source: Path, stderr: str) -> str:
-        error = _first_error(stderr)
+        error = first_error(stderr)
         row = next((k for k in self.tested.kernels if re.search(rf"\b{k.symbol}\b", error)), None)
         if row is not None and re.search("conflicting types|static declaration", error):
             return (
@@ -236,11 +216,3 @@ def _flags(board: Board) -> list[str]:
     """Those of the board, whose name the program does not print, and whose debugger never sees it."""
     flags = build_commands.compile_flags(board)
     return [flag for flag in flags if flag != "-g" and not flag.startswith("-DAG_BOARD=")]
-
-
-def _first_error(stderr: str) -> str:
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return next(
-        (line for line in lines if "error:" in line or "undefined reference" in line),
-        lines[0] if lines else "",
-    )

@@ -58,7 +58,7 @@ def _speed(board: Board, data: Dataset, plan: Plan) -> str:
     text = f"{size:,.0f} bytes a sample on the link"
     rate = board.link.port.baud
     if board.folder is not None:
-        return f"{text}; inputs by {board.folder / INPUTS}"
+        return f"{text}, without the inputs: QEMU reads them from {board.folder / INPUTS}"
     return text if rate is None else f"{text}: at most {rate / 10 / size:,.1f} samples/s at {rate:,} baud"
 
 

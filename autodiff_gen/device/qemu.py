@@ -22,7 +22,7 @@ class Qemu:
 
     def __init__(self, board: boards.Board, elf: Path, folder: Path | None = None) -> None:
         if not elf.is_file():
-            raise LinkError(f"{elf}: no such firmware; make it with ./scons board={board.id} model=... link")
+            raise LinkError(f"{elf}: no such firmware; without --port it is built")
         number = free_port()
         self.folder = folder or elf.parent
         self.port = f"socket://127.0.0.1:{number}"

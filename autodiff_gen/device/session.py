@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from ..codegen.compiler import compile_model
@@ -18,6 +18,7 @@ from ..targets import board as boards
 from ..targets.build_commands import build_folder
 from .board import Board
 from .errors import LinkError
+from .firmware import build_link
 from .link import Link
 from .qemu import QemuPort
 from .transport import BAUD, Pipe, Transport, open_port
@@ -40,17 +41,15 @@ class Session:
             raise ModelError(
                 f"{model}: expected an ag.Model called `model`; functions cannot be trained on a board"
             )
-        self._words = {"board": board, "model": model, "name": name, "kernels": kernels}
-        self._words["ram"] = _words_of(ram)
+        self._changes = {"kernels": kernels or "", "ram": _words_of(ram)}
         self.model, self.path = loaded, find_model(model)[0]
         chosen = None if kernels is None else registry.parse_list(kernels)
         self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
 
     @property
     def elf(self) -> Path:
-        """The path of the link's firmware that ./scons builds."""
-        changes = {key: self._words[key] or "" for key in ("kernels", "ram")}
-        return Path(build_folder(self.profile.id, self.program.name, changes)) / "link.elf"
+        """The path of the link's firmware, which ./scons also builds there."""
+        return Path(build_folder(self.profile.id, self.program.name, self._changes)) / "link.elf"
 
     @property
     def place(self) -> str:
@@ -61,16 +60,21 @@ class Session:
         """The model as a Python object of the host, with the kernels of the program."""
         return Trainer(self.program, Compiler(find_compiler(None), ""))
 
+    @cached_property
+    def firmware(self) -> str:
+        """The port of the link's firmware, built at `elf`: in QEMU, or as a program on the host. Raises LinkError if
+        the board has no emulator, ToolError."""
+        if not self.profile.is_host and self.profile.qemu is None:
+            raise LinkError(
+                f"board {self.profile.id} has no emulator: name the port of a board that runs the link's firmware, "
+                "such as --port /dev/ttyACM0"
+            )
+        build_link(self.program, self.profile, self.elf)
+        return f"{'exec' if self.profile.is_host else 'qemu'}:{self.elf}"
+
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
-        """The port, or without one the firmware that ./scons built: in QEMU, or as a program on the host."""
-        if port is None:
-            if not self.elf.is_file():
-                words = shlex.join(f"{key}={word}" for key, word in self._words.items() if word is not None)
-                raise LinkError(
-                    f"no --port, and no {self.elf}: build it with ./scons {words} link, "
-                    "or name another with --port qemu:FILE or exec:FILE" + self._built()
-                )
-            port = f"exec:{self.elf}" if self.profile.is_host else f"qemu:{self.elf}"
+        """The port, or without one the firmware of the link."""
+        port = self.firmware if port is None else port
         if port.startswith("qemu:"):
             return QemuPort(self.profile, Path(port.removeprefix("qemu:")))
         if port.startswith("exec:"):
@@ -78,16 +82,6 @@ class Session:
             if program.is_file():  # run it in its folder, where its flash.bin is stored
                 return Pipe([str(program.resolve())], program.resolve().parent)
         return open_port(port, baud)
-
-    def _built(self) -> str:
-        """The firmware of the link that there is: of ./scons for other boards, and of the user's project."""
-        folder = self.elf.parents[2]
-        found = [
-            f"--board {path.parts[1]}" for path in sorted(folder.glob(f"*/{self.elf.parent.name}/link.elf"))
-        ]
-        kind = "exec" if self.profile.is_host else "qemu"
-        found += [f"--port {kind}:{path}" for path in sorted(folder.glob("link.elf"))]
-        return f"; already built: {', '.join(found)}" if found else ""
 
     def connect(
         self, port: str | None, baud: int = BAUD, timeout: float = 15.0, files: bool = False
@@ -104,8 +98,8 @@ class Session:
             raise
 
 
-def _words_of(ram: Ram) -> str | None:
-    """A budget as the option of ./scons, in bytes."""
+def _words_of(ram: Ram) -> str:
+    """A budget as the option of ./scons, in bytes; nothing without one."""
     if isinstance(ram, Mapping):
         return ",".join(f"{region}={size}" for region, size in ram.items())
-    return None if ram is None else str(ram)
+    return "" if ram is None else str(ram)

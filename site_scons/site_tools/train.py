@@ -8,6 +8,7 @@ printed in short; `verbose=1` prints them whole. The construction variables are 
 """
 
 import os
+import shlex
 from pathlib import Path
 
 import SCons.Errors
@@ -63,9 +64,10 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
         missing = wanted & {"run", "upload", "size"}
         if missing:
             target = prefix + min(missing)
+            words = shlex.join([_shown(env.File(model).get_abspath()), *env.AutodiffFlags()])
             raise SCons.Errors.UserError(
-                f"{target}: no main.c in the folder of {model}; write one, link {library[0]} yourself, "
-                f"or give the target {prefix}link too: the firmware of the board link"
+                f"{target}: the model has no main.c, so there is no program; train it on data of your own: "
+                f"autodiff-gen train {words} --data FILE; or write a main.c, or link {library[0]} yourself"
             )
     linked = made is not library
     if linked:
@@ -81,6 +83,12 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     env.Alias(f"{prefix}firmware", [made, commands])
     Default(f"{prefix}firmware")
     return made
+
+
+def _shown(model):
+    """The path of a model as the user writes it: relative to the user's folder, the folder of a model.py."""
+    path = Path(os.path.relpath(model, os.environ.get("AUTODIFF_LAUNCH_DIR") or os.getcwd()))
+    return str(path.parent if path.name == "model.py" else path)
 
 
 def _check_baud(env):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.device.firmware import build_link
 from autodiff_gen.device.log import CsvLog, Progress, TensorBoard, clock, curve
 from autodiff_gen.device.session import Session
 from autodiff_gen.device.training import Plan, Record, learning_rate, run_training
@@ -61,7 +61,8 @@ def made(tmp_path_factory):
         (folder / "net").mkdir()
         (folder / "net" / "model.py").write_text(MODEL)
         (folder / "net" / "data.py").write_text(DATA)
-        link_program("host", load_model(str(folder / "net" / "model.py"))[0], folder)
+        session = Session(str(folder / "net" / "model.py"), "host", kernels="ref")
+        build_link(session.program, session.profile, folder / "link.elf")
 
     return once(tmp_path_factory, "train-command", make)
 
@@ -466,27 +467,20 @@ def test_wrong_options(words, capsys, more, said):
     assert said in capsys.readouterr().err
 
 
-def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, capsys):
+def test_without_a_port_the_firmware_is_built(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    model = str(made / "net" / "model.py")
-    assert (
-        main(["pull", model, "--board", "stm32", "--kernels", "ref", "--ram", "64K", "--out", "w.npz"]) == 1
-    )
-    said = capsys.readouterr().err
-    assert "no --port, and no build/stm32/net+kernels=ref+ram=65536/link.elf: " in said
-    assert (
-        f"build it with ./scons {shlex.join(['board=stm32', f'model={model}', 'kernels=ref', 'ram=65536'])} link, "
-        in said
-    )
-    assert "already built" not in said
-    other = tmp_path / "build" / "mps2_an386" / "net" / "link.elf"
-    other.parent.mkdir(parents=True)
-    other.touch()
-    (tmp_path / "build" / "link.elf").touch()  # of the user's project
-    assert main(["pull", model, "--out", "w.npz"]) == 1  # on the board of ./scons without board=
-    said = capsys.readouterr().err
-    assert "no build/stm32/net/link.elf: " in said
-    assert said.endswith("; already built: --board mps2_an386, --port qemu:build/link.elf\n")
+    words = ["pull", str(made / "net" / "model.py"), "--kernels", "ref", "--ram", "64K", "--out", "w.npz"]
+    assert main([*words, "--board", "host"]) == 0
+    said = capsys.readouterr()
+    elf = "build/host/net+kernels=ref+ram=65536/link.elf"
+    assert said.err == f"no --port: net on host is {elf}\n"
+    assert said.out == "w.npz: 13 arrays after 0 steps, of net on host\n"
+    assert (tmp_path / elf).is_file()
+    assert main([*words, "--board", "teensy41"]) == 1
+    assert "board teensy41 has no emulator: name the port of a board " in capsys.readouterr().err
+    monkeypatch.setenv("PATH", "")
+    assert main([*words, "--board", "stm32"]) == 1
+    assert "board stm32: arm-none-eabi-gcc is not installed; run: " in capsys.readouterr().err
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():

@@ -271,7 +271,10 @@ def test_model_without_main_builds_the_library(tree: Tree) -> None:
     assert "AR libnet.a" in tree.build()
     done = tree.scons(f"model={tree.model}", "board=host", "run")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: run: no main.c in the folder of ")
+    assert done.stderr.startswith(
+        "error: run: the model has no main.c, so there is no program; train it on data "
+    )
+    assert ": autodiff-gen train '../my models/net' --board host --data FILE; " in done.stderr
 
 
 @pytest.mark.qemu

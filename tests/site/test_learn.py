@@ -12,11 +12,11 @@ from learn_environment import checkout_copy, environment
 LEARN = ROOT / "docs" / "learn"
 NEEDS = {
     "chip": ("qemu",),
-    "data": ("cc",),
+    "data": ("qemu",),
     "first-board": ("qemu",),
     "kernel": ("cc", "qemu"),
     "memory": (),
-    "model": ("cc", "torch"),
+    "model": ("cc", "qemu", "torch"),
     "project": ("cc", "qemu"),
 }
 
