@@ -44,6 +44,16 @@ def test_every_page_is_followed() -> None:
     assert {path.stem for path in LEARN.glob("*.md")} == {*NEEDS, "index"}
 
 
+def test_every_page_says_what_it_needs() -> None:
+    """The same line, but for the page that begins with a clone."""
+    lines = {
+        page: [line for line in (LEARN / f"{page}.md").read_text().split("\n") if line.startswith("Needed: ")]
+        for page in NEEDS
+    }
+    assert "git clone ADDRESS autodiff_gen" in lines.pop("first-board")[0]
+    assert len({line for (line,) in lines.values()}) == 1
+
+
 PAGE = """\
 ```python title="a.py"
 print(1); print(2); print(0.5)
