@@ -84,6 +84,17 @@ def matching(text: str, among: Sequence[Entry]) -> list[tuple[Message, Entry]]:
     return sorted(found, key=lambda item: -item[0].length)
 
 
+def containing(text: str, among: Sequence[Entry]) -> list[Entry]:
+    """The entries with a message of which the text is a part: it has all words and pairs of words of the text, apart
+    from suggestions, names and values, which no message has."""
+    text = re.sub(r"did you mean [^?]*\?|'[^']*'", "", text)
+    own = [[_words(m.text) for m in entry.messages] for entry in among]
+    given = _words(text) & set().union(*(words for messages in own for words in messages))
+    if not given:
+        return []
+    return [e for e, messages in zip(among, own, strict=True) if any(given <= words for words in messages)]
+
+
 def nearest(text: str, among: Sequence[Entry]) -> list[Entry]:
     """The entries with a message that shares most words and pairs of words with the text, best first: one that few
     entries have counts most; none without a word in common."""
@@ -107,12 +118,17 @@ def run(args: argparse.Namespace) -> int:
         print("paste the message, then press Ctrl-D", file=sys.stderr)
     text = " ".join(args.text) or sys.stdin.read()
     known = entries()
-    found = matching(text, known)
-    if found:
-        entry = found[0][1]
+    found = [entry for _, entry in matching(text, known)[:1]] or containing(text, known)
+    if len(found) == 1:
+        (entry,) = found
         print(f"{entry.title}\n\n{entry.text}\n\n({entry.page})")
         return 0
-    print("no entry for this message; the nearest are:")
-    for entry in nearest(text, known):
+    if found:
+        print("several entries have a message with this text; give more of it:")
+        print(*(f"    {entry.title} ({entry.page.name})" for entry in found), sep="\n")
+        return 1
+    near = nearest(text, known)
+    print("no entry for this message" + ("; the nearest are:" if near else "; docs/errors has all messages"))
+    for entry in near:
         print(f"\n{entry.title} ({entry.page.name})", *(f"    {m.text}" for m in entry.messages), sep="\n")
     return 1

@@ -15,7 +15,7 @@ from error_messages import templates, words
 
 import autodiff_gen as ag
 from autodiff_gen import functional, init, nn, optim
-from autodiff_gen.cli.help_error import Entry, entries, matching, nearest
+from autodiff_gen.cli.help_error import Entry, containing, entries, matching
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import AutodiffError
 
@@ -133,6 +133,24 @@ def test_an_unknown_message_lists_the_nearest(capsys: pytest.CaptureFixture[str]
     assert out.startswith("no entry for this message; the nearest are:\n") and "inner extents differ" in out
 
 
-def test_a_message_that_was_cut_off_leads_to_its_entry() -> None:
-    found = nearest("unknown board 'stm23'; did you mean 'stm32'?", entries())
-    assert "The board is not found" in [entry.title for entry in found]
+@pytest.mark.parametrize(
+    "part, titles",
+    [
+        ("unknown board 'stm23'; did you mean 'stm32'?", ["The board is not found"]),
+        ("inner extents differ", ["The inner extents of a product differ"]),
+        ("cannot be opened: Permission denied", ["The port cannot be opened"]),
+        ("the model has no main.c", ["The model has no program of its own"]),
+        ("zzz", []),
+    ],
+)
+def test_a_part_of_a_message_is_enough(
+    part: str, titles: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [entry.title for entry in containing(part, ENTRIES)] == titles
+    assert main(["help-error", part]) == (0 if titles else 1)
+    assert capsys.readouterr().out.startswith(f"{titles[0]}\n\n" if titles else "no entry for this message")
+
+
+def test_of_several_entries_the_user_is_asked_for_more(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help-error", "the port"]) == 1
+    assert capsys.readouterr().out.startswith("several entries have a message with this text; give more of it:\n")
