@@ -21,6 +21,11 @@ EXPORTS = {
 }
 
 
+_OF_A_SCRIPT = (
+    "a .py file that makes a network saves it: torch.export.save(torch.export.export(net, args), 'net.pt2')"
+)
+
+
 def is_network(path: Path) -> bool:
     """Whether a file is a network rather than a model file."""
     return path.suffix in READERS or path.suffix in EXPORTS
@@ -29,7 +34,8 @@ def is_network(path: Path) -> bool:
 def program_of(path: Path) -> Program:
     """The program of a network file. Raises ModelError."""
     if path.suffix not in READERS:
-        how = f"; {EXPORTS[path.suffix]}" if path.suffix in EXPORTS else ""
+        hints = {**EXPORTS, ".py": _OF_A_SCRIPT}
+        how = f"; {hints[path.suffix]}" if path.suffix in hints else ""
         raise ModelError(f"{path}: networks are imported from {', '.join(READERS)} files{how}")
     if not path.is_file():
         raise ModelError(f"network file {path} does not exist")

@@ -181,6 +181,14 @@ def _defined(path: Path, module: ModuleType) -> Model | Functions:
             raise ModelError(f"{path}: `model` is {type(model).__name__}, not an ag.Model")
         return model
     if functions is None:
+        torch = sys.modules.get("torch")
+        networks = [k for k, v in vars(module).items() if torch and isinstance(v, torch.nn.Module)]
+        if networks:
+            raise ModelError(
+                f"{path} defines no `model`, but a network of PyTorch: import it, "
+                f"model = ag.Model.supervised(ag.from_torch({networks[-1]}, input=SHAPE), ...), or save it as a .pt2 "
+                "file by torch.export.save and give that"
+            )
         raise ModelError(
             f"{path} defines no `model`; assign an ag.Model to that name, or a list of ag.function to `functions`"
         )

@@ -153,4 +153,6 @@ def test_a_part_of_a_message_is_enough(
 
 def test_of_several_entries_the_user_is_asked_for_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help-error", "the port"]) == 1
-    assert capsys.readouterr().out.startswith("several entries have a message with this text; give more of it:\n")
+    assert capsys.readouterr().out.startswith(
+        "several entries have a message with this text; give more of it:\n"
+    )

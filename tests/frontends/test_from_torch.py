@@ -13,6 +13,7 @@ from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.pytorch.convert import convert
 from autodiff_gen.frontends.pytorch.export import originals, saved
 from autodiff_gen.frontends.pytorch.pt2 import read
+from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.torch
 
@@ -316,10 +317,21 @@ def test_arguments():
     for module, example, message in (
         (3, (1, 4), "expected a torch.nn.Module, got int"),
         (torch.nn.Linear(4, 2), "x", "input='x' is neither a shape nor example tensors"),
-        (torch.nn.Linear(4, 2), (1, 3), "Linear cannot be exported by torch.export"),
+        (
+            torch.nn.Linear(4, 2),
+            (5, 3),
+            r"Linear cannot be exported by torch.export for input=\(5, 3\): .*5, 3",
+        ),
     ):
         with pytest.raises(ag.AutodiffError, match=message):
             ag.from_torch(module, example)
+
+
+def test_a_file_of_pytorch_is_no_model_yet(tmp_path):
+    (tmp_path / "net.py").write_text("import torch\nmine = torch.nn.Linear(4, 2)\n")
+    message = r"defines no `model`, but a network of PyTorch: .*ag.from_torch\(mine, input=SHAPE\)"
+    with pytest.raises(ag.AutodiffError, match=message):
+        load_model(str(tmp_path / "net.py"))
 
 
 @pytest.mark.cc

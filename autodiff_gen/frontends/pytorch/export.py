@@ -87,9 +87,10 @@ def saved(module: Any, input: Any, functional: bool = False, free: bool = True) 
     given = _examples(torch, input)
     name = type(module).__name__
     if free:
-        file = _saved(torch, module, tuple(map(_of_two, given)), name, functional, dynamic=True)
-        if read(file, name).symbols:
-            return file
+        with contextlib.suppress(ModelError):  # the second message has numbers in place of symbols
+            file = _saved(torch, module, tuple(map(_of_two, given)), name, functional, dynamic=True)
+            if read(file, name).symbols:
+                return file
     return _saved(
         torch, module, given, name, functional, dynamic=False
     )  # the network has its batch as a number
@@ -109,8 +110,10 @@ def _examples(torch: Any, input: Any) -> tuple[Any, ...]:
 
 
 def _of_two(example: Any) -> Any:
-    """An example with at least two samples: torch.export takes a batch of one for a constant."""
-    return example.repeat(2, *[1] * (example.ndim - 1)) if example.ndim and example.shape[0] == 1 else example
+    """A copy, as torch.export marks a free axis in the tensor, with at least two samples: it takes a batch of one for
+    a constant."""
+    alone = example.ndim and example.shape[0] == 1
+    return example.repeat(2, *[1] * (example.ndim - 1)) if alone else example.clone()
 
 
 def _saved(
@@ -134,7 +137,10 @@ def _saved(
             exported = exported.run_decompositions({}) if functional else exported
             torch.export.save(exported, file)
     except Exception as error:  # torch.export raises errors of many kinds
-        raise ModelError(f"{name} cannot be exported by torch.export: {_reason(error)}") from None
+        sizes = " and ".join(str(tuple(e.shape)) for e in examples)
+        raise ModelError(
+            f"{name} cannot be exported by torch.export for input={sizes}: {_reason(error)}"
+        ) from None
     file.seek(0)
     return file
 
