@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sysconfig
 
 import pytest
-from fresh_clone import fresh_clone, scons
+from fresh_clone import call, fresh_clone, scons
 
 
 @pytest.mark.slow
@@ -22,13 +21,11 @@ def test_both_commands(tmp_path_factory: pytest.TempPathFactory) -> None:
     again = scons(clone, "board=stm32", "model=mnist")
     assert again.stdout == "scons: `firmware' is up to date.\n"
 
-    command = [str(clone / ".venv/bin/autodiff-gen"), "boards"]
-    listed = subprocess.run(command, cwd=clone.parent, capture_output=True, text=True, timeout=60, check=True)
-    assert "stm32" in listed.stdout
+    listed = call([str(clone / ".venv/bin/autodiff-gen"), "boards"], clone.parent)
+    assert "stm32" in listed.stdout, listed.stderr
 
     (clone.parent / "script.py").write_text("import autodiff_gen; print(autodiff_gen.__file__)")
-    script = [str(clone / ".venv/bin/python"), "script.py"]
-    said = subprocess.run(script, cwd=clone.parent, capture_output=True, text=True, timeout=60, check=True)
+    said = call([str(clone / ".venv/bin/python"), "script.py"], clone.parent)
     assert said.stdout == f"{clone}/autodiff_gen/__init__.py\n"
 
     # The test tools are here already; pip finds them through this file, and downloads nothing.

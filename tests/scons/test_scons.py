@@ -95,6 +95,11 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
         KERNELS,
     ),
     "data that the model reads": (lambda t: append(t.model / "scale.txt", "\n"), {"GEN net.c"}, KERNELS),
+    "folder of the data": (
+        lambda t: t.variables.update(AUTODIFF_DATA="elsewhere"),
+        {"GEN net.c"},
+        KERNELS | {"CC net.o"},
+    ),
     "template": (
         lambda t: append(template(t), "/* edited */\n"),
         {"GEN net.c", "CC net.o"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,14 +35,13 @@ def fresh_clone(factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def scons(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run ./scons of the clone from another folder."""
-    env = {k: v for k, v in os.environ.items() if k not in ("AUTODIFF_PYTHON", "PYTEST_ADDOPTS")}
-    env = {k: v for k, v in env.items() if not k.startswith("PYTEST_XDIST")}
+    return call([str(clone / "scons"), *words], clone.parent)
+
+
+def call(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder as a stranger does, with nothing of the tests' own environment for Python."""
+    hidden = ("AUTODIFF_PYTHON", "PYTEST_ADDOPTS", "PYTHONPATH")
+    env = {k: v for k, v in os.environ.items() if k not in hidden and not k.startswith("PYTEST_XDIST")}
     return subprocess.run(
-        [str(clone / "scons"), *words],
-        cwd=clone.parent,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=800,
+        command, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=800
     )

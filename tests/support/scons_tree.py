@@ -44,6 +44,7 @@ class Tree:
         """A tree in `folder`."""
         self.root = folder / "a copy"
         self.model = folder / "my models" / "net"
+        self.variables: dict[str, str] = {}  # of the environment, in addition
 
     @classmethod
     def of(cls, checkout: Path, folder: Path) -> Tree:
@@ -67,7 +68,7 @@ class Tree:
 
     def scons(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run SCons in the copy as the wrapper does."""
-        env = {**scons_object_cache.environment(), "AUTODIFF_LAUNCH_DIR": str(cwd or self.root)}
+        env = {**scons_object_cache.environment(), "AUTODIFF_LAUNCH_DIR": str(cwd or self.root), **self.variables}
         command = [bare_python(), "-P", "-m", "SCons", "-Q", *words]
         return subprocess.run(
             command, cwd=self.root, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
