@@ -165,7 +165,7 @@ def _port_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         metavar="PORT",
         help="/dev/ttyACM0, socket://host:number, qemu:firmware.elf or exec:program "
-        "(default: build the firmware of the link, build/BOARD/NAME/link.elf, and run it in QEMU)",
+        "(default: qemu, which builds the firmware of the link, build/BOARD/NAME/link.elf, and runs it)",
     )
     parser.add_argument(
         "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
@@ -187,7 +187,7 @@ def _session(args: argparse.Namespace) -> Session:
 
 def _connect(args: argparse.Namespace, session: Session) -> Board:
     if args.port is None:
-        where = "" if session.profile.is_host else " in QEMU"
+        where = " in QEMU" if session.runner == "qemu" else ""
         print(f"no --port: {session.place} is {session.elf}{where}", file=sys.stderr, flush=True)
     board = session.connect(args.port, args.baud, args.timeout, files=True)
     if board.start:

@@ -60,21 +60,28 @@ class Session:
         """The model as a Python object of the host, with the kernels of the program."""
         return Trainer(self.program, Compiler(find_compiler(None), ""))
 
-    @cached_property
-    def firmware(self) -> str:
-        """The port of the link's firmware, built at `elf`: in QEMU, or as a program on the host. Raises LinkError if
-        the board has no emulator, ToolError."""
-        if not self.profile.is_host and self.profile.qemu is None:
+    @property
+    def runner(self) -> str:
+        """What runs the firmware of the link when no port is named: exec or qemu. Raises LinkError."""
+        if self.profile.is_host:
+            return "exec"
+        if self.profile.qemu is None:
             raise LinkError(
                 f"board {self.profile.id} has no emulator: name the port of a board that runs the link's firmware, "
                 "such as --port /dev/ttyACM0"
             )
+        return "qemu"
+
+    @cached_property
+    def firmware(self) -> str:
+        """The port of the firmware of the link, which is built. Raises LinkError, ToolError."""
+        port = f"{self.runner}:{self.elf}"
         build_link(self.program, self.profile, self.elf)
-        return f"{'exec' if self.profile.is_host else 'qemu'}:{self.elf}"
+        return port
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
         """The port, or without one the firmware of the link."""
-        port = self.firmware if port is None else port
+        port = self.firmware if port in (None, "qemu") else port
         if port.startswith("qemu:"):
             return QemuPort(self.profile, Path(port.removeprefix("qemu:")))
         if port.startswith("exec:"):

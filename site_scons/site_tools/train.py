@@ -17,7 +17,7 @@ from SCons.Script import ARGUMENTS, BUILD_TARGETS, Action, Default
 TARGETS = {
     "firmware": "generate C, compile and link (this is the default)",
     "run": "and run it in QEMU, or on the host with board=host",
-    "link": "firmware of the board link, for autodiff-gen train, pull and push; with run or upload, run or upload it",
+    "link": "firmware of the board link, for autodiff-gen train, pull and push on a cable; upload writes it",
     "hil": "compare it with the host: in QEMU, or on the port of port=",
     "upload": "and write it to the board with openocd or st-flash",
     "size": "and print flash and RAM used against the board's",
@@ -55,6 +55,12 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     library = env.TrainLib(name, model)
     if "bench" in wanted:
         return _bench(env, name, model, library, wanted, prefix)
+    words = shlex.join([_shown(env.File(model).get_abspath()), *env.AutodiffFlags()])
+    if {"link", "run"} <= wanted:
+        raise SCons.Errors.UserError(
+            f"{prefix}link {prefix}run: the firmware of the link waits for a host; autodiff-gen train {words} "
+            "--data FILE runs it and trains it"
+        )
     if wanted & {"link", "hil"}:
         made, files = _link(env, name, model, library, prefix), ()
     elif source:
@@ -64,7 +70,6 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
         missing = wanted & {"run", "upload", "size"}
         if missing:
             target = prefix + min(missing)
-            words = shlex.join([_shown(env.File(model).get_abspath()), *env.AutodiffFlags()])
             raise SCons.Errors.UserError(
                 f"{target}: the model has no main.c, so there is no program; train it on data of your own: "
                 f"autodiff-gen train {words} --data FILE; or write a main.c, or link {library[0]} yourself"

@@ -327,6 +327,10 @@ WRONG = [
     (["name=a-b"], "name=a-b: must be a name in C: letters, digits and _"),
     (["pio", "run"], "pio: a target of its own; give the others to a second command"),
     (["model=mnist", "bench", "size"], "bench size: bench is a target of its own; only upload with port="),
+    (
+        ["model=mnist", "link", "run"],
+        "link run: the firmware of the link waits for a host; autodiff-gen train ",
+    ),
     (["test", "args='open"], "args='open: cannot be split into words: No closing quotation"),
 ]
 

@@ -68,7 +68,11 @@ class Tree:
 
     def scons(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run SCons in the copy as the wrapper does."""
-        env = {**scons_object_cache.environment(), "AUTODIFF_LAUNCH_DIR": str(cwd or self.root), **self.variables}
+        env = {
+            **scons_object_cache.environment(),
+            "AUTODIFF_LAUNCH_DIR": str(cwd or self.root),
+            **self.variables,
+        }
         command = [bare_python(), "-P", "-m", "SCons", "-Q", *words]
         return subprocess.run(
             command, cwd=self.root, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
