@@ -51,7 +51,7 @@ def add_plan_command(
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    from ..codegen.compiler import compile_model
+    from ..codegen.compiler import budget_notes, compile_model
     from ..codegen.program import Program
     from ..codegen.regions import budget_of, over, spaces_of
     from ..errors import ModelError
@@ -80,10 +80,13 @@ def run_plan(args: argparse.Namespace) -> int:
             raise ModelError(f"{args.model} defines functions; plan needs a model that trains")
         return file.made, file, selection.reached
 
+    models: list[tuple[Program, Model]] = []
+
     def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
         made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
         name = args.name or file.name
         program = compile_model(made, name, kernels, board, args.ram, must_fit=False, thorough=False)
+        models.append((program, made))
         missing = sum(needed - space.bytes for space, needed in over(program, spaces))
         return program, -missing or budget - program.struct_bytes
 
@@ -100,6 +103,9 @@ def run_plan(args: argparse.Namespace) -> int:
     lines = update_lines(proposal.rows, file.names)
     head = f"# What trains of {file.name} in {budget} bytes: {proposal.program.struct_bytes} with state and arena."
     print(_text(proposal, budget, source))
+    (chosen,) = (model for program, model in models if program is proposal.program)
+    for line in budget_notes(proposal.program, chosen.entries(), board.target.clock_hz):
+        print(line)
     print("\n".join(["", "Lines for the model file, after the network and before the model:", "", *lines]))
     if args.out is not None:
         write_all(args.out.parent, {args.out.name: "\n".join([head, *lines, ""])})

@@ -163,9 +163,10 @@ def _shares(program: Program, arena: int) -> dict[str, int]:
     return {name: arena - padding - max(integers.values()) + own for name, own in integers.items()}
 
 
-def budget_notes(program: Program, graphs: Sequence[Graph]) -> list[str]:
-    """What the RAM budget costs the entries that it has changed, a line for each, against the program without one.
-    graphs: those that the program was compiled of."""
+def budget_notes(program: Program, graphs: Sequence[Graph], clock_hz: int | None = None) -> list[str]:
+    """What the RAM budget costs the entries that it has changed, a line for each, against the program without one: time
+    by the cycles of an instruction in the cost table, if it has them. graphs: those that the program was compiled of;
+    clock_hz: of the core."""
     notes = []
     for entry in program.entries:
         graph = next((g for g in graphs if g.name == entry.name), None)
@@ -176,8 +177,17 @@ def budget_notes(program: Program, graphs: Sequence[Graph]) -> list[str]:
         notes.append(
             f"the RAM budget costs {entry.name} {more:+,} multiply-accumulates ({more / max(before.macs, 1):+.1%}) and "
             f"about {instructions:+,.0f} instructions ({instructions / max(before.instructions, 1):+.1%})"
+            + _time(instructions * program.backends.cost.cycles, clock_hz)
         )
     return notes
+
+
+def _time(cycles: float, clock_hz: int | None) -> str:
+    if not cycles:
+        return ""
+    if clock_hz is None:
+        return f", some {cycles:+,.0f} cycles"
+    return f", some {1000 * cycles / clock_hz:+,.1f} ms at {clock_hz / 1e6:g} MHz"
 
 
 def _check_name(name: str) -> None:

@@ -38,8 +38,9 @@ def build(
     program = compile_file(file.made, name, kernels, board, ram, dump)
     deps = deps_json(file.files, program.backends.sources(program.kernels))
     paths = write_all(out, {**emit(program, poison=poison), f"{name}.deps.json": deps})
-    for line in budget_notes(program, file.made.entries()) if isinstance(file.made, Model) else ():
-        note(line)
+    if isinstance(file.made, Model):
+        for line in budget_notes(program, file.made.entries(), board.target.clock_hz):
+            note(line)
     return paths
 
 

@@ -18,13 +18,15 @@ from .cost_table import CostTable, KernelCost
 from .memory import Region, Space, Store, check_memory, further_regions, main_region, read_regions
 from .schema import HOST, PROFILES, near
 
+_MEASURED = [f.name for f in fields(CostTable) if f.name not in ("kernels", "cycles")]  # of [cost]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Target:
     """The core and its compiler flags. `startup`: the folder with the core's start-up code (reset, faults, memory
-    guards), None on the host; `support`: the folder with the machine's code (clock, UART). Both are absolute."""
+    guards), None on the host; `support`: the folder with the machine's code (clock, UART). Both are absolute.
+    `clock_hz`: of the core, for estimates of time; None where it is not known."""
 
     core: str
     features: tuple[str, ...]
@@ -32,6 +34,7 @@ class Target:
     ldflags: tuple[str, ...]
     startup: Path | None
     support: Path
+    clock_hz: int | None = None
 
 
 @dataclass(frozen=True)
@@ -201,8 +204,9 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
             tuple(target.get("ldflags", ())),
             None if host else _startup(target["startup"], path),
             _support(target["support"], path),
+            target.get("clock_hz"),
         ),
-        cost=_cost(section("cost", *(f.name for f in fields(CostTable) if f.name != "kernels")), path),
+        cost=_cost(section("cost", *_MEASURED), path),
         kernels=Kernels(
             tuple(kernels["backends"]),
             MappingProxyType({kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}),

@@ -47,7 +47,8 @@ class CostTable:
     gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
     through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
     vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
-    never are. kernels: by symbol, those of kernels that serve the same calls, where the cheapest is called.
+    never are. kernels: by symbol, those of kernels that serve the same calls, where the cheapest is called. cycles: of
+    an instruction, in the mean of a training step, by an estimate; 0 where it is not known.
     """
 
     load: float
@@ -66,6 +67,7 @@ class CostTable:
     column_sums: KernelCost
     axpby: KernelCost
     kernels: Mapping[str, KernelCost] = field(default_factory=lambda: MappingProxyType({}))
+    cycles: float = 0.0
 
     @property
     def alignment(self) -> int:

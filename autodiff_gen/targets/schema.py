@@ -147,6 +147,7 @@ def _cost(value: Any) -> str | None:
 
 
 _ADDRESS = Integer(0, 0xFFFFFFFF, "#x")
+_COSTS = ("load", "store", "arithmetic", "loop", "mac", "code", "arena", "memory", "cycles")
 _KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": Integer(1, 64)}
 _TREE: dict[str, Any] = {
     "schema": Integer(SCHEMA, SCHEMA),
@@ -165,6 +166,7 @@ _TREE: dict[str, Any] = {
     },
     "target": {
         "core": _string,
+        "clock_hz": Integer(1, 10_000_000_000),
         "features": _strings,
         "cflags": _strings,
         "ldflags": _strings,
@@ -173,7 +175,7 @@ _TREE: dict[str, Any] = {
     },
     "kernels": {"backends": _strings, "use": {"*": _names}},
     "cost": {
-        **dict.fromkeys(("load", "store", "arithmetic", "loop", "mac", "code", "arena", "memory"), _cost),
+        **dict.fromkeys(_COSTS, _cost),
         "registers": Integer(1, 1024),
         "vector": Integer(1, 1024),
         "vector_loop": Integer(0, 1024),

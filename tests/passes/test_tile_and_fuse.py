@@ -4,6 +4,7 @@ products that are computed again, is as without one."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -172,11 +173,18 @@ def test_a_budget_that_no_plan_meets() -> None:
     program = compile_model(model, "m", ["ref"], ram=int(least[1]))
     assert program.struct_bytes <= int(least[1])
     notes = budget_notes(program, model.entries())
-    found = [
-        re.fullmatch(r"the RAM budget costs (\w+) \+([\d,]+) multiply-.* \(\+.*%\)", note) for note in notes
-    ]
+    pattern = r"the RAM budget costs (\w+) \+([\d,]+) multiply-.* about \+([\d,]+) instructions \(\+.*%\)"
+    found = [re.fullmatch(pattern, note) for note in notes]
     assert [m and m[1] for m in found][:1] == ["train_step"]
     assert all(m and int(m[2].replace(",", "")) > 0 for m in found)
+    assert found[0] is not None
+    for cycles, clock, time in ((0.0, 10**6, ""), (2.0, None, " cycles"), (2.0, 10**6, " ms at 1 MHz")):
+        tables = replace(program.backends, cost=replace(program.backends.cost, cycles=cycles))
+        note = budget_notes(replace(program, backends=tables), model.entries(), clock)[0]
+        timed = re.fullmatch(pattern + (rf", some \+([\d.,]+){time}" if time else ""), note)
+        assert timed is not None
+        size = 2.0 * int(found[0][3].replace(",", "")) / (1 if clock is None else 1000)
+        assert not time or float(timed[4].replace(",", "")) == pytest.approx(size, abs=2)
     assert budget_notes(compile_model(model, "m", ["ref"], ram=1 << 20), model.entries()) == []
 
 
