@@ -79,6 +79,7 @@ def place(buffers: Sequence[Buffer]) -> Plan:
         lambda b: (b.start, -b.size, b.key),
         lambda b: (b.start - b.end, -b.size, b.key),
         lambda b: (-b.size * (b.end - b.start + 1), b.key),
+        lambda b: (-b.size.bit_length(), b.start - b.end, b.key),
     ]
     tried = []
     for key in orders:

@@ -46,6 +46,7 @@ from ..passes.select_trained_channels import select_trained_channels
 from ..passes.selection_propagation import selection_propagation
 from ..passes.share_functions import share_functions
 from ..passes.slice_propagation import slice_propagation
+from ..passes.snapshot_states import snapshot_states
 from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
 from ..passes.work import Work, work_of
@@ -101,6 +102,7 @@ PIPELINE: tuple[Stage, ...] = (
         rematerialize
     ),  # elementwise values of the forward pass, where they are read in the backward pass
     on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
+    on_entries(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
     on_entries(rematerialize_products),  # results of products too, where the arena exceeds the budget
     on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read

@@ -130,10 +130,11 @@ def _needs(before: Sequence[Sequence[int]]) -> list[int]:
 def _before_copies(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> Iterator[Edge]:
     """What else the first reader of a step needs, if the step only computes values of the forward pass again: they are
     not computed before they can be read."""
+    index = {s.node: i for i, s in enumerate(steps)}
     readers: dict[int, list[int]] = {}
-    for s, sources in enumerate(before):
-        for p in sources:
-            readers.setdefault(p, []).append(s)
+    for s, step in enumerate(steps):
+        for node in {v.base.node for v in step.node.operands} & index.keys():
+            readers.setdefault(index[node], []).append(s)
     copies = {s for s, step in enumerate(steps) if s in readers and _only_computes_again(step)}
     for s in sorted(copies):
         yield from ((p, s) for p in before[min(readers[s])] if p not in copies)

@@ -102,6 +102,12 @@ class Context:
             del self.recent[next(iter(self.recent))]
         return result
 
+    @property
+    def weighs_memory(self) -> bool:
+        """Whether some of the time is given for a smaller arena, so that the entries' memory is measured."""
+        known = self.backends is not None and self.memory_after is not None
+        return known and (self.budget is not None or bool(self.cost.memory))
+
     def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new` in place of `old`, as the result of a stage, takes so much less of the arena that it may take
         its time: by the cost table, or in any case where `old` exceeds the budget; true until the target is known."""

@@ -25,8 +25,8 @@ values, where the arena becomes so much smaller that it is worth the time.
       ds <- %6
 
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
-what is stored in any case: of what the backward pass reads by itself, or by a function of it alone, and of inputs,
-states and constants, which are read before a state changes.
+what is stored in any case: of what the backward pass reads by itself, or by a function of it alone, of what it reads
+and cannot be computed of these, and of inputs, states and constants, which are read before a state changes.
 """
 
 from __future__ import annotations
@@ -84,12 +84,18 @@ class _Forward:
     def __init__(self, graph: Graph) -> None:
         self.roots = {base(v) for v in graph.roots}
         self.sources: dict[Value, frozenset[Value]] = {}
-        for node in graph.nodes:
-            for r in node.results:
-                self.sources[r] = self._sources(r)
+        values = [r for node in graph.nodes for r in node.results]
+        for r in values:
+            self.sources[r] = self._sources(r)
         late = [n for n in graph.nodes if is_late(n.origin) and not isinstance(n.op.lower, View)]
         read = {self.sources[v] for n in late for v in n.operands}
         self.kept = {v for found in read if len(found) == 1 for v in found}
+        stored = {v.base for n in late for v in n.operands}
+        for r in values:
+            self.sources[r] = self._sources(r)
+            if r in stored and not self.sources[r] <= self.kept:
+                self.sources[r] = frozenset([r])
+                self.kept.add(r)
 
     def _sources(self, v: Value) -> frozenset[Value]:
         node = v.node

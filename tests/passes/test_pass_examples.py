@@ -14,10 +14,12 @@ from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.pack_masks import pack_masks
 from autodiff_gen.passes.rematerialize import rematerialize
 from autodiff_gen.passes.rematerialize_products import Forward
+from autodiff_gen.passes.snapshot_states import larger_results
 from autodiff_gen.passes.strips import Region
 
 ABRIDGED = (
@@ -34,6 +36,9 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
     "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
+    "snapshot_states": lambda graph: with_old_states_copied(
+        graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]
+    ),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
