@@ -49,28 +49,40 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
         context = replace(context, budget=round(context.slack * context.budget))
     if graph.inner or context.budget is None or not context.excess(name, graph):
         return graph
-    forward, chosen, best = Forward(graph), frozenset[Value](), graph
+    forward = context.analysis((Forward, graph), lambda: Forward(graph))
+    chosen, best = frozenset[Value](), graph
     while context.excess(name, best):
         before, alive = best, context.live_at_peak(name, best)
         least, now = context.memory(name, best).peak, chosen
-        for more in _sets(forward.candidates(alive, now, context), least - context.budget):
+        candidates = forward.candidates(alive, now, context)
+        needed = _number(candidates, least - context.budget)
+        for more in _sets(candidates, needed):
             found = forward.computed_again(now.union(more))
-            if context.least_peak(name, found)[0] >= least:
-                continue
-            peak = context.memory(name, found).peak
+            fewer = chosen != now and len(now.union(more)) < len(chosen)
+            peak = context.least_peak(name, found)[0]
             if peak < least:
+                peak = context.memory(name, found).peak
+            enough = max(least, context.budget)
+            if fewer and peak > enough:
+                break  # too much stays stored, and more if fewer are computed again
+            is_first = chosen == now
+            if peak < least or (fewer and peak <= enough):
                 least, chosen, best = peak, now.union(more), found
-            if peak <= context.budget:
+            if peak <= context.budget and is_first and len(more) == needed:
                 break
         if best is before:
             break
     return best
 
 
-def _sets(values: Sequence[Value], size: int) -> Iterator[Sequence[Value]]:
-    """The first of the values that have this size together, then all of them, three quarters, half, and so on."""
+def _number(values: Sequence[Value], size: int) -> int:
+    """How many of the values, the first ones, have this size together; all of them, if they have less."""
     totals = itertools.accumulate(v.type.bytes for v in values)
-    count = next((k for k, total in enumerate(totals, start=1) if total >= size), len(values))
+    return next((k for k, total in enumerate(totals, start=1) if total >= size), len(values))
+
+
+def _sets(values: Sequence[Value], count: int) -> Iterator[Sequence[Value]]:
+    """So many of the values, the first ones, then all of them, three quarters, half, and so on."""
     parts = [len(values) * m >> k + 2 for k in range(len(values).bit_length()) for m in (4, 3)]
     yield from (values[:k] for k in dict.fromkeys([count, *parts]) if k)
 
@@ -80,6 +92,7 @@ class Forward:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.made: dict[frozenset[Value], Graph] = {}
         roots = {base(v) for v in graph.roots}
         read = {base(v) for n in graph.nodes if is_late(n.origin) for v in n.operands}
         self.stored = [v for v in read if v not in roots and not _is_leaf(v) and not is_late(v.node.origin)]
@@ -110,6 +123,11 @@ class Forward:
 
     def computed_again(self, chosen: frozenset[Value]) -> Graph:
         """The graph whose backward pass computes these values again."""
+        if chosen not in self.made:
+            self.made[chosen] = self._computed_again(chosen)
+        return self.made[chosen]
+
+    def _computed_again(self, chosen: frozenset[Value]) -> Graph:
         kept = set(self.stored) - chosen
         copies: dict[Value, Value] = {}
 

@@ -106,14 +106,21 @@ class _Search:
             return max(steps), steps.count(max(steps))
 
         least, best = height(self.graph), None
+        bound: tuple[int, int] | None = None
         for count in NUMBERS_OF_STRIPS:
             if (axis, count) == self.chosen.get(seed):
                 continue
             chosen = {**self.chosen, seed: (axis, count)}
             graph = self._with_strips(chosen)
-            if graph is None or context.least_peak(name, graph) >= least or height(graph) >= least:
+            if graph is None:
                 continue
-            least, best = height(graph), (chosen, graph)
+            before, bound = bound, context.least_peak(name, graph)
+            if bound >= least:
+                if before is not None and bound[0] >= before[0]:
+                    break  # more strips need no less
+                continue
+            if height(graph) < least:
+                least, best = height(graph), (chosen, graph)
             strips = [u.node.origin.strip for u in context.live_at_peak(name, graph)]
             if all(strip is None or strip[0] != list(chosen).index(seed) for strip in strips):
                 break
@@ -124,6 +131,10 @@ class _Search:
 
     def _with_strips(self, chosen: Mapping[_Seed, tuple[int, int]]) -> Graph | None:
         """The graph with these regions in strips; None where that is impossible."""
+        key = _Search, self.whole, tuple(chosen.items())
+        return self.context.analysis(key, lambda: self._in_strips(chosen))
+
+    def _in_strips(self, chosen: Mapping[_Seed, tuple[int, int]]) -> Graph | None:
         known = list(self.chosen.items())
         more = list(chosen.items())
         if more[: len(known)] == known:  # one more region

@@ -263,8 +263,9 @@ def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pyt
         return SimpleNamespace(plans={"float": SimpleNamespace(peak=98 if slack > 1.12 else 116)})
 
     asked: list[int] = []
+    monkeypatch.setattr(pipeline, "_until_the_budget", lambda graphs, *_: SimpleNamespace(entries=graphs))
     monkeypatch.setattr(
-        pipeline, "_lowered", lambda graphs, context, dump=None: [planned_with(context.slack)]
+        pipeline, "_finished", lambda begun, context, dump=None: [planned_with(context.slack)]
     )
     (plan,) = pipeline.lower([floats().entries()[0]], Context(budget=100))
     assert asked == [100, 108, 112, 114] and sum(p.peak for p in plan.plans.values()) == 98
