@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
-from ..errors import BoardError
+from ..errors import BoardError, PlanError
+from ..ir.graph import State
 from ..ir.identifiers import Scope, identifier
 from ..lowering.memory_regions import in_regions
 from ..targets.board import Board
 from ..targets.memory import Space
+from ..targets.schema import near
 from .program import Program, RegionStruct, Slot
 
 Ram = int | Mapping[str, int] | None
@@ -20,6 +23,10 @@ def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
     region, where the others are not used. Raises BoardError."""
     own = () if board is None else board.spaces
     if isinstance(ram, Mapping):
+        if unnamed := next((s for s in own if s.states and s.region not in ram), None):
+            raise BoardError(
+                f"ram: give {unnamed.region} bytes, as the board has {unnamed.states[0]!r} there"
+            )
         return tuple(_space(own, name, size, board) for name, size in _main_first(ram, own))
     total = ram if ram is not None or board is None else board.ram_bytes
     if total is None:
@@ -31,7 +38,7 @@ def spaces_of(board: Board | None, ram: Ram) -> tuple[Space, ...]:
         sizes.append(min(s.bytes, left))
         left -= sizes[-1]
     sizes[0] += left  # more than the board has is taken to be there
-    return tuple(replace(s, bytes=size) for s, size in zip(own, sizes, strict=True) if size)
+    return tuple(replace(s, bytes=size) for s, size in zip(own, sizes, strict=True) if size or s.states)
 
 
 def budget_of(board: Board | None, ram: Ram) -> int | None:
@@ -63,13 +70,15 @@ def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
     the cheapest, or where there is no other."""
     if len(spaces) < 2 or not program.is_model:
         return program
-    if program.struct_bytes <= spaces[0].bytes and spaces[0].cost == min(s.cost for s in spaces):
+    given = _given(program, spaces)
+    fits = program.struct_bytes <= spaces[0].bytes
+    if not any(given.values()) and fits and spaces[0].cost == min(s.cost for s in spaces):
         return program
     handle = 4 * (len(spaces) + program.split)
     limited = (replace(spaces[0], bytes=spaces[0].bytes - handle), *spaces[1:])
     alignment = program.backends.cost.alignment
     states = [s.state for s in program.slots]
-    made = in_regions([e.plan for e in program.entries], states, limited, alignment)
+    made = in_regions([e.plan for e in program.entries], states, limited, alignment, given)
     if not any(made.used[1:]):
         return program
     entries = tuple(replace(e, plan=p) for e, p in zip(program.entries, made.plans, strict=True))
@@ -105,6 +114,28 @@ def with_regions(program: Program, spaces: Sequence[Space]) -> Program:
                 )
             )
     return replace(program, regions=tuple(regions))
+
+
+def _given(program: Program, spaces: Sequence[Space]) -> dict[State, int]:
+    """The index of the region of each state that the board gives one."""
+    given: dict[State, int] = {}
+    for k, space in enumerate(spaces):
+        where = f"memory.{space.region}.states"
+        for pattern in space.states:
+            named = [s.state for s in program.slots if fnmatchcase(s.name, pattern)]
+            if not named:
+                known = near(pattern, [s.name for s in program.slots])
+                raise BoardError(f"{where}: {program.name} has no state {pattern!r}{known}")
+            if other := next((s for s in named if given.get(s, k) != k), None):
+                region = spaces[given[other]].region
+                raise BoardError(f"{where}: {other.name!r} is in memory.{region}.states already")
+            given |= dict.fromkeys(named, k)
+        size = sum(-(-s.type.bytes // 4) * 4 for s, home in given.items() if home == k)
+        if size > space.bytes:
+            raise PlanError(
+                f"{where}: these take {size} bytes, {space.region} has {space.bytes} for a trainer"
+            )
+    return given
 
 
 def over(program: Program, spaces: Sequence[Space]) -> list[tuple[Space, int]]:

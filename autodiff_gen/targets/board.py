@@ -119,8 +119,8 @@ class Board:
         if main is None:
             return ()
         cost = 1.0 if main.cost is None else main.cost
-        further = (Space(r.name, r.bytes, r.cost or 0.0) for r in further_regions(self.memory))
-        return (Space(main.name, main.bytes - self.stack_bytes, cost), *further)
+        further = (Space(r.name, r.bytes, r.cost or 0.0, r.states) for r in further_regions(self.memory))
+        return (Space(main.name, main.bytes - self.stack_bytes, cost, main.states), *further)
 
 
 def names() -> list[str]:

@@ -18,13 +18,15 @@ MOST_FURTHER = 3  # regions of RAM for which the linker script has a section
 @dataclass(frozen=True)
 class Region:
     """A memory region: its `origin` and size in `bytes`; code and constants go to 'flash', variables to 'ram'.
-    cost: of an access, relative to other regions; None where the file gives none."""
+    cost: of an access, relative to other regions; None where the file gives none. states: names of parameters and
+    moments that trainers have here, "*" for any part of a name."""
 
     name: str
     kind: str
     origin: int
     bytes: int
     cost: float | None = None
+    states: tuple[str, ...] = ()
 
     @property
     def end(self) -> int:
@@ -33,11 +35,13 @@ class Region:
 
 @dataclass(frozen=True)
 class Space:
-    """What a trainer may take of a region of RAM, in bytes, and the relative cost of an access."""
+    """What a trainer may take of a region of RAM, in bytes, the relative cost of an access, and the names of states
+    that are to be there."""
 
     region: str
     bytes: int
     cost: float = 1.0
+    states: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
         for key in ("origin", "bytes"):
             if key not in part:
                 raise BoardError(f"{path}: memory.{name}.{key} is missing")
-        regions[name] = Region(name, part.get("kind", "ram"), part["origin"], part["bytes"], part.get("cost"))
+        kind, states = part.get("kind", "ram"), tuple(part.get("states", ()))
+        regions[name] = Region(name, kind, part["origin"], part["bytes"], part.get("cost"), states)
         if regions[name].end > 1 << 32:
             raise BoardError(
                 f"{path}: memory.{name} ends above 4 GiB: origin + bytes = {regions[name].end:#x}"
@@ -100,6 +105,12 @@ def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes:
     if ram.origin % 32 or ram.bytes % 32:
         raise BoardError(f"{path}: memory.{ram.name}: origin and bytes must be multiples of 32 (MPU guards)")
     further = further_regions(memory)
+    for r in regions:
+        if r.states and r is not ram and r not in further:
+            raise BoardError(
+                f"{path}: memory.{r.name}.states: trainers do not use the region; they use the first of RAM, and "
+                "further ones with a cost"
+            )
     if len(further) > MOST_FURTHER:
         raise BoardError(
             f"{path}: {len(further)} regions of RAM after the first have a cost, at most {MOST_FURTHER} may: remove "

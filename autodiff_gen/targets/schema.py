@@ -162,6 +162,7 @@ _TREE: dict[str, Any] = {
             "origin": _ADDRESS,
             "bytes": Integer(32, 0xFFFFFFFF),
             "cost": _cost,
+            "states": _strings,
         }
     },
     "target": {

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,7 @@ from autodiff_gen.report.explain import text
 from autodiff_gen.report.listing import listings
 from autodiff_gen.report.page import Measured, page
 from autodiff_gen.targets import board
+from autodiff_gen.targets.board import Board
 from autodiff_gen.targets.memory import Space
 
 STEPS = 3
@@ -183,6 +185,44 @@ def test_explain_shows_each_region() -> None:
         assert f"{r.name}: free of {ram[r.name]} {ram[r.name] - r.bytes}" in told
     for s, slot in zip(report.states, program.slots, strict=True):
         assert s.region == next(r.region for r in program.regions if slot in r.slots)
+
+
+def with_states(**regions: list[str]) -> Board:
+    """The board stm32_ccm, which has these states in these regions."""
+    b = board.load("stm32_ccm")
+    return replace(b, memory={k: replace(r, states=tuple(regions.get(k, ()))) for k, r in b.memory.items()})
+
+
+@pytest.mark.parametrize("states", [{"ccm": ["0.weight"]}, {"ccm": ["*.bias*"], "sram": ["0.weight*"]}])
+def test_states_are_where_the_board_has_them(states: dict[str, list[str]]) -> None:
+    """Everything would fit the main region; the rest is placed as before."""
+    program = compile_model(MODELS["convolutional"][0](), "model", ["ref"], with_states(**states))
+    homes = {s.name: r.region for r in program.regions for s in r.slots}
+    assert len(program.regions) == 2 and homes.keys() == {s.name for s in program.slots}
+    for region, patterns in states.items():
+        named = [n for n in homes if any(fnmatchcase(n, p) for p in patterns)]
+        assert named and all(homes[n] == region for n in named)
+
+
+WRONG_STATES: list[tuple[dict[str, list[str]], Any, str]] = [
+    (
+        {"ccm": ["0.wieght"]},
+        None,
+        "memory.ccm.states: model has no state '0.wieght'; did you mean '0.weight'",
+    ),
+    ({"ccm": ["0.*"], "sram": ["0.weight"]}, None, "'0.weight' is in memory.sram.states already"),
+    ({"ccm": ["*"]}, {"sram": 90000, "ccm": 256}, "ccm has 256 for a trainer"),
+    ({"ccm": ["0.weight"]}, {"sram": 90000}, "ram: give ccm bytes, as the board has '0.weight' there"),
+    ({"ccm": ["0.weight"]}, 90000, "ccm has 0 for a trainer"),
+]
+
+
+@pytest.mark.parametrize(("states", "ram", "told"), WRONG_STATES)
+def test_states_that_cannot_be_where_the_board_has_them(
+    states: dict[str, list[str]], ram: Any, told: str
+) -> None:
+    with pytest.raises(AutodiffError, match=re.escape(told)):
+        compile_model(MODELS["convolutional"][0](), "model", ["ref"], with_states(**states), ram)
 
 
 WRONG = [

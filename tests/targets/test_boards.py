@@ -210,6 +210,8 @@ BAD = [
     ("empty command", USER + '[toolchain]\nprobes = [[]]', "toolchain.probes must be a list of commands"),
     ("overlap", USER.replace("0x20000000", "0x08000000"), "memory.flash and memory.sram overlap"),
     ("above 4 GiB", USER.replace("0x20000000", "0xffff0000"), "memory.sram ends above 4 GiB"),
+    ("states of a region without cost", USER + "[memory.ccm]\norigin=0x10000000\nbytes=64\nstates=['w']",
+     "memory.ccm.states: trainers do not use the region"),
     ("stack too large", "stack_bytes = 98304\n" + USER, "stack_bytes is 98304, but memory.sram has 98304"),
     ("odd stack", "stack_bytes = 1001\n" + USER, "stack_bytes must be a multiple of 8"),
     ("unknown profile", 'profile = "fast"\n' + USER, "profile is not a known profile (known: size, speed)"),
