@@ -26,7 +26,8 @@ values, where the arena becomes so much smaller that it is worth the time.
 
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
 what is stored in any case: of what the backward pass reads by itself, or by a function of it alone, of what it reads
-and cannot be computed of these, and of inputs, states and constants, which are read before a state changes.
+and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. What is
+joined of parts is computed again of the parts, which take no more memory.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from typing import TypeAlias
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
-from ..ir.op_kinds import Elementwise, Leaf, Pick, View
+from ..ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
 from ..ir.origin import BACKWARD, Label, Origin, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import planned_size
@@ -62,6 +63,7 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     return best
 
 
+_COMPUTED_AGAIN = (Elementwise, Pick, Assemble)
 Copies: TypeAlias = Callable[[Node], dict[Value, Value]]
 
 
@@ -93,7 +95,12 @@ class _Forward:
         stored = {v.base for n in late for v in n.operands}
         for r in values:
             self.sources[r] = self._sources(r)
-            if r in stored and not self.sources[r] <= self.kept:
+            missing = self.sources[r] - self.kept
+            if r not in stored or not missing:
+                continue
+            if isinstance(r.node.op.lower, Assemble) and sum(v.type.bytes for v in missing) <= r.type.bytes:
+                self.kept |= missing
+            else:
                 self.sources[r] = frozenset([r])
                 self.kept.add(r)
 
@@ -102,12 +109,13 @@ class _Forward:
         if isinstance(node.op.lower, View):
             return self.sources[node.operands[0]]
         alone = frozenset([v])
-        if not isinstance(node.op.lower, Elementwise | Pick) or is_late(node.origin) or v in self.roots:
+        if not isinstance(node.op.lower, _COMPUTED_AGAIN) or is_late(node.origin) or v in self.roots:
             return alone
+        broadcasts = not isinstance(node.op.lower, Assemble)
         size, found = planned_size(v.type.shape), set[Value]()
         for u in map(base, node.operands):
-            if planned_size(u.type.shape) < size:
-                continue  # it is broadcast, as statistics are: stored beside the others
+            if broadcasts and planned_size(u.type.shape) < size:
+                continue  # as statistics are: it is stored beside the others
             if not isinstance(u.node.op.lower, Leaf) and not is_free(u.node):
                 found |= self.sources[u]
         return frozenset(found)

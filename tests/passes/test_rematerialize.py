@@ -72,6 +72,26 @@ def tokens(nn: Any) -> Any:
     return nn.Sequential(nn.Flatten(2), nn.Linear(64, 64), *blocks, nn.Flatten(), nn.Linear(192, CLASSES))
 
 
+def joined(nn: Any) -> Any:
+    """A U-Net: what is joined is computed again of its parts, which the backward pass reads too."""
+
+    def block(inputs: int, outputs: int) -> list[Any]:
+        return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+
+    class Joined(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wide = nn.Sequential(*block(3, 8))
+            self.narrow = nn.Sequential(nn.MaxPool2d(2), *block(8, 16), nn.Upsample(scale_factor=2))
+            self.head = nn.Sequential(*block(24, 8), nn.AvgPool2d(8), nn.Flatten(), nn.Linear(8, CLASSES))
+
+        def forward(self, x: Any) -> Any:
+            wide = self.wide(x)
+            return self.head(nn.functional_cat([self.narrow(wide), wide], 1))
+
+    return Joined()
+
+
 def model(net: nn.Module, batch: int) -> ag.Model:
     return ag.Model.supervised(
         net, input=(batch, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
@@ -90,7 +110,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("network", [chain, residual, tokens])
+@pytest.mark.parametrize("network", [chain, residual, tokens, joined])
 def test_training_equals_pytorchs(
     network: Callable[[Any], Any], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +118,8 @@ def test_training_equals_pytorchs(
 
     monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
     monkeypatch.setattr(torch.nn, "functional_silu", torch.nn.functional.silu, raising=False)
+    monkeypatch.setattr(nn, "functional_cat", ag.functional.cat, raising=False)
+    monkeypatch.setattr(torch.nn, "functional_cat", torch.cat, raising=False)
     made = program(model(network(nn), batch))
     trainer = Trainer(made, Compiler(find_compiler(None), ""))
     twin = network(torch.nn)
