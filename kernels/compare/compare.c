@@ -73,6 +73,11 @@ static size_t padded_bytes(int32_t which) {
     return (size_t)(GUARD + used[which] + GUARD) * sizeof(float);
 }
 
+/* Bytes of the indices of an output, one for each of its elements, and of their two guards. */
+static size_t index_bytes(void) {
+    return GUARD + (size_t)used[ACTUAL] + GUARD;
+}
+
 static void restore(int32_t which) {
     memcpy(data(which) - GUARD, original[which], padded_bytes(which));
 }
@@ -265,7 +270,7 @@ void compare_output(compare_layout layout, float beta) {
     used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
     memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
     memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));
-    memset(index_buffers[2], 0xa5, sizeof index_buffers[2]);
+    memset(index_buffers[2], 0xa5, index_bytes());
 }
 
 bool compare_next_alignment(compare_attributes *attributes) {
@@ -282,7 +287,7 @@ bool compare_next_alignment(compare_attributes *attributes) {
         restore(slot);
     }
     restore(ACTUAL);
-    memset(index_buffers[1], 0xa5, sizeof index_buffers[1]);
+    memset(index_buffers[1], 0xa5, index_bytes());
     return true;
 }
 
@@ -313,7 +318,7 @@ void *compare_scratch(const compare_attributes *attributes) {
         ag_print("a case needs more scratch memory than its buffer has\n");
         ag_system_exit(2);
     }
-    memset(scratch_memory, 0xa5, sizeof scratch_memory);
+    memset(scratch_memory, 0xa5, GUARD + 4 + (size_t)scratch_bytes + GUARD);
     return scratch_bytes == 0 ? NULL : scratch();
 }
 
@@ -390,18 +395,18 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
     const float *magnitude = data(MAGNITUDES) - GUARD;
     const int32_t length = GUARD + used[ACTUAL] + GUARD;
     tally *const now = tallies + at;
+    /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or by the
+     * three steps of an epilogue */
+    const float alpha = current == NULL ? fabsf(attributes->alpha) : fmaxf(fabsf(attributes->alpha), 1.0f);
+    const float roundings = (float)terms + (current == NULL ? 3.0f : 4.0f);
+    const float of_terms = 2.0f * EPSILON * roundings * alpha;
+    const float of_beta = 2.0f * EPSILON * 3.0f * fabsf(attributes->beta);
     bool same = operands_are_unchanged();
     for (int32_t i = 0; i < length; i++) {
         if (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i]))) {
             continue;
         }
-        /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or
-         * by the three steps of an epilogue */
-        const float alpha =
-            current == NULL ? fabsf(attributes->alpha) : fmaxf(fabsf(attributes->alpha), 1.0f);
-        const float roundings = (float)terms + (current == NULL ? 3.0f : 4.0f);
-        const float rounding = roundings * alpha * magnitude[i] + 3.0f * fabsf(attributes->beta);
-        const float bound = magnitude[i] == 0.0f ? 1e-44f : 2.0f * EPSILON * rounding;
+        const float bound = magnitude[i] == 0.0f ? 1e-44f : of_terms * magnitude[i] + of_beta;
         const float error = fabsf(actual[i] - expected[i]);
         same = same && error <= bound;
         if (error <= bound) {
@@ -416,7 +421,7 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
 void compare_check_exact(const compare_attributes *attributes) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     bool same =
-        operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], sizeof index_buffers[1]) == 0;
+        operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0;
     for (int32_t i = GUARD + used[ACTUAL] + GUARD - 1; i >= 0; i--) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
