@@ -1,5 +1,5 @@
-"""The examples under PlatformIO: the tests of each run on an emulated board of every set of kernels (those of one
-example on every board), and its program is built for one of them, from an empty core folder and without a network."""
+"""The examples under PlatformIO: the program and the tests of each are built for an emulated board, another for each
+example, those of one example for every board, from an empty core folder and without a network."""
 
 from __future__ import annotations
 
@@ -35,28 +35,15 @@ def default_envs(name):
     return list(QEMU) if given == "${emulated.envs}" else given.split(", ")
 
 
-def next_of(envs, name):
-    """One of the boards, another for each example, so that every board has some."""
+def board_of_program(name):
+    """The board that `pio run` builds an example for: another for each example, so that every board has some."""
+    envs = default_envs(name)
     return envs[examples().index(name) % len(envs)]
 
 
 def envs_of_tests(name):
-    """The boards that `pio test` runs an example on: one for each set of kernels that its boards have."""
-    envs = default_envs(name)
-    if name == EVERYWHERE:
-        return envs
-    of_kernels = {}
-    for env in envs:
-        of_kernels.setdefault(board.load(PROFILES[env]).kernels.backends, []).append(env)
-    return [next_of(alike, name) for alike in of_kernels.values()]
-
-
-def board_of_program(name):
-    """The board that `pio run` builds an example for.
-
-    `pio test` compiles the same library; only main.c and its link are those of the program.
-    """
-    return next_of(envs_of_tests(name), name)
+    """The boards that `pio test` runs an example on."""
+    return default_envs(name) if name == EVERYWHERE else [board_of_program(name)]
 
 
 def own_ini(name):
