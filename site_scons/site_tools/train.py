@@ -16,7 +16,7 @@ from SCons.Script import ARGUMENTS, BUILD_TARGETS, Action, Default
 
 TARGETS = {
     "firmware": "generate C, compile and link (this is the default)",
-    "run": "and run it in QEMU, or on the host with board=host",
+    "run": "and run it in QEMU, or on the host for the board `host`",
     "link": "firmware of the board link, for autodiff-gen train, pull and push on a cable; upload writes it",
     "hil": "compare it with the host: in QEMU, or on the port of port=",
     "upload": "and write it to the board with openocd or st-flash",
@@ -47,6 +47,7 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     rows = [f"  {prefix + target:<15} {text}" for target, text in TARGETS.items()]
     rows += ["", "Options", *(f"  {key + '=':<15} {text}" for key, text in OPTIONS.items())]
     env.Help("\n".join(["Targets", *rows, ""]), append=True)
+    _check_board(env)
     if ARGUMENTS.get("baud"):
         _check_baud(env)
         env.AppendUnique(CCFLAGS=[f"-DAG_UART_BAUD={ARGUMENTS['baud']}"])
@@ -94,6 +95,16 @@ def _shown(model):
     """The path of a model as the user writes it: relative to the user's folder, the folder of a model.py."""
     path = Path(os.path.relpath(model, os.environ.get("AUTODIFF_LAUNCH_DIR") or os.getcwd()))
     return str(path.parent if path.name == "model.py" else path)
+
+
+def _check_board(env):
+    """UserError if board= names a board that the SConstruct does not build for."""
+    named, own = ARGUMENTS.get("board", ""), env.AutodiffBuild().board.id
+    if named and named != own and not named.endswith(".toml"):
+        raise SCons.Errors.UserError(
+            f"board={named}: the SConstruct builds for {own}; let the command line choose: "
+            f'AUTODIFF_BOARD=ARGUMENTS.get("board", "{own}")'
+        )
 
 
 def _check_baud(env):

@@ -8,12 +8,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bare_environment import bare_python
 from firmware_build import once
+from scons_object_cache import environment
 from scons_tree import Tree
 
 from autodiff_gen.targets import board as boards
@@ -333,6 +335,19 @@ WRONG = [
     ),
     (["test", "args='open"], "args='open: cannot be split into words: No closing quotation"),
 ]
+
+
+def test_a_board_that_the_sconstruct_does_not_build_for_is_named(root: Path, tmp_path: Path) -> None:
+    tool = f'tools=["train"], toolpath=["{root}/site_scons/site_tools"], AUTODIFF_BOARD="stm32"'
+    (tmp_path / "SConstruct").write_text(f'Environment({tool}).TrainFirmware("build/net", "net.py")\n')
+    (tmp_path / "net.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "SCons", "-Q", "board=host", "run"],
+        cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "board=host: the SConstruct builds for stm32; let the command line choose: " in done.stderr
+    assert list(tmp_path.rglob("*.c")) == []
 
 
 @pytest.fixture(scope="module")
