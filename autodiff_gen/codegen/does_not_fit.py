@@ -29,9 +29,10 @@ def does_not_fit(
     least = ", the least that was found," if planned_for_it else ","
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
     if program.is_model:
+        batch = 'a smaller batch (accumulate="mean" makes a step of several) ' if program.batch > 1 else ""
         helps = (
             "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train "
-            "(requires_grad_(False)), fewer of their channels (nn.update_channels), int8, a smaller batch or an "
+            f"(requires_grad_(False)), fewer of their channels (nn.update_channels), int8, {batch}or an "
             "optimizer with less state would help"
         )
     return (
