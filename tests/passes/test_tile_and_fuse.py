@@ -155,6 +155,16 @@ def test_training_under_a_budget(name: str, share: float) -> None:
         np.testing.assert_allclose(narrow.state_dict()[key], value, rtol=1e-5, atol=1e-7, err_msg=key)
 
 
+def test_a_smaller_budget_gives_no_larger_program() -> None:
+    """Not even where no plan meets it."""
+    budgets = (77_000, 56_000)
+    programs = [
+        compile_model(TRAINED["normalised"](), "m", ["ref"], ram=ram, must_fit=False) for ram in budgets
+    ]
+    sizes = [p.struct_bytes for p in programs]
+    assert sizes[0] <= budgets[0] and budgets[1] < sizes[1] <= sizes[0]
+
+
 def test_an_entry_that_fits_is_left_alone() -> None:
     plain, given = floats().on_host(), floats().on_host(ram=1 << 20)
     assert plain.source == given.source
