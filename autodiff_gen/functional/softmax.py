@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, numerically stable, composed of other functions, which are fused."""
+"""Softmax and its logarithm, numerically stable, whose parts are fused."""
 
 from __future__ import annotations
 
@@ -7,30 +7,26 @@ from typing import Any
 from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import Value
+from ..ops.softmax import less_largest
 from .arguments import as_value, axis_of, torch_lacks
-from .elementwise import detach, exp, log
+from .elementwise import exp, log
 from .reductions import sum
 
 __all__ = ["log_softmax", "softmax"]
 
 
 def shifted(name: str, input: Any, dim: int) -> tuple[Value, int]:
-    """x - max(x) along `dim`, whose exponentials cannot overflow, and the axis. The maximum is detached, because it
-    cancels in the gradient."""
+    """x - max(x) along `dim`, whose exponentials cannot overflow, and the axis."""
     x = as_value(input)
     axis = axis_of(name, x, dim)
-    if x.shape[axis] == 1:
-        return x - detach(x), axis
-    most = with_role(apply("amax", x, axes=(axis,), keepdim=True), "max")
-    return with_role(x - detach(most), "shifted"), axis
+    return less_largest(x, (axis,)), axis
 
 
 @torch_lacks(dtype=None)
 def softmax(input: Any, dim: int) -> Value:
     """exp(x) / sum(exp(x)) along `dim`."""
-    z, axis = shifted("softmax", input, dim)
-    e = with_role(exp(z), "exp_shifted")
-    return e * with_role(1.0 / with_role(sum(e, axis, keepdim=True), "exp_sum"), "inv_sum")
+    x = as_value(input)
+    return apply("softmax", x, axes=(axis_of("softmax", x, dim),))
 
 
 @torch_lacks(dtype=None)

@@ -42,7 +42,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Softmax of x along an axis, which several ops compute."""
+    """Softmax of x along an axis."""
 
     x: Value
     axis: int
@@ -81,28 +81,9 @@ def quantized_form(op: Op) -> QuantizedForm | None:
 
 
 def softmax_form(v: Value) -> Softmax | None:
-    """That of exp(x - max(x)) * (1 / sum(exp(x - max(x)))), as F.softmax composes it, if v is its result."""
-    if v.node.op.name != "mul":
+    """That of softmax along one axis, if v is its result."""
+    if v.node.op.name != "softmax":
         return None
-    e, inverse = v.node.operands
-    x = _under(e, "exp", "sub", "detach", "amax")
-    if x is None or _under(inverse, "div", "sum") is not e:
-        return None
-    (difference,), (one, total) = e.node.operands, inverse.node.operands
-    other, most = difference.node.operands
-    axes = total.node.attrs["axes"]
-    largest = most.node.operands[0].node.attrs
-    same = other is x and axes == largest["axes"] and largest["keepdim"] and total.node.attrs["keepdim"]
-    if not same or len(axes) != 1 or one.node.attrs.get("value") != 1.0:
-        return None
-    extent = x.shape[axes[0]]
-    return Softmax(x, axes[0]) if isinstance(extent, int) and extent <= LARGEST_ROW else None
-
-
-def _under(v: Value, *names: str) -> Value | None:
-    """The value that these ops make v of, each as the last operand of the one before; None where they do not."""
-    for name in names:
-        if v.node.op.name != name:
-            return None
-        v = v.node.operands[-1]
-    return v
+    (x,), (axis, *others) = v.node.operands, v.node.attrs["axes"]
+    extent = x.shape[axis]
+    return Softmax(x, axis) if not others and isinstance(extent, int) and extent <= LARGEST_ROW else None

@@ -25,9 +25,10 @@ values, where the arena becomes so much smaller that it is worth the time.
       ds <- %6
 
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
-what is stored in any case: of what the backward pass reads by itself, or by a function of it alone, of what it reads
-and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. What is
-joined of parts is computed again of the parts, which take no more memory.
+what is stored in any case: of what the backward pass reads by itself, or by several functions of it alone, of what it
+reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. What
+is joined of parts is computed again of the parts, which take no more memory. What is read by one function alone, such
+as the scores of a softmax, need not be stored: the function's value takes its place.
 """
 
 from __future__ import annotations
@@ -50,16 +51,18 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.inner:
         return graph
-    forward = _Forward(graph)
-    readers = [
-        n for n in graph.nodes if is_late(n.origin) and any(forward.is_computed_again(v) for v in n.operands)
-    ]
-    if not readers:
-        return graph
-    best = graph
-    for each in (False, True):  # one copy for all readers, or, which takes more time, copies for each
-        found = rewritten(graph, functools.partial(forward.read_again, _copies(each)), readers)
-        best = found if context.is_worth_its_time(rematerialize.__name__, found, best) else best
+    late = [n for n in graph.nodes if is_late(n.origin)]
+    best, tried = graph, dict[Value, frozenset[Value]]()
+    for functions in (False, True):  # expressions alone, or results of functions such as exp too
+        forward = _Forward(graph, functions)
+        again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
+        if again == tried:
+            continue
+        tried = again
+        readers = [n for n in late if not again.keys().isdisjoint(n.operands)]
+        for each in (False, True):  # one copy for all readers, or, which takes more time, copies for each
+            found = rewritten(graph, functools.partial(forward.read_again, _copies(each)), readers)
+            best = found if context.is_worth_its_time(rematerialize.__name__, found, best) else best
     return best
 
 
@@ -80,25 +83,38 @@ def _copies(each: bool) -> Copies:
 
 
 class _Forward:
-    """The values of the forward pass. sources: of each value, the stored ones that it is an elementwise function of,
-    beside those that are broadcast; itself alone if it is stored."""
+    """The values of the forward pass. functions: whether results of functions are computed again; sources: of each
+    value, the stored ones that it is an elementwise function of, beside those that are broadcast; itself alone if it is
+    stored."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, functions: bool) -> None:
         self.roots = {base(v) for v in graph.roots}
+        self.functions = functions
         self.sources: dict[Value, frozenset[Value]] = {}
         values = [r for node in graph.nodes for r in node.results]
         for r in values:
             self.sources[r] = self._sources(r)
         late = [n for n in graph.nodes if is_late(n.origin) and not isinstance(n.op.lower, View)]
-        read = {self.sources[v] for n in late for v in n.operands}
-        self.kept = {v for found in read if len(found) == 1 for v in found}
-        stored = {v.base for n in late for v in n.operands}
+        read = {v.base for n in late for v in n.operands}
+        by_source: dict[Value, set[Value]] = {}
+        for v in read:
+            for source in self.sources[v]:
+                by_source.setdefault(source, set()).add(v)
+        # a value that alone is read of what its source gives takes the source's place in memory
+        alone = {
+            v for v in read if len(self.sources[v]) == 1 and all(by_source[s] == {v} for s in self.sources[v])
+        }
+        self.kept = {s for v in read - alone if len(self.sources[v]) == 1 for s in self.sources[v]}
         for r in values:
             self.sources[r] = self._sources(r)
             missing = self.sources[r] - self.kept
-            if r not in stored or not missing:
+            if r not in read or not (missing or r in alone):
                 continue
-            if isinstance(r.node.op.lower, Assemble) and sum(v.type.bytes for v in missing) <= r.type.bytes:
+            if (
+                r not in alone
+                and isinstance(r.node.op.lower, Assemble)
+                and sum(v.type.bytes for v in missing) <= r.type.bytes
+            ):
                 self.kept |= missing
             else:
                 self.sources[r] = frozenset([r])
@@ -110,6 +126,8 @@ class _Forward:
             return self.sources[node.operands[0]]
         alone = frozenset([v])
         if not isinstance(node.op.lower, _COMPUTED_AGAIN) or is_late(node.origin) or v in self.roots:
+            return alone
+        if not self.functions and isinstance(node.op.lower, Elementwise) and node.op.lower.calls:
             return alone
         broadcasts = not isinstance(node.op.lower, Assemble)
         size, found = planned_size(v.type.shape), set[Value]()

@@ -12,12 +12,9 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.ir.build import make_input
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.quantization import Quantization, fixed_point, requantized
-from autodiff_gen.ir.types import Type, f32
-from autodiff_gen.ops.quantized_forms import Softmax, softmax_form
 
 X, RESULT = (0.05, -7), (0.11, 12)  # scale and zero point
 
@@ -316,12 +313,3 @@ def test_rejected(build: Callable[[], Value], message: str) -> None:
     with pytest.raises(ShapeError) as error:
         build()
     assert message in str(error.value) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("keepdim", [False, True])
-def test_softmax_form(keepdim: bool) -> None:
-    """Of a square, maxima without their axis would be subtracted along the other one."""
-    x = make_input("x", Type(f32, (3, 3)))
-    e = F.exp(x - F.detach(F.amax(x, 1, keepdim=keepdim)))
-    form = softmax_form(e * (1.0 / F.sum(e, 1, keepdim=True)))
-    assert (form == Softmax(x, 1)) if keepdim else form is None

@@ -60,13 +60,12 @@ class Conversion:
     def run(self, given: Value) -> Value:
         """The float result, for `given` in place of the input."""
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
-        nodes = self._needed()
+        nodes = [n for n in topological([self.result]) if n.op is not INPUT]
         for node in nodes:
             if node.results[0].type.quantization is not None:
                 raise ModelError(f"quantize: {described(node)} is quantised already")
         self.readers = users(nodes)
-        for node, softmax in self.softmaxes.items():
-            self.readers.setdefault(softmax.x, []).append(node)
+        self._find_softmaxes(nodes)
         self._find_statics(nodes)
         dynamic = [v for v in self.position if not isinstance(self.representations.get(v), Static)]
         ranges = {v: self.ranges[i] for v, i in self.position.items() if i in self.ranges}
@@ -99,29 +98,19 @@ class Conversion:
 
     # What is converted, what does not depend on the input, and ranges
 
-    def _operands(self, node: Node) -> Sequence[Value]:
-        softmax = self.softmaxes.get(node)
-        return node.operands if softmax is None else (softmax.x,)
-
-    def _needed(self) -> list[Node]:
-        """The nodes without those of which a softmax is composed, operands first."""
-        found, needed = [], {self.result.node}
-        for node in reversed(topological([self.result])):
-            if node not in needed or node.op is INPUT:
-                continue
+    def _find_softmaxes(self, nodes: Sequence[Node]) -> None:
+        """Those of finite values."""
+        for node in nodes:
             softmax = softmax_form(node.results[0])
             if softmax is not None and self.position[softmax.x] in self.ranges:
                 low, high = self.ranges[self.position[softmax.x]]
                 if high - low <= np.finfo(np.float32).max:
                     self.softmaxes[node] = softmax
-            needed.update(v.node for v in self._operands(node))
-            found.append(node)
-        return found[::-1]
 
     def _find_statics(self, nodes: Sequence[Node]) -> None:
         dynamic = {self.input}
         for node in nodes:
-            if any(v in dynamic for v in self._operands(node)):
+            if any(v in dynamic for v in node.operands):
                 dynamic.update(node.results)
         states = {n.results[0]: n.attrs["state"].init.array() for n in nodes if n.op is STATE}
         known = [n.results[0] for n in nodes if n.results[0] not in dynamic]

@@ -1,0 +1,74 @@
+"""Softmax, with a gradient that reads its result alone: neither the scores nor their exponentials need be stored.
+
+It is one op until the gradients are known; then the pass expand_composites makes elementwise ops and sums of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.build import apply
+from ..ir.names import with_role
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Composite
+from ..ir.types import Type
+from .support import floating
+
+
+def _type(x: Type, *, axes: tuple[int, ...]) -> Type:
+    return floating(x)
+
+
+def _ref(x: Any, *, axes: tuple[int, ...]) -> Any:
+    e = np.exp(x - x.max(axis=axes, keepdims=True))
+    return e / e.sum(axis=axes, keepdims=True)
+
+
+def less_largest(x: Value, axes: Sequence[int]) -> Value:
+    """x - max(x) along the axes, whose exponentials cannot overflow. No gradient passes through the maximum, because it
+    cancels."""
+    if all(x.type.shape[i] == 1 for i in axes):
+        return x - apply("detach", x)
+    most = with_role(apply("amax", x, axes=tuple(axes), keepdim=True), "max")
+    return with_role(x - apply("detach", most), "shifted")
+
+
+def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    (x,), axes = operands, attrs["axes"]
+    e = with_role(apply("exp", less_largest(x, axes)), "exp_shifted")
+    total = with_role(apply("sum", e, axes=axes, keepdim=True), "exp_sum")
+    return (e * with_role(1.0 / total, "inv_sum"),)
+
+
+def _vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """dx = (dy - sum(dy * y)) * y, as in PyTorch's _softmax_backward_data."""
+    (dy,), (y,) = dys, outs
+    assert dy is not None
+    along = with_role(apply("sum", dy * y, axes=attrs["axes"], keepdim=True), "along")
+    return [(dy - along) * y]
+
+
+softmax = register(
+    Op(
+        "softmax",  # exp(a) / sum(exp(a)) along the axes
+        infer=_type,
+        ref=_ref,
+        vjp=_vjp,
+        lower=Composite(_expanded),
+        samples=(
+            Sample(((3, 4),), {"axes": (1,)}),
+            Sample(((2, 3, 4),), {"axes": (1,)}),
+            Sample(((2, 1),), {"axes": (1,)}),
+        ),
+        torch="torch.softmax(a, axes[0])",
+    )
+)
