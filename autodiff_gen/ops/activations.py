@@ -62,8 +62,8 @@ hardtanh = register(
         infer=_float,
         ref=lambda x, *, min_val, max_val: np.minimum(np.maximum(x, min_val), max_val),
         vjp=_of_attrs(lambda dy, x, y, attrs: _between(y, attrs["min_val"], attrs["max_val"], dy)),
-        lower=Elementwise(
-            "{0} < {min_val} ? {min_val} : {0} > {max_val} ? {max_val} : {0}", SELECT, ADD, True
+        lower=Elementwise(  # compares as the gradient's mask does: together they take two comparisons, not four
+            "{0} <= {min_val} ? {min_val} : {0} >= {max_val} ? {max_val} : {0}", SELECT, ADD, True
         ),
         samples=(*_rows({"min_val": -1.0, "max_val": 1.0}), *_rows({"min_val": 0.0, "max_val": 6.0}, 9.0)),
         torch="torch.nn.functional.hardtanh(a, min_val, max_val)",

@@ -83,7 +83,7 @@ def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
     """Whether an operand whose rows are not contiguous is copied before a call of so many multiply-accumulates. The
     kernel would gather each element for every tile of results that it is a factor of."""
     copy = elements * (cost.load + cost.store + cost.loop + cost.arena)
-    return copy < macs / cost.gemm.tile * (cost.load + cost.store)
+    return copy < macs / cost.gemm.tile * (cost.load + cost.store + cost.loop)
 
 
 def block_of_a_product(

@@ -78,7 +78,8 @@ def activation_beside(d: Any, mask: Any) -> Any:
 
 def stored(program: Program) -> bool:
     """Whether the masked gradient is stored; its mask is computed once then."""
-    return body(program).count(">= 6.0f") == 1
+    text = body(program)
+    return text.count(">= 6.0f") - text.count(">= 6.0f ? 6.0f") == 1
 
 
 def test_the_value_takes_the_place_of_its_operand() -> None:
