@@ -195,6 +195,10 @@ AG_KERNEL(conv2d_s8);
 typedef ag_conv2d_s8_fn ag_depthwise2d_s8_fn;
 AG_KERNEL(depthwise2d_s8);
 
+/* The same with y in the memory of x, both without gaps; oh <= h, ow <= w. */
+typedef ag_conv2d_s8_fn ag_depthwise2d_in_place_s8_fn;
+AG_KERNEL(depthwise2d_in_place_s8);
+
 /* Gradients of the real numbers that quantised tensors represent: dx as in ag_conv2d_dx_f32, of integers w
  * in place of floats; dw as in ag_conv2d_dw_f32, of the integers x - x_zero. The order of the sums is not
  * specified. */

@@ -99,7 +99,8 @@ class EntryBody:
             shape = v.type.shape
             if buffer.owner is not None:
                 shape = buffer.owner.scratch[v].shape
-            note = ends if k == 0 else f"in place of {self.bare(self.names[buffer.values[k - 1]])}"
+            before = buffer.values[:k][-1:] or (buffer.over.values[-1:] if buffer.over is not None else [])
+            note = f"in place of {self.bare(self.names[before[0]])}" if before else ends
             step = numbers[v.node] if buffer.owner is None else buffer.owner.number
             place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
             if buffer.owner is None:
@@ -117,14 +118,21 @@ class EntryBody:
         self.pointers.setdefault(step, []).append(pointer)
         return c.Name(name)
 
-    def _start_of(self, buffer: Placed) -> c.Expr:
+    def _start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
+        """The address of a buffer, or `skipped` bytes after it."""
         arena, offset = self.inside.place(buffer)
+        offset += skipped
         return c.plus(self.arenas[arena], c_syntax.offset(offset // 4, []))
 
     def freed(self, step: Step) -> list[c.Statement]:
         """With `poison`, what fills the memory that is not used after a step."""
         ended = [b for b in self.plan.placed if b.end == step.number] if self.poison else []
-        return [poisoned(self._start_of(b), b.bytes) for b in ended]
+        kept = {b.over: (b.bytes + 3) // 4 * 4 for b in self.plan.placed}
+        return [
+            poisoned(self._start_of(b, kept.get(b, 0)), size)
+            for b in ended
+            if (size := b.bytes - kept.get(b, 0)) > 0
+        ]
 
     def number(self, number: int) -> str:
         return f"{self.inside.prefix}{self.inside.start + number}"

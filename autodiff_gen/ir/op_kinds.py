@@ -147,6 +147,10 @@ def _none(call: KernelCall) -> int:
     return 0
 
 
+def _not_in_place(call: KernelCall) -> str:
+    return ""
+
+
 def _no_axes(axis: int, attrs: Attrs) -> Mapping[int, int] | None:
     return None
 
@@ -216,7 +220,8 @@ class Call:
     (ops/epilogue.py), which has this op as its `term`. tile: (a range of the first result, shapes of the operands,
     attributes) -> how the op computes that part of it, None where it cannot. term_of: (operand, a range of it, shapes
     of the operands, attributes) -> how the op computes a term of its result, which is the sum of those of ranges that
-    make up an axis; None where it is no such sum.
+    make up an axis; None where it is no such sum. in_place: the kernel that computes a call with the result in the
+    memory of operand 0, both dense; "" where none can.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -235,6 +240,7 @@ class Call:
     tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _no_tile
     term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _no_term
     by_rows: Callable[[Sequence[Any], Attrs], Any] = _no_rows
+    in_place: Callable[[KernelCall], str] = _not_in_place
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -52,7 +52,7 @@ class Rows:
                         f"{self.table}: kernel {number}: duplicate row for {kernel.name}: {why}"
                     )
             written.append(kernel)
-        serves = self._serves(table.get("serves", {}))
+        serves = self._serves(table.get("serves", {}), {kernel.name for kernel in written})
         derived = [*self._of_tiles(table.get("tiles", []), serves), *self._of_folder(serves)]
         for kernel in derived:
             for other in written:
@@ -109,13 +109,13 @@ class Rows:
         included = re.findall(r'^#include "(tiles/\w+\.c)"', text, re.MULTILINE)
         return any(f"AG_SYMBOL({kernel})" in _text(self.root / name) for name in included)
 
-    def _serves(self, serves: str | Mapping[str, Any]) -> dict[str, Conditions]:
-        """The conditions of the kernels in `serves`."""
+    def _serves(self, serves: str | Mapping[str, Any], written: Collection[str]) -> dict[str, Conditions]:
+        """The conditions of the kernels in `serves`; "all" are those that are not written out."""
         where = f"{self.table}: serves"
         if isinstance(serves, str):
             if serves != "all":
                 raise KernelError(f'{where} = {serves!r}: write "all", or a section [serves]')
-            return dict.fromkeys(CONTRACT, ())
+            return {name: () for name in CONTRACT if name not in written}
         for name in serves:
             _check_kernel(name, where)
         return {name: _conditions(when, name, f"{where}: {name}") for name, when in serves.items()}

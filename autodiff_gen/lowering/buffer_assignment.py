@@ -8,6 +8,7 @@ import random
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 EFFORT = 40_000  # buffers that the search for a better order may place, all tries together
@@ -16,21 +17,29 @@ EFFORT = 40_000  # buffers that the search for a better order may place, all tri
 @dataclass(frozen=True)
 class Buffer:
     """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which is that of all
-    buffers. Equal ones are distinct by `key`."""
+    buffers; and `later` fewer bytes at the same offset, each (bytes, start, end). Equal ones are distinct by `key`."""
 
     key: int
     bytes: int
     start: int
     end: int
     alignment: int = 4
+    later: tuple[tuple[int, int, int], ...] = ()
 
-    @property
+    @cached_property
     def size(self) -> int:
-        return (self.bytes + self.alignment - 1) // self.alignment * self.alignment
+        return self.parts[0][0]
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, int, int], ...]:
+        """Aligned bytes, with the first and the last step at which so many are needed."""
+        unit = self.alignment
+        every = ((self.bytes, self.start, self.end), *self.later)
+        return tuple(((size + unit - 1) // unit * unit, start, end) for size, start, end in every)
 
     def meets(self, other: Buffer) -> bool:
         """Whether both are alive at some step."""
-        return self.start <= other.end and other.start <= self.end
+        return self.start <= other.parts[-1][2] and other.start <= self.parts[-1][2]
 
 
 @dataclass(frozen=True)
@@ -45,9 +54,9 @@ class Plan:
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """The most aligned bytes alive at one step: no placement of this order and granularity can do with less."""
     changes: dict[int, int] = {}
-    for b in buffers:
-        changes[b.start] = changes.get(b.start, 0) + b.size
-        changes[b.end + 1] = changes.get(b.end + 1, 0) - b.size
+    for size, start, end in (part for b in buffers for part in b.parts):
+        changes[start] = changes.get(start, 0) + size
+        changes[end + 1] = changes.get(end + 1, 0) - size
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
@@ -57,16 +66,22 @@ def _first_fit(buffers: Sequence[Buffer], limit: int | None = None) -> tuple[dic
     placed: list[tuple[int, int, int, int]] = []  # (offset, end of its bytes, start, end), by offset
     offsets: dict[int, int] = {}
     for b in buffers:
-        offset, size, start, end = 0, b.size, b.start, b.end
-        for at, top, first, last in placed:
-            if first <= end and start <= last:
-                if offset + size <= at:
-                    break
-                if top > offset:
-                    offset = top
+        offset, tried = 0, -1
+        while tried < offset:
+            tried = offset
+            for size, start, end in b.parts:
+                for at, top, first, last in placed:
+                    if first <= end and start <= last:
+                        if offset + size <= at:
+                            break
+                        if top > offset:
+                            offset = top
+            if not b.later:
+                break
         offsets[b.key] = offset
-        insort(placed, (offset, offset + size, start, end))
-        if limit is not None and offset + size > limit:
+        for size, start, end in b.parts:
+            insort(placed, (offset, offset + size, start, end))
+        if limit is not None and offset + b.size > limit:
             break
     return offsets, max((top for _, top, _, _ in placed), default=0)
 

@@ -17,8 +17,8 @@ from types import MappingProxyType
 
 from ..ir.graph import State
 from ..targets.memory import Space
-from .buffer_assignment import Buffer, Plan, place
-from .plan import EntryPlan, Placed
+from .buffer_assignment import Plan
+from .plan import EntryPlan, Placed, place_members
 from .traffic import of_buffer, of_states, traffic
 
 ROUNDS = 8  # in which regions may count as smaller than they are
@@ -40,7 +40,8 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class _Item:
-    """A state, or a buffer of an entry: from step `start` to step `end`, both included."""
+    """A state, or a buffer of an entry, with those at its offset after it: from step `start` to step `end`, both
+    included."""
 
     of: State | Placed
     bytes: int
@@ -85,9 +86,10 @@ def _items(plans: Sequence[EntryPlan], states: Sequence[State], alignment: int) 
     for k, plan in enumerate(plans):
         values, memory = traffic(plan)
         moved += of_states(plan, values)
-        for b in plan.placed:
+        ends = {b.root: b.end for b in plan.placed}
+        for b in ends:
             size = -(-max(b.bytes, 1) // alignment) * alignment
-            buffers.append(_Item(b, size, of_buffer(b, values, memory), k, b.start, b.end))
+            buffers.append(_Item(b, size, of_buffer(b, values, memory), k, b.start, ends[b]))
     return [*(_Item(s, -(-s.type.bytes // 4) * 4, moved[s]) for s in states), *buffers]
 
 
@@ -152,14 +154,13 @@ def _placed(
 def _with_arenas(
     plan: EntryPlan, homes: dict[State | Placed, int], spaces: Sequence[Space], alignment: int
 ) -> EntryPlan:
-    made = {b: replace(b, arena="" if homes[b] == 0 else spaces[homes[b]].region) for b in plan.placed}
+    made: dict[Placed | None, Placed] = {}
+    for b in plan.placed:
+        home = homes[b.root]
+        made[b] = replace(b, arena="" if home == 0 else spaces[home].region, over=made.get(b.over))
     plans: dict[str, Plan] = {}
     for arena in ("float", "int", *(s.region for s in spaces[1:])):
         members = [b for b in made.values() if b.home == arena]
         if members or arena in ("float", "int"):
-            plans[arena] = place(
-                [Buffer(i, b.bytes, b.start, b.end, alignment) for i, b in enumerate(members)]
-            )
-            for i, b in enumerate(members):
-                b.offset = plans[arena].offsets[i]
+            plans[arena] = place_members(members, alignment)
     return replace(plan, placed=list(made.values()), plans=plans)

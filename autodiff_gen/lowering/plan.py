@@ -14,7 +14,7 @@ from ..ir.origin import Origin
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
 from ..passes.work import Work
-from .buffer_assignment import Plan
+from .buffer_assignment import Buffer, Plan, place
 from .loop_nest import LoopNest
 from .loops import Scratch
 from .statements import Statements
@@ -34,6 +34,12 @@ class Placed:
     pool: str  # "float" or "int"
     offset: int = -1
     arena: str = ""  # the region whose arena it is in; empty: that of its pool, in the main region
+    over: Placed | None = None  # the larger buffer whose offset it has; that one's last step writes it
+
+    @property
+    def root(self) -> Placed:
+        """The largest of the buffers at its offset."""
+        return self if self.over is None else self.over.root
 
     @property
     def home(self) -> str:
@@ -55,6 +61,7 @@ class Step:
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
     memory: dict[Node, Value] = field(default_factory=dict)  # scratch for the kernels of nodes
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
+    in_place: bool = False  # a call whose result has the memory of operand 0
 
 
 @dataclass(eq=False)
@@ -101,6 +108,18 @@ def arena_use(plan: EntryPlan, placed: Sequence[Placed]) -> ArenaUse:
             values[k] += origins
     smaller, larger = sorted(pools.values(), key=max)
     return ArenaUse([live + max(smaller) for live in larger], values)
+
+
+def place_members(members: Sequence[Placed], alignment: int) -> Plan:
+    """Give the buffers of an arena their offsets."""
+    parts: dict[Placed, list[tuple[int, int, int]]] = {}
+    for b in members:
+        parts.setdefault(b.root, []).append((b.bytes, b.start, b.end))
+    key = {b: i for i, b in enumerate(parts)}
+    plan = place([Buffer(key[b], *first, alignment, tuple(later)) for b, (first, *later) in parts.items()])
+    for b in members:
+        b.offset = plan.offsets[key[b.root]]
+    return plan
 
 
 def _computed(v: Value) -> Value:

@@ -5,6 +5,8 @@ These are the last stages of the pipeline; codegen only writes down what is deci
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir.build import make_input
@@ -12,8 +14,9 @@ from ..ir.dependences import state_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
 from ..ir.node import STATE, Node, Value, base
-from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
+from ..ir.op_kinds import Call, Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
+from ..ir.strides import dense
 from ..ir.types import Type, s8
 from ..ir.views import layout, stored
 from ..kernels.contract import SCRATCH
@@ -24,12 +27,11 @@ from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
 from ..passes.split_updates import split_updates
 from .accesses import Accesses
-from .buffer_assignment import Buffer, place
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loops import Scratch
 from .nests import nest_of, own_values, region_of_nest
-from .plan import EntryPlan, Placed, Step
+from .plan import EntryPlan, Placed, Step, arena_use, place_members
 from .statements import Statements
 from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of
 
@@ -54,14 +56,26 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
     %0: f32[1,30] = matmul(x, a)  ->  step 0: ag_gemv_t_f32_ref -> f32[1,30]
     """
     states, outputs = _homes(graph)
-    steps = [_step(n, graph, context) for n in graph.nodes if _is_step(n)]
+    nodes = [n for n in graph.nodes if _is_step(n)]
+    readers = Counter(source for n in nodes for source in {v.base for v in n.operands})
+    arena = {r: readers[r] for n in nodes for r in n.results if r not in states and r not in outputs}
+    steps = [_step(n, graph, context, arena) for n in nodes]
     copies = sorted({s.name for n in graph.nodes for s in _copied_states(n)})
     return EntryPlan(graph, steps, states, outputs, [], {}, copies)
 
 
 def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
-    """Order the steps so that the peak of live bytes is low: 0: a, 0: b, 0: tanh(a) -> 1: a, 2: tanh(a), 3: b."""
-    return replace(plan, steps=ordered(plan, context))
+    """Order the steps so that the peak of live bytes is low: 0: a, 0: b, 0: tanh(a) -> 1: a, 2: tanh(a), 3: b. A call
+    is in place only where that lowers the peak by more than the memory that its kernel needs for it."""
+    found = replace(plan, steps=ordered(plan, context))
+    if in_place := [s for s in found.steps if s.in_place]:
+        alive = arena_use(found, lifetimes(found, context)).steps
+        for s in in_place:
+            own = sum(p.bytes for p in scratch_of(s))
+            if alive[s.number] + s.node.results[0].type.bytes <= max(alive) + own:
+                s.in_place, s.scratch, s.memory = False, {}, {}
+                _give_kernel(s, s.node, call_of(s.node), context.target)
+    return found
 
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
@@ -71,9 +85,7 @@ def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
     plans = {}
     for pool in ("float", "int"):
         members = [p for p in placed if p.pool == pool]
-        plans[pool] = place([Buffer(i, p.bytes, p.start, p.end, unit) for i, p in enumerate(members)])
-        for i, p in enumerate(members):
-            p.offset = plans[pool].offsets[i]
+        plans[pool] = place_members(members, unit)
     return replace(plan, placed=placed, plans=plans)
 
 
@@ -133,7 +145,23 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
     return late
 
 
-def _step(node: Node, graph: Graph, context: Context) -> Step:
+def _in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> KernelCall | None:
+    """The call whose result replaces operand 0, of which no other step reads anything, in the arena; None where no
+    kernel of the backend that serves the node can. arena: the values there, with the number of steps that read them."""
+    if not isinstance(node.op.lower, Call):
+        return None
+    call, x, y = call_of(node), node.operands[0], node.results[0]
+    other = replace(call, kernel=node.op.lower.in_place(call))
+    source = x.base
+    last = arena.get(source) == 1 and arena.get(y, 0) > 0
+    fits = source.type.dtype == y.type.dtype and source.type.bytes >= y.type.bytes
+    if not other.kernel or not last or not fits or layout(x) != dense(x.type.shape):
+        return None
+    served = (backends.select(c.kernel, c.facts()).backend for c in (call, other))
+    return other if len({*served}) == 1 else None
+
+
+def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]) -> Step:
     step, backends, lower = Step(node), context.target, context.lower_region
     if isinstance(node.op.lower, Scan):
         assert lower is not None
@@ -157,7 +185,9 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
                     step.gathered[inner] = row
                     step.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:
-        _give_kernel(step, node, call_of(node), backends)
+        in_place = _in_place(node, arena, backends)
+        step.in_place = in_place is not None
+        _give_kernel(step, node, in_place or call_of(node), backends)
     return step
 
 
@@ -200,6 +230,10 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
             free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
             if free:
                 reused = free[0]
+                if r.type.bytes < reused.bytes:
+                    holder[r] = Placed([r], None, r.type.bytes, s.number + 1, end, reused.pool, over=reused)
+                    placed.append(holder[r])
+                    continue
                 reused.values.append(r)
                 reused.end = end
                 holder[r] = reused

@@ -194,6 +194,8 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
     reads them."""
     if s.inner is not None:
         return {s.node.results[index]: [base(v)] for index, v in s.inner.reuses.items()}
+    if s.in_place:
+        return {s.node.results[0]: [s.node.operands[0].base]}
     if s.nest is None or s.statements is None:
         return {}
     accesses, region = accesses_of(s.statements, context), s.nest.region

@@ -92,7 +92,7 @@ class _Convolution:
     """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
     over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on
     floats; `along`: attributes -> {operand: axis} of which a channel of y is computed, none where channels are in
-    groups."""
+    groups; `in_place`: the kernel of results that are no larger than x, in its memory, if there is one."""
 
     name: str
     channels: Callable[[Type, int, int], int]
@@ -100,6 +100,7 @@ class _Convolution:
     product: Callable[[Any, Any, int, int, int], Any]
     float_op: str
     along: Callable[[Attrs], Mapping[int, int]]
+    in_place: str = ""
 
     def infer(
         self,
@@ -142,8 +143,13 @@ class _Convolution:
             return found
         return Tile({**found.ranges, **{k: replace(at, axis=0) for k in OF_CHANNELS}})
 
+    def overlaying(self, call: KernelCall) -> str:
+        """The kernel that computes the call in place."""
+        s = call.shape
+        return self.in_place if s["oh"] <= s["h"] and s["ow"] <= s["w"] else ""
+
     def register(self, samples: Sequence[Sample]) -> Op:
-        lower = Call(self.call, strided=(0,), macs=macs, tile=self.tile)
+        lower = Call(self.call, strided=(0,), macs=macs, tile=self.tile, in_place=self.overlaying)
         vjp = _product_vjp(self.dx, self.dw)
         return register(Op(self.name, self.infer, self.ref, vjp, lower, tuple(samples)))
 
@@ -219,6 +225,7 @@ depthwise2d_s8 = _Convolution(
     lambda x, w, i, j, groups: x * w[i, j],
     "depthwise2d",
     lambda attrs: {0: 3, 1: 2},
+    "depthwise2d_in_place_s8",
 ).register(
     (
         _sample((2, 4, 5, 3), (3, 2, 3), 3, **windows_s8()),

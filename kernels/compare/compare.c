@@ -220,6 +220,13 @@ int8_t *compare_output_s8(compare_layout layout) {
     return (int8_t *)data(EXPECTED);
 }
 
+int8_t *compare_output_in_place_s8(int32_t slot) {
+    memcpy(guards(ACTUAL, used[slot]), data(slot), (size_t)used[slot] * sizeof(float));
+    used[EXPECTED] = used[ACTUAL];
+    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
+    return (int8_t *)data(EXPECTED);
+}
+
 void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result) {
     static const float limits[][2] = {{0.0f, 0.0f}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
     const uint32_t kind = epilogues / 4u % 8u;

@@ -84,6 +84,7 @@ float *compare_actual(void);
 float *compare_expected(void);
 float *compare_magnitudes(void);
 int8_t *compare_output_s8(compare_layout layout); /* returns the expected one */
+int8_t *compare_output_in_place_s8(int32_t slot); /* the old values are those of an input */
 uint8_t *compare_actual_index(void);
 uint8_t *compare_expected_index(void);
 

@@ -106,6 +106,29 @@ COMPARE_CASES(depthwise2d_s8) {
     convolutions_of(row, ag_depthwise2d_s8_ref, depthwise, sizeof depthwise / sizeof *depthwise);
 }
 
+COMPARE_CASES(depthwise2d_in_place_s8) {
+    ag_conv2d_s8_fn *kernel = (ag_conv2d_s8_fn *)row->function;
+    for (uint32_t i = 0; i < sizeof depthwise / sizeof *depthwise; i++) {
+        compare_attributes f = {.n = depthwise[i].n, .conv2d_shape = shape_of(depthwise + i, DENSE)};
+        const ag_conv2d_shape *s = &f.conv2d_shape;
+        encode(&f, i);
+        if (s->oh > s->h || s->ow > s->w || !compare_matches(row, &f)) {
+            continue;
+        }
+        const int8_t *x = compare_input_s8(0, array_layout(depthwise + i, DENSE), false);
+        const int8_t *w = compare_input_s8(1, weights_of(s), false);
+        scales c = draw_scales(s->o, s->kh * s->kw, false, true);
+        ag_depthwise2d_s8_ref(x, w, c.bias, c.multiplier, c.shift, compare_output_in_place_s8(0), f.n,
+                              f.x_zero, f.y_zero, f.low, f.high, NULL, s);
+        while (compare_next_alignment(&f)) {
+            c = scales_at(compare_operand_words(2), s->o);
+            kernel(compare_actual_s8(), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
+                   compare_actual_s8(), f.n, f.x_zero, f.y_zero, f.low, f.high, compare_scratch(&f), s);
+            compare_check_s8(&f);
+        }
+    }
+}
+
 static void product(const compare_row *row, compare_attributes *f, bool small) {
     ag_dense_s8_fn *kernel = (ag_dense_s8_fn *)row->function;
     const int8_t *x = compare_input_s8(0, compare_dense(f->m * f->k), false);

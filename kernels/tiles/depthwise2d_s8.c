@@ -4,7 +4,8 @@
  *     taps  offset, weights | offset, weights | ...          kh * kw of them
  *
  * A window that has all its columns inside x is one run of taps, any other a run for each row. The last
- * channels overlap those before. A backend's file defines the following, and includes this one.
+ * channels overlap those before. In place, rows of results wait in scratch memory until no later row reads
+ * what they overwrite. A backend's file defines the following, and includes this one.
  *
  *     AG_CHANNELS       channels that are computed together
  *     ag_output_s8      how results are stored, by ag_output_of(zero, low, high)
@@ -16,6 +17,8 @@
 #include "ag_kernels.h"
 #include "tiles/symbols.h"
 #include "tiles/tap_ranges.h"
+
+#include <stddef.h>
 
 static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
     for (int32_t i = 0; i < s->kh; i++) {
@@ -71,6 +74,52 @@ void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *
         for (int32_t b = 0; b < n; b++) {
             compute(x + (ptrdiff_t)b * s->x_n + c, taps, &channels,
                     y + (ptrdiff_t)b * s->oh * s->ow * s->ldy + c, x_zero, &output, s);
+        }
+    }
+}
+
+/* The same in place. The first `skipped` of the channels are results already; `late` is the number of rows
+ * after a row of results until what it overwrites has been read. */
+static void compute_in_place(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels,
+                             int8_t *y, int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s,
+                             int8_t *rows, int32_t late, int32_t skipped) {
+    const int32_t size = s->ow * AG_CHANNELS;
+    ag_conv2d_shape one = *s; /* row p alone */
+    one.oh = 1;
+    one.ldy = AG_CHANNELS;
+    for (int32_t p = 0; p < s->oh + late; p++, one.pad_top -= s->stride_h) {
+        if (p < s->oh) {
+            compute(x, taps, channels, rows + p % (late + 1) * size, zero, output, &one);
+        }
+        if (p >= late) {
+            const int8_t *row = rows + (p + 1) % (late + 1) * size;
+            for (int32_t q = s->ow; q > 0; q--, row += AG_CHANNELS, y += s->ldy) {
+                for (int32_t k = skipped; k < AG_CHANNELS; k++) {
+                    y[k] = row[k];
+                }
+            }
+        }
+    }
+}
+
+void AG_SYMBOL(depthwise2d_in_place_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
+                                        const int32_t *multiplier, const int8_t *shift, int8_t *y, int32_t n,
+                                        int32_t x_zero, int32_t y_zero, int32_t low, int32_t high,
+                                        void *scratch, const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
+    const ag_output_s8 output = ag_output_of(y_zero, low, high);
+    const int32_t late = s->pad_top;
+    ag_tap_s8 *taps = scratch;
+    int8_t *rows = (int8_t *)(taps + (ptrdiff_t)s->kh * s->kw);
+    AG_SCRATCH_NEEDED(s->kh * s->kw * (int32_t)sizeof *taps + (late + 1) * s->ow * AG_CHANNELS);
+    for (int32_t next = 0; next < s->c; next += AG_CHANNELS) {
+        const int32_t c = next + AG_CHANNELS > s->c ? s->c - AG_CHANNELS : next;
+        const ag_channels_s8 channels = ag_channels_of(bias + c, multiplier + c, shift + c);
+        unpack(taps, w + c, s);
+        for (int32_t b = 0; b < n; b++) {
+            compute_in_place(x + (ptrdiff_t)b * s->x_n + c, taps, &channels,
+                             y + (ptrdiff_t)b * s->oh * s->ow * s->ldy + c, x_zero, &output, s, rows, late,
+                             next - c);
         }
     }
 }

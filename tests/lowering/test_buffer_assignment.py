@@ -25,9 +25,15 @@ BENCH = ROOT / "bench" / "workloads"
 
 @st.composite
 def buffers(draw: st.DrawFn) -> list[Buffer]:
-    rows = draw(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), max_size=14))
+    steps, later = st.integers(0, 6), st.none() | st.integers(0, 4)
+    rows = draw(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12), steps, later), max_size=14))
     unit = draw(st.sampled_from((4, 32)))
-    return [Buffer(k, size, start, start + length, unit) for k, (size, start, length) in enumerate(rows)]
+    out = []
+    for k, (size, start, length, more) in enumerate(rows):
+        end = start + length
+        parts = () if more is None else (((size + 1) // 2, end + 1, end + 1 + more),)
+        out.append(Buffer(k, size, start, end, unit, parts))
+    return out
 
 
 def check(given_buffers: list[Buffer]) -> None:
@@ -35,15 +41,16 @@ def check(given_buffers: list[Buffer]) -> None:
     for b in given_buffers:
         assert plan.offsets[b.key] % b.alignment == 0
         assert plan.offsets[b.key] >= 0 and plan.offsets[b.key] + b.bytes <= plan.peak
-    for a in given_buffers:
-        for b in given_buffers:
-            if a.key < b.key and a.start <= b.end and b.start <= a.end:
-                apart = plan.offsets[a.key] + a.bytes <= plan.offsets[b.key]
-                apart = apart or plan.offsets[b.key] + b.bytes <= plan.offsets[a.key]
+    parts = [(b, p) for b in given_buffers for p in ((b.bytes, b.start, b.end), *b.later)]
+    for a, (size, start, end) in parts:
+        for b, (other, first, last) in parts:
+            if a.key < b.key and start <= last and first <= end:
+                apart = plan.offsets[a.key] + size <= plan.offsets[b.key]
+                apart = apart or plan.offsets[b.key] + other <= plan.offsets[a.key]
                 assert apart, f"{a} and {b} overlap"
     live = [
-        sum(-(-b.bytes // b.alignment) * b.alignment for b in given_buffers if b.start <= s <= b.end)
-        for s in {b.start for b in given_buffers}
+        sum(-(-size // b.alignment) * b.alignment for b, (size, start, end) in parts if start <= s <= end)
+        for s in {start for _, (_, start, _) in parts}
     ]
     assert plan.bound == max(live, default=0)
     assert plan.peak >= plan.bound
