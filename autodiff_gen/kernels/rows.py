@@ -53,7 +53,9 @@ class Rows:
                     )
             written.append(kernel)
         serves = self._serves(table.get("serves", {}), {kernel.name for kernel in written})
-        derived = [*self._of_tiles(table.get("tiles", []), serves), *self._of_folder(serves)]
+        own = {kernel.symbol for kernel in written}
+        tiles = self._of_tiles(table.get("tiles", []), serves)
+        derived = [*(kernel for kernel in tiles if kernel.symbol not in own), *self._of_folder(serves)]
         for kernel in derived:
             for other in written:
                 if other.symbol == kernel.symbol or (

@@ -4,8 +4,9 @@
  *     taps  offset, weights | offset, weights | ...          kh * kw of them
  *
  * A window that has all its columns inside x is one run of taps, any other a run for each row. The last
- * channels overlap those before. In place, rows of results wait in scratch memory until no later row reads
- * what they overwrite. A backend's file defines the following, and includes this one.
+ * channels overlap those before. With AG_IN_PLACE y is stored over x: rows of results wait in scratch memory
+ * until no later row reads what they overwrite. A backend's file defines the following, and includes this
+ * one.
  *
  *     AG_CHANNELS       channels that are computed together
  *     ag_output_s8      how results are stored, by ag_output_of(zero, low, high)
@@ -59,6 +60,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8
     }
 }
 
+#ifndef AG_IN_PLACE
 void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
                                const int32_t *multiplier, const int8_t *shift, int8_t *y, int32_t n,
                                int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, void *scratch,
@@ -78,8 +80,9 @@ void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *
     }
 }
 
-/* The same in place. The first `skipped` of the channels are results already; `late` is the number of rows
- * after a row of results until what it overwrites has been read. */
+#else
+/* AG_CHANNELS channels of one image in place. The first `skipped` of the channels are results already; `late`
+ * is the number of rows after a row of results until what it overwrites has been read. */
 static void compute_in_place(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels,
                              int8_t *y, int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s,
                              int8_t *rows, int32_t late, int32_t skipped) {
@@ -123,3 +126,4 @@ void AG_SYMBOL(depthwise2d_in_place_s8)(const int8_t *x, const int8_t *w, const 
         }
     }
 }
+#endif

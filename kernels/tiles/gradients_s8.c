@@ -1,12 +1,22 @@
 /* Gradients of convolutions of which one operand is quantised: blocks of it become floats in scratch memory,
  * for the kernels of the backend's own that take floats.
  *
- *     dx:  the weights of AG_BLOCK_CHANNELS input channels, which give these channels of dx
- *     dw:  the rows of x below AG_BLOCK_ROWS rows of dy, which add to all of dw */
+ *     dx:  the weights of AG_BLOCK_COLUMNS input channels, or AG_BLOCK_CHANNELS of a depthwise convolution,
+ *          which give these channels of dx
+ *     dw:  the rows of x below AG_BLOCK_ROWS rows of dy, which add to all of dw
+ *
+ * A backend with wider tiles defines AG_BLOCK_COLUMNS, and as AG_BLOCK_DX(channels) the kernel for fewer. */
 #include "ag_kernels.h"
 #include "tiles/symbols.h"
 
 enum { AG_BLOCK_CHANNELS = 8, AG_BLOCK_ROWS = 4 };
+
+#ifndef AG_BLOCK_COLUMNS
+#define AG_BLOCK_COLUMNS 8
+#endif
+#ifndef AG_BLOCK_DX
+#define AG_BLOCK_DX(channels) AG_SYMBOL(conv2d_dx_f32)
+#endif
 
 /* `rows` rows of integers less zero, whose elements are `step` apart, become rows of floats without gaps. */
 static void ag_rows_to_float(const int8_t *q, ptrdiff_t row, ptrdiff_t step, int32_t rows, int32_t columns,
@@ -27,18 +37,18 @@ static inline int32_t ag_block_begin(int32_t k, int32_t channels, int32_t all) {
 void AG_SYMBOL(conv2d_dx_f32_s8)(const float *dy, const int8_t *w, float *dx, int32_t n, void *scratch,
                                  const ag_conv2d_shape *shape) {
     const int32_t inputs = shape->c / shape->groups, outputs = shape->o / shape->groups;
-    const int32_t channels = inputs < AG_BLOCK_CHANNELS ? inputs : AG_BLOCK_CHANNELS;
+    const int32_t channels = inputs < AG_BLOCK_COLUMNS ? inputs : AG_BLOCK_COLUMNS;
     const int32_t rows = outputs * shape->kh * shape->kw;
     ag_conv2d_shape s = *shape;
     s.c = channels;
     s.o = outputs;
     s.groups = 1;
-    AG_SCRATCH_NEEDED(4 * rows * AG_BLOCK_CHANNELS);
+    AG_SCRATCH_NEEDED(4 * rows * AG_BLOCK_COLUMNS);
     for (int32_t i = 0; i < shape->groups; i++, dy += outputs, dx += (ptrdiff_t)inputs * s.x_c) {
         for (int32_t k = 0; k < inputs; k += channels) {
             const int32_t first = ag_block_begin(k, channels, inputs);
             ag_rows_to_float(w + first, inputs, 1, rows, channels, 0, scratch);
-            AG_SYMBOL(conv2d_dx_f32)(dy, scratch, dx + (ptrdiff_t)first * s.x_c, n, &s);
+            AG_BLOCK_DX(channels)(dy, scratch, dx + (ptrdiff_t)first * s.x_c, n, &s);
         }
         w += (ptrdiff_t)rows * inputs;
     }
