@@ -13,21 +13,27 @@
 #include <arm_neon.h>
 #endif
 
-/* How results are stored. */
+/* How results are stored. `left`: whether shifts to the left are among those of ag_put. */
 typedef struct ag_output_s8 {
-    int32_t zero, low, high;
+    int32_t zero, low, high, left;
 } ag_output_s8;
 
 ALWAYS_INLINE ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high) {
-    const ag_output_s8 o = {zero, low, high};
+    const ag_output_s8 o = {zero, low, high, 1};
     return o;
 }
 
-/* ag_requantized of ag_quantization.h. The sign bit of v & right is that of v where right < 0. */
-ALWAYS_INLINE int32x4_t requantized(int32x4_t v, int32x4_t multiplier, int32x4_t shift) {
-    const int32x4_t none = vdupq_n_s32(0), right = vminq_s32(shift, none);
-    v = vqrdmulhq_s32(vshlq_s32(v, vmaxq_s32(shift, none)), multiplier);
+/* ag_requantized of ag_quantization.h for shifts to the right. The sign bit of v & right is that of v where
+ * right < 0. */
+ALWAYS_INLINE int32x4_t shifted_right(int32x4_t v, int32x4_t multiplier, int32x4_t right) {
+    v = vqrdmulhq_s32(v, multiplier);
     return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, right), 31)), right);
+}
+
+/* The same for any shifts. */
+ALWAYS_INLINE int32x4_t requantized(int32x4_t v, int32x4_t multiplier, int32x4_t shift) {
+    const int32x4_t none = vdupq_n_s32(0);
+    return shifted_right(vshlq_s32(v, vmaxq_s32(shift, none)), multiplier, vminq_s32(shift, none));
 }
 
 /* Four bytes as integers. */
@@ -54,14 +60,36 @@ ALWAYS_INLINE void store_four(int8_t *y, int32x4_t v) {
 }
 
 /* Stores the results of `count` sums, a multiple of 4: the same, plus the zero, between the limits. */
-ALWAYS_INLINE void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int8_t *shift,
-                          int32_t count, const ag_output_s8 *o) {
+ALWAYS_INLINE void ag_put_shifted(int32_t left, int8_t *y, const int32_t *sums, const int32_t *multiplier,
+                                  const int8_t *shift, int32_t count, const ag_output_s8 *o) {
     const int32x4_t zero = vdupq_n_s32(o->zero), low = vdupq_n_s32(o->low), high = vdupq_n_s32(o->high);
     for (const int32_t *const end = sums + count; sums < end;
          sums += 4, multiplier += 4, shift += 4, y += 4) {
-        const int32x4_t v = requantized(vld1q_s32(sums), vld1q_s32(multiplier), load_four(shift));
+        const int32x4_t s = vld1q_s32(sums), m = vld1q_s32(multiplier), by = load_four(shift);
+        const int32x4_t v = left ? requantized(s, m, by) : shifted_right(s, m, by);
         store_four(y, vminq_s32(vmaxq_s32(vaddq_s32(v, zero), low), high));
     }
+}
+
+ALWAYS_INLINE void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int8_t *shift,
+                          int32_t count, const ag_output_s8 *o) {
+    if (o->left) {
+        ag_put_shifted(1, y, sums, multiplier, shift, count, o);
+    } else {
+        ag_put_shifted(0, y, sums, multiplier, shift, count, o);
+    }
+}
+
+/* That of channels of so many pixels, where it pays to look at their shifts: of 8 or more. */
+#define AG_OUTPUT_OF(zero, low, high, shift, channels, pixels)                                               \
+    output_of(zero, low, high, shift, (pixels) < 8 ? 0 : (channels))
+ALWAYS_INLINE ag_output_s8 output_of(int32_t zero, int32_t low, int32_t high, const int8_t *shift,
+                                     int32_t channels) {
+    ag_output_s8 o = {zero, low, high, channels == 0};
+    for (int32_t i = 0; i < channels; i++) {
+        o.left |= shift[i] > 0;
+    }
+    return o;
 }
 
 #endif
