@@ -50,6 +50,7 @@ def cases() -> Iterator[Case]:
     yield convolution_s8("conv2d_s8", 16, 16, 16, 3)
     yield convolution_s8("conv2d_s8", 16, 32, 32, 1)
     yield convolution_s8("depthwise2d_s8", 16, 48, 48, 3)
+    yield convolution_s8("depthwise2d_in_place_s8", 16, 48, 48, 3)
     yield dense_s8(64, 256)
     yield softmax_s8(12, 64)
     yield from _gradients_s8("conv2d", 16, 16, 48, 1)
@@ -151,7 +152,7 @@ ENCODING = {"x_zero": -4, "y_zero": 3, "low": 3, "high": 127}  # a ReLU in the k
 
 def convolution_s8(kernel: str, size: int, inputs: int, outputs: int, window: int) -> Case:
     """A convolution of a quantised image."""
-    groups = inputs if kernel == "depthwise2d_s8" else 1
+    groups = inputs if kernel.startswith("depthwise2d") else 1
     shape = _geometry(size, inputs, outputs, window)
     shape |= {"groups": groups, "x_n": size * size * inputs, "x_h": size * inputs, "x_w": inputs, "x_c": 1}
     shape["ldy"] = outputs
