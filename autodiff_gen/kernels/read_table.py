@@ -14,7 +14,7 @@ from ..targets.schema import near
 from .contract import FUNCTIONS
 from .rows import C_NAME, TILES, Rows, check_keys, own_or_tiles, strings, suffix
 from .table import Backend, Function
-from .third_party import KEYS, External
+from .third_party import KEYS, REQUIRED, External
 
 TABLE = "kernels.toml"
 _LISTS = ("requires", "cflags", "shared", "ldflags", "headers", "packages")
@@ -90,8 +90,8 @@ def _with_external(backend: Backend, table: Mapping[str, Any], where: str) -> Ba
 def external_of(backend: str, table: Mapping[str, Any], where: str) -> External:
     """The section [external] of a table. Raises KernelError."""
     section = table["external"]
-    check_keys(section, KEYS, tuple(KEYS), f"{where}: external")
-    for key in (k for k, kind in KEYS.items() if kind is list):
+    check_keys(section, KEYS, REQUIRED, f"{where}: external")
+    for key in (k for k, kind in KEYS.items() if kind is list and k in section):
         strings(section[key], f"{where}: external.{key}")
     return External.of(backend, section)
 

@@ -37,13 +37,16 @@ KEYS: dict[str, type] = {
     "versions": list,
     "requirements": str,
     "root": str,
+    "optional": list,
 }
+REQUIRED = tuple(key for key in KEYS if key != "optional")
 
 
 @dataclass(frozen=True)
 class External:
-    """The section [external] of a table. `sources`: patterns of files; `version`: a file, and a pattern whose first
-    group is the version; `requirements`: the file with the pinned package; `root`: the folder of the sources in it."""
+    """The section [external] of a table. `sources`: patterns of files; `optional`: of those that only some versions
+    have; `version`: a file, and a pattern whose first group is the version; `requirements`: the file with the pinned
+    package; `root`: the folder of the sources in it."""
 
     backend: str
     name: str
@@ -55,6 +58,7 @@ class External:
     versions: tuple[str, ...]
     requirements: str
     root: str
+    optional: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, backend: str, table: Mapping[str, Any]) -> External:
@@ -79,7 +83,8 @@ class External:
 
     def files(self, folder: Path) -> tuple[Path, ...]:
         """Its sources in that folder."""
-        return tuple(path for name in self.sources for path in sorted(folder.glob(name)))
+        patterns = (*self.sources, *self.optional)
+        return tuple(path for name in patterns for path in sorted(folder.glob(name)))
 
     def folder(self) -> Path:
         """The folder of the sources, of a supported version. Raises KernelError."""
