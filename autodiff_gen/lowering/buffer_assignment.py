@@ -87,7 +87,7 @@ def _first_fit(buffers: Sequence[Buffer], limit: int | None = None) -> tuple[dic
 
 
 def place(buffers: Sequence[Buffer]) -> Plan:
-    """The best of several first-fit orders, improved until the bound is met or EFFORT is spent."""
+    """The best of several first-fit orders, each improved until the bound is met or its part of EFFORT is spent."""
     bound = lower_bound(buffers)
     orders: list[Callable[[Buffer], tuple[int, ...]]] = [
         lambda b: (-b.size, b.start, b.key),
@@ -101,21 +101,29 @@ def place(buffers: Sequence[Buffer]) -> Plan:
         order = sorted(buffers, key=key)
         tried.append((order, *_first_fit(order)))
         if tried[-1][2] == bound:
+            return Plan(*tried[-1][1:], bound)
+    best: tuple[dict[int, int], int] | None = None
+    for found in sorted(tried, key=lambda found: found[2]):
+        improved = _climbed(*found, bound, EFFORT // len(orders))
+        if best is None or improved[1] < best[1]:
+            best = improved
+        if best[1] == bound:
             break
-    best = min(tried, key=lambda found: found[2])
-    return Plan(*_climbed(*best, bound), bound)
+    assert best is not None
+    return Plan(*best, bound)
 
 
 def _climbed(
-    order: list[Buffer], offsets: dict[int, int], peak: int, bound: int
+    order: list[Buffer], offsets: dict[int, int], peak: int, bound: int, effort: int
 ) -> tuple[dict[int, int], int]:
-    """What first fit makes of changed orders, each no worse than the one before: a buffer that reaches the peak goes
+    """What first fit makes of changed orders, each no worse than the one before: a buffer that exceeds the bound goes
     before one of those that are alive with it, or that one goes before another."""
     generator = random.Random(1)
-    for _ in range(EFFORT // max(len(order), 1)):
+    excess = _excess(order, offsets, bound)
+    for _ in range(effort // max(len(order), 1)):
         if peak == bound:
             break
-        top = next(b for b in order if offsets[b.key] + b.size == peak)
+        top = generator.choice([b for b in order if offsets[b.key] + b.size > bound])
         under = [b for b in order if b is not top and b.meets(top)]
         moved = top if generator.random() < 0.5 else generator.choice(under)
         others = [b for b in order if b is not moved and b.meets(moved)]
@@ -124,5 +132,12 @@ def _climbed(
         new.insert(new.index(target), moved)
         found, height = _first_fit(new, peak)
         if height <= peak:
-            order, offsets, peak = new, found, height
+            more = _excess(new, found, bound)
+            if height < peak or more <= excess:
+                order, offsets, peak, excess = new, found, height, more
     return offsets, peak
+
+
+def _excess(buffers: Sequence[Buffer], offsets: dict[int, int], bound: int) -> int:
+    """The bytes by which buffers exceed the bound, all together."""
+    return sum(max(0, offsets[b.key] + b.size - bound) for b in buffers)
