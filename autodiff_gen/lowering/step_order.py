@@ -12,7 +12,6 @@ from ..ir.dependences import condition_edges, ordering_edges
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base, topological
 from ..ir.op_kinds import View
-from ..ir.strides import dense
 from ..ir.types import planned_size
 from ..ir.views import layout
 from ..passes.context import Context
@@ -189,6 +188,12 @@ def scratch_of(step: Step) -> list[Placed]:
     return out
 
 
+def _is_stored_as(v: Value, result: Value) -> bool:
+    """Whether the elements of v are where those of a result of its memory are."""
+    at = layout(v)
+    return at is not None and at.dense and at.shape == result.type.shape
+
+
 def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
     """For each result the operands, and other results, whose memory it may be stored in, if the step is the last that
     reads them."""
@@ -207,7 +212,7 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
             if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
                 continue
             views = [(v, p) for v, p in shown if v.base is source]
-            if all(layout(v) == dense(result.type.shape) and accesses.may_share(p, result) for v, p in views):
+            if all(_is_stored_as(v, result) and accesses.may_share(p, result) for v, p in views):
                 out.setdefault(r, []).append(source)
         for other in s.node.results[: r.index]:
             stored = region.results[other.index]
