@@ -23,12 +23,16 @@ def network_bound(plan: EntryPlan) -> int:
         read |= dict.fromkeys((v.base for v in s.node.operands), s.number)
         if is_late(s.node.origin) and s.nest is None:
             late |= dict.fromkeys(_weights(s, plan), s.number)
-    images = dict(read)  # for each value the last step that reads it, or what loops of the forward pass make of it
+    images = dict(
+        read
+    )  # for each value the last step that reads it, or what loops of the forward pass make of it
     for s in reversed(plan.steps):
         if s.nest is not None and not is_late(s.node.origin):
             last = max([images.get(r, 0) for r in s.node.results], default=0)
             large = max([r.type.bytes for r in s.node.results], default=0)
-            images |= {v.base: max(images[v.base], last) for v in s.node.operands if v.base.type.bytes <= large}
+            images |= {
+                v.base: max(images[v.base], last) for v in s.node.operands if v.base.type.bytes <= large
+            }
     until: dict[Value, int] = {}
     peak = 0
     for s in products:
@@ -37,7 +41,9 @@ def network_bound(plan: EntryPlan) -> int:
         peak = max(peak, stored + sum(r.type.bytes for r in results))
         if not is_late(s.node.origin):
             gradients = [late[w] for w in _weights(s, plan) if w in late]
-            until |= {r: max([*gradients, read.get(r, 0)]) if gradients else images.get(r, 0) for r in results}
+            until |= {
+                r: max([*gradients, read.get(r, 0)]) if gradients else images.get(r, 0) for r in results
+            }
     return min(peak, sum(p.bound for p in plan.plans.values()))
 
 

@@ -402,8 +402,8 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
     const float *magnitude = data(MAGNITUDES) - GUARD;
     const int32_t length = GUARD + used[ACTUAL] + GUARD;
     tally *const now = tallies + at;
-    /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or by the
-     * three steps of an epilogue */
+    /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or by
+     * the three steps of an epilogue */
     const float alpha = current == NULL ? fabsf(attributes->alpha) : fmaxf(fabsf(attributes->alpha), 1.0f);
     const float roundings = (float)terms + (current == NULL ? 3.0f : 4.0f);
     const float of_terms = 2.0f * EPSILON * roundings * alpha;
@@ -427,8 +427,7 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
 
 void compare_check_exact(const compare_attributes *attributes) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
-    bool same =
-        operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0;
+    bool same = operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0;
     for (int32_t i = GUARD + used[ACTUAL] + GUARD - 1; i >= 0; i--) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
