@@ -87,8 +87,8 @@ void ag_depthwise2d_in_place_s8_ref(const int8_t *x, const int8_t *w, const int3
         for (int32_t c = 0; c < s->c; c++) {
             int8_t *to = y + (ptrdiff_t)b * s->oh * s->ow * s->ldy + c;
             for (int32_t p = 0; p < s->oh + late; p++) {
-                int8_t *const row = rows + p % (late + 1) * s->ow;
-                const int8_t *const first = rows + (p + 1) % (late + 1) * s->ow;
+                int8_t *const row = rows + (ptrdiff_t)(p % (late + 1)) * s->ow;
+                const int8_t *const first = rows + (ptrdiff_t)((p + 1) % (late + 1)) * s->ow;
                 for (int32_t q = 0; q < s->ow && p < s->oh; q++) {
                     const int32_t sum = window_sum(x, w, bias[c], p, q, c, x_zero, s);
                     const int32_t v = ag_requantized(sum, multiplier[c], shift[c]) + y_zero;

@@ -92,10 +92,10 @@ static void compute_in_place(const int8_t *x, const ag_tap_s8 *taps, const ag_ch
     one.ldy = AG_CHANNELS;
     for (int32_t p = 0; p < s->oh + late; p++, one.pad_top -= s->stride_h) {
         if (p < s->oh) {
-            compute(x, taps, channels, rows + p % (late + 1) * size, zero, output, &one);
+            compute(x, taps, channels, rows + (ptrdiff_t)(p % (late + 1)) * size, zero, output, &one);
         }
         if (p >= late) {
-            const int8_t *row = rows + (p + 1) % (late + 1) * size;
+            const int8_t *row = rows + (ptrdiff_t)((p + 1) % (late + 1)) * size;
             for (int32_t q = s->ow; q > 0; q--, row += AG_CHANNELS, y += s->ldy) {
                 for (int32_t k = skipped; k < AG_CHANNELS; k++) {
                     y[k] = row[k];
