@@ -55,11 +55,17 @@ def add_commands(
         help="round float inputs to integers of 8 or 16 bits times a scale, so that they take less of the line",
     )
     train.add_argument("--lr", metavar="X", type=finite, help="learning rate (default: the model's)")
-    train.add_argument(
+    order = train.add_mutually_exclusive_group()
+    order.add_argument(
         "--shuffle",
         metavar="SEED",
         type=count,
-        help="permute the samples in every epoch (default: the data's own order)",
+        help="permute the samples in every epoch (default: the data's own order; 0 if they are sorted by class)",
+    )
+    order.add_argument(
+        "--no-shuffle",
+        action="store_true",
+        help="keep the data's own order, also if they are sorted by class",
     )
     train.add_argument(
         "--fresh",

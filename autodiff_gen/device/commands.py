@@ -25,7 +25,8 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     data = _cut(load_dataset(args.data, session.path, board.layout, args.columns), args.samples, args.tests)
     if args.send is not None:
         data, board.scales = as_integers(data, board.layout, args.send)
-    plan = make_plan(board, data, args.epochs, args.batch, args.shuffle)
+    mixed = args.shuffle is None and not args.no_shuffle and data.is_sorted(board.layout)
+    plan = make_plan(board, data, args.epochs, args.batch, 0 if mixed else args.shuffle)
     if args.lr is not None and session.program.default_lr is None:
         raise DataError("--lr: the model's schedule computes the learning rate")
     if args.fresh:
@@ -37,6 +38,10 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     )
     if data.classes:
         print(f"classes: {', '.join(f'{k} {word}' for k, word in enumerate(data.classes))}")
+    if mixed:
+        print(
+            "the samples are sorted by class: --shuffle 0 mixes them in every epoch; --no-shuffle keeps their order"
+        )
     for name, scale in board.scales.items():
         print(f"{name}: rounded to integers ({args.send}) times {scale:.6g}")
     print(_speed(board, data, plan))

@@ -41,6 +41,12 @@ class Dataset:
     def tests(self) -> int:
         return len(next(iter(self.test.values()))) if self.test else 0
 
+    def is_sorted(self, layout: LinkLayout) -> bool:
+        """Whether the training samples are one class after the other, each with several."""
+        labels = [self.train[a.name] for a in layout.inputs if a.is_target and a.arg.classes is not None]
+        steps = [np.diff(x.astype(np.int64).reshape(len(x), -1), axis=0) for x in labels]
+        return any(bool((d >= 0).all() and 0 < np.count_nonzero(d) <= len(d) / 2) for d in steps)
+
 
 def load_dataset(
     given: str | None,
@@ -61,7 +67,7 @@ def load_dataset(
         raise DataError(f"data {path}: no such file{hint}")
     reader = _folder if path.is_dir() else _READERS.get(path.suffix, _unknown)
     arrays = reader(path, layout, columns or {})
-    classes = _number_classes(arrays, layout)
+    classes = _number_classes(arrays, layout, path)
     parts: dict[str, dict[str, Array]] = {"train": {}, "test": {}}
     for name, value in arrays.items():
         if name.removeprefix("test_") in unused:
@@ -72,13 +78,19 @@ def load_dataset(
     return Dataset(train, test, str(path), classes)
 
 
-def _number_classes(arrays: dict[str, Array], layout: LinkLayout) -> tuple[str, ...]:
-    """Replace labels that are words by their index in alphabetical order; returns the words."""
+def _number_classes(arrays: dict[str, Array], layout: LinkLayout, path: Path) -> tuple[str, ...]:
+    """Replace labels that are words by their index in alphabetical order; returns the words. Raises DataError if there
+    are more than the model's classes."""
     found: tuple[str, ...] = ()
     for a in layout.inputs:
         own = [n for n in (a.name, f"test_{a.name}") if n in arrays and arrays[n].dtype.kind == "U"]
         if own:
             words = np.unique(np.concatenate([arrays[n].astype(str) for n in own]))
+            if a.arg.classes is not None and len(words) > a.arg.classes:
+                raise DataError(
+                    f"data {path}: {a.name} has {len(words)} words, {', '.join(words)}; the model takes "
+                    f"{a.arg.classes} classes"
+                )
             arrays.update({n: np.searchsorted(words, arrays[n].astype(str)) for n in own})
             found = tuple(words.tolist())
     return found

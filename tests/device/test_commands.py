@@ -123,6 +123,18 @@ def test_rounded_inputs_take_a_byte_each(words, made, tmp_path, capsys):
     assert [np.float32(r["loss"]) for r in rows(log)] == [np.float32(w) for w in wanted]
 
 
+def test_samples_that_are_sorted_by_class_are_mixed(words, tmp_path, capsys):
+    y = np.arange(20, dtype=np.uint8) // 5
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(2).random((20, 20), np.float32), label=y)
+    losses = []
+    for order in ((), ("--shuffle", 0), ("--no-shuffle",)):
+        log = tmp_path / f"{len(losses)}.csv"
+        assert main(words("train", "--data", tmp_path / "d.npz", "--fresh", "--log", log, *order)) == 0
+        losses.append([r["loss"] for r in rows(log)])
+        assert ("the samples are sorted by class: --shuffle 0" in capsys.readouterr().out) == (order == ())
+    assert losses[0] == losses[1] != losses[2]
+
+
 @pytest.mark.torch
 def test_losses_and_weights_are_pytorchs(words, made, tmp_path, capsys):
     """Every loss within 1e-5, the weights pulled back, and a state_dict that predicts the same."""

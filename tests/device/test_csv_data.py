@@ -56,6 +56,21 @@ def test_tables(three, tmp_path, text, mapping):
     assert data.train["label"].dtype == np.uint8 and not data.tests and data.classes == ()
 
 
+@pytest.mark.parametrize(
+    "labels, is_sorted",
+    [((0, 0, 1, 1, 2, 2), True), ((0, 1, 0, 1), False), ((0, 1, 2), False), ((1, 1), False)],
+)
+def test_samples_that_are_sorted_by_class_are_recognised(three, tmp_path, labels, is_sorted):
+    (tmp_path / "d.csv").write_text("".join(f"1,2,3,{k}\n" for k in labels))
+    assert read(tmp_path / "d.csv", three).is_sorted(three) == is_sorted
+
+
+def test_more_words_than_classes_are_named(three, tmp_path):
+    (tmp_path / "d.csv").write_text("".join(f"1,2,3,{word}\n" for word in ("go", "stop", "fly", "up", "go")))
+    with pytest.raises(DataError, match="label has 4 words, fly, go, stop, up; the model takes 3 classes"):
+        read(tmp_path / "d.csv", three)
+
+
 def test_classes_that_are_words_are_numbered_alike_in_training_and_test(three, tmp_path):
     (tmp_path / "train.csv").write_text("a,b,c,label\n1,2,3,walk\n4.5,5,6,run\n")
     (tmp_path / "test.csv").write_text("a,b,c,label\n0,0,0,sit\n0,0,0,walk\n")
