@@ -194,6 +194,11 @@ def _check_name(name: str) -> None:
     """A name that only begins others may be a keyword, such as `xor`."""
     if identifier(f"{name}_") != f"{name}_":
         raise ModelError(_bad_name(name))
+    if f"{name}_".startswith("ag_"):
+        raise ModelError(
+            f"{name!r}: names that begin with ag_ are those of the runtime and the kernels; give another with --name "
+            "(name= of ./scons)"
+        )
 
 
 def _bad_name(name: str) -> str:

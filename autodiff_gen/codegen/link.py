@@ -1,7 +1,9 @@
-"""NAME_link.c: a model's memory and entry functions as the board link takes them (runtime/ag_link.h)."""
+"""Programs that call a model: NAME_link.c, its memory and entry functions as the board link takes them
+(runtime/ag_link.h), and a main program to begin with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..lowering import c_ast as c
@@ -14,10 +16,14 @@ from .program import Entry, Program
 from .regions import state_parts
 
 
+_LR, _LOSS = c.Name("lr"), c.Name("loss")
+
+
 def link_source(program: Program) -> str:
     """The text of NAME_link.c."""
     layout = link_layout(program)
-    members = {a.name: a.member for a in (*layout.inputs, *layout.outputs)}
+    m = {a.name: c.Member("m", a.member) for a in (*layout.inputs, *layout.outputs)}
+    trainer = c.Member("m", "trainer")
     train, predict = entry(program, "train_step"), entry(program, "predict")
     return (
         templates()
@@ -34,10 +40,28 @@ def link_source(program: Program) -> str:
             takes_lr=any(is_lr(a) for a in train.args),
             train_takes_n=train.takes_n,
             predict_takes_n=predict.takes_n,
-            train_call=_call(train, train.c_name, members),
-            part_call=_call(train, f"{program.name}_train_part", members),
-            predict_call=_call(predict, predict.c_name, members),
+            train_call=_call(train, train.c_name, trainer, m),
+            part_call=_call(train, f"{program.name}_train_part", trainer, m),
+            predict_call=_call(predict, predict.c_name, trainer, m),
             lr=c_syntax.float_literal(program.default_lr or 0.0),
+        )
+    )
+
+
+def main_source(program: Program) -> str:
+    """The text of a main program that trains on arrays that are to be filled."""
+    layout, train = link_layout(program), entry(program, "train_step")
+    lr = c.Name(f"{program.name.upper()}_DEFAULT_LR")
+    arrays = {a.name: c.Name(a.member) for a in layout.inputs}
+    return (
+        templates()
+        .get_template("main.c.j2")
+        .render(
+            p=program,
+            version=__version__,
+            inputs=[_member(a) | {"count": a.bytes(a.batch) // a.type.dtype.size} for a in layout.inputs],
+            takes_n=train.takes_n,
+            call=_call(train, train.c_name, c.Name("trainer"), arrays, lr, c.Unary("&", c.Name("loss"))),
         )
     )
 
@@ -55,19 +79,26 @@ def _member(a: LinkArray) -> dict[str, Any]:
     }
 
 
-def _call(e: Entry, function: str, members: dict[str, str]) -> str:
-    """The call of an entry with the members of `m`; n, lr and loss are the caller's."""
-    arguments: list[c.Expr] = [c.Unary("&", c.Member("m", "trainer"))]
+def _call(
+    e: Entry,
+    function: str,
+    trainer: c.Expr,
+    arrays: Mapping[str, c.Expr],
+    lr: c.Expr = _LR,
+    loss: c.Expr = _LOSS,
+) -> str:
+    """The call of an entry with arrays by name; n is the caller's."""
+    arguments: list[c.Expr] = [c.Unary("&", trainer)]
     n_is_due = e.takes_n
     for a in e.args:
         if n_is_due and (a.by_value or a.role == "output"):
             arguments.append(c.Name("n"))
             n_is_due = False
         if is_lr(a):
-            arguments.append(c.Name("lr"))
+            arguments.append(lr)
         elif a.role == "output" and e.name == "train_step":
-            arguments.append(c.Name("loss"))
+            arguments.append(loss)
         else:
-            member = c.Member("m", members[a.name])
-            arguments.append(c.Element(member, c.number(0)) if a.by_value else member)
+            array = arrays[a.name]
+            arguments.append(c.Element(array, c.number(0)) if a.by_value else array)
     return PRINTER.expression(c.Call(function, tuple(arguments)))

@@ -14,10 +14,12 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.names import abbreviations
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from autodiff_gen.lowering.phases import Phases
+from autodiff_gen.model.loader import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,3 +111,9 @@ def test_steps_belong_to_one_phase(example: str) -> None:
 def test_a_step_of_several_phases_says_so(example: str) -> None:
     text = files(example)[f"{example}.c"]
     assert re.search(r"/\* ---- forward, loss and backward: \w+ ---- \*/", text)
+
+
+@pytest.mark.parametrize("name", ["ag", "ag_net"])
+def test_names_of_the_runtime_are_not_a_models(name):
+    with pytest.raises(ModelError, match=f"'{name}': names that begin with ag_ are those of the runtime"):
+        compile_model(load_model("xor")[0], name)

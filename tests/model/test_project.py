@@ -127,6 +127,28 @@ def test_make(tmp_path: Path) -> None:
     assert run("make", "all", cwd=tmp_path) == "make: Nothing to be done for 'all'.\n"
 
 
+BEGUN = """\
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+"""
+WAYS = (
+    "model = ag.Model.supervised(net, (5, 3), nn.CrossEntropyLoss(), optim.Adam(lr=0.1))",
+    "schedule = optim.lr_scheduler.StepLR(10)\n"
+    "model = ag.Model.supervised(net, (1, 3), nn.MSELoss(), optim.SGD(lr=0.1), schedule=schedule, split=True)",
+)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_without_a_program_gets_one_that_trains(way: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(BEGUN + way)
+    export(str(tmp_path / "net.py"), board.load("host"), tmp_path / "out", form="make")
+    printed = run("make", "-s", "all", "run", cwd=tmp_path / "out")
+    losses = [float(x) for x in re.findall(r"^step \d+, loss ([\d.]+)$", printed, re.MULTILINE)]
+    assert len(losses) == 10 and losses[-1] < losses[0] / 2
+
+
 @pytest.mark.qemu
 def test_plain_compiles_as_its_readme_says(tmp_path: Path) -> None:
     export("xor", board.load("stm32"), tmp_path, form="plain", kernels=None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...codegen.files import emit
+from ...codegen.link import main_source
 from ...codegen.program import Program
 from ...errors import ToolError
 from ...kernels.callees import included
@@ -77,10 +78,12 @@ class Project:
 
 
 def main_of(program: Program, model: Path) -> str:
-    """The main program: that in the model's folder, otherwise one that does nothing."""
+    """The main program: that in the model's folder, otherwise one to begin with."""
     main = model.with_name("main.c")
     if main.is_file():
         return main.read_text(encoding="utf-8")
+    if {e.name for e in program.entries} >= {"train_step", "predict"}:
+        return main_source(program)
     return f'#include "{program.name}.h"\n\nint main(void) {{\n    return 0;\n}}\n'
 
 
