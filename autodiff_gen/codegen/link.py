@@ -15,7 +15,6 @@ from .link_layout import LinkArray, entry, is_lr, link_layout
 from .program import Entry, Program
 from .regions import state_parts
 
-
 _LR, _LOSS = c.Name("lr"), c.Name("loss")
 
 
