@@ -225,7 +225,9 @@ def _checked(
                 f"[samples{''.join(f', {d}' for d in tail)}]"
             )
         count = len(array) if count is None else count
-        if len(array) != count or count == 0:
+        if count == 0:
+            raise DataError(f"data {path}: {prefix}{a.name} has no samples")
+        if len(array) != count:
             raise DataError(
                 f"data {path}: {prefix}{a.name} has {len(array)} samples, {prefix}{names[0]} {count}"
             )

@@ -433,7 +433,7 @@ WRONG = [
         {"x": X, "label": Y, "test_x": X},
         r"missing test_label; the model takes test_x: f32\[n,20\], test_label",
     ),
-    ({"x": X[:0], "label": Y[:0]}, "x has 0 samples"),
+    ({"x": X[:0], "label": Y[:0]}, "x has no samples"),
 ]
 
 
