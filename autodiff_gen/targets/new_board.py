@@ -40,6 +40,8 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
     wherever another chip differs. The file inherits that of the core. Returns the paths. Raises BoardError."""
     if not _NAME.fullmatch(name):
         raise BoardError(f"{name!r} cannot be the name of a board: use letters, digits and _")
+    if name in boards.names():
+        raise BoardError(f"{name} is a board already; choose another name")
     board = boards.load(like)
     core = next((path for path in board.files if _names_core(path)), None)
     machine = board.target.support / MACHINE

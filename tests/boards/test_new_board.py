@@ -72,6 +72,7 @@ def test_the_page_leads_to_firmware_that_links(tmp_path: Path, capsys: pytest.Ca
     "name, like, message",
     [
         ("a-b", "stm32", "'a-b' cannot be the name of a board: use letters, digits and _"),
+        ("host", "stm32", "host is a board already; choose another name"),
         ("mine", "pico", "board pico has no start-up code of its own to copy; choose another: mps2_an385"),
         ("mine", "host", "board host has no start-up code"),
         ("taken", "stm32", r"taken\.toml exists; remove it, or choose another name or --out"),
