@@ -136,7 +136,8 @@ def add_commands(
 
     hil = command(
         "hil",
-        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host.",
+        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host. The board has its "
+        "state and checkpoint of before afterwards.",
     )
     model(hil)
     target(hil)

@@ -1,10 +1,11 @@
-"""Hardware in the loop: one list of checks for QEMU and real boards."""
+"""Hardware in the loop: one list of checks for QEMU and real boards, after which the board has the state of before."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from ..errors import AutodiffError, counted
 from ..host.trainer import host_trainer
 from ..ir.types import bound
 from .board import Board
-from .errors import DeviceError
+from .errors import DeviceError, LinkError
 from .noise import Noise
 from .qemu import QemuPort
 from .reference import SPREAD, TOLERANCE, Reference
 from .session import Session
+from .snapshot import Snapshot
+from .weights import write_weights
 
 
 class Failed(AutodiffError):
@@ -44,6 +47,22 @@ class Bench:
 
     def connect(self) -> None:
         self.board = self.session.connect(self.port, self.baud, self.timeout)
+
+    def restore(self, before: Snapshot) -> None:
+        """Give the board its state of before, in a new session: an interrupted one cannot be used. Raises LinkError,
+        which names the file with the state, if it does not succeed."""
+        try:
+            self.board.close()
+            self.connect()
+            before.restore(self.board)
+        except (AutodiffError, KeyboardInterrupt) as error:
+            kept = Path(f"{self.session.program.name}_before_hil.npz")
+            write_weights(kept, self.session.program, before.now.arrays, before.now.steps)
+            raise LinkError(
+                f"{self.session.place}: its state of before was not restored ({str(error) or 'interrupted'}); "
+                f"it is in {kept}: send it with autodiff-gen push"
+            ) from None
+        print(f"the board has its state of before again: step {before.now.steps:,}")
 
     def begin(self) -> None:
         """Reset both to the initial weights."""
@@ -192,25 +211,18 @@ CHECKS: tuple[Callable[[Bench], None], ...] = (
 
 
 def hil(session: Session, port: str | None, baud: int, timeout: float, steps: int) -> int:
-    """Run all checks and print a line for each; returns the exit code. The board's weights are overwritten."""
+    """Run all checks and print a line for each; returns the exit code. The checks overwrite the board's weights and
+    checkpoint, which are restored at the end, also after a failure or Ctrl-C."""
     bench = Bench(session, port, baud, timeout, steps)
     where = port or f"{session.elf} ({'host' if session.profile.is_host else 'QEMU'})"
     print(f"{session.program.name} on {session.profile.id}, {where}: graph id {session.program.graph_id:08x}")
-    bad = 0
     try:
-        for check in CHECKS:
-            begin = time.monotonic()
-            verdict = "ok"
-            try:
-                check(bench)
-            except Skipped as why:
-                verdict = f"skipped: {why}"
-            except (Failed, DeviceError) as why:
-                verdict, bad = f"FAILED: {why}", bad + 1
-            print(
-                f"  {check.__name__.replace('_', ' '):<32}{time.monotonic() - begin:6.1f} s  {verdict}",
-                flush=True,
-            )
+        before = Snapshot(bench.board)
+        try:
+            before.load(bench.board)
+            bad = sum(not _passes(check, bench) for check in CHECKS)
+        finally:
+            bench.restore(before)
     finally:
         bench.board.close()
     if bench.host.moved:
@@ -220,3 +232,17 @@ def hil(session: Session, port: str | None, baud: int, timeout: float, steps: in
         )
     print(f"{counted(len(CHECKS), 'check')}, {bad} failed")
     return 1 if bad else 0
+
+
+def _passes(check: Callable[[Bench], None], bench: Bench) -> bool:
+    begin = time.monotonic()
+    verdict, passed = "ok", True
+    try:
+        check(bench)
+    except Skipped as why:
+        verdict = f"skipped: {why}"
+    except (Failed, DeviceError) as why:
+        verdict, passed = f"FAILED: {why}", False
+    name = check.__name__.replace("_", " ")
+    print(f"  {name:<32}{time.monotonic() - begin:6.1f} s  {verdict}", flush=True)
+    return passed

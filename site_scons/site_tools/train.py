@@ -18,7 +18,7 @@ TARGETS = {
     "firmware": "generate C, compile and link (this is the default)",
     "run": "and run it in QEMU, or on the host for the board `host`",
     "link": "firmware of the board link, for autodiff-gen train, pull and push on a cable; upload writes it",
-    "hil": "compare it with the host: in QEMU, or on the port of port=",
+    "hil": "compare it with the host: in QEMU, or on the port of port=; restores the board's state",
     "upload": "and write it to the board with openocd or st-flash",
     "size": "and print flash and RAM used against the board's",
     "report": "print the model's plan: sizes, arena, kernels; write it as a page, report.html, in the build folder",

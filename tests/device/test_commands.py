@@ -22,7 +22,9 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.device import hil
 from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.device.errors import LinkError
 from autodiff_gen.device.firmware import build_link
 from autodiff_gen.device.log import CsvLog, Progress, TensorBoard, clock, curve
 from autodiff_gen.device.session import Session
@@ -401,16 +403,51 @@ def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, caps
     assert (tmp_path / "flash.bin").read_bytes() == kept
 
 
+def test_a_state_that_hil_cannot_restore_is_in_a_file(words, tmp_path, capsys, monkeypatch):
+    def unplugged(bench):
+        bench.port = "/dev/no-such-port"
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hil, "CHECKS", (hil.trains_like_the_host, unplugged))
+    assert main(words("hil", "--steps", 5)) == 1
+    said = r"error: .*not restored \(.*\); it is in (\w+\.npz): send it with autodiff-gen push\n"
+    file = re.fullmatch(said, capsys.readouterr().err)[1]
+    assert main(words("push", file)) == 0
+    assert main(words("pull", "--out", "after.npz")) == 0
+    one, two = np.load(file), np.load("after.npz")
+    assert one.files == two.files and int(two["_steps"]) == 0
+    assert all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
 def test_nothing_to_do(words, capsys):
     assert main(words("train", "--tests", 0)) == 0
     assert main(words("train", "--tests", 0)) == 0
     assert "nothing to do: the board has trained 33 of 33 steps" in capsys.readouterr().out
 
 
-def test_hardware_in_the_loop(words, capsys):
-    assert main(words("hil", "--steps", 5)) == 0
+@pytest.mark.parametrize("ends", [None, KeyboardInterrupt, LinkError("silent")], ids=str)
+def test_hardware_in_the_loop(words, tmp_path, capsys, monkeypatch, ends):
+    """And the board has its trained state afterwards, however the checks end."""
+    assert main(words("train", "--tests", 0)) == 0
+    assert main(words("pull", "--out", tmp_path / "before.npz")) == 0
+    capsys.readouterr()
+    if ends is not None:
+
+        def interrupted(bench):
+            bench.train(1)
+            bench.board.save()
+            bench.board.link.pipeline = None  # nothing works any more but a new session
+            raise ends
+
+        monkeypatch.setattr(hil, "CHECKS", (hil.trains_like_the_host, interrupted))
+    assert main(words("hil", "--steps", 5)) == {None: 0, KeyboardInterrupt: 130}.get(ends, 1)
     out = capsys.readouterr().out
-    assert out.count("  ok\n") == 7 and out.endswith("7 checks, 0 failed\n"), out
+    says = "the board has its state of before again: step 33\n7 checks, 0 failed\n"
+    assert ends is not None or (out.count("  ok\n") == 7 and out.endswith(says)), out
+    assert main(words("pull", "--out", tmp_path / "after.npz")) == 0
+    one, two = np.load(tmp_path / "before.npz"), np.load(tmp_path / "after.npz")
+    assert one.files == two.files and all(np.array_equal(one[n], two[n]) for n in one.files)
 
 
 def saved(path, **arrays):
