@@ -5,7 +5,9 @@ The program is `kernels/compare`. It runs every case with arrays aligned to 64, 
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -26,7 +28,8 @@ from ..targets.toolchain import install_hint
 from .kernel_report import Run, line_of, read
 from .kernel_rows import DECLARATIONS, declarations, table
 
-_SECONDS = 300
+_SECONDS = 60  # without a line of output: whole programs take 0.1 to 6, and 40 on a loaded machine
+_ENDLESS = "does not end"
 _LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
 _ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last alone
 
@@ -77,7 +80,10 @@ class _Program:
                 raise KernelError(
                     f"{self.tested.name} on {self.board.id}: the program {died} before its first case"
                 )
-            by_row[pending[last]] = self._by_alignment(rows[pending[last]], died)
+            endless = {_ALIGNMENTS[0]: Run(_ALIGNMENTS[0], died=died)}
+            by_row[pending[last]] = (
+                endless if died == _ENDLESS else self._by_alignment(rows[pending[last]], died)
+            )
             pending = pending[last + 1 :]
         return by_row
 
@@ -185,31 +191,34 @@ class _Program:
         """The program's output, and how it ended abnormally, if it did."""
         command = build_commands.qemu_argv(self.board, elf)
         try:
-            done = subprocess.run(
-                command,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=_SECONDS,
-            )
+            text, code = _output(command, self.folder)
         except FileNotFoundError:
             hint = install_hint(self.board)
             raise ToolError(f"board {self.board.id}: {command[0]} is not installed; run: {hint}") from None
-        except subprocess.TimeoutExpired as late:
-            output = late.stdout or b""
-            return output.decode(errors="replace") if isinstance(output, bytes) else output, "does not end"
-        if done.returncode == 0:
-            return done.stdout, ""
-        if done.returncode < 0:
-            return done.stdout, f"ends by {signal.Signals(-done.returncode).name}"
-        faults = [line for line in done.stdout.splitlines() if line.startswith("fault")]
-        return (
-            done.stdout,
-            f"ends by a fault ({faults[0]})" if faults else f"ends with exit code {done.returncode}",
-        )
+        if code is None:
+            return text, _ENDLESS
+        if code < 0:
+            return text, f"ends by {signal.Signals(-code).name}"
+        faults = [line for line in text.splitlines() if line.startswith("fault")]
+        abnormal = f"ends by a fault ({faults[0]})" if faults else f"ends with exit code {code}"
+        return text, abnormal if code else ""
+
+
+def _output(command: Sequence[str], folder: Path) -> tuple[str, int | None]:
+    """What a program prints, and its exit code; None if it was killed since it printed nothing for _SECONDS."""
+    parts: list[bytes] = []
+    code = None
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as program:
+        assert program.stdout is not None
+        try:
+            while code is None and select.select([program.stdout], [], [], _SECONDS)[0]:
+                parts.append(os.read(program.stdout.fileno(), 1 << 16))
+                code = None if parts[-1] else program.wait(_SECONDS)
+        finally:
+            program.kill()
+    return b"".join(parts).decode(errors="replace"), code
 
 
 def _flags(board: Board) -> list[str]:

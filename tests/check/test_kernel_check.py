@@ -6,6 +6,7 @@ import shutil
 import pytest
 from c_build import KERNELS
 
+from autodiff_gen.check import kernels
 from autodiff_gen.check.kernels import test_kernels as compare
 from autodiff_gen.cli.main import main
 from autodiff_gen.kernels import registry
@@ -184,13 +185,21 @@ def test_with_its_condition_for_alignment_it_is_right(tmp_path, capsys):
     assert tables.select("ger_f32", {**facts, "align": 16}).backend == "mine"
 
 
-def test_rows_after_one_that_faults_are_tested(tmp_path, capsys):
-    source = GER + ALIGNED.split("\n\n", 1)[1].replace("ger_mine", "ger_fast")
+@pytest.mark.parametrize(
+    "fast, says",
+    [
+        (ALIGNED.split("\n\n", 1)[1], "WRONG: right with arrays at multiples of 16 bytes"),
+        (GER.split("\n\n", 1)[1].replace("i++", "i += 0"), "WRONG: does not end"),
+    ],
+)
+def test_rows_after_one_that_fails_to_return_are_tested(tmp_path, capsys, monkeypatch, fast, says):
+    monkeypatch.setattr(kernels, "_SECONDS", 2)
+    source = GER + fast.replace("ger_mine", "ger_fast")
     rows = ROW.replace("ger_mine", "ger_fast") + QUARTERS + ROW
     code, out, _ = run(capsys, folder(tmp_path, source, rows, "schema = 1\n"))
     assert code == 1
     first, second = out.splitlines()
-    assert first.startswith("ger_f32 ger_fast: WRONG") and second.startswith("ger_f32 ger_mine: ")
+    assert first.startswith(f"ger_f32 ger_fast: {says}") and second.startswith("ger_f32 ger_mine: ")
     assert "cases right" in second
 
 
