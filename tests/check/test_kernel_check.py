@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tomllib
 
 import pytest
 from c_build import KERNELS
@@ -105,6 +106,8 @@ def test_every_kernel_is_seen_to_differ(copy, tmp_path):
     for header in copy.glob("*.h"):
         shutil.copy(header, made)
     rows = ["schema = 1"]
+    table = tomllib.loads((copy / "kernels.toml").read_text())["kernel"]
+    scratch = {row["name"]: f'scratch = "{row["scratch"]}"\n' for row in table if "scratch" in row}
     for source in sorted(copy.glob("*.c")):
         text = source.read_text()
         for name in re.findall(r"^void ag_(\w+)_copy\(", text, re.MULTILINE):
@@ -117,7 +120,8 @@ def test_every_kernel_is_seen_to_differ(copy, tmp_path):
                 f"void off_{name}({parameters}) {{\n    inner_{name}({', '.join(spec.param_names)});\n"
                 f"    {spec.output}[0] {'*= 1.001f' if kinds[spec.output] == 'float *' else '^= 1'};\n}}\n"
             )
-            rows.append(f'[[kernel]]\nname = "{name}"\nsymbol = "off_{name}"\nsource = "{source.name}"\n')
+            row = f'[[kernel]]\nname = "{name}"\nsymbol = "off_{name}"\nsource = "{source.name}"\n'
+            rows.append(row + scratch.get(name, ""))
         (made / source.name).write_text(text)
     (made / "kernels.toml").write_text("\n".join(rows))
     lines, good = compare(str(made), board.load("host"))
