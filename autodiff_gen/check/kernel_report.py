@@ -79,4 +79,6 @@ def _fault(kernel: str, runs: dict[int, Run], bad: Sequence[Run]) -> str:
     needed = next((word.removeprefix("scratch=") for word in words if word.startswith("scratch=")), None)
     if needed is not None:
         how = f"needs {needed} bytes of scratch memory, more than its row's formula says"
+    elif "outside=1" in words:
+        how = "writes outside its output"
     return f"{how}, such as {' '.join(word for word in words if word.partition('=')[0] in facts)}"

@@ -3,7 +3,7 @@
  * which parses these lines:
  *
  *     begin ROW
- *     wrong ROW ALIGN the case, and scratch=BYTES where its row's formula says fewer
+ *     wrong ROW ALIGN the case, scratch=BYTES where its row's formula says fewer, outside=1 for other writes
  *     done ROW ALIGN cases skipped wrong max-error max-error/bound */
 #include "compare.h"
 
@@ -380,6 +380,13 @@ static bool operands_are_unchanged(void) {
     return same;
 }
 
+static bool output_has_guards(void) {
+    const float *const from = data(ACTUAL), *const before = original[ACTUAL] + GUARD;
+    const size_t bytes = GUARD * sizeof(float);
+    return memcmp(from - GUARD, before - GUARD, bytes) == 0 &&
+           memcmp(from + used[ACTUAL], before + used[ACTUAL], bytes) == 0;
+}
+
 static void report(bool same, const compare_attributes *attributes) {
     if (same) {
         return;
@@ -392,6 +399,9 @@ static void report(bool same, const compare_attributes *attributes) {
         compare_rows[row_number].print(attributes);
         if (scratch_needed > scratch_bytes) {
             compare_print_int32_t("scratch", scratch_needed);
+        }
+        if (!output_has_guards()) {
+            compare_print_int32_t("outside", 1);
         }
         ag_print("\n");
     }

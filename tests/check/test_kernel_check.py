@@ -303,9 +303,16 @@ POOL_ROW = '[[kernel]]\nname = "avg_pool2d_s8"\nsymbol = "pool_mine"\nsource = "
         (
             POOL.replace("shape);\n}", "shape);\n    y[-1] = 1;\n}"),
             POOL_ROW,
-            "WRONG: differs from ref in 42 of",
+            "WRONG: writes outside its output, such as",
+        ),
+        (
+            GER.replace("    }\n}", "    }\n    a[(m - 1) * lda + n] = 0.0f;\n}"),
+            ROW,
+            "ger_mine: WRONG: writes outside its output, such as lda=1 m=",
         ),
     ],
 )
-def test_scratch_memory_is_what_the_formula_says(tmp_path, capsys, source, row, says):
+def test_writes_are_to_the_output_and_to_scratch_memory_of_the_formulas_size(
+    tmp_path, capsys, source, row, says
+):
     assert says in run(capsys, folder(tmp_path, source, row))[1]
