@@ -51,11 +51,11 @@ class OtherArrays(DataError):
 
 
 class DeviceError(AutodiffError):
-    """A request that the board rejected; `status` is the number in the reply."""
+    """A request that the board rejected; `what` it was, `status` is the number in the reply."""
 
     def __init__(self, what: str, status: int) -> None:
         super().__init__(f"{what}: {STATUS.get(status, 'unknown status')} (status {status})")
-        self.status = status
+        self.what, self.status = what, status
 
 
 class WentBack(DeviceError):

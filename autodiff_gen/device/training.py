@@ -128,7 +128,7 @@ def run_training(
                 loss = _step(board, [data.train[n][rows] for n in names], lr)
             except WentBack as back:
                 if failed == step:
-                    raise
+                    raise _placed(back, step, epoch, rows) from None
                 failed = step
                 log(
                     Record(back.steps, epoch + 1, samples, time.monotonic() - begin, math.nan, went_back=True)
@@ -136,6 +136,8 @@ def run_training(
                 del run.losses[max(len(run.losses) - (step - back.steps), 0) :]
                 batches = plan.batches(back.steps)
                 continue
+            except DeviceError as error:
+                raise _placed(error, step, epoch, rows) from None
             samples += len(rows)
             run.losses.append(loss)
             run.steps = step + 1
@@ -175,6 +177,12 @@ def _step(board: Board, arrays: Sequence[Any], lr: float | None) -> float:
             if error.status not in (LOSS, GRADIENTS) or left == 0:
                 raise
     raise AssertionError("the last try returns or raises")
+
+
+def _placed(error: DeviceError, step: int, epoch: int, rows: Any) -> DeviceError:
+    """The error with its step, epoch, and the first few samples, which count from 0 in the order of the data set."""
+    samples = ", ".join(map(str, rows[:4])) + (", ..." if len(rows) > 4 else "")
+    return DeviceError(f"step {step + 1:,}, epoch {epoch + 1}, samples {samples}: {error.what}", error.status)
 
 
 def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | None:

@@ -420,6 +420,17 @@ def test_a_state_that_hil_cannot_restore_is_in_a_file(words, tmp_path, capsys, m
     assert all(np.array_equal(one[n], two[n]) for n in one.files)
 
 
+def test_a_rejected_step_is_named(words, tmp_path, capsys):
+    x = np.zeros((9, 20), np.float32)
+    x[6] = 3e38
+    data = saved(tmp_path / "d.npz", x=x, label=np.zeros(9, np.uint8))
+    assert main(words("train", "--data", data, "--batch", 3)) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: step 3, epoch 1, samples 6, 7, 8: the step was rejected: "
+        "the updates cannot be proved finite (status -9)"
+    )
+
+
 def test_nothing_to_do(words, capsys):
     assert main(words("train", "--tests", 0)) == 0
     assert main(words("train", "--tests", 0)) == 0
