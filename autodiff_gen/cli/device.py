@@ -233,7 +233,11 @@ def _pull(args: argparse.Namespace) -> int:
     finally:
         board.close()
     written = write_weights(args.out, session.program, state, board.steps)
-    print(f"{args.out}: {counted(written, 'array')} after {counted(board.steps, 'step')}, of {session.place}")
+    untrained = "" if board.steps else "; it has not trained: they are its initial values, or what push sent"
+    print(
+        f"{args.out}: {counted(written, 'array')} after {counted(board.steps, 'step')}, "
+        f"of {session.place}{untrained}"
+    )
     return 0
 
 

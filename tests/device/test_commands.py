@@ -534,7 +534,8 @@ def test_without_a_port_the_firmware_is_built(made, tmp_path, monkeypatch, capsy
     said = capsys.readouterr()
     elf = "build/host/net+kernels=ref+ram=65536/link.elf"
     assert said.err == f"no --port: net on host is {elf}\n"
-    assert said.out == "w.npz: 13 arrays after 0 steps, of net on host\n"
+    untrained = "; it has not trained: they are its initial values, or what push sent"
+    assert said.out == f"w.npz: 13 arrays after 0 steps, of net on host{untrained}\n"
     assert (tmp_path / elf).is_file()
     assert main([*words, "--board", "teensy41"]) == 1
     assert capsys.readouterr().err.startswith(
