@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -15,6 +14,9 @@ from ..targets.build_commands import qemu_argv
 from ..targets.toolchain import install_hint
 from .errors import LinkError
 from .transport import Stream, open_port
+
+# Kills the emulator when its standard input ends: when it is closed here, or with this process, however that ends.
+_WHILE_OPEN = '"$@" & read -r _; kill -9 $!; wait'
 
 
 class Qemu:
@@ -31,9 +33,9 @@ class Qemu:
             raise ToolError(f"{argv[0]} is not installed; run: {install_hint(board)}")
         self._log = open(os.devnull, "w")  # noqa: SIM115  (closed when the emulator ends)
         self.process = subprocess.Popen(
-            argv,
+            ["sh", "-c", _WHILE_OPEN, "sh", *argv],
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,  # Ctrl-C must not reach the emulator
@@ -41,8 +43,8 @@ class Qemu:
 
     def kill(self) -> None:
         """Kill the emulator, like a power cut."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
+        assert self.process.stdin is not None
+        self.process.stdin.close()
         self.process.wait()
         self._log.close()
 

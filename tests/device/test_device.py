@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
+from checkout import ROOT
 from device_model import digits, firmware_of, goes_back, opened, same_weights, small_model, train
 from firmware_build import REF, boards, once
 from link_build import link_program
@@ -263,6 +270,33 @@ def test_states_in_two_regions_over_the_link(model, tmp_path):
     same_weights(device, trainer)
     train(device, trainer, 4, 1)
     device.close()
+
+
+KILLED = """\
+import os, signal, sys, time
+from pathlib import Path
+from autodiff_gen.device import qemu
+from autodiff_gen.targets import board
+pid = Path(sys.argv[1])
+qemu.qemu_argv = lambda *_, **__: ["sh", "-c", f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 600"]
+running = qemu.Qemu(board.load("stm32"), Path(__file__), pid.parent)
+while not pid.exists():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_emulator_ends_with_its_parent(tmp_path):
+    pid = tmp_path / "pid"
+    (tmp_path / "killed.py").write_text(KILLED)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, tmp_path / "killed.py", pid], env=env, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    limit = time.monotonic() + 60
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < limit:
+            os.kill(int(pid.read_text()), 0)
+            time.sleep(0.01)
 
 
 @pytest.mark.qemu
