@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import shlex
+import sys
 from collections.abc import Iterable, Mapping
 
 
@@ -44,6 +46,21 @@ class ToolError(AutodiffError):
 
 class AttributeModelError(ModelError, AttributeError):
     """A method of PyTorch that an object does not have, as hasattr finds."""
+
+
+# What pyproject.toml requires of packages that only parts of the compiler import. The project is on no index, so that
+# pip finds none of its extras by name.
+REQUIREMENTS = {
+    "onnx": "onnx>=1.20",
+    "pyserial": "pyserial>=3.5",
+    "tensorboardX": "tensorboardX>=2.6",
+    "torch": "torch==2.13.0",
+}
+
+
+def pip_install(package: str) -> str:
+    """The command that installs one of REQUIREMENTS for the Python that runs the compiler."""
+    return shlex.join([sys.executable, "-m", "pip", "install", REQUIREMENTS[package]])
 
 
 def counted(number: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import functional as F
 from .. import optim
 from ..autodiff import grad
-from ..errors import ToolError
+from ..errors import ToolError, pip_install
 from ..frontends.imported.network import network
 from ..frontends.imported.program import CONSTANT, Program, ValueRef, names, references
 from ..functional.inputs import Input
@@ -90,7 +90,7 @@ def comparisons(
 ) -> list[Row]:
     """All comparisons: outputs and loss first, then gradients and steps, from the network's end to its start."""
     if importlib.util.find_spec("torch") is None:
-        raise ToolError("comparing with the original needs PyTorch: pip install torch==2.13.0")
+        raise ToolError(f"comparing with the original needs PyTorch; run: {pip_install('torch')}")
     from .torch_original import Original
 
     program = without_dropout(program)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..errors import ToolError
+from ..errors import ToolError, pip_install
 from .training import Plan, Record
 
 COLUMNS = ("step", "epoch", "loss", "lr", "accuracy", "seconds")
@@ -141,7 +141,7 @@ class TensorBoard:
             from tensorboardX import SummaryWriter
         except ImportError:
             raise ToolError(
-                "--tensorboard needs tensorboardX, which is not installed; run: pip install 'autodiff_gen[tensorboard]'"
+                f"--tensorboard needs tensorboardX, which is not installed; run: {pip_install('tensorboardX')}"
             ) from None
         self._writer: Any = SummaryWriter(str(folder), purge_step=first + 1 if first else None)
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..errors import pip_install
 from .errors import LinkError
 
 BAUD = 115200
@@ -159,7 +160,7 @@ def _serial(port: str, baud: int) -> _Serial:
     try:
         import serial
     except ImportError:
-        raise LinkError(f"port {port}: serial ports need pyserial; run: pip install pyserial") from None
+        raise LinkError(f"port {port}: serial ports need pyserial; run: {pip_install('pyserial')}") from None
     try:
         return _Serial(serial.serial_for_url(port, baudrate=baud, timeout=0), port, baud)
     except (OSError, ValueError) as error:  # pyserial's own errors are OSErrors

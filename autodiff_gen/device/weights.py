@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.program import Program
-from ..errors import DataError, ToolError
+from ..errors import DataError, ToolError, pip_install
 
 Array = NDArray[Any]
 STEPS = "_steps"  # the step count in a .npz
@@ -88,6 +88,6 @@ def _torch(path: Path) -> Any:
         import torch
     except ImportError:
         raise ToolError(
-            f"{path}: .pt needs PyTorch, which is not installed; take a .npz, or pip install torch"
+            f"{path}: .pt needs PyTorch, which is not installed; take a .npz, or run: {pip_install('torch')}"
         ) from None
     return torch

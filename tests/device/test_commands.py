@@ -583,7 +583,7 @@ def test_events_of_tensorboard(tmp_path, monkeypatch):
         "closed",
     ]
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(ToolError, match=r"pip install 'autodiff_gen\[tensorboard\]'"):
+    with pytest.raises(ToolError, match=r"-m pip install 'tensorboardX>=2.6'$"):
         TensorBoard(tmp_path)
 
 

@@ -6,13 +6,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from bare_environment import bare_environment
 from checkout import ROOT
 from scons_tree import MAIN, MODEL
+
+from autodiff_gen.errors import REQUIREMENTS
 
 SCONSTRUCT = "".join(
     re.findall(r"^```python\n(import autodiff_gen\n.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -145,3 +149,9 @@ def test_boards_and_tools_need_no_numpy(root: Path, tmp_path: Path) -> None:
         "from autodiff_gen.targets import board, build_commands, size, toolchain; print(board.load('stm32').name)"
     )
     assert run(sys.executable, "-c", code, root, cwd=tmp_path) == "STM32F405RG\n"
+
+
+def test_messages_name_requirements_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = {*project["dependencies"], *chain(*project["optional-dependencies"].values())}
+    assert set(REQUIREMENTS.values()) <= known

@@ -7,7 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError, ToolError
+from ...errors import ModelError, ToolError, pip_install
 
 FIRST_OPSET = 13
 LARGEST = 2**31 - 1  # bytes of a protobuf message
@@ -29,7 +29,7 @@ def read(file: Any, name: str) -> Any:
     ModelError for a file that is none, is damaged, or is no float network; ToolError without the package onnx."""
     if importlib.util.find_spec("onnx") is None:
         raise ToolError(
-            'ONNX networks need the package onnx, which is not installed: pip install onnx, or "autodiff_gen[onnx]"'
+            f"ONNX networks need the package onnx, which is not installed; run: {pip_install('onnx')}"
         )
     import onnx
 

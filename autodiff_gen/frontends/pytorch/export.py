@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import nn
-from ...errors import ModelError, ToolError
+from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
 from ..imported.program import Program
 from .convert import convert
@@ -79,8 +79,8 @@ def saved(module: Any, input: Any, functional: bool = False, free: bool = True) 
         import torch
     except ImportError:
         raise ToolError(
-            "from_torch needs PyTorch, which is not installed: pip install torch==2.13.0; a file of "
-            "torch.export.save is read without it"
+            "from_torch needs PyTorch, which is not installed (a file of torch.export.save is read without it); run: "
+            f"{pip_install('torch')}"
         ) from None
     if not isinstance(module, torch.nn.Module):
         raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
