@@ -8,9 +8,7 @@ from typing import Any
 from .. import functional as _functional  # noqa: F401  (fills the registry)
 from .. import nn
 from ..errors import GraphError, ModelError
-from ..frontends.pytorch.training import is_torch
-from ..frontends.pytorch.training import loss as torch_loss
-from ..frontends.pytorch.training import optimizer as torch_optimizer
+from ..frontends.pytorch import training as torch_training
 from ..functional.inputs import Input, check_outputs, check_parameter_name, largest_batch
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
@@ -35,10 +33,11 @@ class Model:
     outputs: name -> value that depends on inputs and parameters; `predict` returns them, and takes the inputs that they
     depend on. Raises ModelError, GraphError or ShapeError, which name the input, parameter or output.
 
-    schedule: one of optim.lr_scheduler; the device computes the learning rate of each step. Without one the learning
-    rate is an argument of train_step. clip_grad_value: limits the absolute value of each gradient element;
-    clip_grad_norm: then limits the Euclidean norm of all gradients. Parameters with requires_grad=False, and those that
-    are not in the optimizer's params, keep their values; requires_grad cannot be changed once a model is built.
+    schedule: one of optim.lr_scheduler, or of torch.optim.lr_scheduler over an optimizer of PyTorch; the device
+    computes the learning rate of each step. Without one the learning rate is an argument of train_step.
+    clip_grad_value: limits the absolute value of each gradient element; clip_grad_norm: then limits the Euclidean norm
+    of all gradients. Parameters with requires_grad=False, and those that are not in the optimizer's params, keep their
+    values; requires_grad cannot be changed once a model is built.
 
     optimizer: one of ag.optim, or of torch.optim over the parameters of modules that ag.from_torch imported.
 
@@ -73,8 +72,8 @@ class Model:
         restore_after: int = 0,
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
-        self.loss, self.schedule = loss, schedule
-        self.optimizer = torch_optimizer(optimizer) if is_torch(optimizer) else optimizer
+        self.loss = loss
+        self.optimizer, self.schedule = torch_training.training(optimizer, schedule)
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         self.accumulate, self.ema, self.guard, self.split = accumulate, ema, guard, split
         self.restore_after = restore_after
@@ -124,8 +123,12 @@ class Model:
         "label", the class indices u8[B] (s32 for more than 256 classes, or if u8 cannot represent the loss's
         ignore_index); otherwise it is "target", of the scores' shape.
         """
-        if is_torch(loss):
-            loss = torch_loss(loss)
+        if torch_training.is_torch(net):
+            raise ModelError(
+                f"the network is {type(net).__name__} of PyTorch; import it: ag.from_torch(net, input={tuple(input)})"
+            )
+        if torch_training.is_torch(loss):
+            loss = torch_training.loss(loss)
         x = Input("x", input, batch_axis=0)
         scores = net(x)
         if not isinstance(scores, Value):

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from torch.optim import lr_scheduler as scheduler
 from torch_networks import NETWORKS
+from torch_optimizers import SCHEDULES
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -13,6 +15,8 @@ from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.pytorch.convert import convert
 from autodiff_gen.frontends.pytorch.export import originals, saved
 from autodiff_gen.frontends.pytorch.pt2 import read
+from autodiff_gen.frontends.pytorch.schedules import schedule
+from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.torch
@@ -42,7 +46,7 @@ def net_of_two(**options):
     return module, ag.from_torch(module, (1, 4))
 
 
-def trained_alike(module, model, loss, optimizer, steps=3):
+def trained_alike(module, model, loss, optimizer, schedule, steps=3):
     """Both train on the same data; returns both state_dicts."""
     generator = np.random.default_rng(5)
     n, width = 4, 4
@@ -54,6 +58,8 @@ def trained_alike(module, model, loss, optimizer, steps=3):
         theirs = loss(module(torch.from_numpy(x)), torch.from_numpy(label).long())
         theirs.backward()
         optimizer.step()
+        if schedule is not None:
+            schedule.step()
         assert trainer.train_step(x, label) == pytest.approx(theirs.item(), rel=1e-4)
     return trainer.state_dict(), {n: t.detach().numpy() for n, t in module.state_dict().items()}
 
@@ -65,8 +71,10 @@ def test_loss_and_optimizer_of_torch_train_the_c_as_the_module(groups):
     loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([0.5, 2.0]), label_smoothing=0.1)
     params = [{"params": module[0].parameters()}, {"params": module[2].parameters(), "lr": 0.01}]
     optimizer = torch.optim.Adam(params if groups else module.parameters(), lr=0.1, weight_decay=0.01)
-    model = ag.Model.supervised(net, (4, 4), loss, optimizer)
-    ours, theirs = trained_alike(module, model, loss, optimizer)
+    # a warm-up changes the rate of the optimizer when it is created
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.2, total_iters=4) if groups else None
+    model = ag.Model.supervised(net, (4, 4), loss, optimizer, schedule=schedule)
+    ours, theirs = trained_alike(module, model, loss, optimizer, schedule)
     assert model.frozen.keys() == {"0.bias"}
     for name, array in theirs.items():
         np.testing.assert_allclose(ours[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
@@ -94,6 +102,79 @@ def test_optimizers_and_losses_that_cannot_be_taken_over():
     for loss, optimizer, message in cases:
         with pytest.raises(ag.AutodiffError, match=message):
             ag.Model.supervised(net, (4, 4), loss, optimizer)
+    message = r"the network is Sequential of PyTorch; import it: ag.from_torch\(net, input=\(4, 4\)\)"
+    with pytest.raises(ag.AutodiffError, match=message):
+        ag.Model.supervised(module, (4, 4), mse, optim.SGD())
+
+
+def sgd_of_two():
+    """An optimizer with two groups of parameters, of which one has its own rate."""
+    first, second = (torch.zeros(1, requires_grad=True) for _ in range(2))
+    return torch.optim.SGD([{"params": [first]}, {"params": [second], "lr": 0.02}], lr=0.1, momentum=0.5)
+
+
+def warm_up_then_cosine(optimizer):
+    parts = [scheduler.LinearLR(optimizer, 0.1, total_iters=3), scheduler.CosineAnnealingLR(optimizer, 8)]
+    return scheduler.SequentialLR(optimizer, parts, [3])
+
+
+MADE = {
+    f"{name} {k}": lambda o, name=name, options=options: getattr(scheduler, name)(o, **options)
+    for k, (name, options) in enumerate(SCHEDULES)
+} | {"warm-up, then cosine": warm_up_then_cosine}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_schedules_of_torch_have_its_rates_and_momenta(name):
+    optimizer = sgd_of_two()
+    theirs = MADE[name](optimizer)
+    ours = schedule(theirs, optimizer)
+    t = ag.Input("t", ())
+    bases = [group["initial_lr"] for group in optimizer.param_groups]
+    momentum = ours.momentum(t)
+    values = [*(ours.rate(base, t) for base in bases), *([] if momentum is None else [momentum])]
+    for step in range(9):
+        groups = optimizer.param_groups
+        want = [*(g["lr"] for g in groups), *([] if momentum is None else [groups[0]["momentum"]])]
+        assert evaluate(values, {t: step}, float_dtype="float64") == pytest.approx(want, rel=1e-6, abs=1e-9)
+        optimizer.step()
+        theirs.step()
+
+
+class OwnLR(scheduler.StepLR):
+    pass
+
+
+def stepped(optimizer):
+    made = scheduler.StepLR(optimizer, 3)
+    optimizer.step()
+    made.step()
+    return made
+
+
+WRONG_SCHEDULES = {
+    "stepped": (stepped, r"torch.optim.lr_scheduler.StepLR has been stepped to 1; give a new one$"),
+    "other": (lambda _: scheduler.StepLR(sgd_of_two(), 3), "is of another optimizer than the model's; .*StepLR$"),
+    "lambda": (lambda o: scheduler.LambdaLR(o, float), "LambdaLR cannot be converted; write its function with graph"),
+    "plateau": (scheduler.ReduceLROnPlateau, "Plateau cannot be converted; give the learning rate to each training"),
+    "own": (lambda o: OwnLR(o, 3), "torch.optim.lr_scheduler.OwnLR has no counterpart in ag.optim.lr_scheduler$"),
+    "scale_fn": (lambda o: scheduler.CyclicLR(o, 0.1, 1, scale_fn=float), "CyclicLR has a scale_fn; use a mode"),
+    "groups": (lambda o: scheduler.OneCycleLR(o, [0.1, 0.2], 9), "OneCycleLR has max_lr for each group; give one for"),
+    "replaced": (
+        lambda o: scheduler.SequentialLR(
+            o, [scheduler.ConstantLR(o), scheduler.OneCycleLR(o, 1, 9, cycle_momentum=False)], [2]
+        ),
+        "a part of .*SequentialLR starts from a rate that another part has replaced$",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_SCHEDULES)
+def test_schedules_that_cannot_be_taken_over(name):
+    make, message = WRONG_SCHEDULES[name]
+    optimizer = sgd_of_two()
+    with pytest.raises(ag.AutodiffError, match=f"^schedule: .*{message}"):
+        schedule(make(optimizer), optimizer)
 
 
 class Carried(torch.nn.Module):

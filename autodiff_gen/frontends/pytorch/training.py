@@ -1,4 +1,4 @@
-"""Losses and optimizers of PyTorch as ours, with their settings. Nothing here imports PyTorch."""
+"""Losses, optimizers and schedules of PyTorch as ours, with their settings. Nothing here imports PyTorch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import nn, optim
 from ...errors import ModelError
+from . import schedules
 
 # id of a parameter of PyTorch -> it, and the parameter that from_torch made of it; None if the network does not use it.
 _imported: dict[int, tuple[weakref.ref[Any], nn.Parameter | None]] = {}
@@ -43,9 +44,16 @@ def loss(given: Any) -> Any:
     return made(**{k: np.asarray(v.detach()) if hasattr(v, "detach") else v for k, v in options.items()})
 
 
-def optimizer(given: Any) -> optim.Optimizer:
+def training(optimizer: Any, schedule: Any) -> tuple[Any, Any]:
+    """An optimizer and a schedule as ours, if they are PyTorch's; others as they are. Raises ModelError."""
+    own = schedules.schedule(schedule, optimizer) if is_torch(schedule) else schedule
+    return _optimizer(optimizer, own is not None) if is_torch(optimizer) else optimizer, own
+
+
+def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
     """An optimizer of torch.optim as ours, over the parameters of networks that from_torch made of their modules. Its
-    state is not taken over. Raises ModelError for one that has no counterpart."""
+    state is not taken over. scheduled: the model has a schedule, which starts from the rate that the optimizer had
+    before PyTorch's schedule changed it. Raises ModelError for one that has no counterpart."""
     name = type(given).__name__
     made = vars(optim).get(name)
     if not (isinstance(made, type) and issubclass(made, optim.Optimizer)):
@@ -53,9 +61,9 @@ def optimizer(given: Any) -> optim.Optimizer:
     groups = []
     for group in given.param_groups:
         parameters = [p for tensor in group["params"] if (p := _of(tensor, name)) is not None]
-        options = {k: v for k, v in group.items() if k != "params" and k not in SPEED}
-        options["lr"] = float(options["lr"])
-        options.pop("initial_lr", None)  # of PyTorch's schedulers
+        # schedules of PyTorch add entries of their own
+        options = {k: v for k, v in group.items() if k in given.defaults and k not in SPEED}
+        options["lr"] = float(group.get("initial_lr", group["lr"]) if scheduled else group["lr"])
         made(**options)  # rejects what is not supported
         known = inspect.signature(made).parameters
         groups.append({"params": parameters, **{k: v for k, v in options.items() if k in known}})

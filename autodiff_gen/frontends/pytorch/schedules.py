@@ -1,0 +1,127 @@
+"""Schedules of torch.optim.lr_scheduler as ours, with their settings. Nothing here imports PyTorch."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ...errors import ModelError
+from ...optim import lr_scheduler
+from ...optim.alternatives import SCHEDULES
+
+_LAMBDA = "write its function with graph values, for ag.optim.lr_scheduler.LambdaLR"
+
+
+def schedule(given: Any, optimizer: Any) -> lr_scheduler.LRScheduler:
+    """A schedule of torch.optim.lr_scheduler, new and over the model's optimizer, as ours. Raises ModelError for one
+    that has no counterpart, that has made steps, or that is of another optimizer."""
+    made = _converted(given)
+    name = _name(given)
+    if given.optimizer is not optimizer:
+        raise ModelError(
+            f"schedule: {name} is of another optimizer than the model's; create it over that one, or use ag.optim."
+            f"lr_scheduler.{type(made).__name__}"
+        )
+    if given.last_epoch > 0:
+        raise ModelError(f"schedule: {name} has been stepped to {given.last_epoch}; give a new one")
+    bases = [group["initial_lr"] for group in optimizer.param_groups]
+    if any(leaf.base_lrs != bases for leaf in _leaves(given) if type(leaf).__name__ not in SETTINGS):
+        raise ModelError(f"schedule: a part of {name} starts from a rate that another part has replaced")
+    return made
+
+
+def _name(given: Any) -> str:
+    return f"torch.optim.lr_scheduler.{type(given).__name__}"
+
+
+def _leaves(given: Any) -> Iterator[Any]:
+    for inner in getattr(given, "_schedulers", ()):
+        yield from _leaves(inner)
+    if not hasattr(given, "_schedulers"):
+        yield given
+
+
+def _converted(given: Any) -> lr_scheduler.LRScheduler:
+    name = type(given).__name__
+    made = vars(lr_scheduler).get(name)
+    instead = _LAMBDA if name == "LambdaLR" else SCHEDULES.get(name)
+    if instead is not None:
+        raise ModelError(f"schedule: {_name(given)} cannot be converted; {instead}")
+    if not (isinstance(made, type) and issubclass(made, lr_scheduler.LRScheduler)):
+        raise ModelError(f"schedule: {_name(given)} has no counterpart in ag.optim.lr_scheduler")
+    options = SETTINGS[name](given) if name in SETTINGS else _attributes(given, made)
+    return made(**options)
+
+
+def _attributes(given: Any, made: type) -> dict[str, Any]:
+    """The arguments of our class, which PyTorch's has as attributes of the same name, or private ones."""
+    found = {}
+    for name in inspect.signature(made).parameters:
+        value = getattr(given, name) if hasattr(given, name) else getattr(given, f"_{name}")
+        if isinstance(value, Counter):  # of milestones
+            value = sorted(value.elements())
+        elif name == "schedulers":
+            value = list(map(_converted, value))
+        found[name] = value
+    return found
+
+
+def _one_cycle(given: Any) -> dict[str, Any]:
+    """PyTorch keeps phases, and rates in the parameter groups."""
+    first, *rest = given._schedule_phases
+    rates = {key: _same(given, key, [g[key] for g in given.optimizer.param_groups]) for key in _RATES}
+    return {
+        "max_lr": rates["max_lr"],
+        "total_steps": given.total_steps,
+        "pct_start": (first["end_step"] + 1) / given.total_steps,
+        "anneal_strategy": given._anneal_func_type,
+        "div_factor": rates["max_lr"] / rates["initial_lr"],
+        "final_div_factor": rates["initial_lr"] / rates["min_lr"],
+        "three_phase": len(rest) == 2,
+        **_momenta(given),
+    }
+
+
+def _cyclic(given: Any) -> dict[str, Any]:
+    """PyTorch keeps the length of a cycle and the part of its rise."""
+    if given._scale_fn_custom is not None:
+        raise ModelError(
+            f"schedule: {_name(given)} has a scale_fn; use a mode, or ag.optim.lr_scheduler.LambdaLR"
+        )
+    up = given.total_size * given.step_ratio
+    return {
+        "base_lr": _same(given, "base_lr", given.base_lrs),
+        "max_lr": _same(given, "max_lr", given.max_lrs),
+        "step_size_up": _whole(up),
+        "step_size_down": _whole(given.total_size - up),
+        "mode": given.mode,
+        "gamma": given.gamma,
+        **_momenta(given),
+    }
+
+
+_RATES = ("max_lr", "initial_lr", "min_lr")
+# Of classes that keep other values than their arguments, and that do not start from the optimizer's rate.
+SETTINGS: Mapping[str, Callable[[Any], dict[str, Any]]] = {"CyclicLR": _cyclic, "OneCycleLR": _one_cycle}
+
+
+def _momenta(given: Any) -> dict[str, Any]:
+    if not given.cycle_momentum:
+        return {"cycle_momentum": False}
+    groups = given.optimizer.param_groups
+    return {key: _same(given, key, [g[key] for g in groups]) for key in ("base_momentum", "max_momentum")}
+
+
+def _same(given: Any, key: str, values: list[Any]) -> float:
+    """The value that all parameter groups have."""
+    if len(set(map(float, values))) > 1:
+        raise ModelError(f"schedule: {_name(given)} has {key} for each group; give one for all")
+    return float(values[0])
+
+
+def _whole(steps: float) -> Any:
+    """The number of steps that a product of the length and a ratio is; our class rejects other numbers."""
+    return round(steps) if math.isclose(steps, round(steps)) else steps
