@@ -399,6 +399,11 @@ def test_arguments():
         (3, (1, 4), "expected a torch.nn.Module, got int"),
         (torch.nn.Linear(4, 2), "x", "input='x' is neither a shape nor example tensors"),
         (
+            torch.nn.Linear(4, 2).double(),
+            torch.zeros(1, 4).double(),
+            r"the input 'input' is float64; convert it .*, and a network in another dtype by net.float\(\)",
+        ),
+        (
             torch.nn.Linear(4, 2),
             (5, 3),
             r"Linear cannot be exported by torch.export for input=\(5, 3\): .*5, 3",

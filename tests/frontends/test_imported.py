@@ -191,6 +191,16 @@ def test_a_recurrent_layer_with_weights_of_two_layers_is_an_error():
         network(wrong, "net")
 
 
+def test_a_weight_that_is_not_finite_names_the_file():
+    wrong = program(
+        [linear("a", "b", "x")], {"x.weight": Weight(np.full((3, 3), np.nan)), "x.bias": weight(3)}
+    )
+    with pytest.raises(
+        ModelError, match=r"^net.pt2 cannot be imported: parameter 'x.weight': .* \[0, 0\] is nan"
+    ):
+        network(wrong, "net.pt2")
+
+
 def test_a_result_of_another_shape_than_the_originals_is_an_error():
     wrong = program([Call("sum", (V("a"), 1), {}, ("b",))], {})
     with pytest.raises(ModelError, match=r"the result 'b' has shape \[None, 3\], imported f32\[n\]"):

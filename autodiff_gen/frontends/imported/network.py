@@ -25,12 +25,15 @@ BATCH = 4  # of the call that checks the network
 
 def network(program: Program, name: str) -> nn.Module:
     """The network with its weights. name: that of the original, for messages. Raises ModelError for calls that our
-    functions reject, and for results of other shapes than the original's."""
+    functions reject, for results of other shapes than the original's, and for weights that are not finite."""
     text, program = network_source(program)
     weights, constants = arrays(program)
     _check(_execute(text, constants, name), program, name)
     net = _execute(text, constants, name)
-    net.load_state_dict(weights)
+    try:
+        net.load_state_dict(weights)
+    except ModelError as error:  # of a weight that is not finite
+        raise ModelError(f"{name} cannot be imported: {error}") from None
     return net
 
 

@@ -117,7 +117,8 @@ class _Conversion:
         dtype = self.exported.dtypes[name]
         if dtype not in OURS or dtype == "bool":
             raise ModelError(
-                f"{self.name}: the input {name!r} is {dtype}; convert it to float32 or int32 before"
+                f"{self.name}: the input {name!r} is {dtype}; convert it to float32 or int32 before the export, and a "
+                "network in another dtype by net.float()"
             )
         return OURS[dtype]
 
