@@ -65,12 +65,16 @@ def run_deps(args: argparse.Namespace) -> int:
 def run_import(args: argparse.Namespace) -> int:
     from ..frontends.files import program_of
     from ..frontends.imported.folder import write_folder
+    from ..frontends.imported.modes import evaluation_note
     from ..frontends.imported.network import network
 
     program = program_of(args.network)
     network(program, args.network.name)  # raises the error of a call that cannot be made
     for path in write_folder(program, args.network.name, args.out):
         print(path)
+    note = evaluation_note(program)
+    if note is not None:
+        print(f"warning: {args.network.name}: {note}", file=sys.stderr)
     return 0
 
 

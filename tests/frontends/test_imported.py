@@ -17,6 +17,7 @@ from autodiff_gen.frontends.imported import (
     network,
     write_folder,
 )
+from autodiff_gen.frontends.imported.modes import evaluation_note
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.model.loader import load_file
 
@@ -149,6 +150,21 @@ def test_an_edited_model_is_not_lost(tmp_path):
     ):
         write_folder(CASES[name][0], name, tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_layers_in_evaluation_mode_are_named():
+    net = program([linear("a", "b", "x"), *(dropped(k) for k in range(5))], biased("x"))
+    assert evaluation_note(net) == (
+        "in evaluation mode also while the model trains: Dropout (d0, d1, d2 and 1 more); statistics stay as they are "
+        "and no dropout is applied, unless model.py is changed: replace eval() by train()"
+    )
+    assert evaluation_note(BLOCKS) is None
+
+
+def dropped(k):
+    """The last of five is in training mode."""
+    options = {} if k == 4 else {"training": False}
+    return Call("dropout", (V("b" if k == 0 else f"d{k - 1}"), 0.5), options, (f"d{k}",), frames(f"d{k}"))
 
 
 def test_one_module_called_once_is_a_sequence_where_its_modules_are():
