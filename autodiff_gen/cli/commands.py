@@ -70,7 +70,7 @@ def run_import(args: argparse.Namespace) -> int:
 
     program = program_of(args.network)
     network(program, args.network.name)  # raises the error of a call that cannot be made
-    for path in write_folder(program, args.network.name, args.out):
+    for path in write_folder(program, args.network.name, args.out, args.weights_only):
         print(path)
     note = evaluation_note(program)
     if note is not None:

@@ -147,6 +147,9 @@ def _parser() -> argparse.ArgumentParser:
         "network", metavar="NETWORK", type=Path, help="a file of torch.export.save, or an .onnx file"
     )
     importer.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder")
+    importer.add_argument(
+        "--weights-only", action="store_true", help="keep model.py of the folder, and renew its weights"
+    )
     importer.set_defaults(run=commands.run_import)
 
     deps = command("deps", "Print the files that the model opens when it is read, as JSON.")

@@ -138,18 +138,36 @@ def test_text_weights_and_names(name, tmp_path):
 
 
 def test_an_edited_model_is_not_lost(tmp_path):
-    """Written again where nothing was edited; otherwise every file stays as it is."""
+    """Written again where nothing was edited, also from a file of another name; otherwise every file stays as it is."""
     name = next(iter(CASES))
-    for _ in range(2):
-        write_folder(CASES[name][0], name, tmp_path)
+    for k in range(2):
+        write_folder(CASES[name][0], f"{name}{k}", tmp_path)
+    text = (tmp_path / "model.py").read_text()
+    assert f"{name}1" in text
     with open(tmp_path / "model.py", "a") as file:
         file.write("# an edit\n")
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     with pytest.raises(
-        ToolError, match=r"model.py differs from the import and would be lost: choose another --out"
+        ToolError, match=rf"model.py:{text.count(chr(10)) + 1} differs from the import and would be lost"
     ):
         write_folder(CASES[name][0], name, tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_weights_alone_are_renewed(tmp_path):
+    with pytest.raises(ToolError, match=r"^--weights-only: .* has no weights.npz of an import$"):
+        write_folder(TWICE, "net", tmp_path, weights_only=True)
+    write_folder(TWICE, "net", tmp_path)
+    (tmp_path / "model.py").write_text("# an edit\n")
+    newer = {n: replace(w, array=w.array + 1) for n, w in TWICE.weights.items()}
+    assert write_folder(replace(TWICE, weights=newer), "net", tmp_path, weights_only=True) == [
+        tmp_path / "weights.npz"
+    ]
+    with np.load(tmp_path / "weights.npz") as file:
+        np.testing.assert_array_equal(file["m.fc.bias"], newer["m.fc.bias"].array)
+    assert (tmp_path / "model.py").read_text() == "# an edit\n"
+    with pytest.raises(ToolError, match=r"^--weights-only: .*weights.npz has '\S+' otherwise"):
+        write_folder(BLOCKS, "net", tmp_path, weights_only=True)
 
 
 def test_layers_in_evaluation_mode_are_named():

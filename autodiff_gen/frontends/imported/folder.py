@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import ToolError
-from .network import arrays
+from .network import Arrays, arrays
 from .program import Program, ValueRef
 from .source import network_source
 
-HEAD = '''"""{name}, imported by autodiff-gen. The model at the end is yours to edit: loss, optimizer, batch;
+IMPORTED = ", imported by autodiff-gen."  # the first words after the name of the file
+HEAD = '''"""{name}{imported} The model at the end is yours to edit: loss, optimizer, batch;
 net.MODULE.requires_grad_(False) freezes a module, as in PyTorch."""
 
 from pathlib import Path
@@ -50,9 +54,10 @@ model = ag.Model(
 """
 
 
-def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
+def write_folder(program: Program, name: str, folder: Path, weights_only: bool = False) -> list[Path]:
     """Write the files; returns their paths. A model.py with another text, which somebody may have edited, stays as it
-    is: nothing is written. Raises ToolError."""
+    is: nothing is written. weights_only: model.py is not written, and the network must have the weights of the one
+    before, by name and shape. Raises ToolError."""
     text, program = network_source(scores_of(program))
     weights, constants = arrays(program)
     model = model_text(program)
@@ -63,21 +68,48 @@ def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
         "optim": "optim.",
     }
     modules = ", ".join(m for m, word in uses.items() if re.search(rf"\b{re.escape(word)}", text + model))
-    head = HEAD.format(name=name, modules=modules) + (CONSTANTS if constants else "")
+    head = HEAD.format(name=name, imported=IMPORTED, modules=modules) + (CONSTANTS if constants else "")
     files = {"weights.npz": weights, **({"constants.npz": constants} if constants else {})}
     path, source = folder / "model.py", f"{head}\n\n{text}{LOAD}{model}"
     try:
-        if path.exists() and path.read_bytes() != source.encode():
+        if weights_only:
+            _check_weights(files, folder)
+        elif path.exists() and (
+            line := _first_difference(path.read_text(encoding="utf-8", errors="replace"), source)
+        ):
             raise ToolError(
-                f"{path} differs from the import and would be lost: choose another --out, or remove it"
+                f"{path}:{line} differs from the import and would be lost: choose another --out, remove it, or "
+                "renew the weights alone by --weights-only"
             )
         folder.mkdir(parents=True, exist_ok=True)
         for file, held in files.items():
             np.savez(folder / file, **held)  # type: ignore[arg-type]
-        path.write_text(source, encoding="utf-8")
+        if not weights_only:
+            path.write_text(source, encoding="utf-8")
     except OSError as error:
         raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
-    return [path, *(folder / file for file in files)]
+    return [*([] if weights_only else [path]), *(folder / file for file in files)]
+
+
+def _first_difference(text: str, source: str) -> int:
+    """The first line in which two texts differ, from 1, apart from the name of the imported file; otherwise 0."""
+    pairs = zip_longest(*(t.partition(IMPORTED)[2].split("\n") for t in (text, source)))
+    return next((k for k, (one, other) in enumerate(pairs, 1) if one != other), 0)
+
+
+def _check_weights(files: Mapping[str, Arrays], folder: Path) -> None:
+    """Raises ToolError unless the files in the folder have the same names and shapes."""
+    for file, held in files.items():
+        try:
+            with np.load(folder / file) as before:
+                shapes = {name: before[name].shape for name in before}
+        except (OSError, ValueError, zipfile.BadZipFile):
+            raise ToolError(f"--weights-only: {folder} has no {file} of an import") from None
+        other = [n for n in {**shapes, **held} if n not in held or shapes.get(n) != np.shape(held[n])]
+        if other:
+            raise ToolError(
+                f"--weights-only: {folder / file} has {other[0]!r} otherwise; import the network to another --out"
+            )
 
 
 def scores_of(program: Program) -> Program:
