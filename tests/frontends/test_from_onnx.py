@@ -1,12 +1,14 @@
 """Networks of ONNX as ours: as exporters write them, training, files, and what cannot be imported."""
 
 import io
+import re
 import sys
 import warnings
 
 import numpy as np
 import onnx
 import pytest
+from checkout import ROOT
 from onnx.helper import make_node
 from onnx_networks import NETWORKS, model, of_nodes
 
@@ -446,6 +448,35 @@ def test_external_data(tmp_path):
         ModelError, match=r"the weight '\w+' is in the file 'w' beside it, which is missing or short"
     ):
         ag.from_onnx(tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("transposed", (False, True))
+def test_the_program_of_the_page_writes_trained_weights_into_the_file(
+    transposed, tmp_path, monkeypatch, capsys
+):
+    nodes = (
+        make_node("MatMul", ["x", "c1.w"], ["p"], "c1/MatMul"),
+        make_node("Add", ["p", "c1.b"], ["s"], "c1/Add"),
+        make_node("Gemm", ["s", "fc.weight", "fc.bias"], ["y"], "fc/Gemm", transB=int(transposed)),
+    )
+    shapes = {"c1.w": (4, 4), "c1.b": (1, 4), "fc.weight": (4, 4), "fc.bias": (4,)}
+    start = {
+        n: np.random.default_rng(k).normal(size=s).astype("f4") for k, (n, s) in enumerate(shapes.items())
+    }
+    monkeypatch.chdir(tmp_path)
+    onnx.save(of_nodes(*nodes, **start), "net.onnx")
+    trained = {n: (a + 1).astype("f4") for n, a in ag.from_onnx("net.onnx").state_dict().items()}
+    np.savez("trained.npz", **trained, **{"optimizer.step": np.float32(3)})
+    page = (ROOT / "docs" / "importing.md").read_text()
+    exec(
+        next(text for text in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "CopyFrom" in text),
+        {},
+    )
+    assert capsys.readouterr().out == "not in the file: ['optimizer.step']\n"
+    found = ag.from_onnx("trained.onnx").state_dict()
+    assert found.keys() == trained.keys()
+    for name, array in trained.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 def test_it_needs_the_package_onnx(monkeypatch):
