@@ -81,8 +81,7 @@ void ag_depthwise2d_in_place_s8_ref(const int8_t *x, const int8_t *w, const int3
                                     const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
     const int32_t late = s->pad_top;
-    int8_t *rows = scratch;
-    AG_SCRATCH_NEEDED((late + 1) * s->ow);
+    int8_t *const rows = (int8_t *)scratch; /* (late + 1) * s->ow */
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t c = 0; c < s->c; c++) {
             int8_t *to = y + (ptrdiff_t)b * s->oh * s->ow * s->ldy + c;
