@@ -1,4 +1,4 @@
-"""Hardware in the loop: one list of checks for QEMU and real boards, after which the board has the state of before."""
+"""Hardware in the loop: one list of checks for QEMU and real boards, after which the state of the board is restored."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Bench:
         self.board = self.session.connect(self.port, self.baud, self.timeout)
 
     def restore(self, before: Snapshot) -> None:
-        """Give the board its state of before, in a new session: an interrupted one cannot be used. Raises LinkError,
+        """Restore the state of the board, in a new session: an interrupted one cannot be used. Raises LinkError,
         which names the file with the state, if it does not succeed."""
         try:
             self.board.close()
@@ -59,10 +59,10 @@ class Bench:
             kept = Path(f"{self.session.program.name}_before_hil.npz")
             write_weights(kept, self.session.program, before.now.arrays, before.now.steps)
             raise LinkError(
-                f"{self.session.place}: its state of before was not restored ({str(error) or 'interrupted'}); "
+                f"{self.session.place}: its earlier state was not restored ({str(error) or 'interrupted'}); "
                 f"it is in {kept}: send it with autodiff-gen push"
             ) from None
-        print(f"the board has its state of before again: step {before.now.steps:,}")
+        print(f"the state of the board is restored: step {before.now.steps:,}")
 
     def begin(self) -> None:
         """Reset both to the initial weights."""

@@ -454,7 +454,7 @@ def test_hardware_in_the_loop(words, tmp_path, capsys, monkeypatch, ends):
         monkeypatch.setattr(hil, "CHECKS", (hil.trains_like_the_host, interrupted))
     assert main(words("hil", "--steps", 5)) == {None: 0, KeyboardInterrupt: 130}.get(ends, 1)
     out = capsys.readouterr().out
-    says = "the board has its state of before again: step 33\n7 checks, 0 failed\n"
+    says = "the state of the board is restored: step 33\n7 checks, 0 failed\n"
     assert ends is not None or (out.count("  ok\n") == 7 and out.endswith(says)), out
     assert main(words("pull", "--out", tmp_path / "after.npz")) == 0
     one, two = np.load(tmp_path / "before.npz"), np.load(tmp_path / "after.npz")
