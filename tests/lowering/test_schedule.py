@@ -95,9 +95,9 @@ def test_ties_keep_the_given_order() -> None:
     assert steps.ordered() == [0, 1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("shape", ["chain", "branches", "backward"])
+@pytest.mark.parametrize("shape", ["chain", "branches", "backward", "updates"])
 def test_large_graphs(shape: str) -> None:
-    """A long chain, many independent branches that meet, and the shape of a backward pass: 600 steps each."""
+    """A long chain, many independent branches that meet, a backward pass, and one with updates: 600 steps each."""
     steps = shaped(shape, 600)
     order = steps.ordered()
     assert all(order.index(p) < order.index(s) for s in range(0, 600, 37) for p in steps.before[s])
@@ -109,9 +109,27 @@ def shaped(shape: str, count: int) -> Steps:
         reads = [[s - 1] if s else [] for s in range(count)]
     elif shape == "branches":
         reads = [*([] for _ in range(count - 1)), list(range(count - 1))]
+    elif shape == "updates":
+        return training(count // 4)
     else:
         half = count // 2
         reads = [[s - 1] if s else [] for s in range(half)]
         reads += [sorted({s - 1, count - 1 - s}) for s in range(half, count)]
     makes = [{s: 4 * (1 + s % 3)} for s in range(count)]
     return Steps([list(r) for r in reads], makes, reads, [[]] * count, [0] * count)
+
+
+def training(layers: int) -> Steps:
+    """Of layers with an activation: outputs, gradients before and after it, updates that need what all of them read."""
+    masked, passed, scalar, update = layers, 2 * layers, 3 * layers, 3 * layers + 1
+    reads = [[s - 1] if s else [] for s in range(layers)]
+    reads += [[k, passed + k + 1 if k < layers - 1 else layers - 1] for k in range(layers)]
+    reads += [[masked + k] for k in range(layers)]
+    reads.append([])
+    reads += [[masked + k, scalar, *([k - 1] if k else [])] for k in range(layers)]
+    makes = [*({s: 64} for s in range(scalar)), {scalar: 4}, *({} for _ in range(layers))]
+    reuses = [[(s, reads[s])] if masked <= s < passed else [] for s in range(len(reads))]
+    before = [list(r) for r in reads]
+    for k in range(layers):
+        before[update + k].append(passed + k)  # which reads what is updated
+    return Steps(before, makes, reads, reuses, [0] * len(reads))

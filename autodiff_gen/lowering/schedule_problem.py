@@ -1,0 +1,92 @@
+"""What an order of steps costs: each step makes buffers and reads some, and a buffer is alive from the step that makes
+it to the last that reads it. Sets of steps are integers with a bit for each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class Problem:
+    """The arguments of `order_steps`, and what follows from them for each step."""
+
+    def __init__(
+        self,
+        before: Sequence[Sequence[int]],
+        makes: Sequence[Mapping[int, int]],
+        reads: Sequence[Sequence[int]],
+        reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
+        scratch: Sequence[int],
+    ) -> None:
+        count = len(before)
+        self.bit = [1 << s for s in range(count)]
+        self.needs = [sum(1 << p for p in set(before[s])) for s in range(count)]
+        self.successors: list[list[int]] = [[] for _ in range(count)]
+        for s in range(count):
+            for p in sorted(set(before[s])):
+                self.successors[p].append(s)
+        size = {b: n for s in range(count) for b, n in makes[s].items()}
+        readers: dict[int, int] = {}
+        for s in range(count):
+            for b in reads[s]:
+                readers[b] = readers.get(b, 0) | 1 << s
+        self.size, self.readers, self.makes = size, readers, makes
+        self.made = [sum(m.values()) for m in makes]
+        self.during = [self.made[s] + scratch[s] for s in range(count)]
+        self.reuses = [[(size[r], tuple((b, readers[b]) for b in of)) for r, of in pairs] for pairs in reuses]
+        self.never_read = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
+        self.frees = [
+            [(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)
+        ]
+        self.may_be_free = [
+            self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
+        ]
+        # Steps of one kind are interchangeable: it is enough to try the first of them.
+        kinds: dict[object, int] = {}
+        self.kind = [
+            kinds.setdefault(
+                (
+                    self.needs[s],
+                    self.during[s],
+                    tuple(self.frees[s]),
+                    tuple(self.reuses[s]),
+                    tuple(self.successors[s]),
+                    tuple((n, readers.get(b)) for b, n in makes[s].items()),
+                ),
+                s,
+            )
+            for s in range(count)
+        ]
+
+    def added(self, left: int, s: int) -> int:
+        """The bytes that are alive after step s and were not before it, where the steps in `left` are not done."""
+        size = self.made[s] - self.never_read[s]
+        for freed, readers in self.frees[s]:
+            if readers & left == self.bit[s]:
+                size -= freed
+        return size
+
+    def needed(self, left: int, s: int) -> int:
+        """The bytes that step s needs beside what is alive before it, where the steps in `left` are not done."""
+        size = self.during[s]
+        taken: set[int] = set()
+        for saved, buffers in self.reuses[s]:
+            for b, readers in buffers:
+                if readers & left == self.bit[s] and b not in taken:
+                    taken.add(b)
+                    size -= saved
+                    break
+        return size
+
+    def alive(self, order: Sequence[int]) -> list[int]:
+        """The bytes that are alive at each step of this order."""
+        out, live, left = [], 0, ~0
+        for s in order:
+            out.append(live + self.needed(left, s))
+            live += self.added(left, s)
+            left &= ~self.bit[s]
+        return out
+
+    def peak(self, order: Sequence[int]) -> int:
+        """The most bytes that are alive at once in this order."""
+        return max(self.alive(order), default=0)
