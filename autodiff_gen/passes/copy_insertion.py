@@ -8,6 +8,8 @@
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
+- What both passes read is copied again in the backward pass, where the arena becomes so much smaller that it is worth
+  the time.
 - An output or new state that is a view, a leaf, or the value of another output or state.
 - An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
   attribute of that name.
@@ -24,7 +26,7 @@ from ..ir.identifiers import identifier
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
-from ..ir.origin import UPDATE, Label, building
+from ..ir.origin import BACKWARD, UPDATE, Label, building, is_late
 from ..ir.rewrite import rewritten
 from ..ir.strides import Strided
 from ..ir.traits import macs
@@ -75,18 +77,20 @@ def readable_by_kernels(v: Value) -> bool:
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
 
-def _with_readable_operands(graph: Graph, cost: CostTable) -> Graph:
-    """Views that fail and operands that do not serve are copied, each once for all its readers. What would be gathered
-    is copied anew for each reader, so that the copy of an image does not take memory until the backward pass."""
-    copies: dict[Value, Value] = {}
-
-    def copy_of(v: Value) -> Value:
-        if v not in copies:
-            copies[v] = copied(v)
-        return copies[v]
+def _with_readable_operands(graph: Graph, cost: CostTable, again: bool) -> Graph:
+    """Views that fail and operands that do not serve are copied, each once for all its readers, or again for those of
+    the backward pass. What would be gathered is copied anew for each reader, so that the copy of an image does not take
+    memory until the backward pass."""
+    copies: dict[tuple[Value, bool], Value] = {}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        lower = node.op.lower
+        lower, late = node.op.lower, again and is_late(node.origin)
+
+        def copy_of(v: Value) -> Value:
+            if (v, late) not in copies:
+                copies[v, late] = _copied_for(v, v.node.origin.scope, BACKWARD) if late else copied(v)
+            return copies[v, late]
+
         if isinstance(lower, View):
             made = node.with_operands(operands)
             if layout(made.results[0]) is None:
@@ -209,7 +213,13 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    graph = _with_owned_roots(_with_readable_operands(graph, context.cost))
+    once, again = (_with_copies(graph, context.cost, again) for again in (False, True))
+    more = len(again.nodes) > len(once.nodes) and context.weighs_memory
+    return again if more and context.is_worth_its_time(copy_insertion.__name__, again, once) else once
+
+
+def _with_copies(graph: Graph, cost: CostTable, again: bool) -> Graph:
+    graph = _with_owned_roots(_with_readable_operands(graph, cost, again))
     return with_old_states_copied(graph, _late_reads(graph))
 
 

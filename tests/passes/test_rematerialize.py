@@ -20,6 +20,7 @@ from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.lowering.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
+from autodiff_gen.passes import copy_insertion
 from autodiff_gen.passes.rematerialize import rematerialize
 from autodiff_gen.targets import board
 
@@ -161,3 +162,25 @@ def test_hosts_have_memory() -> None:
     made = model(chain(nn), 1)
     on_host = compile_model(made, "model", ["ref"], board.load("host"))
     assert on_host.arena_words > program(made).arena_words
+
+
+def decoder() -> ag.Model:
+    """What the first layer gives is an image in PyTorch's order, which both passes of the next layer read as copies."""
+    layers = [nn.Linear(8, 16 * 7 * 7), nn.ELU(), nn.Unflatten(1, (16, 7, 7))]
+    layers += [nn.ConvTranspose2d(16, 8, 4, stride=2, padding=1), nn.ELU()]
+    layers += [nn.ConvTranspose2d(8, 1, 4, stride=2, padding=1)]
+    return ag.Model.supervised(nn.Sequential(*layers), (1, 8), nn.MSELoss(), optim.SGD(lr=0.1))
+
+
+@pytest.mark.cc
+def test_what_both_passes_copy_is_copied_again_where_that_saves_memory(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    again = program(decoder())
+    monkeypatch.setattr(copy_insertion, "is_late", lambda origin: False)
+    once = program(decoder())
+    assert (once.arena_words - again.arena_words) * 4 >= 4 * 16 * 7 * 7
+    both = [Trainer(made, Compiler(find_compiler(None), "")) for made in (again, once)]
+    for _ in range(3):
+        x, target = (rng.normal(size=s).astype(np.float32) for s in ((1, 8), (1, 1, 28, 28)))
+        assert len({trainer.train_step(x, target) for trainer in both}) == 1
