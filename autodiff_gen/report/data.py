@@ -124,10 +124,6 @@ class Arena:
     peak: int
     bound: int
 
-    @property
-    def verdict(self) -> str:
-        return "the bound is met" if self.peak == self.bound else f"{self.peak - self.bound} above it"
-
 
 @dataclass(frozen=True)
 class EntryRecord:

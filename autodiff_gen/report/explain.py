@@ -53,13 +53,13 @@ def _sizes(report: Report) -> str:
 def _peak(entry: EntryRecord) -> str:
     """The sizes of the arenas, and the tensors that are alive where most is."""
     lines = []
-    network = f"; of the network {entry.network_bound}" if entry.network_bound else ""
     for pool, arena in entry.arenas.items():
-        of_all = network if pool == next(iter(entry.arenas)) else ""
-        sizes = f"peak {arena.peak} bytes, lower bound of this schedule {arena.bound}{of_all}"
-        lines.append(
-            f"{entry.name}: {counted(len(entry.steps), 'step')}, {pool} arena: {sizes}: {arena.verdict}"
-        )
+        bounds = [("the lower bound of this schedule", arena.bound)]
+        if pool == next(iter(entry.arenas)) and entry.network_bound:
+            bounds.append(("the bound of the network", entry.network_bound))
+        ratios = "".join(f", {arena.peak / b:.2f} x {name} ({b})" for name, b in bounds if b)
+        steps = counted(len(entry.steps), "step")
+        lines.append(f"{entry.name}: {steps}, {pool} arena: peak {arena.peak} bytes{ratios}")
     live = entry.live(entry.peak) if entry.steps else []
     if live:
         step = entry.steps[entry.peak]

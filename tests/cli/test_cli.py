@@ -106,7 +106,7 @@ def test_explain_tells_kernels_arena_peak_bound_and_ram(capsys):
     assert "entry train_step(x: f32[1,784], label: u8[1], lr: f32[])" in text
     assert re.search(r"ag_gemv_f32_\w+ \(m=32 n=784", text)
     assert re.search(r"ag_ger_f32_\w+ \(m=32 n=784", text)
-    assert re.search(r"float arena: peak \d+ bytes, lower bound of this schedule \d+", text)
+    assert re.search(r"float arena: peak \d+ bytes, 1\.00 x the lower bound of this schedule \(\d+\)", text)
     (size,) = re.findall(r"sizeof\(mnist_trainer\) +(\d+)", text)
     assert int(size) <= 102_400
     assert re.search(rf"RAM budget +{board.load('stm32').ram_bytes}\b", text)
