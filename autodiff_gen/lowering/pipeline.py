@@ -22,6 +22,7 @@ from ..kernels.registry import Backends
 from ..passes.apply_optimizer import apply_optimizer
 from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
+from ..passes.crop_propagation import crop_propagation
 from ..passes.cse import cse
 from ..passes.differentiate import differentiate
 from ..passes.expand_composites import expand_composites
@@ -78,6 +79,7 @@ def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
+    on_entries(crop_propagation),  # of convolutions whose result is sliced, the slice is computed
     select_trained_channels,  # of a parameter of which some channels train, these are the state
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
