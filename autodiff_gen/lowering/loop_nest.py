@@ -64,12 +64,10 @@ class LoopNest(Placement):
         return None
 
     def _computed_per_element(self) -> set[Node]:
-        """Values of few axes that would be computed in each iteration of an innermost loop, though they do not change
-        along a loop around it: a scale per channel, for every sample anew. The largest such expressions which cost
-        less to store."""
+        """Values of few axes that would be computed in each iteration of a loop, though they do not change along one
+        around it: a scale per channel, for every sample anew. The largest such expressions which cost less to store."""
         found: set[Node] = set()
         for root in (*self.roots.values(), *self.pieces):
-            around = {b.axis for b in root.inner.path[1:] if b.axis is not None}
             pending, seen = [root.node], {root.node}
             while pending:
                 node = pending.pop()
@@ -80,10 +78,12 @@ class LoopNest(Placement):
                         continue
                     seen.add(source)
                     moving = {a for a in self.labels.of[source.results[0]] if a is not None}
-                    innermost = root.inner.axis in moving
+                    at = root.inner  # where it is computed: the innermost loop along which it changes
+                    while at.parent is not None and at.axis not in moving:
+                        at = at.parent
+                    around = {b.axis for b in at.path[1:] if b.axis is not None}
                     if (
-                        innermost
-                        and around - moving
+                        around - moving
                         and isinstance(source.op.lower, Elementwise)
                         and self._is_worth_storing(source, around, moving)
                     ):

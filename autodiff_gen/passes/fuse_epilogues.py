@@ -16,20 +16,20 @@ shape, and limits (ReLU, ReLU6), in this order. The product itself is never stor
       %2: f32[16,8] = matmul(%1, v)
       y <- %2
 
-Only where the result is stored anyway: it is an output, or another kernel reads it. A loop that reads it computes these
-steps as well as the kernel.
+Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
+of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.names import with_role
 from ..ir.node import Node, Value, base
-from ..ir.op_kinds import Call, Cond, Contraction, Leaf, Scan, View
+from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ..ir.origin import BACKWARD
 from ..ir.rewrite import rewritten
 from ..ir.types import planned_size
@@ -91,7 +91,8 @@ class _Chains:
         self.finished = {p.node for node in products for p in self._parts(node) if p.kind != "residual"}
         for node in products:
             parts = self._parts(node)
-            if parts and self._is_stored(parts[-1].node.results[0]):
+            last = parts[-1].node.results[0] if parts else None
+            if last is not None and (self._is_stored(last) or self._is_read_after_a_sum(last)):
                 self.by_last[parts[-1].node] = parts
                 self.taken.update(p.node for p in parts)
 
@@ -150,6 +151,26 @@ class _Chains:
         kept = Leaf | Call | Contraction | Scan | Cond
         node = base(v).node
         return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)
+
+    def _is_read_after_a_sum(self, v: Value) -> bool:
+        """Whether what is reduced of v is read together with v: v is stored between the two."""
+        of_v = self._loops_after([v])
+        if not any(isinstance(n.op.lower, Reduce) for n in of_v):
+            return False
+        reduced = [r for n in of_v if isinstance(n.op.lower, Reduce) for r in n.results]
+        direct = {n for n in of_v if any(_whole(u) is _whole(v) for u in n.operands)}
+        return not direct.isdisjoint(self._loops_after(reduced))
+
+    def _loops_after(self, values: Sequence[Value]) -> set[Node]:
+        """What loops compute of these values, up to reductions."""
+        found: set[Node] = set()
+        pending = list(values)
+        while pending:
+            for n in self.readers.get(pending.pop(), ()):
+                if n not in found and isinstance(n.op.lower, Elementwise | View | Reduce):
+                    found.add(n)
+                    pending += [] if isinstance(n.op.lower, Reduce) else n.results
+        return found
 
     def _is_stored(self, v: Value) -> bool:
         """Whether v is an output, or a kernel reads it or a view of it."""
