@@ -46,7 +46,7 @@ static int32_t indices[MAX_FLOATS];
 static uint8_t index_buffers[3][PADDED];
 static float channel_values[4][MAX_CHANNELS]; /* scales, biases, and their magnitudes */
 static ag_epilogue epilogue, of_magnitudes;
-static const ag_epilogue *current; /* one of the two, or NULL */
+static bool with_epilogue, output_is_s8;
 static uint32_t epilogues;
 static int32_t input_count;
 static int32_t used[BUFFERS]; /* floats of the array, without its guards */
@@ -144,8 +144,7 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
 }
 
 bool compare_matches(const compare_row *row, compare_attributes *attributes) {
-    current = NULL;
-    small_products = false;
+    with_epilogue = output_is_s8 = small_products = false;
     bool any = false;
     for (int32_t i = 0; i < ALIGNMENTS; i++) {
         attributes->align = alignments[i];
@@ -162,10 +161,15 @@ bool compare_matches(const compare_row *row, compare_attributes *attributes) {
     return any;
 }
 
-float *compare_input(int32_t slot, compare_layout layout, compare_values values) {
+static void add_input(int32_t slot) {
+    restore(slot);
+    input_count = slot >= input_count ? slot + 1 : input_count;
+}
+
+const float *compare_input(int32_t slot, compare_layout layout, compare_values values) {
     fill(slot, &layout, values, false);
     small_products = small_products || values == COMPARE_SMALL;
-    input_count = slot >= input_count ? slot + 1 : input_count;
+    add_input(slot);
     return data(slot);
 }
 
@@ -173,7 +177,7 @@ uint32_t compare_random(uint32_t key, uint32_t number) {
     return ag_rand_u32(key, case_number, number);
 }
 
-int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small) {
+void compare_input_s8(int32_t slot, compare_layout layout, bool small) {
     int8_t *const dst = (int8_t *)guards(slot, last_offset(&layout) / 4 + 1);
     const int32_t *extent = layout.extent, *stride = layout.stride;
     uint32_t number = 0;
@@ -189,48 +193,51 @@ int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small) {
             }
         }
     }
-    restore(slot);
-    input_count = slot >= input_count ? slot + 1 : input_count;
-    return (int8_t *)data(slot);
+    add_input(slot);
 }
 
-const float *compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero) {
+void compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero) {
     const int8_t *const q = (const int8_t *)(original[of] + GUARD);
     const int32_t count = last_offset(&layout) + 1;
     float *const dst = guards(slot, count);
     for (int32_t i = 0; i < count; i++) {
         dst[i] = (float)(q[i] - zero);
     }
-    restore(slot);
-    input_count = slot >= input_count ? slot + 1 : input_count;
-    return data(slot);
+    add_input(slot);
 }
 
-const int32_t *compare_input_words(int32_t slot, const int32_t *words, int32_t count) {
+void compare_input_words(int32_t slot, const int32_t *words, int32_t count) {
     memcpy(guards(slot, count), words, (size_t)count * sizeof *words);
-    restore(slot);
-    input_count = slot >= input_count ? slot + 1 : input_count;
-    return (const int32_t *)data(slot);
+    add_input(slot);
 }
 
-int8_t *compare_output_s8(compare_layout layout) {
+/* The same first values for ref. */
+static void copy_output(bool is_s8) {
+    output_is_s8 = is_s8;
+    used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
+    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
+    memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));
+    memset(index_buffers[2], 0xa5, index_bytes());
+}
+
+void compare_output(compare_layout layout, float beta) {
+    fill(ACTUAL, &layout, small_products ? COMPARE_ONES : COMPARE_UNIFORM, beta == 0.0f);
+    copy_output(false);
+}
+
+void compare_output_s8(compare_layout layout) {
     (void)guards(ACTUAL, last_offset(&layout) / 4 + 1);
-    used[EXPECTED] = used[ACTUAL];
-    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
-    return (int8_t *)data(EXPECTED);
+    copy_output(true);
 }
 
-int8_t *compare_output_in_place_s8(int32_t slot) {
+void compare_output_in_place_s8(int32_t slot) {
     memcpy(guards(ACTUAL, used[slot]), data(slot), (size_t)used[slot] * sizeof(float));
-    used[EXPECTED] = used[ACTUAL];
-    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
-    return (int8_t *)data(EXPECTED);
+    copy_output(true);
 }
 
 void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result) {
     static const float limits[][2] = {{0.0f, 0.0f}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
     const uint32_t kind = epilogues / 4u % 8u;
-    current = NULL;
     if (attributes->epilogue == 0) {
         return;
     }
@@ -252,13 +259,7 @@ void compare_draw_epilogue(const compare_attributes *attributes, int32_t channel
     of_magnitudes.scale = epilogue.scale == NULL ? NULL : channel_values[2];
     of_magnitudes.bias = epilogue.bias == NULL ? NULL : channel_values[3];
     epilogues++;
-    current = &epilogue;
-}
-
-const ag_epilogue *compare_epilogue(void) {
-    epilogue.residual = epilogue.residual == NULL ? NULL : data(2);
-    of_magnitudes.residual = epilogue.residual;
-    return current;
+    with_epilogue = true;
 }
 
 int32_t *compare_indices(int32_t count, int32_t rows) {
@@ -272,15 +273,8 @@ uint8_t *compare_input_index(void) {
     return index_buffers[0] + GUARD;
 }
 
-void compare_output(compare_layout layout, float beta) {
-    fill(ACTUAL, &layout, small_products ? COMPARE_ONES : COMPARE_UNIFORM, beta == 0.0f);
-    used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
-    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
-    memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));
-    memset(index_buffers[2], 0xa5, index_bytes());
-}
-
-bool compare_next_alignment(compare_attributes *attributes) {
+/* The next alignment at which the case is not skipped: inputs and output have their first values there. */
+static bool next_alignment(compare_attributes *attributes) {
     while (next < ALIGNMENTS && !matches[next]) {
         next++;
     }
@@ -288,7 +282,6 @@ bool compare_next_alignment(compare_attributes *attributes) {
         return false;
     }
     at = next++;
-    current = current == NULL ? NULL : &epilogue;
     attributes->align = alignments[at];
     for (int32_t slot = 0; slot < input_count; slot++) {
         restore(slot);
@@ -298,27 +291,11 @@ bool compare_next_alignment(compare_attributes *attributes) {
     return true;
 }
 
-const float *compare_operand(int32_t slot) {
-    return data(slot);
-}
-
-const int8_t *compare_operand_s8(int32_t slot) {
-    return (const int8_t *)data(slot);
-}
-
-const int32_t *compare_operand_words(int32_t slot) {
-    return (const int32_t *)data(slot);
-}
-
-int8_t *compare_actual_s8(void) {
-    return (int8_t *)data(ACTUAL);
-}
-
 static uint8_t *scratch(void) {
     return (uint8_t *)scratch_memory + GUARD + 4;
 }
 
-void *compare_scratch(const compare_attributes *attributes) {
+static void *prepared_scratch(const compare_attributes *attributes) {
     scratch_needed = 0;
     scratch_bytes = compare_rows[row_number].scratch(attributes);
     if (scratch_bytes > MAX_SCRATCH) {
@@ -346,24 +323,7 @@ float *compare_actual(void) {
     return data(ACTUAL);
 }
 
-float *compare_expected(void) {
-    return data(EXPECTED);
-}
-
-float *compare_magnitudes(void) {
-    return data(MAGNITUDES);
-}
-
-uint8_t *compare_actual_index(void) {
-    return index_buffers[1] + GUARD;
-}
-
-uint8_t *compare_expected_index(void) {
-    return index_buffers[2] + GUARD;
-}
-
-void compare_make_magnitudes(void) {
-    current = current == NULL ? NULL : &of_magnitudes;
+static void take_magnitudes(void) {
     for (int32_t slot = 0; slot < input_count; slot++) {
         float *array = data(slot);
         for (int32_t i = 0; i < used[slot]; i++) {
@@ -409,18 +369,18 @@ static void report(bool same, const compare_attributes *attributes) {
     }
 }
 
-void compare_check(const compare_attributes *attributes, int32_t terms) {
+static bool sums_are_close(const compare_attributes *attributes, int32_t terms) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     const float *magnitude = data(MAGNITUDES) - GUARD;
     const int32_t length = GUARD + used[ACTUAL] + GUARD;
     tally *const now = tallies + at;
     /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or by
      * the three steps of an epilogue */
-    const float alpha = current == NULL ? fabsf(attributes->alpha) : fmaxf(fabsf(attributes->alpha), 1.0f);
-    const float roundings = (float)terms + (current == NULL ? 3.0f : 4.0f);
+    const float alpha = with_epilogue ? fmaxf(fabsf(attributes->alpha), 1.0f) : fabsf(attributes->alpha);
+    const float roundings = (float)terms + (with_epilogue ? 4.0f : 3.0f);
     const float of_terms = 2.0f * EPSILON * roundings * alpha;
     const float of_beta = 2.0f * EPSILON * 3.0f * fabsf(attributes->beta);
-    bool same = operands_are_unchanged();
+    bool same = true;
     for (int32_t i = 0; i < length; i++) {
         if (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i]))) {
             continue;
@@ -434,21 +394,65 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
                 error > now->max_error_over_bound * bound ? error / bound : now->max_error_over_bound;
         }
     }
-    report(same, attributes);
+    return same;
 }
 
-void compare_check_exact(const compare_attributes *attributes) {
+/* Any NaN equals any other. */
+static bool outputs_are_equal(void) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
-    bool same = operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0;
+    bool same = true;
+    if (output_is_s8) {
+        return memcmp(actual, expected, padded_bytes(ACTUAL)) == 0;
+    }
     for (int32_t i = GUARD + used[ACTUAL] + GUARD - 1; i >= 0; i--) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
-    report(same, attributes);
+    return same;
 }
 
-void compare_check_s8(const compare_attributes *attributes) {
-    const bool same = memcmp(data(ACTUAL) - GUARD, data(EXPECTED) - GUARD, padded_bytes(ACTUAL)) == 0;
-    report(same && operands_are_unchanged() && scratch_has_guards(), attributes);
+static void check(const compare_attributes *attributes, int32_t terms) {
+    const bool same = terms > 0 ? sums_are_close(attributes, terms) : outputs_are_equal();
+    report(same && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0 &&
+               operands_are_unchanged() && scratch_has_guards(),
+           attributes);
+}
+
+compare_call compare_sums(int32_t terms) {
+    const compare_call c = {.terms = terms};
+    return c;
+}
+
+compare_call compare_exactly(void) {
+    return compare_sums(0);
+}
+
+bool compare_next(compare_call *c, compare_attributes *attributes) {
+    const bool expected = c->calls == 0, magnitudes = c->calls == 1 && c->terms > 0;
+    if (c->calls > 0 && !c->of_ref) {
+        check(attributes, c->terms);
+    }
+    c->of_ref = expected || magnitudes;
+    c->of_magnitudes = magnitudes;
+    if (!c->of_ref && !next_alignment(attributes)) {
+        return false;
+    }
+    if (magnitudes) {
+        take_magnitudes();
+    }
+    for (int32_t slot = 0; slot < INPUTS; slot++) {
+        c->in[slot] = data(slot);
+        c->in_s8[slot] = (const int8_t *)data(slot);
+    }
+    epilogue.residual = of_magnitudes.residual = epilogue.residual == NULL ? NULL : data(2);
+    c->epilogue = !with_epilogue ? NULL : magnitudes ? &of_magnitudes : &epilogue;
+    c->alpha = magnitudes ? 1.0f : attributes->alpha;
+    c->beta = magnitudes ? 0.0f : attributes->beta;
+    c->out = data(expected ? EXPECTED : magnitudes ? MAGNITUDES : ACTUAL);
+    c->out_s8 = (int8_t *)c->out;
+    c->index = index_buffers[c->of_ref ? 2 : 1] + GUARD;
+    c->scratch = c->of_ref ? NULL : prepared_scratch(attributes);
+    c->calls++;
+    return true;
 }
 
 static void print_name(const char *name) {
@@ -500,8 +504,6 @@ int main(void) {
         ag_print("\n");
         memset(tallies, 0, sizeof tallies);
         case_number = 0;
-        scratch_bytes = scratch_needed = 0;
-        memset(scratch_memory, 0xa5, sizeof scratch_memory); /* of kernels without any, too */
         compare_rows[row_number].cases(&compare_rows[row_number]);
         for (int32_t i = 0; i < ALIGNMENTS; i++) {
             if (compare_only_alignment == 0 || compare_only_alignment == alignments[i]) {

@@ -65,60 +65,62 @@ typedef enum compare_values {
 bool compare_matches(const compare_row *row, compare_attributes *attributes);
 
 /* Input arrays, filled anew for each case: slots 0 to 2. */
-float *compare_input(int32_t slot, compare_layout layout, compare_values values);
+const float *compare_input(int32_t slot, compare_layout layout, compare_values values);
 int32_t *compare_indices(int32_t count, int32_t rows);
 uint8_t *compare_input_index(void);
 
 /* The same for 8-bit integers, of which many are extremes: from -128 to 127, or if `small` -1, 0 and 1; the
  * floats of those in slot `of`, less zero; and a copy of other words. */
-int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small);
-const float *compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero);
-const int32_t *compare_input_words(int32_t slot, const int32_t *words, int32_t count);
+void compare_input_s8(int32_t slot, compare_layout layout, bool small);
+void compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero);
+void compare_input_words(int32_t slot, const int32_t *words, int32_t count);
 uint32_t compare_random(uint32_t key, uint32_t number);
 
 /* The output array, twice: the kernel's (actual) and ref's (expected), with the same old values, or NaN where
- * beta is 0. A third one holds the magnitudes of the sums' terms. Pointers of compare_input and
- * compare_actual serve `ref`, until the first alignment. */
+ * beta is 0, or those of input `slot`. A third one holds the magnitudes of the sums' terms. */
 void compare_output(compare_layout layout, float beta);
-float *compare_actual(void);
-float *compare_expected(void);
-float *compare_magnitudes(void);
-int8_t *compare_output_s8(compare_layout layout); /* returns the expected one */
-int8_t *compare_output_in_place_s8(int32_t slot); /* the old values are those of an input */
-uint8_t *compare_actual_index(void);
-uint8_t *compare_expected_index(void);
+void compare_output_s8(compare_layout layout);
+void compare_output_in_place_s8(int32_t slot);
 
 /* An epilogue of a result with this layout and so many channels, where the case has one: each combination of
  * operands and limits in turn. Its residual is slot 2. */
 void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result);
 
-/* The epilogue with the residual's current address, NULL where the case has none. */
-const ag_epilogue *compare_epilogue(void);
+/* A call of the kernel, or if `of_ref` of ref, with the same operands, or their magnitudes. Pointers to
+ * floats and integers are the same addresses. */
+typedef struct compare_call {
+    bool of_ref, of_magnitudes;
+    const float *in[3];
+    const int8_t *in_s8[3];
+    float *out;
+    int8_t *out_s8;
+    uint8_t *index; /* of the output */
+    const ag_epilogue *epilogue;
+    float alpha, beta;
+    void *scratch; /* as many bytes as the row's formula says, between guards; NULL where they are none */
+    int32_t terms, calls;
+} compare_call;
 
-/* Replaces the inputs by their magnitudes: ref with alpha 1 and beta 0 then gives the scale of the rounding
- * bound. So does an epilogue, which has no limits then. */
-void compare_make_magnitudes(void);
+/* The calls of a case, one in each iteration:
+ *
+ *     for (compare_call c = compare_sums(terms); compare_next(&c, f);) {
+ *         (c.of_ref ? ref : kernel)(c.in[0], ..., c.out, ...);
+ *     }
+ *
+ * First ref computes the expected output, then the kernel computes its own at each alignment at which the
+ * case is not skipped. The two must be equal, guards included: bit for bit, or with compare_sums but for the
+ * rounding of sums of `terms` products, scaled by alpha and added to beta times the old value. The scale of
+ * that bound is what ref computes from the magnitudes of the inputs, in between, with alpha 1, beta 0 and an
+ * epilogue without limits. The kernel must not change its operands. */
+compare_call compare_exactly(void);
+compare_call compare_sums(int32_t terms);
+bool compare_next(compare_call *call, compare_attributes *attributes);
 
-/* Stores inputs and output with their first values at the next alignment at which the case is not skipped;
- * false after the last. The kernel's inputs are compare_operand of each slot. */
-bool compare_next_alignment(compare_attributes *attributes);
-const float *compare_operand(int32_t slot);
-const int8_t *compare_operand_s8(int32_t slot);
-const int32_t *compare_operand_words(int32_t slot);
-int8_t *compare_actual_s8(void);
+/* The output's first values, for other uses before the calls. */
+float *compare_actual(void);
 
-/* As many bytes as the row's formula says, aligned to 4, between guards; NULL where they are none. A kernel
- * under test calls compare_scratch_needed by AG_SCRATCH_NEEDED. */
-void *compare_scratch(const compare_attributes *attributes);
+/* A kernel under test calls it by AG_SCRATCH_NEEDED. */
 void compare_scratch_needed(int32_t bytes);
-
-/* Compares both outputs, guards included: bit for bit except for the rounding of sums of `terms` products,
- * scaled by alpha and added to beta times the old value. The kernel must not have changed its operands. */
-void compare_check(const compare_attributes *attributes, int32_t terms);
-
-/* The same where no rounding is allowed; index arrays as well. */
-void compare_check_exact(const compare_attributes *attributes);
-void compare_check_s8(const compare_attributes *attributes);
 
 /* Prints of a wrong case. */
 void compare_print_int32_t(const char *name, int32_t value);

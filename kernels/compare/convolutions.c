@@ -43,16 +43,12 @@ static void forward(const compare_row *row, const family *ref, const images *i, 
                     compare_attributes *f) {
     ag_conv2d_f32_fn *kernel = (ag_conv2d_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
-    const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
+    compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+    compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(results_of(s, f->n), 0.0f);
     compare_draw_epilogue(f, s->o, results_of(s, f->n));
-    ref->forward(x, w, compare_expected(), f->n, s, compare_epilogue());
-    compare_make_magnitudes();
-    ref->forward(x, w, compare_magnitudes(), f->n, s, compare_epilogue());
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s, compare_epilogue());
-        compare_check(f, s->kh * s->kw * (s->c / s->groups));
+    for (compare_call c = compare_sums(s->kh * s->kw * (s->c / s->groups)); compare_next(&c, f);) {
+        (c.of_ref ? ref->forward : kernel)(c.in[0], c.in[1], c.out, f->n, s, c.epilogue);
     }
 }
 
@@ -60,15 +56,11 @@ static void dx(const compare_row *row, const family *ref, const images *i, image
                compare_attributes *f) {
     ag_conv2d_dx_f32_fn *kernel = (ag_conv2d_dx_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    const float *dy = compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
-    const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
+    compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
+    compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
-    ref->dx(dy, w, compare_expected(), f->n, s);
-    compare_make_magnitudes();
-    ref->dx(dy, w, compare_magnitudes(), f->n, s);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s);
-        compare_check(f, s->kh * s->kw * (s->o / s->groups));
+    for (compare_call c = compare_sums(s->kh * s->kw * (s->o / s->groups)); compare_next(&c, f);) {
+        (c.of_ref ? ref->dx : kernel)(c.in[0], c.in[1], c.out, f->n, s);
     }
 }
 
@@ -77,15 +69,11 @@ static void dw(const compare_row *row, const family *ref, const images *i, image
     ag_conv2d_dw_f32_fn *kernel = (ag_conv2d_dw_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
     const compare_values values = s->oh * s->ow >= 1000 ? COMPARE_SMALL : COMPARE_UNIFORM;
-    const float *x = compare_input(0, array_layout(i, layout), values);
-    const float *dy = compare_input(1, results_of(s, f->n), values);
+    compare_input(0, array_layout(i, layout), values);
+    compare_input(1, results_of(s, f->n), values);
     compare_output(weights_of(s), f->beta);
-    ref->dw(x, dy, compare_expected(), f->n, s, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s, f->alpha, f->beta);
-        compare_check(f, f->n * s->oh * s->ow);
+    for (compare_call c = compare_sums(f->n * s->oh * s->ow); compare_next(&c, f);) {
+        (c.of_ref ? ref->dw : kernel)(c.in[0], c.in[1], c.out, f->n, s, c.alpha, c.beta);
     }
 }
 
@@ -105,16 +93,16 @@ static void dx_of_s8(const compare_row *row, const family *ref, const images *i,
                      compare_attributes *f) {
     ag_conv2d_dx_f32_s8_fn *kernel = (ag_conv2d_dx_f32_s8_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    const float *dy = compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
-    (void)compare_input_s8(1, weights_of(s), false);
-    const float *w = compare_input_of_s8(2, 1, weights_of(s), 0);
+    compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
+    compare_input_s8(1, weights_of(s), false);
+    compare_input_of_s8(2, 1, weights_of(s), 0);
     compare_output(array_layout(i, layout), 0.0f);
-    ref->dx(dy, w, compare_expected(), f->n, s);
-    compare_make_magnitudes();
-    ref->dx(dy, w, compare_magnitudes(), f->n, s);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_operand_s8(1), compare_actual(), f->n, compare_scratch(f), s);
-        compare_check(f, s->kh * s->kw * (s->o / s->groups));
+    for (compare_call c = compare_sums(s->kh * s->kw * (s->o / s->groups)); compare_next(&c, f);) {
+        if (c.of_ref) {
+            ref->dx(c.in[0], c.in[2], c.out, f->n, s);
+        } else {
+            kernel(c.in[0], c.in_s8[1], c.out, f->n, c.scratch, s);
+        }
     }
 }
 
@@ -122,18 +110,17 @@ static void dw_of_s8(const compare_row *row, const family *ref, const images *i,
                      compare_attributes *f) {
     ag_conv2d_dw_s8_f32_fn *kernel = (ag_conv2d_dw_s8_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    (void)compare_input_s8(0, array_layout(i, layout), false);
+    compare_input_s8(0, array_layout(i, layout), false);
     f->x_zero = i->c % 2 == 0 ? -128 : 5;
-    const float *dy = compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
-    const float *x = compare_input_of_s8(2, 0, array_layout(i, layout), f->x_zero);
+    compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
+    compare_input_of_s8(2, 0, array_layout(i, layout), f->x_zero);
     compare_output(weights_of(s), f->beta);
-    ref->dw(x, dy, compare_expected(), f->n, s, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand_s8(0), compare_operand(1), compare_actual(), f->n, f->x_zero,
-               compare_scratch(f), s, f->alpha, f->beta);
-        compare_check(f, f->n * s->oh * s->ow);
+    for (compare_call c = compare_sums(f->n * s->oh * s->ow); compare_next(&c, f);) {
+        if (c.of_ref) {
+            ref->dw(c.in[2], c.in[1], c.out, f->n, s, c.alpha, c.beta);
+        } else {
+            kernel(c.in_s8[0], c.in[1], c.out, f->n, f->x_zero, c.scratch, s, c.alpha, c.beta);
+        }
     }
 }
 

@@ -71,15 +71,12 @@ static void pool(const compare_row *row, const images *i, image_layout layout, c
         if (!compare_matches(row, f)) {
             continue;
         }
-        const float *x = compare_input(0, array_layout(i, layout), (compare_values)values);
-        const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
-        const float *bias = compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
+        compare_input(0, array_layout(i, layout), (compare_values)values);
+        compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
+        compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
         compare_output(pooled_results(f), 0.0f);
-        ag_conv2d_pool_f32_ref(x, w, bias, compare_expected(), compare_expected_index(), f->n, s);
-        while (compare_next_alignment(f)) {
-            kernel(compare_operand(0), compare_operand(1), compare_operand(2), compare_actual(),
-                   compare_actual_index(), f->n, s);
-            compare_check_exact(f);
+        for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+            (c.of_ref ? ag_conv2d_pool_f32_ref : kernel)(c.in[0], c.in[1], c.in[2], c.out, c.index, f->n, s);
         }
     }
 }
@@ -104,15 +101,11 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
         return;
     }
     const uint8_t *index = valid_index(i, layout, f);
-    const float *dy = compare_input(0, pooled_results(f), COMPARE_UNIFORM);
-    const float *w = compare_input(1, pooled_weights(s), COMPARE_UNIFORM);
+    compare_input(0, pooled_results(f), COMPARE_UNIFORM);
+    compare_input(1, pooled_weights(s), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
-    ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_expected(), f->n, s);
-    compare_make_magnitudes();
-    ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_magnitudes(), f->n, s);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), index, compare_operand(1), compare_actual(), f->n, s);
-        compare_check(f, s->kh * s->kw * s->o);
+    for (compare_call c = compare_sums(s->kh * s->kw * s->o); compare_next(&c, f);) {
+        (c.of_ref ? ag_conv2d_pool_dx_f32_ref : kernel)(c.in[0], index, c.in[1], c.out, f->n, s);
     }
 }
 
@@ -123,15 +116,12 @@ static void pool_dw(const compare_row *row, const images *i, image_layout layout
         return;
     }
     const uint8_t *index = valid_index(i, layout, f);
-    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
-    const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
+    compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+    compare_input(1, pooled_results(f), COMPARE_UNIFORM);
     compare_output(pooled_weights(s), f->beta);
-    ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_operand(1), index, compare_actual(), f->n, s, f->alpha, f->beta);
-        compare_check(f, f->n * s->ph * s->pw);
+    for (compare_call c = compare_sums(f->n * s->ph * s->pw); compare_next(&c, f);) {
+        (c.of_ref ? ag_conv2d_pool_dw_f32_ref : kernel)(c.in[0], c.in[1], index, c.out, f->n, s, c.alpha,
+                                                        c.beta);
     }
 }
 

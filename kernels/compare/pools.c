@@ -74,12 +74,10 @@ static void all(const compare_row *row, cases_of *one) {
 /* Many elements are equal: the first of them is the maximum. */
 static void largest(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_f32_fn *kernel = (ag_max_pool2d_f32_fn *)row->function;
-    const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
+    compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     compare_output(results_of(f), 0.0f);
-    ag_max_pool2d_f32_ref(x, compare_expected(), compare_expected_index(), f->n, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_actual(), compare_actual_index(), f->n, &f->pool2d_shape);
-        compare_check_exact(f);
+    for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+        (c.of_ref ? ag_max_pool2d_f32_ref : kernel)(c.in[0], c.out, c.index, f->n, &f->pool2d_shape);
     }
 }
 
@@ -94,73 +92,58 @@ static const uint8_t *valid_index(const images *i, image_layout layout, const co
 static void largest_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_dx_f32_fn *kernel = (ag_max_pool2d_dx_f32_fn *)row->function;
     const uint8_t *index = valid_index(i, layout, f);
-    const float *dy = compare_input(0, results_of(f), COMPARE_UNIFORM);
+    compare_input(0, results_of(f), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
-    ag_max_pool2d_dx_f32_ref(dy, index, compare_expected(), f->n, &f->pool2d_shape);
-    compare_make_magnitudes();
-    ag_max_pool2d_dx_f32_ref(dy, index, compare_magnitudes(), f->n, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), index, compare_actual(), f->n, &f->pool2d_shape);
-        compare_check(f, i->kh * i->kw);
+    for (compare_call c = compare_sums(i->kh * i->kw); compare_next(&c, f);) {
+        (c.of_ref ? ag_max_pool2d_dx_f32_ref : kernel)(c.in[0], index, c.out, f->n, &f->pool2d_shape);
     }
 }
 
 static void pick(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_pick_f32_fn *kernel = (ag_max_pool2d_pick_f32_fn *)row->function;
     const uint8_t *index = valid_index(i, layout, f);
-    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+    compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     compare_output(results_of(f), 0.0f);
-    ag_max_pool2d_pick_f32_ref(x, index, compare_expected(), f->n, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), index, compare_actual(), f->n, &f->pool2d_shape);
-        compare_check_exact(f);
+    for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+        (c.of_ref ? ag_max_pool2d_pick_f32_ref : kernel)(c.in[0], index, c.out, f->n, &f->pool2d_shape);
     }
 }
 
 static void mean(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_avg_pool2d_f32_fn *kernel = (ag_avg_pool2d_f32_fn *)row->function;
-    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+    compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     compare_output(results_of(f), 0.0f);
-    ag_avg_pool2d_f32_ref(x, compare_expected(), f->n, &f->pool2d_shape);
-    compare_make_magnitudes();
-    ag_avg_pool2d_f32_ref(x, compare_magnitudes(), f->n, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_actual(), f->n, &f->pool2d_shape);
-        compare_check(f, i->kh * i->kw);
+    for (compare_call c = compare_sums(i->kh * i->kw); compare_next(&c, f);) {
+        (c.of_ref ? ag_avg_pool2d_f32_ref : kernel)(c.in[0], c.out, f->n, &f->pool2d_shape);
     }
 }
 
 static void mean_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_avg_pool2d_dx_f32_fn *kernel = (ag_avg_pool2d_dx_f32_fn *)row->function;
-    const float *dy = compare_input(0, results_of(f), COMPARE_UNIFORM);
+    compare_input(0, results_of(f), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
-    ag_avg_pool2d_dx_f32_ref(dy, compare_expected(), f->n, &f->pool2d_shape);
-    compare_make_magnitudes();
-    ag_avg_pool2d_dx_f32_ref(dy, compare_magnitudes(), f->n, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_actual(), f->n, &f->pool2d_shape);
-        compare_check(f, i->kh * i->kw);
+    for (compare_call c = compare_sums(i->kh * i->kw); compare_next(&c, f);) {
+        (c.of_ref ? ag_avg_pool2d_dx_f32_ref : kernel)(c.in[0], c.out, f->n, &f->pool2d_shape);
     }
 }
 
 static void largest_s8(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_s8_fn *kernel = (ag_max_pool2d_s8_fn *)row->function;
-    const int8_t *x = compare_input_s8(0, array_layout(i, layout), false);
-    ag_max_pool2d_s8_ref(x, compare_output_s8(results_of(f)), f->n, f->low, f->high, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand_s8(0), compare_actual_s8(), f->n, f->low, f->high, &f->pool2d_shape);
-        compare_check_s8(f);
+    const ag_pool2d_shape *s = &f->pool2d_shape;
+    compare_input_s8(0, array_layout(i, layout), false);
+    compare_output_s8(results_of(f));
+    for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+        (c.of_ref ? ag_max_pool2d_s8_ref : kernel)(c.in_s8[0], c.out_s8, f->n, f->low, f->high, s);
     }
 }
 
 static void mean_s8(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_avg_pool2d_s8_fn *kernel = (ag_avg_pool2d_s8_fn *)row->function;
-    const int8_t *x = compare_input_s8(0, array_layout(i, layout), i->kh == 2);
-    ag_avg_pool2d_s8_ref(x, compare_output_s8(results_of(f)), f->n, f->low, f->high, NULL, &f->pool2d_shape);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand_s8(0), compare_actual_s8(), f->n, f->low, f->high, compare_scratch(f),
-               &f->pool2d_shape);
-        compare_check_s8(f);
+    const ag_pool2d_shape *s = &f->pool2d_shape;
+    compare_input_s8(0, array_layout(i, layout), i->kh == 2);
+    compare_output_s8(results_of(f));
+    for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+        (c.of_ref ? ag_avg_pool2d_s8_ref : kernel)(c.in_s8[0], c.out_s8, f->n, f->low, f->high, c.scratch, s);
     }
 }
 

@@ -14,17 +14,13 @@ static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *
         return;
     }
     const compare_values values = m * n == 1 && k >= 1000 ? COMPARE_SMALL : COMPARE_UNIFORM;
-    const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), values);
-    const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), values);
+    compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), values);
+    compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), values);
     compare_output(compare_matrix(m, n, f->ldc), f->beta);
     compare_draw_epilogue(f, n, compare_matrix(m, n, f->ldc));
-    ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta, compare_epilogue());
-    compare_make_magnitudes();
-    ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f, compare_epilogue());
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), f->lda, compare_operand(1), f->ldb, compare_actual(), f->ldc, m, n, k,
-               f->alpha, f->beta, compare_epilogue());
-        compare_check(f, k);
+    for (compare_call c = compare_sums(k); compare_next(&c, f);) {
+        (c.of_ref ? ref : kernel)(c.in[0], f->lda, c.in[1], f->ldb, c.out, f->ldc, m, n, k, c.alpha, c.beta,
+                                  c.epilogue);
     }
 }
 
@@ -51,17 +47,12 @@ static void product(const compare_row *row, compare_attributes *f, ag_gemv_f32_f
     if (!compare_matches(row, f)) {
         return;
     }
-    const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
-    const float *x = compare_input(1, compare_dense(transposed ? m : n), COMPARE_UNIFORM);
+    compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
+    compare_input(1, compare_dense(transposed ? m : n), COMPARE_UNIFORM);
     compare_output(compare_dense(transposed ? n : m), f->beta);
     compare_draw_epilogue(f, transposed ? n : m, compare_dense(transposed ? n : m));
-    ref(a, f->lda, x, compare_expected(), m, n, f->alpha, f->beta, compare_epilogue());
-    compare_make_magnitudes();
-    ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f, compare_epilogue());
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), f->lda, compare_operand(1), compare_actual(), m, n, f->alpha, f->beta,
-               compare_epilogue());
-        compare_check(f, transposed ? m : n);
+    for (compare_call c = compare_sums(transposed ? m : n); compare_next(&c, f);) {
+        (c.of_ref ? ref : kernel)(c.in[0], f->lda, c.in[1], c.out, m, n, c.alpha, c.beta, c.epilogue);
     }
 }
 
@@ -80,15 +71,11 @@ static void ger(const compare_row *row, compare_attributes *f) {
     if (!compare_matches(row, f)) {
         return;
     }
-    const float *x = compare_input(0, compare_dense(m), COMPARE_UNIFORM);
-    const float *y = compare_input(1, compare_dense(n), COMPARE_UNIFORM);
+    compare_input(0, compare_dense(m), COMPARE_UNIFORM);
+    compare_input(1, compare_dense(n), COMPARE_UNIFORM);
     compare_output(compare_matrix(m, n, f->lda), f->beta);
-    ag_ger_f32_ref(compare_expected(), f->lda, x, y, m, n, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ag_ger_f32_ref(compare_magnitudes(), f->lda, x, y, m, n, 1.0f, 0.0f);
-    while (compare_next_alignment(f)) {
-        kernel(compare_actual(), f->lda, compare_operand(0), compare_operand(1), m, n, f->alpha, f->beta);
-        compare_check(f, 1);
+    for (compare_call c = compare_sums(1); compare_next(&c, f);) {
+        (c.of_ref ? ag_ger_f32_ref : kernel)(c.out, f->lda, c.in[0], c.in[1], m, n, c.alpha, c.beta);
     }
 }
 
@@ -98,14 +85,10 @@ static void axpby(const compare_row *row, compare_attributes *f) {
     if (!compare_matches(row, f)) {
         return;
     }
-    const float *x = compare_input(0, compare_dense(n), COMPARE_UNIFORM);
+    compare_input(0, compare_dense(n), COMPARE_UNIFORM);
     compare_output(compare_dense(n), f->beta);
-    ag_axpby_f32_ref(x, compare_expected(), n, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ag_axpby_f32_ref(x, compare_magnitudes(), n, 1.0f, 0.0f);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_actual(), n, f->alpha, f->beta);
-        compare_check(f, 1);
+    for (compare_call c = compare_sums(1); compare_next(&c, f);) {
+        (c.of_ref ? ag_axpby_f32_ref : kernel)(c.in[0], c.out, n, c.alpha, c.beta);
     }
 }
 
@@ -116,14 +99,10 @@ static void column_sums(const compare_row *row, compare_attributes *f) {
     if (!compare_matches(row, f)) {
         return;
     }
-    const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
+    compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
     compare_output(compare_dense(n), f->beta);
-    ag_column_sums_f32_ref(a, f->lda, compare_expected(), m, n, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ag_column_sums_f32_ref(a, f->lda, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), f->lda, compare_actual(), m, n, f->alpha, f->beta);
-        compare_check(f, m);
+    for (compare_call c = compare_sums(m); compare_next(&c, f);) {
+        (c.of_ref ? ag_column_sums_f32_ref : kernel)(c.in[0], f->lda, c.out, m, n, c.alpha, c.beta);
     }
 }
 

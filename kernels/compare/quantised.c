@@ -35,7 +35,8 @@ static int32_t words_of(int32_t channels) {
     return 2 * channels + (channels + 3) / 4;
 }
 
-static scales scales_at(const int32_t *words, int32_t channels) {
+static scales scales_of(const compare_call *c, int32_t channels) {
+    const int32_t *const words = (const int32_t *)(const void *)c->in[2];
     const int8_t *const end = (const int8_t *)(words + words_of(channels));
     const scales found = {words, words + channels, end - channels};
     return found;
@@ -43,7 +44,7 @@ static scales scales_at(const int32_t *words, int32_t channels) {
 
 /* Bias, multiplier and shift of each channel, for sums of `terms` products: most results are between the
  * limits, some shifts are the largest or the smallest possible. */
-static scales draw_scales(int32_t channels, int32_t terms, bool small, bool per_channel) {
+static void draw_scales(int32_t channels, int32_t terms, bool small, bool per_channel) {
     static int32_t words[3 * MAX_CHANNELS];
     int8_t *const shifts = (int8_t *)(words + words_of(channels)) - channels;
     const int32_t bias = small ? 100 : 10000, needed = bits(terms * 255 * (small ? 1 : 128) + bias);
@@ -55,7 +56,7 @@ static scales draw_scales(int32_t channels, int32_t terms, bool small, bool per_
         words[channels + i] = kind == 0u ? INT32_MAX : kind == 1u ? 0 : (int32_t)(1u << 30 | u >> 2);
         shifts[i] = (int8_t)(kind == 2u ? -31 : kind == 3u ? 31 - needed : shift);
     }
-    return scales_at(compare_input_words(2, words, words_of(channels)), channels);
+    compare_input_words(2, words, words_of(channels));
 }
 
 /* More convolutions: windows outside x, one row with more padding on the right. */
@@ -69,16 +70,14 @@ static void convolution(const compare_row *row, ag_conv2d_s8_fn *ref, const imag
                         compare_attributes *f, bool small) {
     ag_conv2d_s8_fn *kernel = (ag_conv2d_s8_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    const int8_t *x = compare_input_s8(0, array_layout(i, layout), false);
-    const int8_t *w = compare_input_s8(1, weights_of(s), small);
-    scales c = draw_scales(s->o, s->kh * s->kw * (s->c / s->groups), small, true);
-    ref(x, w, c.bias, c.multiplier, c.shift, compare_output_s8(results_of(s, f->n)), f->n, f->x_zero,
-        f->y_zero, f->low, f->high, NULL, s);
-    while (compare_next_alignment(f)) {
-        c = scales_at(compare_operand_words(2), s->o);
-        kernel(compare_operand_s8(0), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
-               compare_actual_s8(), f->n, f->x_zero, f->y_zero, f->low, f->high, compare_scratch(f), s);
-        compare_check_s8(f);
+    compare_input_s8(0, array_layout(i, layout), false);
+    compare_input_s8(1, weights_of(s), small);
+    draw_scales(s->o, s->kh * s->kw * (s->c / s->groups), small, true);
+    compare_output_s8(results_of(s, f->n));
+    for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+        const scales t = scales_of(&c, s->o);
+        (c.of_ref ? ref : kernel)(c.in_s8[0], c.in_s8[1], t.bias, t.multiplier, t.shift, c.out_s8, f->n,
+                                  f->x_zero, f->y_zero, f->low, f->high, c.scratch, s);
     }
 }
 
@@ -115,33 +114,30 @@ COMPARE_CASES(depthwise2d_in_place_s8) {
         if (s->oh > s->h || s->ow > s->w || !compare_matches(row, &f)) {
             continue;
         }
-        const int8_t *x = compare_input_s8(0, array_layout(depthwise + i, DENSE), false);
-        const int8_t *w = compare_input_s8(1, weights_of(s), false);
-        scales c = draw_scales(s->o, s->kh * s->kw, false, true);
-        ag_depthwise2d_s8_ref(x, w, c.bias, c.multiplier, c.shift, compare_output_in_place_s8(0), f.n,
-                              f.x_zero, f.y_zero, f.low, f.high, NULL, s);
-        while (compare_next_alignment(&f)) {
-            c = scales_at(compare_operand_words(2), s->o);
-            kernel(compare_actual_s8(), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
-                   compare_actual_s8(), f.n, f.x_zero, f.y_zero, f.low, f.high, compare_scratch(&f), s);
-            compare_check_s8(&f);
+        compare_input_s8(0, array_layout(depthwise + i, DENSE), false);
+        compare_input_s8(1, weights_of(s), false);
+        draw_scales(s->o, s->kh * s->kw, false, true);
+        compare_output_in_place_s8(0);
+        for (compare_call c = compare_exactly(); compare_next(&c, &f);) {
+            const scales t = scales_of(&c, s->o);
+            (c.of_ref ? ag_depthwise2d_s8_ref : kernel)(c.of_ref ? c.in_s8[0] : c.out_s8, c.in_s8[1], t.bias,
+                                                        t.multiplier, t.shift, c.out_s8, f.n, f.x_zero,
+                                                        f.y_zero, f.low, f.high, c.scratch, s);
         }
     }
 }
 
 static void product(const compare_row *row, compare_attributes *f, bool small) {
     ag_dense_s8_fn *kernel = (ag_dense_s8_fn *)row->function;
-    const int8_t *x = compare_input_s8(0, compare_dense(f->m * f->k), false);
-    const int8_t *w = compare_input_s8(1, compare_dense(f->n * f->k), small);
-    scales c = draw_scales(f->n, f->k, small, f->per_channel != 0);
-    ag_dense_s8_ref(x, w, c.bias, c.multiplier, c.shift, compare_output_s8(compare_dense(f->m * f->n)), f->m,
-                    f->n, f->k, f->x_zero, f->y_zero, f->low, f->high, f->per_channel, NULL);
-    while (compare_next_alignment(f)) {
-        c = scales_at(compare_operand_words(2), f->n);
-        kernel(compare_operand_s8(0), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
-               compare_actual_s8(), f->m, f->n, f->k, f->x_zero, f->y_zero, f->low, f->high, f->per_channel,
-               compare_scratch(f));
-        compare_check_s8(f);
+    compare_input_s8(0, compare_dense(f->m * f->k), false);
+    compare_input_s8(1, compare_dense(f->n * f->k), small);
+    draw_scales(f->n, f->k, small, f->per_channel != 0);
+    compare_output_s8(compare_dense(f->m * f->n));
+    for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+        const scales t = scales_of(&c, f->n);
+        (c.of_ref ? ag_dense_s8_ref : kernel)(c.in_s8[0], c.in_s8[1], t.bias, t.multiplier, t.shift, c.out_s8,
+                                              f->m, f->n, f->k, f->x_zero, f->y_zero, f->low, f->high,
+                                              f->per_channel, c.scratch);
     }
 }
 
@@ -181,11 +177,11 @@ COMPARE_CASES(softmax_s8) {
                 continue;
             }
             const compare_layout layout = compare_dense(f.m * f.n);
-            const int8_t *x = compare_input_s8(0, layout, k % 2 == 1);
-            ag_softmax_s8_ref(x, compare_output_s8(layout), f.m, f.n, f.multiplier, f.shift, f.least);
-            while (compare_next_alignment(&f)) {
-                kernel(compare_operand_s8(0), compare_actual_s8(), f.m, f.n, f.multiplier, f.shift, f.least);
-                compare_check_s8(&f);
+            compare_input_s8(0, layout, k % 2 == 1);
+            compare_output_s8(layout);
+            for (compare_call c = compare_exactly(); compare_next(&c, &f);) {
+                (c.of_ref ? ag_softmax_s8_ref : kernel)(c.in_s8[0], c.out_s8, f.m, f.n, f.multiplier, f.shift,
+                                                        f.least);
             }
         }
     }

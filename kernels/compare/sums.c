@@ -25,14 +25,11 @@ static void scatter(const compare_row *row, compare_attributes *f) {
     }
     const int32_t count = f->outer * f->count * f->inner;
     const int32_t *index = compare_indices(count, f->rows);
-    const float *x = compare_input(0, compare_dense(count), COMPARE_UNIFORM);
+    compare_input(0, compare_dense(count), COMPARE_UNIFORM);
     compare_output(compare_dense(f->outer * f->rows * f->inner), 0.0f);
-    ag_scatter_sum_f32_ref(index, x, compare_expected(), f->outer, f->rows, f->count, f->inner);
-    compare_make_magnitudes();
-    ag_scatter_sum_f32_ref(index, x, compare_magnitudes(), f->outer, f->rows, f->count, f->inner);
-    while (compare_next_alignment(f)) {
-        kernel(index, compare_operand(0), compare_actual(), f->outer, f->rows, f->count, f->inner);
-        compare_check(f, f->count);
+    for (compare_call c = compare_sums(f->count); compare_next(&c, f);) {
+        (c.of_ref ? ag_scatter_sum_f32_ref : kernel)(index, c.in[0], c.out, f->outer, f->rows, f->count,
+                                                     f->inner);
     }
 }
 
@@ -45,17 +42,11 @@ static void by_row(const compare_row *row, compare_attributes *f) {
             continue;
         }
         const int32_t *index = compare_indices(f->count, f->rows);
-        const float *x = compare_input(0, compare_dense(f->outer * f->count * f->inner), COMPARE_UNIFORM);
+        compare_input(0, compare_dense(f->outer * f->count * f->inner), COMPARE_UNIFORM);
         compare_output(compare_dense(f->outer * f->rows * f->inner), f->beta);
-        ag_index_sum_f32_ref(index, x, compare_expected(), f->outer, f->rows, f->count, f->inner, f->alpha,
-                             f->beta);
-        compare_make_magnitudes();
-        ag_index_sum_f32_ref(index, x, compare_magnitudes(), f->outer, f->rows, f->count, f->inner, 1.0f,
-                             0.0f);
-        while (compare_next_alignment(f)) {
-            kernel(index, compare_operand(0), compare_actual(), f->outer, f->rows, f->count, f->inner,
-                   f->alpha, f->beta);
-            compare_check(f, f->count);
+        for (compare_call c = compare_sums(f->count); compare_next(&c, f);) {
+            (c.of_ref ? ag_index_sum_f32_ref : kernel)(index, c.in[0], c.out, f->outer, f->rows, f->count,
+                                                       f->inner, c.alpha, c.beta);
         }
     }
 }
@@ -67,22 +58,13 @@ static void running(const compare_row *row, compare_attributes *f) {
             continue;
         }
         const compare_layout layout = compare_dense(f->outer * f->count * f->inner);
-        const float *x = compare_input(0, layout, COMPARE_UNIFORM);
-        compare_output(layout, 0.0f);
-        ag_cumsum_f32_ref(x, compare_expected(), f->outer, f->count, f->inner, f->reverse);
-        compare_make_magnitudes();
-        ag_cumsum_f32_ref(x, compare_magnitudes(), f->outer, f->count, f->inner, f->reverse);
-        while (compare_next_alignment(f)) {
-            kernel(compare_operand(0), compare_actual(), f->outer, f->count, f->inner, f->reverse);
-            compare_check(f, f->count);
-        }
-        compare_output(layout, 1.0f); /* y is x */
-        ag_cumsum_f32_ref(compare_expected(), compare_expected(), f->outer, f->count, f->inner, f->reverse);
-        compare_make_magnitudes();
-        ag_cumsum_f32_ref(x, compare_magnitudes(), f->outer, f->count, f->inner, f->reverse);
-        while (compare_next_alignment(f)) {
-            kernel(compare_actual(), compare_actual(), f->outer, f->count, f->inner, f->reverse);
-            compare_check(f, f->count);
+        compare_input(0, layout, COMPARE_UNIFORM);
+        for (int32_t in_place = 0; in_place < 2; in_place++) { /* y is x */
+            compare_output(layout, (float)in_place);
+            for (compare_call c = compare_sums(f->count); compare_next(&c, f);) {
+                const float *x = in_place != 0 && !c.of_magnitudes ? c.out : c.in[0];
+                (c.of_ref ? ag_cumsum_f32_ref : kernel)(x, c.out, f->outer, f->count, f->inner, f->reverse);
+            }
         }
     }
 }
@@ -97,14 +79,10 @@ static void copied(const compare_row *row, compare_attributes *f) {
         if (!compare_matches(row, f)) {
             continue;
         }
-        const float *x = compare_input(0, compare_matrix(f->m, f->n, f->lda), COMPARE_UNIFORM);
+        compare_input(0, compare_matrix(f->m, f->n, f->lda), COMPARE_UNIFORM);
         compare_output(compare_matrix(f->m, f->n, f->ldc), 0.0f);
-        ag_copy_rows_f32_ref(x, f->lda, compare_expected(), f->ldc, f->m, f->n);
-        compare_make_magnitudes();
-        ag_copy_rows_f32_ref(x, f->lda, compare_magnitudes(), f->ldc, f->m, f->n);
-        while (compare_next_alignment(f)) {
-            kernel(compare_operand(0), f->lda, compare_actual(), f->ldc, f->m, f->n);
-            compare_check(f, 1);
+        for (compare_call c = compare_exactly(); compare_next(&c, f);) {
+            (c.of_ref ? ag_copy_rows_f32_ref : kernel)(c.in[0], f->lda, c.out, f->ldc, f->m, f->n);
         }
     }
 }
