@@ -10,7 +10,7 @@
 
 #define ENTER                                                             \
     "push {r4-r11, lr}\n"                                                 \
-    "vpush {d8-d11}\n"                                                    \
+    "vpush {d8-d13}\n"                                                    \
     "sub sp, #4\n"                                                        \
     "vmov.i32 q0, #0\n vmov.i32 q1, #0\n"                                 \
     "vmov.i32 q2, #0\n vmov.i32 q3, #0\n"                                 \
@@ -35,148 +35,76 @@
     "vstrw.32 q2, [r1]\n add r1, r2\n"                                    \
     "vstrw.32 q3, [r1]\n"                                                 \
     "add sp, #4\n"                                                        \
-    "vpop {d8-d11}\n"                                                     \
+    "vpop {d8-d13}\n"                                                     \
     "pop {r4-r11, pc}\n"
 
-/* two k of the rows of A, r1 to r4, times q4 and q5; a row is loaded in pairs of floats */
-#define TWO_K                                                             \
+/* Four columns of B of one k, and on to the next: contiguous, or gathered at offsets from b[0] in q6. */
+#define ROW(q) "vldrw.32 " q ", [r5]\n add r5, r12\n"
+#define GATHER(q) "vldrw.u32 " q ", [r5, q6]\n add r5, r12\n"
+#define OFFSETS "vldrw.32 q6, [r0, #" B "]\n vsub.i32 q6, q6, r5\n"
+
+/* one or two k of the rows of A, r1 to r4, times those of B; a row is loaded in pairs of floats */
+#define ONE_OF_ROWS(b)                                                    \
+    b("q4")                                                               \
+    "ldr r6, [r1], #4\n ldr r7, [r2], #4\n"                               \
+    "ldr r8, [r3], #4\n ldr r9, [r4], #4\n"                               \
+    FMA4("q4", "r6", "r7", "r8", "r9")
+#define TWO_OF_ROWS(b)                                                    \
+    b("q4") b("q5")                                                       \
     "ldrd r6, r7, [r1], #8\n ldrd r8, r9, [r2], #8\n"                     \
     "vfma.f32 q0, q4, r6\n vfma.f32 q1, q4, r8\n"                         \
     "vfma.f32 q0, q5, r7\n vfma.f32 q1, q5, r9\n"                         \
     "ldrd r6, r7, [r3], #8\n ldrd r8, r9, [r4], #8\n"                     \
     "vfma.f32 q2, q4, r6\n vfma.f32 q3, q4, r8\n"                         \
     "vfma.f32 q2, q5, r7\n vfma.f32 q3, q5, r9\n"
-#define ONE_K                                                             \
-    "ldr r6, [r1], #4\n ldr r7, [r2], #4\n"                               \
-    "ldr r8, [r3], #4\n ldr r9, [r4], #4\n"                               \
-    FMA4("q4", "r6", "r7", "r8", "r9")
+/* one or two k of four contiguous columns of A at r1, r2 bytes apart */
+#define COLUMNS(b, q)                                                     \
+    b(q)                                                                  \
+    "ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"            \
+    FMA4(q, "r6", "r7", "r8", "r9")
+#define ONE_OF_COLUMNS(b) COLUMNS(b, "q4")
+#define TWO_OF_COLUMNS(b) COLUMNS(b, "q4") COLUMNS(b, "q5")
 
-/* continue with the next k-run, if any; r10 and r11 are free here */
-#define NEXT(skips)                                                       \
-    "ldr r10, [sp]\n"                                                     \
-    "subs r10, #1\n"                                                      \
-    "beq 5f\n"                                                            \
-    "str r10, [sp]\n"                                                     \
-    "ldrd r10, r11, [r0, #" A_SKIP "]\n"                                  \
-    skips                                                                 \
-    "b 1b\n"                                                              \
-    "5:"
-__attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        "ldm r0, {r1-r5}\n"
-        "1: ldr lr, [r0, #" K "]\n"
-        "ldr r12, [r0, #" B_STEP "]\n"
-        "and r10, lr, #1\n"
-        "lsrs lr, lr, #1\n"
-        "beq 3f\n"
-        "dls lr, lr\n"
-        "2: vldrw.32 q4, [r5]\n add r5, r12\n vldrw.32 q5, [r5]\n add r5, r12\n"
-        TWO_K
-        "le lr, 2b\n"
-        "3: cmp r10, #0\n"
-        "beq 4f\n"
-        "vldrw.32 q4, [r5]\n add r5, r12\n"
-        ONE_K
-        "4:"
-        NEXT("add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n")
-        LEAVE);
-}
+#define OPERANDS_OF_ROWS(b_step) "ldm r0, {r1-r5}\n" b_step
+#define OPERANDS_OF_COLUMNS                                               \
+    "ldr r1, [r0]\n"                                                      \
+    "ldr r5, [r0, #" B "]\n"                                              \
+    "ldrd r2, r12, [r0, #" A_STEP "]\n" /* and b_step */
+#define SKIP_ROWS "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n"
+#define SKIP_COLUMNS "add r1, r10\n"
 
-/* The four columns of B of one k are in four rows: loaded by a gather, at offsets from b[0] in q6. */
-__attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        "ldm r0, {r1-r5}\n"
-        "vpush {d12-d13}\n"
-        "vldrw.32 q6, [r0, #" B "]\n"
-        "vsub.i32 q6, q6, r5\n"
-        "1: ldr lr, [r0, #" K "]\n"
-        "and r10, lr, #1\n"
-        "lsrs lr, lr, #1\n"
-        "beq 3f\n"
-        "dls lr, lr\n"
-        "2: vldrw.u32 q4, [r5, q6]\n add r5, #4\n vldrw.u32 q5, [r5, q6]\n add r5, #4\n"
-        TWO_K
-        "le lr, 2b\n"
-        "3: cmp r10, #0\n"
-        "beq 4f\n"
-        "vldrw.u32 q4, [r5, q6]\n add r5, #4\n"
-        ONE_K
-        "4: ldr r10, [sp, #16]\n"
-        "subs r10, #1\n"
-        "beq 5f\n"
-        "str r10, [sp, #16]\n"
-        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
-        "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
-        "b 1b\n"
-        "5: vpop {d12-d13}\n"
-        LEAVE);
-}
+/* What differs: how operands are found, the products of one k and of two, and the skip of A between k-runs.
+ * r10 and r11 are free there. */
+#define MICROKERNEL(name, operands, one, two, skip)                       \
+    __attribute__((naked)) void AG_MICROKERNEL(name)(const ag_tile *t) {  \
+        (void)t;                                                          \
+        __asm__(                                                          \
+            ENTER                                                         \
+            operands                                                      \
+            "1: ldr lr, [r0, #" K "]\n"                                   \
+            "and r10, lr, #1\n"                                           \
+            "lsrs lr, lr, #1\n"                                           \
+            "beq 3f\n"                                                    \
+            "dls lr, lr\n"                                                \
+            "2:" two                                                      \
+            "le lr, 2b\n"                                                 \
+            "3: cmp r10, #0\n"                                            \
+            "beq 4f\n"                                                    \
+            one                                                           \
+            "4: ldr r10, [sp]\n"                                          \
+            "subs r10, #1\n"                                              \
+            "beq 5f\n"                                                    \
+            "str r10, [sp]\n"                                             \
+            "ldrd r10, r11, [r0, #" A_SKIP "]\n"                          \
+            skip                                                          \
+            "add r5, r11\n"                                               \
+            "b 1b\n"                                                      \
+            "5:"                                                          \
+            LEAVE);                                                       \
+    }
 
-/* The four rows of A of one k are contiguous. */
-__attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        "ldr r1, [r0]\n"
-        "ldr r5, [r0, #" B "]\n"
-        "ldrd r2, r12, [r0, #" A_STEP "]\n" /* and b_step */
-        "1: ldr lr, [r0, #" K "]\n"
-        "and r10, lr, #1\n"
-        "lsrs lr, lr, #1\n"
-        "beq 3f\n"
-        "dls lr, lr\n"
-        "2: vldrw.32 q4, [r5]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
-        FMA4("q4", "r6", "r7", "r8", "r9")
-        "vldrw.32 q5, [r5]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
-        FMA4("q5", "r6", "r7", "r8", "r9")
-        "le lr, 2b\n"
-        "3: cmp r10, #0\n"
-        "beq 4f\n"
-        "vldrw.32 q4, [r5]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
-        FMA4("q4", "r6", "r7", "r8", "r9")
-        "4:"
-        NEXT("add r1, r10\n add r5, r11\n")
-        LEAVE);
-}
-
-/* The four rows of A of one k are contiguous, the four columns of B at arbitrary addresses: gathered as in
- * nt. */
-__attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        "ldr r1, [r0]\n"
-        "ldr r5, [r0, #" B "]\n"
-        "ldrd r2, r12, [r0, #" A_STEP "]\n" /* and b_step */
-        "vpush {d12-d13}\n"
-        "vldrw.32 q6, [r0, #" B "]\n"
-        "vsub.i32 q6, q6, r5\n"
-        "1: ldr lr, [r0, #" K "]\n"
-        "and r10, lr, #1\n"
-        "lsrs lr, lr, #1\n"
-        "beq 3f\n"
-        "dls lr, lr\n"
-        "2: vldrw.u32 q4, [r5, q6]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
-        FMA4("q4", "r6", "r7", "r8", "r9")
-        "vldrw.u32 q5, [r5, q6]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
-        FMA4("q5", "r6", "r7", "r8", "r9")
-        "le lr, 2b\n"
-        "3: cmp r10, #0\n"
-        "beq 4f\n"
-        "vldrw.u32 q4, [r5, q6]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
-        FMA4("q4", "r6", "r7", "r8", "r9")
-        "4: ldr r10, [sp, #16]\n"
-        "subs r10, #1\n"
-        "beq 5f\n"
-        "str r10, [sp, #16]\n"
-        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
-        "add r1, r10\n add r5, r11\n"
-        "b 1b\n"
-        "5: vpop {d12-d13}\n"
-        LEAVE);
-}
+MICROKERNEL(nn, OPERANDS_OF_ROWS("ldr r12, [r0, #" B_STEP "]\n"), ONE_OF_ROWS(ROW), TWO_OF_ROWS(ROW), SKIP_ROWS)
+MICROKERNEL(nt, OPERANDS_OF_ROWS("mov r12, #4\n") OFFSETS, ONE_OF_ROWS(GATHER), TWO_OF_ROWS(GATHER), SKIP_ROWS)
+MICROKERNEL(tn, OPERANDS_OF_COLUMNS, ONE_OF_COLUMNS(ROW), TWO_OF_COLUMNS(ROW), SKIP_COLUMNS)
+MICROKERNEL(tg, OPERANDS_OF_COLUMNS OFFSETS, ONE_OF_COLUMNS(GATHER), TWO_OF_COLUMNS(GATHER), SKIP_COLUMNS)
 /* clang-format on */
