@@ -39,67 +39,54 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_til
     ADD_ROW(8, 9) ADD_ROW(10, 11) ADD_ROW(12, 13) ADD_ROW(14, 15)         \
     "9: vst1.32 {d16-d19}, [r1], r2\n vst1.32 {d20-d23}, [r1], r2\n"      \
     "vst1.32 {d24-d27}, [r1], r2\n vst1.32 {d28-d31}, [r1]\n" LEAVE
-/* r7, r8: k / 4 and the remainder; r12: remaining k-runs */
-#define COUNT "ldr r8, [r0, #" K "]\n lsr r7, r8, #2\n and r8, r8, #3\n"
 
-__attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        "ldm r0, {r1-r5}\n ldr r6, [r0, #52]\n ldr r12, [r0, #" K_RUNS "]\n"
-        "1:" COUNT
-        "cmp r7, #0\n beq 3f\n"
-        "2:" NEXT_B
-        "vld1.32 {d0, d1}, [r1]!\n vld1.32 {d2, d3}, [r2]!\n"
-        "vld1.32 {d4, d5}, [r3]!\n vld1.32 {d6, d7}, [r4]!\n"
-        "subs r7, r7, #1\n"
-        ROWS("d0[0]", "d2[0]", "d4[0]", "d6[0]") NEXT_B
-        ROWS("d0[1]", "d2[1]", "d4[1]", "d6[1]") NEXT_B
-        ROWS("d1[0]", "d3[0]", "d5[0]", "d7[0]") NEXT_B
-        ROWS("d1[1]", "d3[1]", "d5[1]", "d7[1]")
-        "bne 2b\n"
-        "3: cmp r8, #0\n beq 5f\n"
-        "4:" NEXT_B
-        "vld1.32 {d0[0]}, [r1]!\n vld1.32 {d2[0]}, [r2]!\n"
-        "vld1.32 {d4[0]}, [r3]!\n vld1.32 {d6[0]}, [r4]!\n"
-        "subs r8, r8, #1\n"
-        ROWS("d0[0]", "d2[0]", "d4[0]", "d6[0]")
-        "bne 4b\n"
-        "5: subs r12, r12, #1\n"
-        "beq 6f\n"
-        "ldrd r9, r10, [r0, #" SKIPS "]\n"
-        "add r1, r1, r9\n add r2, r2, r9\n add r3, r3, r9\n add r4, r4, r9\n add r5, r5, r10\n"
-        "b 1b\n"
-        "6:" STORE_ROWS);
-}
+/* What differs between nn and tn: how A is found, the products of four k and of one, the skip of A by r9. r7,
+ * r8: k / 4 and the remainder; r12: remaining k-runs; B is at r5, r6 bytes apart. */
+#define BY_ROWS_OF_B(name, operands, four, one, skip)                     \
+    __attribute__((naked)) void AG_MICROKERNEL(name)(const ag_tile *t) {  \
+        (void)t;                                                          \
+        __asm__(                                                          \
+            ENTER operands                                                \
+            "ldr r6, [r0, #52]\n ldr r12, [r0, #" K_RUNS "]\n"            \
+            "1: ldr r8, [r0, #" K "]\n lsr r7, r8, #2\n and r8, r8, #3\n" \
+            "cmp r7, #0\n beq 3f\n"                                       \
+            "2: subs r7, r7, #1\n" four                                   \
+            "bne 2b\n"                                                    \
+            "3: cmp r8, #0\n beq 5f\n"                                    \
+            "4: subs r8, r8, #1\n" one                                    \
+            "bne 4b\n"                                                    \
+            "5: subs r12, r12, #1\n"                                      \
+            "beq 6f\n"                                                    \
+            "ldrd r9, r10, [r0, #" SKIPS "]\n"                            \
+            skip "add r5, r5, r10\n"                                      \
+            "b 1b\n"                                                      \
+            "6:" STORE_ROWS);                                             \
+    }
+
+#define SKIP_ROWS(by) "add r1, r1, " by "\n add r2, r2, " by "\n add r3, r3, " by "\n add r4, r4, " by "\n"
+#define FOUR_OF_ROWS                                                      \
+    "vld1.32 {d0, d1}, [r1]!\n vld1.32 {d2, d3}, [r2]!\n"                 \
+    "vld1.32 {d4, d5}, [r3]!\n vld1.32 {d6, d7}, [r4]!\n"
+#define FOUR_NN                                                           \
+    FOUR_OF_ROWS                                                          \
+    NEXT_B ROWS("d0[0]", "d2[0]", "d4[0]", "d6[0]")                       \
+    NEXT_B ROWS("d0[1]", "d2[1]", "d4[1]", "d6[1]")                       \
+    NEXT_B ROWS("d1[0]", "d3[0]", "d5[0]", "d7[0]")                       \
+    NEXT_B ROWS("d1[1]", "d3[1]", "d5[1]", "d7[1]")
+#define ONE_NN                                                            \
+    NEXT_B                                                                \
+    "vld1.32 {d0[0]}, [r1]!\n vld1.32 {d2[0]}, [r2]!\n"                   \
+    "vld1.32 {d4[0]}, [r3]!\n vld1.32 {d6[0]}, [r4]!\n"                   \
+    ROWS("d0[0]", "d2[0]", "d4[0]", "d6[0]")
+BY_ROWS_OF_B(nn, "ldm r0, {r1-r5}\n", FOUR_NN, ONE_NN, SKIP_ROWS("r9"))
 
 #define ONE_TN "vld1.32 {d0, d1}, [r1], r2\n" NEXT_B ROWS("d0[0]", "d0[1]", "d1[0]", "d1[1]")
-__attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        "ldr r1, [r0]\n ldr r5, [r0, #16]\n ldrd r2, r6, [r0, #" STEPS "]\n ldr r12, [r0, #" K_RUNS "]\n"
-        "1:" COUNT
-        "cmp r7, #0\n beq 3f\n"
-        "2: subs r7, r7, #1\n" ONE_TN ONE_TN ONE_TN ONE_TN
-        "bne 2b\n"
-        "3: cmp r8, #0\n beq 5f\n"
-        "4: subs r8, r8, #1\n" ONE_TN
-        "bne 4b\n"
-        "5: subs r12, r12, #1\n"
-        "beq 6f\n"
-        "ldrd r9, r10, [r0, #" SKIPS "]\n"
-        "add r1, r1, r9\n add r5, r5, r10\n"
-        "b 1b\n"
-        "6:" STORE_ROWS);
-}
+BY_ROWS_OF_B(tn, "ldr r1, [r0]\n ldr r5, [r0, #16]\n ldr r2, [r0, #" STEPS "]\n", ONE_TN ONE_TN ONE_TN ONE_TN, ONE_TN,
+             "add r1, r1, r9\n")
 
 /* The rows of B are in r5 to r12, lr counts; the stack holds the remaining k-runs, t, and the remainder of k.
  */
 #define B_ROWS(f) f(r5, 8) f(r6, 9) f(r7, 10) f(r8, 11) f(r9, 12) f(r10, 13) f(r11, 14) f(r12, 15)
-#define B_POINTERS                                                        \
-    "str r0, [sp, #4]\n ldr r1, [r0, #" K_RUNS "]\n str r1, [sp]\n"     \
-    "add r1, r0, #16\n ldm r1, {r5-r12}\n"
 #define SKIP_B(b, n) "add " #b ", " #b ", r0\n"
 #define FOUR_K(b, n)                                                      \
     "vld1.32 {d8, d9}, [" #b "]!\n"                                       \
@@ -126,70 +113,46 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     "9: mov r3, r1\n" BY_ROWS("vst4.32", 16, 17, 18, 19, 20, 21, 22, 23)  \
     "add r3, r1, #16\n" BY_ROWS("vst4.32", 24, 25, 26, 27, 28, 29, 30, 31) LEAVE
 
-__attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        B_POINTERS
-        "ldm r0, {r1-r4}\n"
-        "1: ldr r0, [r0, #" K "]\n"
-        "and lr, r0, #3\n str lr, [sp, #8]\n"
-        "lsrs lr, r0, #2\n"
-        "beq 3f\n"
-        "2: vld1.32 {d0, d1}, [r1]!\n vld1.32 {d2, d3}, [r2]!\n"
-        "vld1.32 {d4, d5}, [r3]!\n vld1.32 {d6, d7}, [r4]!\n"
-        "subs lr, lr, #1\n"
-        TRANSPOSE_A
-        B_ROWS(FOUR_K)
-        "bne 2b\n"
-        "3: ldr lr, [sp, #8]\n"
-        "cmp lr, #0\n"
-        "beq 5f\n"
-        "4: vld1.32 {d0[0]}, [r1]!\n vld1.32 {d0[1]}, [r2]!\n"
-        "vld1.32 {d1[0]}, [r3]!\n vld1.32 {d1[1]}, [r4]!\n"
-        "subs lr, lr, #1\n"
-        B_ROWS(ONE_K)
-        "bne 4b\n"
-        "5: ldrd r0, lr, [sp]\n"
-        "subs r0, r0, #1\n"
-        "beq 6f\n"
-        "str r0, [sp]\n"
-        "ldr r0, [lr, #" SKIPS "]\n"
-        "add r1, r1, r0\n add r2, r2, r0\n add r3, r3, r0\n add r4, r4, r0\n"
-        "ldr r0, [lr, #68]\n"
-        B_ROWS(SKIP_B)
-        "mov r0, lr\n"
-        "b 1b\n"
-        "6:" STORE_COLUMNS);
-}
+/* The same for nt and tg, whose A is skipped by r0. */
+#define BY_COLUMNS_OF_B(name, operands, four, one, skip)                  \
+    __attribute__((naked)) void AG_MICROKERNEL(name)(const ag_tile *t) {  \
+        (void)t;                                                          \
+        __asm__(                                                          \
+            ENTER                                                         \
+            "str r0, [sp, #4]\n ldr r1, [r0, #" K_RUNS "]\n str r1, [sp]\n" \
+            "add r1, r0, #16\n ldm r1, {r5-r12}\n" operands               \
+            "1: ldr r0, [r0, #" K "]\n"                                   \
+            "and lr, r0, #3\n str lr, [sp, #8]\n"                         \
+            "lsrs lr, r0, #2\n"                                           \
+            "beq 3f\n"                                                    \
+            "2: subs lr, lr, #1\n" four                                   \
+            "bne 2b\n"                                                    \
+            "3: ldr lr, [sp, #8]\n"                                       \
+            "cmp lr, #0\n"                                                \
+            "beq 5f\n"                                                    \
+            "4: subs lr, lr, #1\n" one                                    \
+            "bne 4b\n"                                                    \
+            "5: ldrd r0, lr, [sp]\n"                                      \
+            "subs r0, r0, #1\n"                                           \
+            "beq 6f\n"                                                    \
+            "str r0, [sp]\n"                                              \
+            "ldr r0, [lr, #" SKIPS "]\n" skip                             \
+            "ldr r0, [lr, #68]\n" B_ROWS(SKIP_B)                          \
+            "mov r0, lr\n"                                                \
+            "b 1b\n"                                                      \
+            "6:" STORE_COLUMNS);                                          \
+    }
 
-/* Columns of B at arbitrary addresses. */
+#define ONE_NT                                                            \
+    "vld1.32 {d0[0]}, [r1]!\n vld1.32 {d0[1]}, [r2]!\n"                   \
+    "vld1.32 {d1[0]}, [r3]!\n vld1.32 {d1[1]}, [r4]!\n" B_ROWS(ONE_K)
+BY_COLUMNS_OF_B(nt, "ldm r0, {r1-r4}\n", FOUR_OF_ROWS TRANSPOSE_A B_ROWS(FOUR_K), ONE_NT, SKIP_ROWS("r0"))
+
+/* Columns of B at arbitrary addresses, which move on by r3. */
 #define GATHERED(b, n) "vld1.32 {d8[0]}, [" #b "], r3\n vmla.f32 q" #n ", q0, d8[0]\n"
-__attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
-    (void)t;
-    __asm__(
-        ENTER
-        B_POINTERS
-        "ldr r1, [r0]\n ldrd r2, r3, [r0, #" STEPS "]\n"
-        "1: ldr lr, [r0, #" K "]\n"
-        "cmp lr, #0\n"
-        "beq 5f\n"
-        "2: vld1.32 {d0, d1}, [r1], r2\n"
-        "subs lr, lr, #1\n"
-        B_ROWS(GATHERED)
-        "bne 2b\n"
-        "5: ldrd r0, lr, [sp]\n"
-        "subs r0, r0, #1\n"
-        "beq 6f\n"
-        "str r0, [sp]\n"
-        "ldr r0, [lr, #" SKIPS "]\n"
-        "add r1, r1, r0\n"
-        "ldr r0, [lr, #68]\n"
-        B_ROWS(SKIP_B)
-        "mov r0, lr\n"
-        "b 1b\n"
-        "6:" STORE_COLUMNS);
-}
+#define ONE_TG "vld1.32 {d0, d1}, [r1], r2\n" B_ROWS(GATHERED)
+BY_COLUMNS_OF_B(tg, "ldr r1, [r0]\n ldrd r2, r3, [r0, #" STEPS "]\n", ONE_TG ONE_TG ONE_TG ONE_TG, ONE_TG,
+                "add r1, r1, r0\n")
 /* clang-format on */
 #else
 typedef int ag_microkernel_a32_is_empty;

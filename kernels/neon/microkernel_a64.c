@@ -33,10 +33,6 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 32 && offsetof(ag_til
     ROW(16, 17, 18, 19, l0) ROW(20, 21, 22, 23, l1) ROW(24, 25, 26, 27, l2) ROW(28, 29, 30, 31, l3)
 #define NEXT_B "ld1 {v4.4s-v7.4s}, [x5], x6\n"
 
-/* x11: remaining k-runs; w7, w8: k / 4 and the remainder */
-#define ENTER EACH_ROW(ZERO) "ldrsw x11, [%[t], #172]\n"
-#define COUNT "ldr w8, [%[t], #" K "]\n lsr w7, w8, #2\n and w8, w8, #3\n"
-
 /* x1: C, x2: its step; alpha and beta in v0 and v1 */
 #define SCALE                                                             \
     "ldr x1, [%[t], #" C "]\n ldrsw x2, [%[t], #" C_STEP "]\n"              \
@@ -67,64 +63,52 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 32 && offsetof(ag_til
     "9:" STORE_COLUMNS_OF("0", 16, 19) STORE_COLUMNS_OF("16", 20, 23)     \
     STORE_COLUMNS_OF("32", 24, 27) STORE_COLUMNS_OF("48", 28, 31)
 
-#define VECTORS                                                           \
-    "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", \
-    "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory"
+/* What differs: how operands are found, the products of four k and of one, the skips of x7 and x8 bytes between
+ * k-runs, how C is stored, and more registers. x11: remaining k-runs; w7, w8: k / 4 and the remainder. */
+#define MICROKERNEL(name, operands, four, one, skip, store, registers)    \
+    void AG_MICROKERNEL(name)(const ag_tile *t) {                         \
+        __asm__ volatile(                                                 \
+            operands EACH_ROW(ZERO)                                       \
+            "ldrsw x11, [%[t], #172]\n"                                   \
+            "1: ldr w8, [%[t], #" K "]\n lsr w7, w8, #2\n and w8, w8, #3\n" \
+            "cbz w7, 3f\n"                                                \
+            "2: subs w7, w7, #1\n" four                                   \
+            "b.ne 2b\n"                                                   \
+            "3: cbz w8, 5f\n"                                             \
+            "4: subs w8, w8, #1\n" one                                    \
+            "b.ne 4b\n"                                                   \
+            "5: subs x11, x11, #1\n"                                      \
+            "b.eq 6f\n"                                                   \
+            "ldpsw x7, x8, [%[t], #" SKIPS "]\n" skip                     \
+            "b 1b\n"                                                      \
+            "6:" store                                                    \
+            :                                                             \
+            : [t] "r"(t)                                                  \
+            : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x11", registers "v0", "v1", "v2", "v3", "v4", \
+              "v5", "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", \
+              "v27", "v28", "v29", "v30", "v31", "cc", "memory");         \
+    }
 
-void AG_MICROKERNEL(nn)(const ag_tile *t) {
-    __asm__ volatile(
-        "ldp x1, x2, [%[t]]\n ldp x3, x4, [%[t], #16]\n ldr x5, [%[t], #" B "]\n"
-        "ldrsw x6, [%[t], #164]\n"
-        ENTER
-        "1:" COUNT
-        "cbz w7, 3f\n"
-        "2:" NEXT_B
-        "ldr q0, [x1], #16\n ldr q1, [x2], #16\n ldr q2, [x3], #16\n ldr q3, [x4], #16\n"
-        "subs w7, w7, #1\n"
-        ROWS("v0.s[0]", "v1.s[0]", "v2.s[0]", "v3.s[0]") NEXT_B
-        ROWS("v0.s[1]", "v1.s[1]", "v2.s[1]", "v3.s[1]") NEXT_B
-        ROWS("v0.s[2]", "v1.s[2]", "v2.s[2]", "v3.s[2]") NEXT_B
-        ROWS("v0.s[3]", "v1.s[3]", "v2.s[3]", "v3.s[3]")
-        "b.ne 2b\n"
-        "3: cbz w8, 5f\n"
-        "4:" NEXT_B
-        "ldr s0, [x1], #4\n ldr s1, [x2], #4\n ldr s2, [x3], #4\n ldr s3, [x4], #4\n"
-        "subs w8, w8, #1\n"
-        ROWS("v0.s[0]", "v1.s[0]", "v2.s[0]", "v3.s[0]")
-        "b.ne 4b\n"
-        "5: subs x11, x11, #1\n"
-        "b.eq 6f\n"
-        "ldpsw x9, x10, [%[t], #" SKIPS "]\n"
-        "add x1, x1, x9\n add x2, x2, x9\n add x3, x3, x9\n add x4, x4, x9\n add x5, x5, x10\n"
-        "b 1b\n"
-        "6:" STORE_ROWS
-        :
-        : [t] "r"(t)
-        : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", VECTORS);
-}
+/* The rows of A are at x1 to x4, columns of B at x5, x6 bytes apart. */
+#define A_ROWS "ldp x1, x2, [%[t]]\n ldp x3, x4, [%[t], #16]\n"
+#define SKIP_ROWS "add x1, x1, x7\n add x2, x2, x7\n add x3, x3, x7\n add x4, x4, x7\n"
+#define FOUR_OF_ROWS "ldr q0, [x1], #16\n ldr q1, [x2], #16\n ldr q2, [x3], #16\n ldr q3, [x4], #16\n"
+#define FOUR_NN                                                           \
+    FOUR_OF_ROWS                                                          \
+    NEXT_B ROWS("v0.s[0]", "v1.s[0]", "v2.s[0]", "v3.s[0]")               \
+    NEXT_B ROWS("v0.s[1]", "v1.s[1]", "v2.s[1]", "v3.s[1]")               \
+    NEXT_B ROWS("v0.s[2]", "v1.s[2]", "v2.s[2]", "v3.s[2]")               \
+    NEXT_B ROWS("v0.s[3]", "v1.s[3]", "v2.s[3]", "v3.s[3]")
+#define ONE_NN                                                            \
+    NEXT_B "ldr s0, [x1], #4\n ldr s1, [x2], #4\n ldr s2, [x3], #4\n ldr s3, [x4], #4\n" \
+    ROWS("v0.s[0]", "v1.s[0]", "v2.s[0]", "v3.s[0]")
+MICROKERNEL(nn, A_ROWS "ldr x5, [%[t], #" B "]\n ldrsw x6, [%[t], #164]\n", FOUR_NN, ONE_NN,
+            SKIP_ROWS "add x5, x5, x8\n", STORE_ROWS, )
 
+/* Columns of A are at x1, x2 bytes apart. */
 #define ONE_TN "ld1 {v0.4s}, [x1], x2\n" NEXT_B ROWS("v0.s[0]", "v0.s[1]", "v0.s[2]", "v0.s[3]")
-void AG_MICROKERNEL(tn)(const ag_tile *t) {
-    __asm__ volatile(
-        "ldr x1, [%[t]]\n ldr x5, [%[t], #" B "]\n ldpsw x2, x6, [%[t], #" STEPS "]\n"
-        ENTER
-        "1:" COUNT
-        "cbz w7, 3f\n"
-        "2: subs w7, w7, #1\n" ONE_TN ONE_TN ONE_TN ONE_TN
-        "b.ne 2b\n"
-        "3: cbz w8, 5f\n"
-        "4: subs w8, w8, #1\n" ONE_TN
-        "b.ne 4b\n"
-        "5: subs x11, x11, #1\n"
-        "b.eq 6f\n"
-        "ldpsw x9, x10, [%[t], #" SKIPS "]\n"
-        "add x1, x1, x9\n add x5, x5, x10\n"
-        "b 1b\n"
-        "6:" STORE_ROWS
-        :
-        : [t] "r"(t)
-        : "x1", "x2", "x3", "x5", "x6", "x7", "x8", "x9", "x10", "x11", VECTORS);
-}
+MICROKERNEL(tn, "ldr x1, [%[t]]\n ldr x5, [%[t], #" B "]\n ldpsw x2, x6, [%[t], #" STEPS "]\n",
+            ONE_TN ONE_TN ONE_TN ONE_TN, ONE_TN, "add x1, x1, x7\n add x5, x5, x8\n", STORE_ROWS, )
 
 /* The rows of B are in x5, x6, x9, x10 and x12 to x17, x19 to x24. */
 #define B_ROWS(f)                                                         \
@@ -136,7 +120,7 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
     "ldp x21, x22, [%[t], #128]\n ldp x23, x24, [%[t], #144]\n"
 #define SKIP_B(b, n) "add " #b ", " #b ", x8\n"
 #define B_REGISTERS                                                       \
-    "x5", "x6", "x9", "x10", "x12", "x13", "x14", "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24"
+    "x9", "x10", "x12", "x13", "x14", "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24",
 /* the four rows of A of the tile as columns: v0 to v3 */
 #define TRANSPOSE_A                                                       \
     "trn1 v4.4s, v0.4s, v1.4s\n trn2 v5.4s, v0.4s, v1.4s\n"               \
@@ -148,61 +132,17 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
     "fmla " OF(n) ", v0.4s, v4.s[0]\n fmla " OF(n) ", v1.4s, v4.s[1]\n"   \
     "fmla " OF(n) ", v2.4s, v4.s[2]\n fmla " OF(n) ", v3.4s, v4.s[3]\n"
 #define ONE_K(b, n) "ldr s4, [" #b "], #4\n fmla " OF(n) ", v0.4s, v4.s[0]\n"
+#define ONE_NT                                                            \
+    "ld1 {v0.s}[0], [x1], #4\n ld1 {v0.s}[1], [x2], #4\n"                 \
+    "ld1 {v0.s}[2], [x3], #4\n ld1 {v0.s}[3], [x4], #4\n" B_ROWS(ONE_K)
+MICROKERNEL(nt, A_ROWS B_POINTERS, FOUR_OF_ROWS TRANSPOSE_A B_ROWS(FOUR_K), ONE_NT, SKIP_ROWS B_ROWS(SKIP_B),
+            STORE_COLUMNS, B_REGISTERS)
 
-void AG_MICROKERNEL(nt)(const ag_tile *t) {
-    __asm__ volatile(
-        "ldp x1, x2, [%[t]]\n ldp x3, x4, [%[t], #16]\n"
-        B_POINTERS
-        ENTER
-        "1:" COUNT
-        "cbz w7, 3f\n"
-        "2: ldr q0, [x1], #16\n ldr q1, [x2], #16\n ldr q2, [x3], #16\n ldr q3, [x4], #16\n"
-        "subs w7, w7, #1\n"
-        TRANSPOSE_A
-        B_ROWS(FOUR_K)
-        "b.ne 2b\n"
-        "3: cbz w8, 5f\n"
-        "4: ld1 {v0.s}[0], [x1], #4\n ld1 {v0.s}[1], [x2], #4\n"
-        "ld1 {v0.s}[2], [x3], #4\n ld1 {v0.s}[3], [x4], #4\n"
-        "subs w8, w8, #1\n"
-        B_ROWS(ONE_K)
-        "b.ne 4b\n"
-        "5: subs x11, x11, #1\n"
-        "b.eq 6f\n"
-        "ldpsw x7, x8, [%[t], #" SKIPS "]\n"
-        "add x1, x1, x7\n add x2, x2, x7\n add x3, x3, x7\n add x4, x4, x7\n"
-        B_ROWS(SKIP_B)
-        "b 1b\n"
-        "6:" STORE_COLUMNS
-        :
-        : [t] "r"(t)
-        : "x1", "x2", "x3", "x4", "x7", "x8", "x11", B_REGISTERS, VECTORS);
-}
-
-/* Columns of B at arbitrary addresses. */
+/* Columns of B at arbitrary addresses, which move on by x3. */
 #define GATHERED(b, n) "ld1 {v4.s}[0], [" #b "], x3\n fmla " OF(n) ", v0.4s, v4.s[0]\n"
-void AG_MICROKERNEL(tg)(const ag_tile *t) {
-    __asm__ volatile(
-        "ldr x1, [%[t]]\n ldpsw x2, x3, [%[t], #" STEPS "]\n"
-        B_POINTERS
-        ENTER
-        "1: ldr w7, [%[t], #" K "]\n"
-        "cbz w7, 5f\n"
-        "2: ld1 {v0.4s}, [x1], x2\n"
-        "subs w7, w7, #1\n"
-        B_ROWS(GATHERED)
-        "b.ne 2b\n"
-        "5: subs x11, x11, #1\n"
-        "b.eq 6f\n"
-        "ldpsw x7, x8, [%[t], #" SKIPS "]\n"
-        "add x1, x1, x7\n"
-        B_ROWS(SKIP_B)
-        "b 1b\n"
-        "6:" STORE_COLUMNS
-        :
-        : [t] "r"(t)
-        : "x1", "x2", "x3", "x7", "x8", "x11", B_REGISTERS, VECTORS);
-}
+#define ONE_TG "ld1 {v0.4s}, [x1], x2\n" B_ROWS(GATHERED)
+MICROKERNEL(tg, "ldr x1, [%[t]]\n ldpsw x2, x3, [%[t], #" STEPS "]\n" B_POINTERS, ONE_TG ONE_TG ONE_TG ONE_TG,
+            ONE_TG, "add x1, x1, x7\n" B_ROWS(SKIP_B), STORE_COLUMNS, B_REGISTERS)
 /* clang-format on */
 #else
 typedef int ag_microkernel_a64_is_empty;
