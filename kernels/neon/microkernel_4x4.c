@@ -1,178 +1,124 @@
 /* 4 x 4 micro-kernels of tiles/microkernel.h, for matrices narrower than the main tile and convolutions with
- * few channels: one register per row (nn, tn) or per column (nt, tg) of the tile. */
+ * few channels: one register per row (nn, nt, tn) or per column (tg) of the tile. Rows of A are read four k
+ * at a time, with as many rows of B, or as many elements of its four columns, which are transposed. */
 #include "narrow.h"
 #include "tiles/microkernel.h"
 #include "vec.h"
 
+#include <stdbool.h>
+
+typedef enum { ROWS, COLUMNS, GATHERED } operand;
+
 typedef struct {
-    float32x4_t v[4];
-} sums;
+    vec v[4];
+} four;
 
-#define ZERO_SUMS                                                                                            \
-    {                                                                                                        \
-        {                                                                                                    \
-            vdupq_n_f32(0.0f), vdupq_n_f32(0.0f), vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)                       \
-        }                                                                                                    \
-    }
-
-static inline const float *advance(const float *p, int32_t bytes) {
+ALWAYS_INLINE const float *advance(const float *p, int32_t bytes) {
     return (const float *)(const void *)((const char *)p + bytes);
 }
 
-static inline float *row_of(const ag_tile *t, int32_t i) {
-    return (float *)(void *)((char *)t->c + (ptrdiff_t)i * t->c_step);
-}
-
-static inline void store_tile(const ag_tile *t, const sums *s) {
-    for (int32_t i = 0; i < 4; i++) {
-        scale_add4(row_of(t, i), s->v[i], t->alpha, t->beta);
+ALWAYS_INLINE void skip(const float *p[4], int32_t bytes) {
+    EACH (i, 4) {
+        p[i] = advance(p[i], bytes);
     }
 }
 
-static inline sums transposed(const sums *s) {
-    const float32x4x2_t low = vzipq_f32(s->v[0], s->v[2]), high = vzipq_f32(s->v[1], s->v[3]);
-    const float32x4x2_t first = vzipq_f32(low.val[0], high.val[0]), last = vzipq_f32(low.val[1], high.val[1]);
-    const sums result = {{first.val[0], first.val[1], last.val[0], last.val[1]}};
-    return result;
+ALWAYS_INLINE four next_of_rows(const float *p[4]) {
+    const four f = {{load(p[0]), load(p[1]), load(p[2]), load(p[3])}};
+    skip(p, 4 * sizeof(float));
+    return f;
 }
 
-/* four sums += a column times one lane of each of four vectors */
-#define FMA_LANE_OF_EACH(s, column, w0, w1, w2, w3, lane)                                                    \
-    s.v[0] = FMA_LANE(s.v[0], column, w0, lane);                                                             \
-    s.v[1] = FMA_LANE(s.v[1], column, w1, lane);                                                             \
-    s.v[2] = FMA_LANE(s.v[2], column, w2, lane);                                                             \
-    s.v[3] = FMA_LANE(s.v[3], column, w3, lane);
-/* the same times the four lanes of one vector */
-#define FMA_EACH_LANE(s, column, w)                                                                          \
-    s.v[0] = FMA_LANE(s.v[0], column, w, 0);                                                                 \
-    s.v[1] = FMA_LANE(s.v[1], column, w, 1);                                                                 \
-    s.v[2] = FMA_LANE(s.v[2], column, w, 2);                                                                 \
-    s.v[3] = FMA_LANE(s.v[3], column, w, 3);
+ALWAYS_INLINE four transposed(four f) {
+    const float32x4x2_t low = vzipq_f32(f.v[0], f.v[2]), high = vzipq_f32(f.v[1], f.v[3]);
+    const float32x4x2_t first = vzipq_f32(low.val[0], high.val[0]), last = vzipq_f32(low.val[1], high.val[1]);
+    return (four){{first.val[0], first.val[1], last.val[0], last.val[1]}};
+}
 
-static inline float32x4_t next_b(const float **b, int32_t step) {
-    const float32x4_t v = vld1q_f32(*b);
-    *b = advance(*b, step);
+/* Four contiguous elements, or one of each row; moves on to the next k, `step` bytes further. */
+ALWAYS_INLINE vec next_k(operand kind, const float *p[4], int32_t step) {
+    vec v;
+    if (kind == COLUMNS) {
+        v = load(p[0]);
+        p[0] = advance(p[0], step);
+    } else {
+        const float elements[4] = {*p[0], *p[1], *p[2], *p[3]};
+        v = load(elements);
+        skip(p, step);
+    }
     return v;
 }
 
-void AG_MICROKERNEL(nn)(const ag_tile *t) {
-    const float *a0 = t->a[0], *a1 = t->a[1], *a2 = t->a[2], *a3 = t->a[3], *b = t->b[0];
-    const int32_t step = t->b_step;
-    sums s = ZERO_SUMS;
+/* `a` and `b` are constants. */
+ALWAYS_INLINE void products(operand a_kind, operand b_kind, const ag_tile *t) {
+    const float *a[4], *b[4];
+    const int32_t a_step = a_kind == ROWS ? (int32_t)sizeof(float) : t->a_step;
+    const int32_t b_step = b_kind == ROWS ? (int32_t)sizeof(float) : t->b_step;
+    four s = {{zero(), zero(), zero(), zero()}};
+    EACH (i, 4) {
+        a[i] = t->a[a_kind == COLUMNS ? 0 : i];
+        b[i] = t->b[b_kind == COLUMNS ? 0 : i];
+    }
     for (int32_t run = t->k_runs;;) {
         int32_t k = t->k;
-        for (; k >= 4; k -= 4, a0 += 4, a1 += 4, a2 += 4, a3 += 4) {
-            const float32x4_t w0 = vld1q_f32(a0), w1 = vld1q_f32(a1), w2 = vld1q_f32(a2), w3 = vld1q_f32(a3);
-            float32x4_t v = next_b(&b, step);
-            FMA_LANE_OF_EACH(s, v, w0, w1, w2, w3, 0)
-            v = next_b(&b, step);
-            FMA_LANE_OF_EACH(s, v, w0, w1, w2, w3, 1)
-            v = next_b(&b, step);
-            FMA_LANE_OF_EACH(s, v, w0, w1, w2, w3, 2)
-            v = next_b(&b, step);
-            FMA_LANE_OF_EACH(s, v, w0, w1, w2, w3, 3)
+        for (; a_kind == ROWS && k >= 4; k -= 4) {
+            four columns = {{zero(), zero(), zero(), zero()}};
+            if (b_kind == ROWS) {
+                columns = transposed(next_of_rows(b));
+            }
+            const four rows = next_of_rows(a);
+            EACH (p, 4) {
+                const vec v = b_kind == ROWS ? columns.v[p] : next_k(b_kind, b, b_step);
+                EACH (i, 4) {
+                    s.v[i] = plus(s.v[i], v, rows.v[i], p);
+                }
+            }
         }
         for (; k > 0; k--) {
-            const float32x4_t v = next_b(&b, step);
-            s.v[0] = vmlaq_n_f32(s.v[0], v, *a0++);
-            s.v[1] = vmlaq_n_f32(s.v[1], v, *a1++);
-            s.v[2] = vmlaq_n_f32(s.v[2], v, *a2++);
-            s.v[3] = vmlaq_n_f32(s.v[3], v, *a3++);
+            if (a_kind == ROWS) {
+                const vec v = next_k(b_kind, b, b_step);
+                EACH (i, 4) {
+                    s.v[i] = vmlaq_n_f32(s.v[i], v, *a[i]++);
+                }
+            } else if (b_kind == COLUMNS) {
+                const vec v = next_k(b_kind, b, b_step), w = next_k(a_kind, a, a_step);
+                EACH (i, 4) {
+                    s.v[i] = plus(s.v[i], v, w, i);
+                }
+            } else {
+                const vec w = next_k(a_kind, a, a_step);
+                EACH (j, 4) {
+                    s.v[j] = vmlaq_n_f32(s.v[j], w, *b[j]);
+                }
+                skip(b, b_step);
+            }
         }
         if (--run == 0) {
             break;
         }
-        a0 = advance(a0, t->a_skip);
-        a1 = advance(a1, t->a_skip);
-        a2 = advance(a2, t->a_skip);
-        a3 = advance(a3, t->a_skip);
-        b = advance(b, t->b_skip);
+        skip(a, t->a_skip);
+        skip(b, t->b_skip);
     }
-    store_tile(t, &s);
+    if (b_kind == GATHERED) {
+        s = transposed(s);
+    }
+    EACH (i, 4) {
+        scale_add4((float *)(void *)((char *)t->c + (ptrdiff_t)i * t->c_step), s.v[i], t->alpha, t->beta);
+    }
+}
+
+void AG_MICROKERNEL(nn)(const ag_tile *t) {
+    products(ROWS, COLUMNS, t);
 }
 
 void AG_MICROKERNEL(nt)(const ag_tile *t) {
-    const float *a0 = t->a[0], *a1 = t->a[1], *a2 = t->a[2], *a3 = t->a[3];
-    const float *b0 = t->b[0], *b1 = t->b[1], *b2 = t->b[2], *b3 = t->b[3];
-    sums s = ZERO_SUMS;
-    for (int32_t run = t->k_runs;;) {
-        int32_t k = t->k;
-        for (; k >= 4; k -= 4) {
-            const sums rows = {{vld1q_f32(b0), vld1q_f32(b1), vld1q_f32(b2), vld1q_f32(b3)}};
-            const sums b = transposed(&rows);
-            const float32x4_t w0 = vld1q_f32(a0), w1 = vld1q_f32(a1), w2 = vld1q_f32(a2), w3 = vld1q_f32(a3);
-            FMA_LANE_OF_EACH(s, b.v[0], w0, w1, w2, w3, 0)
-            FMA_LANE_OF_EACH(s, b.v[1], w0, w1, w2, w3, 1)
-            FMA_LANE_OF_EACH(s, b.v[2], w0, w1, w2, w3, 2)
-            FMA_LANE_OF_EACH(s, b.v[3], w0, w1, w2, w3, 3)
-            a0 += 4, a1 += 4, a2 += 4, a3 += 4, b0 += 4, b1 += 4, b2 += 4, b3 += 4;
-        }
-        for (; k > 0; k--) {
-            const float column[4] = {*b0++, *b1++, *b2++, *b3++};
-            const float32x4_t v = vld1q_f32(column);
-            s.v[0] = vmlaq_n_f32(s.v[0], v, *a0++);
-            s.v[1] = vmlaq_n_f32(s.v[1], v, *a1++);
-            s.v[2] = vmlaq_n_f32(s.v[2], v, *a2++);
-            s.v[3] = vmlaq_n_f32(s.v[3], v, *a3++);
-        }
-        if (--run == 0) {
-            break;
-        }
-        a0 = advance(a0, t->a_skip);
-        a1 = advance(a1, t->a_skip);
-        a2 = advance(a2, t->a_skip);
-        a3 = advance(a3, t->a_skip);
-        b0 = advance(b0, t->b_skip);
-        b1 = advance(b1, t->b_skip);
-        b2 = advance(b2, t->b_skip);
-        b3 = advance(b3, t->b_skip);
-    }
-    store_tile(t, &s);
+    products(ROWS, ROWS, t);
 }
 
 void AG_MICROKERNEL(tn)(const ag_tile *t) {
-    const float *a = t->a[0], *b = t->b[0];
-    const int32_t a_step = t->a_step, b_step = t->b_step;
-    sums s = ZERO_SUMS;
-    for (int32_t run = t->k_runs;;) {
-        for (int32_t k = t->k; k > 0; k--) {
-            const float32x4_t v = next_b(&b, b_step), w = next_b(&a, a_step);
-            FMA_EACH_LANE(s, v, w)
-        }
-        if (--run == 0) {
-            break;
-        }
-        a = advance(a, t->a_skip);
-        b = advance(b, t->b_skip);
-    }
-    store_tile(t, &s);
+    products(COLUMNS, COLUMNS, t);
 }
 
 void AG_MICROKERNEL(tg)(const ag_tile *t) {
-    const float *a = t->a[0], *b0 = t->b[0], *b1 = t->b[1], *b2 = t->b[2], *b3 = t->b[3];
-    const int32_t a_step = t->a_step, b_step = t->b_step;
-    sums s = ZERO_SUMS;
-    for (int32_t run = t->k_runs;;) {
-        for (int32_t k = t->k; k > 0; k--) {
-            const float32x4_t v = next_b(&a, a_step);
-            s.v[0] = vmlaq_n_f32(s.v[0], v, *b0);
-            s.v[1] = vmlaq_n_f32(s.v[1], v, *b1);
-            s.v[2] = vmlaq_n_f32(s.v[2], v, *b2);
-            s.v[3] = vmlaq_n_f32(s.v[3], v, *b3);
-            b0 = advance(b0, b_step);
-            b1 = advance(b1, b_step);
-            b2 = advance(b2, b_step);
-            b3 = advance(b3, b_step);
-        }
-        if (--run == 0) {
-            break;
-        }
-        a = advance(a, t->a_skip);
-        b0 = advance(b0, t->b_skip);
-        b1 = advance(b1, t->b_skip);
-        b2 = advance(b2, t->b_skip);
-        b3 = advance(b3, t->b_skip);
-    }
-    s = transposed(&s);
-    store_tile(t, &s);
+    products(COLUMNS, GATHERED, t);
 }
