@@ -1,0 +1,98 @@
+/* Gradients of convolutions and depthwise convolutions; weights are `ag_weight`, elements of x `ag_element`.
+ * Weight (o, i, j, k) is o * filter + (i * kw + j) * tap + k elements after the first one:
+ *
+ *     convolution   [o][kh][kw][c / groups]    filter: kh * kw * c / groups, tap: c / groups
+ *     depthwise     [kh][kw][c]                filter: 1, tap: c
+ *
+ * The order of the sums is the specification. */
+#include "ag_kernels.h"
+#include "inline.h"
+
+#include <stddef.h>
+
+static inline ptrdiff_t filter_of(const ag_conv2d_shape *s) {
+    return (ptrdiff_t)s->kh * s->kw * (s->c / s->groups);
+}
+
+static inline void clear_image(float *x, const ag_conv2d_shape *s) {
+    for (int32_t i = 0; i < s->h; i++) {
+        for (int32_t j = 0; j < s->w; j++) {
+            for (int32_t k = 0; k < s->c; k++) {
+                x[(ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w + (ptrdiff_t)k * s->x_c] = 0.0f;
+            }
+        }
+    }
+}
+
+/* Adds dy * w to the window of one output channel. */
+AG_INLINE void window_add(float *dx, const ag_weight *w, float dy, int32_t top, int32_t left, int32_t inputs,
+                          ptrdiff_t tap, const ag_conv2d_shape *s) {
+    for (int32_t i = 0; i < s->kh; i++) {
+        const int32_t row = top + i * s->dilation_h;
+        for (int32_t j = 0; j < s->kw; j++, w += tap) {
+            const int32_t column = left + j * s->dilation_w;
+            if (row < 0 || row >= s->h || column < 0 || column >= s->w) {
+                continue;
+            }
+            float *pixel = dx + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w;
+            for (int32_t k = 0; k < inputs; k++) {
+                pixel[(ptrdiff_t)k * s->x_c] += dy * (float)w[k];
+            }
+        }
+    }
+}
+
+AG_INLINE void input_gradient(const float *dy, const ag_weight *w, float *dx, int32_t n, int32_t inputs,
+                              ptrdiff_t filter, ptrdiff_t tap, const ag_conv2d_shape *s) {
+    const int32_t outputs = s->o / s->groups;
+    for (int32_t b = 0; b < n; b++, dx += s->x_n) {
+        clear_image(dx, s);
+        for (int32_t p = 0; p < s->oh; p++) {
+            for (int32_t q = 0; q < s->ow; q++, dy += s->ldy) {
+                const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
+                for (int32_t o = 0; o < s->o; o++) {
+                    float *group = dx + (ptrdiff_t)(o / outputs) * inputs * s->x_c;
+                    window_add(group, w + o * filter, dy[o], top, left, inputs, tap, s);
+                }
+            }
+        }
+    }
+}
+
+/* The sum over all windows, ascending, of dy times the element (row, column) away from the window's corner,
+ * less x_zero. */
+static inline float weight_sum(const ag_element *x, const float *dy, int32_t row, int32_t column, int32_t n,
+                               ag_element x_zero, const ag_conv2d_shape *s) {
+    float sum = 0.0f;
+    for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        for (int32_t p = 0; p < s->oh; p++) {
+            const int32_t r = p * s->stride_h - s->pad_top + row;
+            for (int32_t q = 0; q < s->ow; q++, dy += s->ldy) {
+                const int32_t c = q * s->stride_w - s->pad_left + column;
+                if (r >= 0 && r < s->h && c >= 0 && c < s->w) {
+                    sum += (float)(x[(ptrdiff_t)r * s->x_h + (ptrdiff_t)c * s->x_w] - x_zero) * *dy;
+                }
+            }
+        }
+    }
+    return sum;
+}
+
+AG_INLINE void weight_gradient(const ag_element *x, const float *dy, float *dw, int32_t n, ag_element x_zero,
+                               int32_t inputs, ptrdiff_t filter, ptrdiff_t tap, const ag_conv2d_shape *s,
+                               float alpha, float beta) {
+    const int32_t outputs = s->o / s->groups;
+    for (int32_t o = 0; o < s->o; o++) {
+        const ag_element *group = x + (ptrdiff_t)(o / outputs) * inputs * s->x_c;
+        for (int32_t i = 0; i < s->kh; i++) {
+            for (int32_t j = 0; j < s->kw; j++) {
+                float *w = dw + o * filter + (i * s->kw + j) * tap;
+                for (int32_t k = 0; k < inputs; k++, w++) {
+                    const float sum = weight_sum(group + (ptrdiff_t)k * s->x_c, dy + o, i * s->dilation_h,
+                                                 j * s->dilation_w, n, x_zero, s);
+                    *w = beta == 0.0f ? alpha * sum : alpha * sum + beta * *w;
+                }
+            }
+        }
+    }
+}
