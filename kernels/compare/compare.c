@@ -27,6 +27,8 @@ enum { INPUTS = 3, ACTUAL = INPUTS, EXPECTED, MAGNITUDES, BUFFERS };
 static const float PAD = -7.625e30f, EPSILON = 5.9604645e-08f;
 #if defined __SOFTFP__
 static const int32_t alignments[] = {4}; /* no FPU: nothing is loaded by more than words */
+#elif defined __SANITIZE_ADDRESS__
+static const int32_t alignments[] = {8}; /* the unit of AddressSanitizer's shadow */
 #else
 static const int32_t alignments[] = {64, 16, 8, 4};
 #endif
@@ -349,6 +351,31 @@ static bool output_has_guards(void) {
     return same;
 }
 
+#if defined __SANITIZE_ADDRESS__
+void __asan_poison_memory_region(const volatile void *begin, size_t bytes);
+void __asan_unpoison_memory_region(const volatile void *begin, size_t bytes);
+
+static void forbid(bool forbidden, const void *begin, size_t bytes) {
+    (forbidden ? __asan_poison_memory_region : __asan_unpoison_memory_region)(begin, bytes);
+}
+
+/* AddressSanitizer reports accesses of guards by the kernel. */
+static void forbid_guards(bool forbidden, const compare_call *c) {
+    for (int32_t which = 0; which <= ACTUAL; which++) {
+        if (which < input_count || which == ACTUAL) {
+            forbid(forbidden, data(which) - GUARD, GUARD * sizeof(float));
+            forbid(forbidden, data(which) + used[which], GUARD * sizeof(float));
+        }
+    }
+    forbid(forbidden, c->index + used[ACTUAL], GUARD);
+    if (c->scratch != NULL) {
+        forbid(forbidden, scratch() + scratch_bytes, GUARD);
+    }
+}
+#else
+#define forbid_guards(forbidden, call) ((void)(call))
+#endif
+
 static void report(bool same, const compare_attributes *attributes) {
     if (same) {
         return;
@@ -429,6 +456,7 @@ compare_call compare_exactly(void) {
 bool compare_next(compare_call *c, compare_attributes *attributes) {
     const bool expected = c->calls == 0, magnitudes = c->calls == 1 && c->terms > 0;
     if (c->calls > 0 && !c->of_ref) {
+        forbid_guards(false, c);
         check(attributes, c->terms);
     }
     c->of_ref = expected || magnitudes;
@@ -452,6 +480,9 @@ bool compare_next(compare_call *c, compare_attributes *attributes) {
     c->index = index_buffers[c->of_ref ? 2 : 1] + GUARD;
     c->scratch = c->of_ref ? NULL : prepared_scratch(attributes);
     c->calls++;
+    if (!c->of_ref) {
+        forbid_guards(true, c);
+    }
     return true;
 }
 

@@ -23,17 +23,17 @@ typedef void cases_of(const compare_row *row, const family *ref, const images *i
 /* Every image in each layout, with the first `scales` of compare_scales, and with as many epilogues: pairs of
  * these, not all combinations. */
 static void all(const compare_row *row, cases_of *one, const family *ref, int32_t scales, int32_t epilogues) {
-    for (uint32_t i = 0; i < ref->rows; i++) {
-        const images *image = ref->table + i;
+    for (uint32_t i = 0; i < ref->rows + COMPARE_RANDOM; i++) {
+        const images image = image_at(ref->table, ref->rows, i);
         const int32_t plain = scales > LAYOUTS ? scales : LAYOUTS;
         for (int32_t k = 0; k < plain + epilogues; k++) {
             const image_layout layout = (image_layout)((i + (uint32_t)k) % (uint32_t)LAYOUTS);
-            compare_attributes f = {.n = image->n, .conv2d_shape = shape_of(image, layout)};
+            compare_attributes f = {.n = image.n, .conv2d_shape = shape_of(&image, layout)};
             f.epilogue = k < plain ? 0 : 1;
             f.alpha = compare_scales[f.epilogue ? 0 : k % scales][0];
             f.beta = compare_scales[f.epilogue ? 0 : k % scales][1];
             if (compare_matches(row, &f)) {
-                one(row, ref, image, layout, &f);
+                one(row, ref, &image, layout, &f);
             }
         }
     }

@@ -4,10 +4,16 @@
 
 #include "image_layout.h"
 
+#include "ag_rng.h"
+
 typedef struct images {
     int32_t n, h, w, c, o, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,
         dilation_w, groups;
 } images;
+
+#ifndef COMPARE_RANDOM
+#define COMPARE_RANDOM 0 /* images of random geometry, after those of each table */
+#endif
 
 static const images convolutions[] = {
     {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},   {1, 5, 5, 1, 1, 3, 3, 1, 1, 0, 0, 0, 0, 1, 1, 1},
@@ -46,6 +52,37 @@ static const images depthwise[] = {
     {1, 3, 4, 8, 8, 3, 3, 1, 1, 0, 2, 0, 2, 1, 1, 8},
     {1, 2, 2, 130, 130, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 130},
 };
+
+/* Row `i` of a table, or a random image after its end. */
+static inline images image_at(const images *table, uint32_t rows, uint32_t i) {
+    uint32_t drawn = 0;
+    if (i < rows) {
+        return table[i];
+    }
+#define BETWEEN(low, high) ((low) + (int32_t)(ag_rand_u32(40u, i, drawn++) % (uint32_t)((high) - (low) + 1)))
+    for (;;) {
+        const int32_t pads = 2 * BETWEEN(0, 1), dilation = BETWEEN(0, 3) == 0 ? 3 : 1;
+        images r = {.n = BETWEEN(1, 2), .h = BETWEEN(1, 7), .w = BETWEEN(1, 7)};
+        r.kh = BETWEEN(1, 5);
+        r.kw = BETWEEN(1, 5);
+        r.stride_h = BETWEEN(1, 3);
+        r.stride_w = BETWEEN(1, 3);
+        r.pad_top = BETWEEN(0, pads);
+        r.pad_bottom = BETWEEN(0, pads);
+        r.pad_left = BETWEEN(0, pads);
+        r.pad_right = BETWEEN(0, pads);
+        r.dilation_h = BETWEEN(1, dilation);
+        r.dilation_w = BETWEEN(1, dilation);
+        r.groups = table == depthwise ? BETWEEN(1, 20) : BETWEEN(0, 4) == 0 ? BETWEEN(1, 3) : 1;
+        r.c = r.groups * (table == depthwise ? 1 : BETWEEN(1, BETWEEN(0, 1) == 0 ? 3 : 9));
+        r.o = r.groups * (table == depthwise ? 1 : BETWEEN(1, 9));
+        if (r.h + r.pad_top + r.pad_bottom > (r.kh - 1) * r.dilation_h &&
+            r.w + r.pad_left + r.pad_right > (r.kw - 1) * r.dilation_w) {
+            return r;
+        }
+    }
+#undef BETWEEN
+}
 
 static inline compare_layout array_layout(const images *i, image_layout kind) {
     return image_strides(i->n, i->h, i->w, i->c, kind);

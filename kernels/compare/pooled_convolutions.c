@@ -38,14 +38,16 @@ typedef void pooled_cases_of(const compare_row *row, const images *i, image_layo
 
 /* Every image with every window in the first `layouts`; scales in turn. */
 static void all_pooled(const compare_row *row, pooled_cases_of *one, uint32_t layouts) {
-    for (uint32_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
+    const uint32_t rows = sizeof convolutions / sizeof *convolutions;
+    for (uint32_t i = 0; i < rows + COMPARE_RANDOM; i++) {
+        const images image = image_at(convolutions, rows, i);
         for (uint32_t k = 0; k < sizeof pools / sizeof *pools; k++) {
             for (uint32_t l = 0; l < layouts; l++) {
                 const float *scale = compare_scales[(i + k + l) % COMPARE_SCALES];
-                compare_attributes f = {.n = convolutions[i].n, .alpha = scale[0], .beta = scale[1]};
-                f.conv2d_pool_shape = pooled(convolutions + i, pools[k], (image_layout)l);
-                if (convolutions[i].groups == 1) {
-                    one(row, convolutions + i, (image_layout)l, &f);
+                compare_attributes f = {.n = image.n, .alpha = scale[0], .beta = scale[1]};
+                f.conv2d_pool_shape = pooled(&image, pools[k], (image_layout)l);
+                if (image.groups == 1) {
+                    one(row, &image, (image_layout)l, &f);
                 }
             }
         }

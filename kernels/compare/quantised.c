@@ -83,13 +83,14 @@ static void convolution(const compare_row *row, ag_conv2d_s8_fn *ref, const imag
 
 static void convolutions_of(const compare_row *row, ag_conv2d_s8_fn *ref, const images *table,
                             uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count + COMPARE_RANDOM; i++) {
+        const images image = image_at(table, count, i);
         for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-            compare_attributes f = {.n = table[i].n, .conv2d_shape = shape_of(table + i, (image_layout)l)};
+            compare_attributes f = {.n = image.n, .conv2d_shape = shape_of(&image, (image_layout)l)};
             for (uint32_t k = 0; k < (l == DENSE ? 4u : 1u); k++) {
                 encode(&f, i + k);
                 if (compare_matches(row, &f)) {
-                    convolution(row, ref, table + i, (image_layout)l, &f, k % 2u == 1u);
+                    convolution(row, ref, &image, (image_layout)l, &f, k % 2u == 1u);
                 }
             }
         }
