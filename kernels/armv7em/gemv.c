@@ -86,90 +86,50 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     finish(epilogue, y, m);
 }
 
-#define EIGHT(x, a0, a1, a2, a3, a4, a5, a6, a7)                                                             \
-    "vfma.f32 s0, s" #a0 ", s" #x "\n vfma.f32 s1, s" #a1 ", s" #x "\n vfma.f32 s2, s" #a2 ", s" #x "\n"     \
-    "vfma.f32 s3, s" #a3 ", s" #x "\n vfma.f32 s4, s" #a4 ", s" #x "\n vfma.f32 s5, s" #a5 ", s" #x "\n"     \
-    "vfma.f32 s6, s" #a6 ", s" #x "\n vfma.f32 s7, s" #a7 ", s" #x "\n"
+/* clang-format off */
+#define EACH_OF_8(f) f(0, 12) f(1, 13) f(2, 14) f(3, 15) f(4, 16) f(5, 17) f(6, 18) f(7, 19)
+#define EACH_OF_12(f) EACH_OF_8(f) f(8, 20) f(9, 21) f(10, 22) f(11, 23)
+#define ZERO(sum, a) "vmov s" #sum ", %[zero]\n"
+#define SCALE(sum, a) "vmul.f32 s" #sum ", s" #sum ", %[alpha]\n"
+#define TIMES_24(sum, a) "vfma.f32 s" #sum ", s" #a ", s24\n"
+#define TIMES_25(sum, a) "vfma.f32 s" #sum ", s" #a ", s25\n"
+#define TIMES_26(sum, a) "vfma.f32 s" #sum ", s" #a ", s26\n"
+#define TIMES_27(sum, a) "vfma.f32 s" #sum ", s" #a ", s27\n"
+#define NEXT_ROW(list) "vldm %[a], {" list "}\n add %[a], %[step]\n"
 
-/* y[0 .. 7] = alpha * eight adjacent columns of A times x; `step` bytes from row to row */
+/* y = alpha * the sums of adjacent columns of A, each row times an element of x; `step` bytes from row to row */
+#define SUMS_OF_COLUMNS(each, row, sums)                                                                  \
+    __asm__ volatile(                                                                                     \
+        each(ZERO)                                                                                        \
+        "subs %[m], #4\n"                                                                                 \
+        "blt 2f\n"                                                                                        \
+        "1: vldmia %[x]!, {s24-s27}\n"                                                                    \
+        "subs %[m], #4\n"                                                                                 \
+        NEXT_ROW(row) each(TIMES_24) NEXT_ROW(row) each(TIMES_25)                                         \
+        NEXT_ROW(row) each(TIMES_26) NEXT_ROW(row) each(TIMES_27)                                         \
+        "bge 1b\n"                                                                                        \
+        "2: adds %[m], #4\n"                                                                              \
+        "beq 4f\n"                                                                                        \
+        "3: vldmia %[x]!, {s24}\n"                                                                        \
+        "subs %[m], #1\n"                                                                                 \
+        NEXT_ROW(row) each(TIMES_24)                                                                      \
+        "bne 3b\n"                                                                                        \
+        "4:" each(SCALE)                                                                                  \
+        "vstm %[y], {" sums "}\n"                                                                         \
+        : [a] "+r"(a), [x] "+r"(x), [m] "+r"(m)                                                           \
+        : [step] "r"(step), [y] "r"(y), [zero] "r"(0), [alpha] "t"(alpha)                                 \
+        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",  \
+          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc", \
+          "memory")
+/* clang-format on */
+
 static inline void columns(const float *a, int32_t step, const float *x, int32_t m, float alpha, float *y) {
-    /* clang-format off */
-    __asm__ volatile(
-        "vmov s0, %[zero]\n vmov s1, %[zero]\n vmov s2, %[zero]\n vmov s3, %[zero]\n"
-        "vmov s4, %[zero]\n vmov s5, %[zero]\n vmov s6, %[zero]\n vmov s7, %[zero]\n"
-        "subs %[m], #4\n"
-        "blt 2f\n"
-        "1: vldmia %[x]!, {s24-s27}\n"
-        "vldm %[a], {s8-s15}\n add %[a], %[step]\n"
-        "vldm %[a], {s16-s23}\n add %[a], %[step]\n"
-        "subs %[m], #4\n"
-        EIGHT(24, 8, 9, 10, 11, 12, 13, 14, 15)
-        EIGHT(25, 16, 17, 18, 19, 20, 21, 22, 23)
-        "vldm %[a], {s8-s15}\n add %[a], %[step]\n"
-        "vldm %[a], {s16-s23}\n add %[a], %[step]\n"
-        EIGHT(26, 8, 9, 10, 11, 12, 13, 14, 15)
-        EIGHT(27, 16, 17, 18, 19, 20, 21, 22, 23)
-        "bge 1b\n"
-        "2: adds %[m], #4\n"
-        "beq 4f\n"
-        "3: vldmia %[x]!, {s24}\n"
-        "vldm %[a], {s8-s15}\n add %[a], %[step]\n"
-        "subs %[m], #1\n"
-        EIGHT(24, 8, 9, 10, 11, 12, 13, 14, 15)
-        "bne 3b\n"
-        "4: vmul.f32 s0, s0, %[alpha]\n vmul.f32 s1, s1, %[alpha]\n"
-        "vmul.f32 s2, s2, %[alpha]\n vmul.f32 s3, s3, %[alpha]\n"
-        "vmul.f32 s4, s4, %[alpha]\n vmul.f32 s5, s5, %[alpha]\n"
-        "vmul.f32 s6, s6, %[alpha]\n vmul.f32 s7, s7, %[alpha]\n"
-        "vstm %[y], {s0-s7}\n"
-        : [a] "+r"(a), [x] "+r"(x), [m] "+r"(m)
-        : [step] "r"(step), [y] "r"(y), [zero] "r"(0), [alpha] "t"(alpha)
-        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
-          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc",
-          "memory");
-    /* clang-format on */
+    SUMS_OF_COLUMNS(EACH_OF_8, "s12-s19", "s0-s7");
 }
 
-#define TWELVE(x)                                                                                            \
-    "vldm %[a], {s12-s23}\n add %[a], %[step]\n"                                                             \
-    "vfma.f32 s0, s12, s" #x "\n vfma.f32 s1, s13, s" #x "\n vfma.f32 s2, s14, s" #x "\n"                    \
-    "vfma.f32 s3, s15, s" #x "\n vfma.f32 s4, s16, s" #x "\n vfma.f32 s5, s17, s" #x "\n"                    \
-    "vfma.f32 s6, s18, s" #x "\n vfma.f32 s7, s19, s" #x "\n vfma.f32 s8, s20, s" #x "\n"                    \
-    "vfma.f32 s9, s21, s" #x "\n vfma.f32 s10, s22, s" #x "\n vfma.f32 s11, s23, s" #x "\n"
-
-/* The same for twelve columns. */
 static inline void columns_of_12(const float *a, int32_t step, const float *x, int32_t m, float alpha,
                                  float *y) {
-    /* clang-format off */
-    __asm__ volatile(
-        "vmov s0, %[zero]\n vmov s1, %[zero]\n vmov s2, %[zero]\n vmov s3, %[zero]\n"
-        "vmov s4, %[zero]\n vmov s5, %[zero]\n vmov s6, %[zero]\n vmov s7, %[zero]\n"
-        "vmov s8, %[zero]\n vmov s9, %[zero]\n vmov s10, %[zero]\n vmov s11, %[zero]\n"
-        "subs %[m], #4\n"
-        "blt 2f\n"
-        "1: vldmia %[x]!, {s24-s27}\n"
-        "subs %[m], #4\n"
-        TWELVE(24) TWELVE(25) TWELVE(26) TWELVE(27)
-        "bge 1b\n"
-        "2: adds %[m], #4\n"
-        "beq 4f\n"
-        "3: vldmia %[x]!, {s24}\n"
-        "subs %[m], #1\n"
-        TWELVE(24)
-        "bne 3b\n"
-        "4: vmul.f32 s0, s0, %[alpha]\n vmul.f32 s1, s1, %[alpha]\n"
-        "vmul.f32 s2, s2, %[alpha]\n vmul.f32 s3, s3, %[alpha]\n"
-        "vmul.f32 s4, s4, %[alpha]\n vmul.f32 s5, s5, %[alpha]\n"
-        "vmul.f32 s6, s6, %[alpha]\n vmul.f32 s7, s7, %[alpha]\n"
-        "vmul.f32 s8, s8, %[alpha]\n vmul.f32 s9, s9, %[alpha]\n"
-        "vmul.f32 s10, s10, %[alpha]\n vmul.f32 s11, s11, %[alpha]\n"
-        "vstm %[y], {s0-s11}\n"
-        : [a] "+r"(a), [x] "+r"(x), [m] "+r"(m)
-        : [step] "r"(step), [y] "r"(y), [zero] "r"(0), [alpha] "t"(alpha)
-        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
-          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc",
-          "memory");
-    /* clang-format on */
+    SUMS_OF_COLUMNS(EACH_OF_12, "s12-s23", "s0-s11");
 }
 
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
