@@ -117,13 +117,13 @@ class _Program:
 
     def _others(self) -> list[Path]:
         """The objects that are the same for every backend. On the host they are the same for every width of vectors,
-        too, as `ref` gives the same bits: of the board's flags they have sanitizers and the program's macros alone."""
+        too, as `ref` gives the same bits: of the board's flags they have the program's macros alone."""
         compare, support = installation.kernels() / "compare", build_commands.support_sources(self.board)
         ref = replace(self.tables, backends=tuple(b for b in self.tables.backends if b is not self.tested))
         kernels, system = ref.include_dirs(), build_commands.include_dirs(self.board)
         plain, ram = self.board, self.board.ram_bytes
         if plain.is_host:
-            flags = tuple(f for f in plain.target.cflags if f.startswith(("-fsanitize", "-DCOMPARE_")))
+            flags = tuple(f for f in plain.target.cflags if f.startswith("-DCOMPARE_"))
             plain = replace(plain, target=replace(plain.target, cflags=flags))
         large = [f"-DCOMPARE_FLOATS={_LARGE}"] if ram is None or ram >= 16 * 4 * _LARGE else []
         return [

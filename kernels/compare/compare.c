@@ -27,7 +27,7 @@ enum { INPUTS = 3, ACTUAL = INPUTS, EXPECTED, MAGNITUDES, BUFFERS };
 static const float PAD = -7.625e30f, EPSILON = 5.9604645e-08f;
 #if defined __SOFTFP__
 static const int32_t alignments[] = {4}; /* no FPU: nothing is loaded by more than words */
-#elif defined __SANITIZE_ADDRESS__
+#elif COMPARE_FORBID_GUARDS
 static const int32_t alignments[] = {8}; /* the unit of AddressSanitizer's shadow */
 #else
 static const int32_t alignments[] = {64, 16, 8, 4};
@@ -351,7 +351,7 @@ static bool output_has_guards(void) {
     return same;
 }
 
-#if defined __SANITIZE_ADDRESS__
+#if COMPARE_FORBID_GUARDS
 void __asan_poison_memory_region(const volatile void *begin, size_t bytes);
 void __asan_unpoison_memory_region(const volatile void *begin, size_t bytes);
 
@@ -359,7 +359,7 @@ static void forbid(bool forbidden, const void *begin, size_t bytes) {
     (forbidden ? __asan_poison_memory_region : __asan_unpoison_memory_region)(begin, bytes);
 }
 
-/* AddressSanitizer reports accesses of guards by the kernel. */
+/* AddressSanitizer, with which a backend's kernels are compiled, reports accesses of guards. */
 static void forbid_guards(bool forbidden, const compare_call *c) {
     for (int32_t which = 0; which <= ACTUAL; which++) {
         if (which < input_count || which == ACTUAL) {

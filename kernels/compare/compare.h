@@ -15,6 +15,9 @@
 #define COMPARE_FLOATS 1280 /* of an array: what the smallest board has RAM for */
 #endif
 #define COMPARE_LARGE 8192 /* of those that have room for the large cases */
+#ifndef COMPARE_FORBID_GUARDS
+#define COMPARE_FORBID_GUARDS 0 /* 1: guards are forbidden to kernels under AddressSanitizer */
+#endif
 
 /* The attributes of a call that conditions in kernels.toml compare. */
 typedef struct compare_attributes {

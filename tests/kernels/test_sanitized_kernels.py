@@ -6,6 +6,7 @@ from autodiff_gen.check.kernels import test_kernels as compare
 from autodiff_gen.targets import board
 
 SANITIZE = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+PROGRAM = ("-DCOMPARE_FORBID_GUARDS=1", "-DCOMPARE_RANDOM=50")
 BACKENDS = {  # name: flags
     "fast": (),
     # panels that hold one row of a window or none, and blocks of few pooled pixels, so that all paths are taken
@@ -19,7 +20,7 @@ BACKENDS = {  # name: flags
 def test_kernels_stay_inside_their_arrays(tmp_path, backend):
     """Padding, strides, dilation, groups, channel first; results as those of `ref`."""
     path = tmp_path / "sanitized.toml"
-    flags = ", ".join(f'"{flag}"' for flag in (*SANITIZE, "-DCOMPARE_RANDOM=50", *BACKENDS[backend]))
+    flags = ", ".join(f'"{flag}"' for flag in (*SANITIZE, *PROGRAM, *BACKENDS[backend]))
     path.write_text(f'schema = 1\nname = "host"\ninherits = "host"\n[target]\ncflags = [{flags}]\n')
     lines, good = compare(backend, board.load(str(path)))
     assert good, "\n".join(lines)
