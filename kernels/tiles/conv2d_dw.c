@@ -107,8 +107,9 @@ static AG_NOINLINE void ag_dw_local_tile(ag_microkernel_fn *kernel, ag_tile *t, 
     t->c_step = ag_bytes(AG_TILE_N);
     t->alpha = 1.0f;
     t->beta = 0.0f;
-    for (int32_t image = 0; image < r->n; image++, t->beta = 1.0f) {
+    for (int32_t image = 0; image < r->n; image++) {
         kernel(t);
+        t->beta = 1.0f;
         t->a[0] += dy_image;
         for (int32_t j = 0; j < operands; j++) {
             t->b[j] += s->x_n;
