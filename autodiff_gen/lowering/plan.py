@@ -107,7 +107,11 @@ def arena_use(plan: EntryPlan, placed: Sequence[Placed]) -> ArenaUse:
             pools[b.pool][k] += b.bytes
             values[k] += origins
     smaller, larger = sorted(pools.values(), key=max)
-    return ArenaUse([live + max(smaller) for live in larger], values)
+    computed: list[set[Origin]] = [set() for _ in values]
+    for s in plan.steps:
+        nodes = [s.node] if s.nest is None else [n for n in s.node.regions[0].nodes if n.operands]
+        computed[s.number] |= {n.origin for n in nodes}
+    return ArenaUse([live + max(smaller) for live in larger], values, computed)
 
 
 def place_members(members: Sequence[Placed], alignment: int) -> Plan:

@@ -44,10 +44,11 @@ class Training:
 @dataclass(frozen=True)
 class ArenaUse:
     """steps: the bytes that are alive at each step of an entry; values: the values that are alive, each by its origin
-    and its index among the results of its node."""
+    and its index among the results of its node; computed: the origins of the nodes that the step computes."""
 
     steps: Sequence[int]
     values: Sequence[Sequence[tuple[Origin, int]]]
+    computed: Sequence[Collection[Origin]] = ()
 
     @property
     def peak(self) -> int:

@@ -13,12 +13,12 @@ from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.commute_pooling import commute_pooling
-from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.passes.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.pack_masks import pack_masks
+from autodiff_gen.passes.recomputation import Recomputation
 from autodiff_gen.passes.rematerialize import rematerialize
-from autodiff_gen.passes.rematerialize_products import Forward
 from autodiff_gen.passes.snapshot_states import larger_results
 from autodiff_gen.passes.strips import Region
 
@@ -45,9 +45,13 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
 
 
 def _computed_again(graph: Graph) -> Graph:
-    """The graph whose backward pass stores nothing of the forward pass."""
-    forward = Forward(graph)
-    return forward.computed_again(frozenset(forward.stored))
+    """The graph whose backward pass computes the operand of the forward pass's last product again."""
+    nodes = [n for n in graph.nodes if n.operands]
+    last = next(n for n in nodes if n is graph.outputs["y"].node)
+    (operand,) = (v for v in last.operands if v.node in nodes)
+    alive = [[(operand.node.origin, operand.index)] if n is last else [] for n in nodes]
+    use = ArenaUse([len(values) for values in alive], alive, [{n.origin} for n in nodes])
+    return Recomputation(graph, use).computed_again(frozenset([operand]), alone=False)
 
 
 def _in_two_strips(graph: Graph) -> Graph:
