@@ -37,6 +37,7 @@ from ..passes.fuse_optimizer import fuse_optimizer
 from ..passes.gradient_rows import gradient_rows
 from ..passes.inline_small_matmul import inline_small_matmul
 from ..passes.layout_assignment import layout_assignment
+from ..passes.merge_concatenations import merge_concatenations
 from ..passes.merge_slice_gradients import merge_slice_gradients
 from ..passes.pack_masks import pack_masks
 from ..passes.region_dce import region_dce
@@ -90,6 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(share_functions),  # activations call what their gradients call
     on_entries(cse),  # the same op on the same operands once
     on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
+    on_entries(merge_concatenations),  # what is joined of joined values is joined of their parts
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
     on_entries(selection_propagation),  # of products of which a part is read, that is computed
     on_entries(region_dce),  # results of a scan that nothing reads

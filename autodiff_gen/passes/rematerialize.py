@@ -110,11 +110,8 @@ class _Forward:
             missing = self.sources[r] - self.kept
             if r not in read or not (missing or r in alone):
                 continue
-            if (
-                r not in alone
-                and isinstance(r.node.op.lower, Assemble)
-                and sum(v.type.bytes for v in missing) <= r.type.bytes
-            ):
+            parts = isinstance(r.node.op.lower, Assemble) or all(v.type.bytes < r.type.bytes for v in missing)
+            if r not in alone and parts and sum(v.type.bytes for v in missing) <= r.type.bytes:
                 self.kept |= missing
             else:
                 self.sources[r] = frozenset([r])
