@@ -24,6 +24,14 @@ class Access:
     time: int
 
 
+def _varying(access: Access) -> tuple[Index, ...] | None:
+    """The index without those of axes with one element."""
+    shape = access.value.type.shape
+    if access.index is None or len(access.index) != len(shape):
+        return access.index
+    return tuple([i for i, d in zip(access.index, shape, strict=True) if d != 1])
+
+
 def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
     """Whether two places of one array are never the same."""
     if a is None or b is None or len(a) != len(b):
@@ -58,14 +66,15 @@ class Accesses:
         """
         for write in (w for w in self.writes if w.value is result):
             for read in (a for a in (*self.reads, *self.writes) if a.value is param):
-                if _apart(read.index, write.index):
+                at, to = _varying(read), _varying(write)
+                if _apart(at, to):
                     continue
                 common = [b for b in write.path if b in read.path and b.parent is not None]
-                if read.time > write.time or len(read.index or ()) != len(write.index or ()):
+                if read.time > write.time or len(at or ()) != len(to or ()):
                     return False
-                if common and (read.index is None or write.index is None):
+                if common and (at is None or to is None):
                     return False
-                if not all(_same_iteration(body, read.index or (), write.index or ()) for body in common):
+                if not all(_same_iteration(body, at or (), to or ()) for body in common):
                     return False
         return True
 

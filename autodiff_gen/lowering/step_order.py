@@ -12,7 +12,7 @@ from ..ir.dependences import condition_edges, ordering_edges
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base, topological
 from ..ir.op_kinds import View
-from ..ir.types import planned_size
+from ..ir.types import Shape, Size, planned_size
 from ..ir.views import layout
 from ..passes.context import Context
 from .accesses import Accesses
@@ -194,6 +194,10 @@ def _is_stored_as(v: Value, result: Value) -> bool:
     return at is not None and at.dense and at.shape == result.type.shape
 
 
+def _lengths(shape: Shape) -> list[Size]:
+    return [d for d in shape if d != 1]
+
+
 def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
     """For each result the operands, and other results, whose memory it may be stored in, if the step is the last that
     reads them."""
@@ -216,6 +220,8 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
                 out.setdefault(r, []).append(source)
         for other in s.node.results[: r.index]:
             stored = region.results[other.index]
-            if stored.type == result.type and accesses.may_share(stored, result):
+            same = stored.type.dtype == result.type.dtype
+            same = same and _lengths(stored.type.shape) == _lengths(result.type.shape)
+            if same and accesses.may_share(stored, result):
                 out.setdefault(r, []).append(other)
     return out

@@ -27,14 +27,16 @@ values, where the arena becomes so much smaller that it is worth the time.
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
 what is stored in any case: of what the backward pass reads by itself, or by several functions of it alone, of what it
 reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. What
-is joined of parts is computed again of the parts, which take no more memory. What is read by one function alone, such
+is joined of parts is computed again of the parts, which take no more memory; or, where concatenations are contained in
+a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it. What is read by one function alone, such
 as the scores of a softmax, need not be stored: the function's value takes its place.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from ..ir.graph import Graph
@@ -43,6 +45,7 @@ from ..ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
 from ..ir.origin import BACKWARD, Label, Origin, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import planned_size
+from .containers import Place, contained, read_in
 from .context import Context
 from .fusion_groups import is_free, is_fusable
 
@@ -53,8 +56,10 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
         return graph
     late = [n for n in graph.nodes if is_late(n.origin)]
     best, tried = graph, dict[Value, frozenset[Value]]()
-    for functions in (False, True):  # expressions alone, or results of functions such as exp too
-        forward = _Forward(graph, functions)
+    whole = contained([n for n in graph.nodes if not is_late(n.origin)])
+    variants = itertools.product(({}, whole) if whole else ({},), (False, True))
+    for places, functions in variants:  # expressions alone, or results of functions such as exp too
+        forward = _Forward(graph, functions, places)
         again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
         if again == tried:
             continue
@@ -83,13 +88,14 @@ def _copies(each: bool) -> Copies:
 
 
 class _Forward:
-    """The values of the forward pass. functions: whether results of functions are computed again; sources: of each
-    value, the stored ones that it is an elementwise function of, beside those that are broadcast; itself alone if it is
-    stored."""
+    """The values of the forward pass. functions: whether results of functions are computed again; places: where values
+    are that are read in larger ones; sources: of each value, the stored ones that it is an elementwise function of,
+    beside those that are broadcast; itself alone if it is stored."""
 
-    def __init__(self, graph: Graph, functions: bool) -> None:
+    def __init__(self, graph: Graph, functions: bool, places: Mapping[Value, Place]) -> None:
         self.roots = {base(v) for v in graph.roots}
-        self.functions = functions
+        self.functions, self.places = functions, places
+        self.whole = {y for y, _ in places.values()}
         self.sources: dict[Value, frozenset[Value]] = {}
         values = [r for node in graph.nodes for r in node.results]
         for r in values:
@@ -122,7 +128,14 @@ class _Forward:
         if isinstance(node.op.lower, View):
             return self.sources[node.operands[0]]
         alone = frozenset([v])
-        if not isinstance(node.op.lower, _COMPUTED_AGAIN) or is_late(node.origin) or v in self.roots:
+        if v in self.places and v not in self.roots:
+            return frozenset([self.places[v][0]])
+        if (
+            v in self.whole
+            or not isinstance(node.op.lower, _COMPUTED_AGAIN)
+            or is_late(node.origin)
+            or v in self.roots
+        ):
             return alone
         if not self.functions and isinstance(node.op.lower, Elementwise) and node.op.lower.calls:
             return alone
@@ -150,7 +163,9 @@ class _Forward:
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
         if v not in copies:
             node, is_view = v.node, isinstance(v.node.op.lower, View)
-            if is_view or self.is_computed_again(v):
+            if v in self.places and self.is_computed_again(v):
+                copies[v] = read_in(self.places[v], v)
+            elif is_view or self.is_computed_again(v):
                 operands = tuple([self._copy(u, copies) for u in node.operands])
                 labels = {k: Label("again", copy_of=node.results[k]) for k in node.origin.labels}
                 origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, labels, again=True)

@@ -14,7 +14,8 @@ parts (the gates of a cell) are computed where they are used and the whole is ne
       %3: f32[2] = tanh(%2)
       y <- %3
 
-Parts must not overlap: nothing is computed twice.
+Parts must not overlap: nothing is computed twice. A gradient of which all parts are read is computed whole, as it then
+takes the memory of an operand: so are those of concatenations.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from typing import TypeAlias
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, inferred
 from ..ir.op_kinds import Elementwise, View
-from ..ir.origin import Origin
+from ..ir.origin import Origin, is_late
 from ..ir.rewrite import rewritten
-from ..ir.types import Dim, Shape
+from ..ir.types import Dim, Shape, planned_size
 from ..ops.slices import window
 from .context import Context
 
@@ -100,8 +101,10 @@ def _parts(v: Value, readers: Sequence[Node], parts: dict[Value, list[Window]]) 
     whole = any(at[0] == v.type.shape for at in found)
     if not found or whole or len(found) > MOST_PARTS:
         return None
-    overlap = any(not _apart(a, b) for a, b in itertools.combinations(found, 2))
-    return None if overlap else list(found)
+    if any(not _apart(a, b) for a, b in itertools.combinations(found, 2)):
+        return None
+    read = sum(planned_size(at[0]) for at in found)
+    return None if is_late(v.node.origin) and read == planned_size(v.type.shape) else list(found)
 
 
 def _within(operand: Shape, result: Shape, at: Window) -> Window:

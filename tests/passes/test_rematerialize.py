@@ -17,6 +17,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
+from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.lowering.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
@@ -93,6 +94,23 @@ def joined(nn: Any) -> Any:
     return Joined()
 
 
+def dense(nn: Any) -> Any:
+    """A dense block: each layer reads what all before it have made, parts of the last concatenation."""
+
+    class Layer(nn.Module):
+        def __init__(self, inputs: int) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm2d(inputs)
+            self.conv = nn.Conv2d(inputs, 4, 3, padding=1, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            return nn.functional_cat([x, self.conv(nn.functional_relu(self.norm(x)))], 1)
+
+    layers = (Layer(8 + 4 * k) for k in range(4))
+    head = (nn.BatchNorm2d(24), nn.ReLU(), nn.AvgPool2d(8), nn.Flatten(), nn.Linear(24, CLASSES))
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *layers, *head)
+
+
 def model(net: nn.Module, batch: int) -> ag.Model:
     return ag.Model.supervised(
         net, input=(batch, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
@@ -111,7 +129,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("network", [chain, residual, tokens, joined])
+@pytest.mark.parametrize("network", [chain, residual, tokens, joined, dense])
 def test_training_equals_pytorchs(
     network: Callable[[Any], Any], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +139,8 @@ def test_training_equals_pytorchs(
     monkeypatch.setattr(torch.nn, "functional_silu", torch.nn.functional.silu, raising=False)
     monkeypatch.setattr(nn, "functional_cat", ag.functional.cat, raising=False)
     monkeypatch.setattr(torch.nn, "functional_cat", torch.cat, raising=False)
+    monkeypatch.setattr(nn, "functional_relu", ag.functional.relu, raising=False)
+    monkeypatch.setattr(torch.nn, "functional_relu", torch.relu, raising=False)
     made = program(model(network(nn), batch))
     trainer = Trainer(made, Compiler(find_compiler(None), ""))
     twin = network(torch.nn)
@@ -156,6 +176,17 @@ def test_the_arena_of_networks(name: str) -> None:
     bytes_, bound = NETWORKS[name]
     made = compile_model(load_file(name).made, name, ["armv7em", "ref"], board.load(BOARD), ram=1 << 24)
     assert bound == network_bound(made.entries[0].plan) <= 4 * made.arena_words <= bytes_
+
+
+def test_a_dense_block_stores_its_last_concatenation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing else as large for the backward pass: 24 channels, not 8, 12, 16, 20 and 24."""
+    monkeypatch.setattr(nn, "functional_cat", ag.functional.cat, raising=False)
+    monkeypatch.setattr(nn, "functional_relu", ag.functional.relu, raising=False)
+    plan = program(model(dense(nn), 1)).entries[0].plan
+    image = 8 * 8 * 4
+    first = next(s.number for s in plan.steps if s.node.origin.phase == BACKWARD)
+    stored = [b.bytes // image for b in plan.placed if b.start < first < b.end - 2 and b.bytes >= image]
+    assert stored == [24]
 
 
 def test_hosts_have_memory() -> None:
