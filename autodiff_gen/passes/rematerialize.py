@@ -27,9 +27,10 @@ values, where the arena becomes so much smaller that it is worth the time.
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
 what is stored in any case: of what the backward pass reads by itself, or by several functions of it alone, of what it
 reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. What
-is joined of parts is computed again of the parts, which take no more memory; or, where concatenations are contained in
-a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it. What is read by one function alone, such
-as the scores of a softmax, need not be stored: the function's value takes its place.
+is made of joined parts is computed again of the parts, which take no more memory. Or, where concatenations are
+contained in a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it. What
+is read by one function alone, such as the scores of a softmax, need not be stored: the function's value takes its
+place.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _improved(graph: Graph, context: Context, measured: set[Graph]) -> Graph | N
     use, before = context.memory(NAME, graph), work(graph.nodes, context.cost)
     found = context.analysis((Recomputation, graph), lambda: Recomputation(graph, use))
     missing, now = use.peak - context.budget, _height(use.steps)
-    candidates = [v for v in found.idle if v.type.bytes * LEAST_SHARE >= missing]
+    candidates = [v for v in found.idle if v.type.bytes * LEAST_SHARE >= min(missing, use.peak)]
     candidates.sort(key=lambda v: work(found.nodes(v), context.cost) / v.type.bytes)
     tried: list[tuple[int, float, Graph]] = []  # the bytes that it saves, the time that it takes
     nodes = 0
