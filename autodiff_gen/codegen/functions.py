@@ -9,6 +9,7 @@ from ..ir.identifiers import Scope
 from ..ir.kernel_call import Epilogue, Factor, KernelCall, Operand, Place, Result
 from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, INPUT, STATE, Node, Value
+from ..ir.op_kinds import RowContraction
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import layout, stored
@@ -201,10 +202,9 @@ class EntryBody:
                 factor = step.gathered[node]
                 start = self.scratch[step, factor]
                 out.append(_gathered(start, factor.type.shape[0], self.place(a), at_a, row))
-            places = [
-                start,
-                c.plus(self.place(b), c_syntax.offset(at_b.offset, [(column, at_b.strides[1])])),
-            ]
+            assert isinstance(node.op.lower, RowContraction)
+            moving = (row, at_b.strides[-1]) if node.op.lower.by_channel else (column, at_b.strides[1])
+            places = [start, c.plus(self.place(b), c_syntax.offset(at_b.offset, [moving]))]
             call, kernel = step.calls[node]
             values = {
                 p: places[role.index] if isinstance(role, Operand) else c.plus(target, offset)

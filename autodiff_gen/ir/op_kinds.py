@@ -248,9 +248,11 @@ class RowContraction:
     """A contraction that is completed one row at a time inside a fused loop; its consumers are the epilogue. Row i is
     computed of row i of operand 0 and of all of operand 1. `call`: layouts of the operands, a number of rows,
     attributes -> the call that completes so many rows, which reads operand 0 as it is stored; None for products of
-    matrices."""
+    matrices. by_channel: of operand 1, row i reads channel i, its last axis, alone; the call stores a block of rows
+    with the channels last, as [columns, rows]."""
 
     call: Callable[[Sequence[Strided], int, Attrs], KernelCall] | None = None
+    by_channel: bool = False
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class LoopTree:
     def _element(self, v: Value, index: tuple[Index, ...]) -> c.Expr:
         """One element: `name[i * 10 + j]`, or the name alone for a scalar passed by value."""
         if v in self.nest.scratch:
-            at: Strided | None = dense(self.nest.scratch[v].shape)
+            at: Strided | None = self.nest.scratch[v].layout
         else:
             at = self.layout_of(v)
         place = self.place_of(v)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..ir.node import Node, Value
 from ..ir.op_kinds import RowContraction
+from ..ir.strides import Strided, dense, row_major
 from ..ir.types import DType, Shape, Size
 
 
@@ -110,10 +111,18 @@ def roots_of(item: Body | Step) -> set[Root]:
 @dataclass(frozen=True)
 class Scratch:
     """Memory that a nest needs for itself while it runs. `blocks`, of a block of a product: the loops over blocks
-    along both axes, None where one block is all."""
+    along both axes, None where one block is all; `transposed`: it is stored column by column."""
 
     value: Value
     axes: tuple[int | None, ...]
     shape: Shape
     dtype: DType
     blocks: tuple[Body | None, ...] = ()
+    transposed: bool = False
+
+    @property
+    def layout(self) -> Strided:
+        """Where its elements are."""
+        if not self.transposed:
+            return dense(self.shape)
+        return Strided(self.shape, row_major(self.shape[::-1])[::-1])

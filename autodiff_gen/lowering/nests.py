@@ -22,7 +22,9 @@ def nest_of(node: Node, context: Context) -> LoopNest:
     region = region_of_nest(node, context)
     return context.analysis(
         (LoopNest, region),
-        lambda: block_products(tile_rows(tile_accumulators(LoopNest(region, context.cost))), node.operands),
+        lambda: block_products(
+            tile_rows(tile_accumulators(LoopNest(region, context.cost))), node.operands, context
+        ),
     )
 
 

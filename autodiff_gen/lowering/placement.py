@@ -29,8 +29,10 @@ class Placement:
     # Axes
 
     def _axis_order(self) -> list[int]:
-        """Loop axes, outermost first: as the axes of the largest values follow each other."""
-        every = [*self.labels.operands.values(), *self.labels.of.values()]
+        """Loop axes, outermost first: as the axes of the largest values follow each other, those of products by rows
+        before others."""
+        every = [self.labels.of[n.results[0]] for n in self.nodes if isinstance(n.op.lower, RowContraction)]
+        every += [*self.labels.operands.values(), *self.labels.of.values()]
         every += [axes for pieces in self.labels.pieces.values() for axes in pieces]
         order: list[int] = []
         for axes in sorted(dict.fromkeys(every), key=lambda a: -sum(x is not None for x in a)):

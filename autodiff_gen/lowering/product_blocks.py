@@ -16,22 +16,24 @@ from collections.abc import Sequence
 from ..ir.node import Value
 from ..ir.op_kinds import RowContraction
 from ..ir.strides import Strided
+from ..passes.context import Context
 from ..passes.costs import block_of_a_product
+from ..passes.gradient_rows import rows_at_once
 from .kernel_calls import readable
 from .loop_nest import LoopNest
 from .loops import Body, Root, Scratch, Step
 
 
-def block_products(nest: LoopNest, operands: Sequence[Value]) -> LoopNest:
+def block_products(nest: LoopNest, operands: Sequence[Value], context: Context) -> LoopNest:
     """The nest, with products by blocks where these take less than products by rows; `operands`: of its node."""
     for root in nest.roots.values():
         if root.in_memory_only and root.node.results[0] in nest.scratch:
-            a = operands[nest.region.params.index(root.node.operands[0])]
-            _block(root, nest, readable(a))
+            factors = [readable(operands[nest.region.params.index(v)]) for v in root.node.operands]
+            _block(root, nest, factors, context)
     return nest
 
 
-def _block(root: Root, nest: LoopNest, a: Strided) -> None:
+def _block(root: Root, nest: LoopNest, factors: Sequence[Strided], context: Context) -> None:
     (v,) = root.node.results
     (row, column), loop = nest.labels.of[v], root.inner
     if loop.axis is None or loop.axis != row or loop.of is not None or loop.parent is None:
@@ -48,13 +50,13 @@ def _block(root: Root, nest: LoopNest, a: Strided) -> None:
     ):
         return
     extents = loop.extent, inner.extent
+    a, lower = factors[0], root.node.op.lower
     if not isinstance(extents[0], int) or not isinstance(extents[1], int) or 1 not in a.strides:
         return
-    lower = root.node.op.lower
     assert isinstance(lower, RowContraction)
-    whole = lower.call is not None  # its kernel computes whole rows
-    gathered = not whole and a.strides[1] != 1
-    shape = block_of_a_product(nest.cost, extents[0], a.shape[1], extents[1], gathered, whole)
+    counts = [] if lower.call is None else rows_at_once(root.node, factors, context)
+    gathered = lower.call is None and a.strides[1] != 1
+    shape = block_of_a_product(nest.cost, extents[0], a.shape[1], extents[1], gathered, counts)
     if shape is None:
         return
     around, blocks = loop.parent, list[Body | None]()
@@ -64,15 +66,18 @@ def _block(root: Root, nest: LoopNest, a: Strided) -> None:
         if blocks[-1] is not None:
             around = blocks[-1]
             outer.append(around)
-    rows = Body(around, row, shape[0], of=blocks[0])
-    columns = Body(rows, column, shape[1], of=blocks[1])
-    rows.items, columns.items = [columns], inner.items
+    loops = [(row, shape[0], blocks[0]), (column, shape[1], blocks[1])]
+    (first, second) = loops[::-1] if lower.by_channel else loops  # in the order in which the block is stored
+    outside = Body(around, first[0], first[1], of=first[2])
+    inside = Body(outside, second[0], second[1], of=second[2])
+    outside.items, inside.items = [inside], inner.items
     for step in steps:
-        step.root.inner = step.root.home = columns
+        step.root.inner = step.root.home = inside
     root.inner = root.home = around
-    items: list[Body | Step] = [product, rows]
+    items: list[Body | Step] = [product, outside]
     for block in reversed(outer):
         block.items, items = items, [block]
     at = loop.parent.items.index(loop)
     loop.parent.items[at : at + 1] = items
-    nest.scratch[v] = Scratch(v, (loop.axis, inner.axis), shape, v.type.dtype, (blocks[0], blocks[1]))
+    axes, over = (loop.axis, inner.axis), (blocks[0], blocks[1])
+    nest.scratch[v] = Scratch(v, axes, shape, v.type.dtype, over, transposed=lower.by_channel)

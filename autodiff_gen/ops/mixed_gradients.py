@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..ir.build import apply
 from ..ir.kernel_call import KernelCall
 from ..ir.node import OPS, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call, RowContraction
 from ..ir.strides import Strided
-from ..ir.types import Type, product
+from ..ir.types import Type
 from .convolution import conv2d_dw, conv2d_dx
 from .depthwise import depthwise2d_dw, depthwise2d_dx
 from .quantization import is_s8
+from .window_products import gradient_by_rows
 
 
 def _samples(of: Op, quantised: int, **attrs: int) -> tuple[Sample, ...]:
@@ -68,7 +68,7 @@ def _register_dw(of: Op) -> Op:
         return replace(found, kernel=name, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
 
     name = f"{of.name}_s8_f32"
-    by_rows = _register_rows(f"{of.name}_rows", name)
+    by_rows = _register_rows(of, name)
     return register(
         Op(
             name,
@@ -82,38 +82,29 @@ def _register_dw(of: Op) -> Op:
     )
 
 
-def _register_rows(float_rows: str, kernel: str) -> Callable[[Sequence[Value], Attrs], Value | None]:
-    """The op that completes the gradient of the weights by rows, where floats have one, and what makes it of the
-    operands and attributes of the whole gradient; None where channels are in groups."""
-    of = OPS.get(float_rows)
-    if of is None:
-        return lambda operands, attrs: None
-    lower = of.lower
-    assert isinstance(lower, RowContraction) and lower.call is not None
-    call_of_floats = lower.call
+def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs], Value | None]:
+    """The op that completes the gradient of the weights by rows, and what makes it of the operands and attributes of
+    the whole gradient; None where channels are in groups."""
+    of = OPS[f"{whole.name}_rows"]
+    lower, lower_whole = of.lower, whole.lower
+    assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(lower_whole, Call)
+    call_of_floats, along = lower.call, lower_whole.along
 
     def call(layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
         found = call_of_floats(layouts, rows, attrs)
         return replace(found, kernel=kernel, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
 
-    def by_rows(operands: Sequence[Value], attrs: Attrs) -> Value | None:
-        x, dy = operands
-        if attrs["groups"] != 1:
-            return None
-        pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
-        return apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
-
-    name = f"{float_rows}_s8_f32"
+    name = f"{of.name}_s8_f32"
     register(
         Op(
             name,
             infer=lambda dy, x, *, x_zero, **attrs: of.infer(dy, Type(dy.dtype, x.shape), **attrs),
             ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
             vjp=None,
-            lower=RowContraction(call),
+            lower=replace(lower, call=call),
         )
     )
-    return by_rows
+    return lambda operands, attrs: gradient_by_rows(name, along, operands, attrs)
 
 
 conv2d_dx_f32_s8, depthwise2d_dx_f32_s8 = (_register_dx(op) for op in (conv2d_dx, depthwise2d_dx))

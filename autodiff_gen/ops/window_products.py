@@ -23,6 +23,7 @@ from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
 Three = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+Along = Callable[[int, Attrs], Mapping[int, int] | None]
 
 
 def size_of(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
@@ -62,6 +63,24 @@ def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
     if "beta" not in attrs:
         return {"alpha": 1.0, "beta": 0.0}
     return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
+
+
+def row_axis(along: Along, attrs: Attrs) -> int | None:
+    """The axis of weights whose index is the channel of y that they compute; None where channels are in groups. along:
+    as of a call, of the gradient dw of x and dy."""
+    return next((a for a in range(4) if (along(a, attrs) or {}).get(1) == CHANNELS), None)
+
+
+def gradient_by_rows(name: str, along: Along, operands: Sequence[Value], attrs: Attrs) -> Value | None:
+    """dw of x and dy by the op `name`, of dy[o, pixels] and x: [o, elements of a filter], or its transpose where the
+    weights are stored channel-last. None where channels are in groups."""
+    x, dy = operands
+    axis = row_axis(along, attrs)
+    if axis is None:
+        return None
+    pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
+    rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
+    return apply("permute", rows, dims=(1, 0)) if axis else rows
 
 
 def _channels(shape: Shape) -> int:
@@ -109,7 +128,7 @@ class WindowProduct:
     torch: str
     torch_x: str
     torch_w: str
-    dw_along: Callable[[int, Attrs], Mapping[int, int] | None]
+    dw_along: Along
     channels: Callable[[Attrs], Mapping[int, int]]
     dx_channels: Callable[[Attrs], Mapping[int, int]]
     summed: Callable[[Attrs], bool]
@@ -188,39 +207,40 @@ class WindowProduct:
                 macs=macs,
             ),
         )
-        if any(self.summed(attrs) for _, _, attrs in self.rows):
-            register(
-                Op(
-                    f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
-                    infer=self._rows_type,
-                    ref=self._rows,
-                    vjp=None,
-                    lower=RowContraction(self._rows_call),
-                )
+        register(
+            Op(
+                f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
+                infer=self._rows_type,
+                ref=self._rows,
+                vjp=None,
+                lower=RowContraction(self._rows_call, self._by_channel),
             )
+        )
         register_with_epilogue(register(y))
         return y, register(dx), register(dw), register(into)
 
+    @property
+    def _by_channel(self) -> bool:
+        """Whether the weights of a channel of y are those of the same channel of x alone, and are stored channel-last,
+        as those of depthwise convolutions are."""
+        return row_axis(self.dw_along, self.rows[0][2]) != 0
+
     def _dw_by_rows(self, operands: Sequence[Value], attrs: Attrs) -> Value | None:
-        """dw[o, elements of a filter], of dy[o, pixels] and x; None where channels are in groups."""
-        x, dy = operands
-        if not self.summed(attrs):
-            return None
-        pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
-        return apply(f"{self.name}_dw_rows", apply("permute", pixels, dims=(1, 0)), x, **attrs)
+        return gradient_by_rows(f"{self.name}_dw_rows", self.dw_along, operands, attrs)
 
     def _rows_type(self, dy: Type, x: Type, *, kernel: Any, **attrs: Any) -> Type:
         out = size_of(pair_of(x.shape), kernel, attrs)
         image = Type(dy.dtype, (x.shape[0], *out, dy.shape[0]))
         if image.bytes != dy.bytes:
             raise ShapeError(f"{dy} is no gradient of {image}")
-        o, *filter = self.infer[2](x, image, kernel=kernel, **attrs).shape
-        return Type(dy.dtype, (o, math.prod(filter)))
+        filters = self.infer[2](x, image, kernel=kernel, **attrs).shape
+        return Type(dy.dtype, (dy.shape[0], math.prod(filters) // dy.shape[0]))
 
     def _rows(self, dy: Any, x: Any, *, kernel: Any, **attrs: Any) -> Any:
         out = size_of(x.shape[1:3], kernel, attrs)
         image = dy.T.reshape(x.shape[0], *out, len(dy))
-        return self.ref[2](x, image, kernel=kernel, **attrs).reshape(len(dy), -1)
+        filters = self.ref[2](x, image, kernel=kernel, **attrs)
+        return filters.reshape(-1, len(dy)).T if self._by_channel else filters.reshape(len(dy), -1)
 
     def _rows_call(self, layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
         dy, x = layouts
@@ -228,6 +248,8 @@ class WindowProduct:
         shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, rows, attrs)
         pointers = {"x": Operand(1), "dy": Operand(0), "dw": Result()}
         shape["ldy"] = dy.strides[1]
+        if self._by_channel:
+            shape["c"] = shape["groups"] = rows
         return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of({}), shape)
 
     def _into_type(

@@ -87,18 +87,20 @@ def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
 
 
 def block_of_a_product(
-    cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool, whole: bool = False
+    cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool, counts: Sequence[int] = ()
 ) -> tuple[int, int] | None:
     """How many rows and columns of a product [rows,inner] . [inner,columns] are computed at a time before they are
-    consumed, never all, `whole`: of whole rows; None: row by row, each of the first factor's collected first if
-    `gathered`."""
+    consumed, never all; None: row by row, each of the first factor's collected first if `gathered`. counts: so many
+    rows may be computed at a time, and whole ones, where that is not free."""
     (terms,) = planned((inner,))
     row = cost.gemv.total((columns,), terms) + gathered * terms * (cost.load + cost.store + cost.loop)
     least = rows * row + cost.arena * (columns + gathered * terms)
+    if counts and 1 not in counts:
+        least = math.inf
     best = None
-    for r in divisors(rows) if terms > 1 else ():
-        for c in divisors(columns):
-            if r > 1 and r * c < rows * columns and (c == columns or not whole):
+    for r in (counts or divisors(rows)) if terms > 1 else ():
+        for c in (columns,) if counts else divisors(columns):
+            if r > 1 and r * c < rows * columns:
                 calls = rows // r * (columns // c)
                 total = calls * cost.gemm.total((r, c), terms) + cost.arena * r * c
                 if total < least:
@@ -106,11 +108,13 @@ def block_of_a_product(
     return best
 
 
-def rows_are_worth_it(cost: CostTable, rows: int, inner: Size, columns: int) -> bool:
-    """Whether a product of which whole rows are computed at a time takes less, its memory counted, than a product that
-    is stored before it is consumed."""
+def rows_are_worth_it(cost: CostTable, rows: int, inner: Size, columns: int, counts: Sequence[int]) -> bool:
+    """Whether a product of which whole rows are computed at a time, one of these numbers, takes less, its memory
+    counted, than a product that is stored before it is consumed."""
     (terms,) = planned((inner,))
-    block = block_of_a_product(cost, rows, inner, columns, gathered=False, whole=True)
+    block = block_of_a_product(cost, rows, inner, columns, False, counts)
+    if block is None and 1 not in counts:
+        return False
     count = 1 if block is None else block[0]
     kernel = cost.gemv.total((columns,), terms) if block is None else cost.gemm.total((count, columns), terms)
     by_rows = rows // count * kernel + cost.arena * count * columns

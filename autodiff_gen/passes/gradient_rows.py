@@ -20,10 +20,11 @@ the optimizer applied to these, so that the gradient of all of them is nowhere s
       %7: f32[8,3,3,2] = reshape(%6, shape=(8, 3, 3, 2))
       w' <- %7
 
-`fuse_optimizer` does the same for products of matrices. It is done where the memory of the gradient is worth more than
-the calls, by the cost table. Rules that a kernel computes, such as plain gradient descent, store no gradient anyway.
-The calls read the whole of dy; where the RAM budget is exceeded, and dy may be computed strip by strip instead, that is
-done only where the gradient is larger than dy.
+Of depthwise convolutions, whose weights are stored channel-last, a channel is a column: its gradient is of the same
+channel of x. `fuse_optimizer` does the same for products of matrices. It is done where the memory of the gradient is
+worth more than the calls, by the cost table. Rules that a kernel computes, such as plain gradient descent, store no
+gradient anyway. The calls read the whole of dy; where the RAM budget is exceeded, and dy may be computed strip by strip
+instead, that is done only where the gradient is larger than dy.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ from collections.abc import Sequence
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Call, Elementwise, Iota
+from ..ir.op_kinds import Call, Elementwise, Iota, RowContraction
 from ..ir.origin import BACKWARD, Origin, building
 from ..ir.rewrite import replaced
+from ..ir.strides import Strided, dense
 from ..ir.types import Shape, planned_size
-from ..targets.cost_table import CostTable
+from ..ir.views import layout
 from .context import Context
-from .costs import rows_are_worth_it
+from .costs import divisors, rows_are_worth_it
 
 
 def gradient_rows(graph: Graph, context: Context) -> Graph:
@@ -49,7 +51,7 @@ def gradient_rows(graph: Graph, context: Context) -> Graph:
     chains = _chains(graph)
     if chains and context.excess(gradient_rows.__name__, graph):
         chains = [chain for chain in chains if chain[0].type.bytes > chain[0].node.operands[1].type.bytes]
-    rows = {v: new for chain in chains for v, new in _by_rows(graph, chain, context.cost)}
+    rows = {v: new for chain in chains for v, new in _by_rows(graph, chain, context)}
     return graph.with_roots(replaced(graph.roots, rows))
 
 
@@ -87,7 +89,26 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
     return list(found)
 
 
-def _by_rows(graph: Graph, chain: Sequence[Value], cost: CostTable) -> list[tuple[Value, Value]]:
+def rows_at_once(node: Node, layouts: Sequence[Strided], context: Context) -> list[int]:
+    """How many rows of a gradient may be completed at a time: divisors of all, for which the backend that would compute
+    all of them has a kernel too. A kernel that is for a number of channels or more computes so many at a time:
+    multiples of the least number are taken. layouts: of the operands."""
+    lower, (count, _) = node.op.lower, node.results[0].type.shape
+    assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(count, int)
+    call, backends = lower.call, context.backends
+    if backends is None:
+        return divisors(count)
+
+    def backend(rows: int) -> str:
+        made = call(layouts, rows, node.attrs)
+        return backends.select(made.kernel, made.facts()).backend
+
+    whole = backend(count)
+    served = [rows for rows in divisors(count) if backend(rows) == whole]
+    return [rows for rows in served if rows % served[0] == 0]
+
+
+def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tuple[Value, Value]]:
     """The new values of updates, computed by rows; none where a rule reads something that has no rows, or the memory is
     not worth it."""
     gradient = chain[0]
@@ -97,13 +118,15 @@ def _by_rows(graph: Graph, chain: Sequence[Value], cost: CostTable) -> list[tupl
     with building(node.origin.scope, node.origin.phase):
         product = lower.by_rows(node.operands, node.attrs)
     origin = _origin_of_gradient(chain)
-    product.node.origin = origin
-    (count, columns), inner = product.type.shape, product.node.operands[0].type.shape[-1]
-    if not rows_are_worth_it(cost, count, inner, columns):
+    rows = product.base
+    rows.node.origin = product.node.origin = origin
+    (count, columns), inner = rows.type.shape, rows.node.operands[0].type.shape[-1]
+    counts = rows_at_once(rows.node, [layout(v) or dense(v.type.shape) for v in rows.node.operands], context)
+    if not rows_are_worth_it(context.cost, count, inner, columns, counts):
         return []
-    new = {gradient: product}
+    new, axis = {gradient: product}, 0 if rows is product else len(shape) - 1
     updates = [v for v in graph.updates.values() if v in chain]
-    if not all(_has_rows(v, shape, product.type.shape, new, origin) for v in updates):
+    if not all(_has_rows(v, shape, axis, product.type.shape, new, origin) for v in updates):
         return []
     return [(v, apply("reshape", new[v], shape=shape)) for v in updates]
 
@@ -116,9 +139,13 @@ def _origin_of_gradient(chain: Sequence[Value]) -> Origin:
     return next(named, chain[0].node.origin)
 
 
-def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value], origin: Origin) -> bool:
+def _has_rows(
+    v: Value, shape: Shape, axis: int, rows: Shape, new: dict[Value, Value], origin: Origin
+) -> bool:
     """Whether a value is computed element by element of what has rows and columns: the whole, a number, or a number for
-    each row; `new` has it as rows then. origin: of what the backward pass computes."""
+    each row, along `axis` of the whole; `new` has it as rows then, in the matrix `rows`. origin: of what the backward
+    pass computes."""
+    of_rows = tuple(d if k == axis else 1 for k, d in enumerate(shape))
     pending = [v]
     while pending:
         u = pending[-1]
@@ -126,10 +153,10 @@ def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value], orig
         if u in new:
             pending.pop()
         elif u.type.shape != shape:
-            if planned_size(u.type.shape) != 1 and u.type.shape != (shape[0], *(1,) * (len(shape) - 1)):
+            if planned_size(u.type.shape) != 1 and (1,) * (len(shape) - u.ndim) + u.type.shape != of_rows:
                 return False
-            new[pending.pop()] = _numbers(u, rows)
-        elif (of := u.type.quantization) is not None and of.axis not in (None, 0):
+            new[pending.pop()] = _numbers(u, (1, rows[1]) if axis else (rows[0], 1))
+        elif (of := u.type.quantization) is not None and of.axis not in (None, axis):
             return False
         elif isinstance(node.op.lower, Iota) and "strides" not in node.attrs:
             new[pending.pop()] = apply(node.op.name, size=rows)
@@ -140,13 +167,15 @@ def _has_rows(v: Value, shape: Shape, rows: Shape, new: dict[Value, Value], orig
         else:
             operands = tuple(new[o] for o in node.operands)
             at = origin if node.origin.phase == BACKWARD else node.origin
-            made = Node(node.op, operands, node.attrs, (u.type.with_shape(rows),), origin=at)
+            made = Node(
+                node.op, operands, node.attrs, (u.type.moved(lambda q: q.reshape(rows), rows),), origin=at
+            )
             new[pending.pop()] = made.results[0]
     return True
 
 
-def _numbers(v: Value, rows: Shape) -> Value:
-    """One number, or one for each row."""
+def _numbers(v: Value, shape: Shape) -> Value:
+    """One number, or one for each row, in that shape."""
     if planned_size(v.type.shape) == 1:
         return apply("reshape", v, shape=()) if v.type.shape else v
-    return apply("reshape", v, shape=(rows[0], 1))
+    return apply("reshape", v, shape=shape)

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from ..ir.dependences import state_of, writers
 from ..ir.graph import Graph
-from ..ir.node import Node, base
-from ..ir.op_kinds import Call, Contraction
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Call, Contraction, Elementwise, RowContraction
 from ..ir.origin import is_late
 from .context import Context
 from .copy_insertion import with_old_states_copied
@@ -66,6 +66,16 @@ def _at_the_peak(graph: Graph, context: Context) -> list[tuple[Node, int]]:
     found = [
         (n, i)
         for n, i, u in larger_results(graph)
-        if n.results[0] in alive and any(base(v) in alive for v in u.operands)
+        if n.results[0] in alive and not alive.isdisjoint(_read_by(u))
     ]
     return sorted(found, key=lambda read: -read[0].results[0].type.bytes)
+
+
+def _read_by(update: Node) -> set[Value]:
+    """What the loops of an update read, those included that complete a gradient by rows."""
+    found, pending = set[Value](), [update]
+    while pending:
+        new = {base(v) for v in pending.pop().operands} - found
+        found |= new
+        pending += [v.node for v in new if isinstance(v.node.op.lower, Elementwise | RowContraction)]
+    return found

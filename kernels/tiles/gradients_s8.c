@@ -5,7 +5,8 @@
  *          which give these channels of dx
  *     dw:  the rows of x below AG_BLOCK_ROWS rows of dy, which add to all of dw
  *
- * A backend with wider tiles defines AG_BLOCK_COLUMNS, and as AG_BLOCK_DX(channels) the kernel for fewer. */
+ * A backend with wider tiles defines AG_BLOCK_COLUMNS, and as AG_BLOCK_DX(channels) the kernel for fewer; one
+ * that converts faster than a loop AG_TO_FLOATS(q, count, zero, x), of elements without gaps. */
 #include "ag_kernels.h"
 #include "tiles/symbols.h"
 
@@ -18,12 +19,26 @@ enum { AG_BLOCK_CHANNELS = 8, AG_BLOCK_ROWS = 4 };
 #define AG_BLOCK_DX(channels) AG_SYMBOL(conv2d_dx_f32)
 #endif
 
+#ifndef AG_TO_FLOATS
+#define AG_TO_FLOATS to_floats
+static inline void to_floats(const int8_t *q, int32_t count, int32_t zero, float *x) {
+    for (int32_t i = 0; i < count; i++) {
+        x[i] = (float)(q[i] - zero);
+    }
+}
+#endif
+
 /* `rows` rows of integers less zero, whose elements are `step` apart, become rows of floats without gaps. */
 static void ag_rows_to_float(const int8_t *q, ptrdiff_t row, ptrdiff_t step, int32_t rows, int32_t columns,
                              int32_t zero, float *x) {
-    for (int32_t i = 0; i < rows; i++, q += row) {
-        for (int32_t j = 0; j < columns; j++) {
-            *x++ = (float)(q[j * step] - zero);
+    const int32_t runs = step == 1 && row == columns ? 1 : rows, run = rows / runs * columns;
+    for (int32_t i = 0; i < runs; i++, q += row, x += run) {
+        if (step == 1) {
+            AG_TO_FLOATS(q, run, zero, x);
+            continue;
+        }
+        for (int32_t j = 0; j < run; j++) {
+            x[j] = (float)(q[j * step] - zero);
         }
     }
 }

@@ -14,19 +14,19 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim, quant
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.ir.op_kinds import RowContraction
-from autodiff_gen.passes.costs import rows_are_worth_it
+from autodiff_gen.passes.costs import divisors, rows_are_worth_it
 from autodiff_gen.targets import board
 
-# Windows with borders, strides and gaps; one pixel; one output channel; channels in groups, which are stored.
+# Windows with borders, strides and gaps; one pixel; channels in groups, which are stored; a window for each channel.
 LAYERS: tuple[Callable[[], nn.Module], ...] = (
     lambda: nn.Conv2d(3, 8, 3, stride=2, padding=1),
     lambda: nn.Conv2d(8, 12, 1),
     lambda: nn.Conv2d(12, 6, (2, 3), dilation=(2, 1), padding=(1, 0)),
-    lambda: nn.Conv2d(6, 12, 3, padding=1, groups=3),
-    lambda: nn.Conv2d(12, 12, 3, padding=1, groups=12),
-    lambda: nn.Conv2d(12, 10, 3),
+    lambda: nn.Conv2d(6, 24, 3, padding=1, groups=3),
+    lambda: nn.Conv2d(24, 24, 3, padding=1, groups=24),
+    lambda: nn.Conv2d(24, 10, 3),
 )
-BY_ROWS = (0, 1, 2, 5)
+BY_ROWS = (0, 1, 2, 4, 5)
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "Adam": lambda: optim.Adam(lr=0.01),
     "AdamW": lambda: optim.AdamW(lr=0.01, weight_decay=0.1),
@@ -56,11 +56,9 @@ def by_rows(made: ag.Model, name: str) -> set[str]:
 def test_training_is_that_of_the_interpreter(name: str) -> None:
     made = model(OPTIMIZERS[name]())
     trainer, expected = made.on_host("ref"), InterpretedTrainer(made)
-    assert any(
-        "conv2d_dw_f32" in line and "_row" in line
-        for text in trainer.source.values()
-        for line in text.splitlines()
-    )
+    lines = [line for text in trainer.source.values() for line in text.splitlines()]
+    for kernel in ("conv2d_dw_f32", "depthwise2d_dw_f32"):
+        assert any(kernel in line and "_row" in line for line in lines)
     rng = np.random.default_rng(3)
     for k in range(3):
         x, label = rng.uniform(-1, 1, (2, 3, 12, 10)).astype(np.float32), np.array([k, 3 - k], np.uint8)
@@ -81,7 +79,6 @@ def test_gradients_of_convolutions_are_nowhere_stored() -> None:
 
 
 def test_gradients_of_8_bit_weights_are_nowhere_stored() -> None:
-    """But for those of depthwise convolutions, which are small."""
     backbone = quant.load(random_network(np.random.default_rng(5)))
     names = [f"blocks.1.{name}" for name in ("pointwise1", "depthwise", "pointwise2")]
     for name, layer in backbone.named_modules():
@@ -91,7 +88,7 @@ def test_gradients_of_8_bit_weights_are_nowhere_stored() -> None:
     made = ag.Model.supervised(
         net, input=(1, 3, 16, 16), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
     )
-    assert by_rows(made, "mps2_an386") == {f"0.{names[0]}", f"0.{names[2]}"}
+    assert by_rows(made, "mps2_an386") == {f"0.{name}" for name in names}
 
 
 def test_plain_gradient_descent_needs_no_rows() -> None:
@@ -108,5 +105,16 @@ def test_gradients_that_are_clipped_together_are_stored() -> None:
 
 def test_rows_are_worth_their_calls() -> None:
     cost = board.load("mps2_an386").cost
-    assert rows_are_worth_it(cost, 64, 125, 64)
-    assert not rows_are_worth_it(cost, 61, 1024, 4)
+    assert rows_are_worth_it(cost, 64, 125, 64, divisors(64))
+    assert not rows_are_worth_it(cost, 61, 1024, 4, divisors(61))
+    assert rows_are_worth_it(cost, 64, 125, 9, [8, 16])
+    assert not rows_are_worth_it(cost, 64, 125, 9, [64])  # all at once
+
+
+def test_blocks_are_served_by_the_backend_of_the_whole() -> None:
+    """Tuned kernels of depthwise convolutions are for 8 channels or more."""
+    for name in ("mps2_an386", "mps3_an547"):
+        program = compile_model(model(optim.Adam()), "m", None, board.load(name), 1 << 24)
+        calls = [c for _, s in program.entries[0].plan.all_steps() for c in s.calls.values()]
+        channels = {k.backend: c.shape["c"] for c, k in calls if c.kernel == "depthwise2d_dw_f32"}
+        assert channels == {board.load(name).kernels.backends[0]: 8}

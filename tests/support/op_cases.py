@@ -36,6 +36,8 @@ INTERNAL = {
     "conv2d_dw_rows",
     "conv2d_dw_rows_s8_f32",
     "depthwise2d_dw_into",
+    "depthwise2d_dw_rows",
+    "depthwise2d_dw_rows_s8_f32",
     "index_sum_into",
     "conv2d_pool",
     "conv2d_pool_dx",
