@@ -10,6 +10,13 @@ typedef char
                                    ? 1
                                    : -1];
 
+typedef char ag_pixels_of_four_s8_offsets_match[offsetof(ag_pixels_of_four_s8, output) == 36 &&
+                                                        offsetof(ag_pixels_of_four_s8, taps) == 60 &&
+                                                        offsetof(ag_pixels_of_four_s8, y) == 88 &&
+                                                        offsetof(ag_pixels_of_four_s8, pixels) == 96
+                                                    ? 1
+                                                    : -1];
+
 /* clang-format off */
 /* Both halfwords of four weights at `w` times those of two columns: a and c, b and d */
 #define ROW_TIMES_2(w, s0, s1, a, b, c, d)                                                  \
@@ -38,6 +45,15 @@ typedef char
     "1:" body                                                                               \
     "2:" body                                                                               \
     "subs " n ", #2\n bgt 1b\n"
+/* Four groups an iteration; what is left of them is the end of the first one. lr is used. */
+#define LOOP_OF_4(n, body)                                                                  \
+    "lsls lr, " n ", #31\n bcc 2f\n bmi 7f\n b 8f\n"                                        \
+    "2: bmi 9f\n"                                                                           \
+    "1:" body                                                                               \
+    "7:" body                                                                               \
+    "8:" body                                                                               \
+    "9:" body                                                                               \
+    "subs " n ", #4\n bgt 1b\n"
 #define LEAVE "pop {r0}\n stm r0, {r4-r7}\n pop {r4-r11, pc}\n"
 
 /* Offsets of the fields of ag_pixels_s8. */
@@ -70,7 +86,7 @@ __attribute__((naked)) void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p) {
         "add r3, r2\n"
         "ldr r1, [r12, #" COLUMNS "]\n"
         "ldr r12, [r12, #" GROUPS "]\n"
-        LOOP("r12", GROUP_2X2)
+        LOOP_OF_4("r12", GROUP_2X2)
         "ldr r12, [sp]\n"
         "ldr r0, [r12, #" BACK "]\n"
         "cbz r0, 4f\n"
@@ -113,10 +129,55 @@ __attribute__((naked)) void ag_products_4x1_s8_armv7em(int32_t *sums, const uint
     "smlabb r4, r0, r9, r4\n smlatt r6, r0, r9, r6\n"                                       \
     "smlabb r5, lr, r10, r5\n smlatt r7, lr, r10, r7\n"
 
-__attribute__((naked)) void ag_taps_s8_armv7em(int32_t *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,
-                                               uint32_t offsets) {
-    (void)sums, (void)x, (void)taps, (void)count, (void)offsets;
-    __asm__(ENTER LOOP("r3", TAP) LEAVE);
+/* Offsets of the fields of ag_pixels_of_four_s8. */
+#define MULTIPLIERS "16" /* and rights, twice, ranges, lows */
+#define RANGES "40" /* and lows */
+#define TAPS "60" /* and count */
+#define COUNT "64" /* and skipped */
+#define OFFSETS "72"
+#define STEP "76"
+#define X "80"
+#define LDY "84" /* and y */
+#define FOUR_Y "88"
+#define MORE "92"
+#define PIXELS "96"
+/* ag_below_high of a sum, 2 (high - zero) in r10 */
+#define FOUR_BELOW_HIGH(v, m)                                                               \
+    "qadd " v ", " v ", " v "\n smmulr " v ", " v ", " m "\n"                               \
+    "add " v ", " v ", " v ", asr #31\n asr " v ", r9\n"                                    \
+    "sub " v ", r10, " v "\n usat " v ", #8, " v ", asr #1\n"
+
+__attribute__((naked)) void ag_pixels_of_four_s8_armv7em(ag_pixels_of_four_s8 *p) {
+    (void)p;
+    __asm__(
+        "push {r0, r4-r11, lr}\n"
+        "mov r11, r0\n ldr r1, [r11, #" X "]\n ldr r12, [r11, #" OFFSETS "]\n"
+        "3: ldm r11, {r4-r7}\n"
+        "ldrd r2, r3, [r11, #" TAPS "]\n"
+        "7:" LOOP("r3", TAP)
+        "ldr r0, [r11, #" MORE "]\n cbz r0, 4f\n"
+        "subs r0, #1\n str r0, [r11, #" MORE "]\n"
+        "ldrd r3, r0, [r11, #" COUNT "]\n add r2, r0\n b 7b\n"
+        "4: add r0, r11, #" MULTIPLIERS "\n ldm r0, {r0, r2, r3, r8-r10, r12, lr}\n"
+        "tst r9, #0xf0f0f0f0\n bne 6f\n"
+        FOUR_BELOW_HIGH("r4", "r0") "lsr r9, r9, #8\n"
+        FOUR_BELOW_HIGH("r5", "r2") "lsr r9, r9, #8\n"
+        FOUR_BELOW_HIGH("r6", "r3") "lsr r9, r9, #8\n"
+        FOUR_BELOW_HIGH("r7", "r8")
+        "orr r4, r4, r5, lsl #8\n orr r4, r4, r6, lsl #16\n orr r4, r4, r7, lsl #24\n"
+        "5: uqsub8 r4, r12, r4\n uadd8 r4, r4, lr\n"
+        "ldrd r2, r3, [r11, #" LDY "]\n str r4, [r3]\n add r3, r2\n str r3, [r11, #" FOUR_Y "]\n"
+        "ldr r0, [r11, #" STEP "]\n add r1, r0\n"
+        "ldr r12, [r11, #" OFFSETS "]\n"
+        "ldr r0, [r11, #" PIXELS "]\n subs r0, #1\n str r0, [r11, #" PIXELS "]\n"
+        "bne 3b\n"
+        "pop {r0, r4-r11, pc}\n"
+        "6: push {r4-r7}\n str r1, [r11, #" X "]\n" /* other shifts */
+        "mov r0, r11\n mov r1, sp\n"
+        "bl ag_four_below_high_s8_armv7em\n"
+        "mov r4, r0\n add sp, #16\n"
+        "ldr r1, [r11, #" X "]\n ldrd r12, lr, [r11, #" RANGES "]\n"
+        "b 5b\n");
 }
 /* clang-format on */
 
@@ -133,6 +194,15 @@ uint32_t ag_two_pixels_below_high_s8_armv7em(const ag_pixels_s8 *p, const int32_
         below |=
             ag_below_high_s8_armv7em(sums[2 * (i % 2) + pixel], p->multiplier[row], p->shift[row], &p->output)
             << 8 * i;
+    }
+    return below;
+}
+
+/* The same of the sums of a pixel of four channels. */
+uint32_t ag_four_below_high_s8_armv7em(const ag_pixels_of_four_s8 *p, const int32_t *sums) {
+    uint32_t below = 0;
+    for (int32_t i = 0; i < 4; i++) {
+        below |= ag_below_high_s8_armv7em(sums[i], p->multiplier[i], p->shift[i], &p->output) << 8 * i;
     }
     return below;
 }

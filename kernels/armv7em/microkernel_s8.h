@@ -54,10 +54,27 @@ typedef struct ag_tap_s8 {
     uint32_t even, odd;
 } ag_tap_s8;
 
-/* sums[i] += the products of `count` elements of channel i, to each of which the halfwords of `offsets` are
- * added. */
-void ag_taps_s8_armv7em(int32_t *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,
-                        uint32_t offsets);
+/* `pixels` pixels of y, ldy apart, of four channels: to bias are added the products of taps and of the
+ * windows at x, `step` apart, to each element of which the halfwords of `offsets` are added. A window has
+ * more + 1 runs of `count` taps, with `skipped` bytes of others after each; where it has several, there is
+ * one pixel. The call moves x, y, more and pixels. */
+typedef struct ag_pixels_of_four_s8 {
+    int32_t bias[4], multiplier[4];
+    uint32_t rights; /* as ag_below_high takes them */
+    ag_output_s8 output;
+    const ag_tap_s8 *taps;
+    int32_t count, skipped;
+    uint32_t offsets;
+    int32_t step;
+    const int8_t *x;
+    int32_t ldy;
+    int8_t *y;
+    int32_t more, pixels;
+    int8_t shift[4];
+} ag_pixels_of_four_s8;
+
+void ag_pixels_of_four_s8_armv7em(ag_pixels_of_four_s8 *p);
+uint32_t ag_four_below_high_s8_armv7em(const ag_pixels_of_four_s8 *p, const int32_t *sums);
 
 /* Four elements at any address. */
 static inline uint32_t ag_four(const int8_t *x) {

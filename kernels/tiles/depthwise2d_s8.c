@@ -14,7 +14,11 @@
  *     ag_sums_s8        sums of the channels
  *     ag_channels_s8    sums that are `bias`, and scales, by ag_channels_of(bias, multiplier, shift)
  *     ag_taps           adds the products of taps to sums
- *     ag_put_channels   stores the results of sums */
+ *     ag_put_channels   stores the results of sums
+ *
+ * or, in place of the last two, AG_PIXELS(row, y, x, n, taps, runs, count, next) with an ag_row_s8 that
+ * ag_row_of sets: n pixels of a row of y, whose windows at x have `runs` runs of `count` taps, the first
+ * ones of which are `next` apart. Only one pixel has several runs. */
 #include "ag_kernels.h"
 #include "tiles/symbols.h"
 #include "tiles/tap_ranges.h"
@@ -30,6 +34,42 @@ static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
     }
 }
 
+#ifdef AG_PIXELS
+/* AG_CHANNELS channels of one image. Pixels next to each other whose windows have all columns inside x are
+ * computed together. */
+static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels, int8_t *y,
+                    int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s) {
+    const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
+    const int32_t step = s->stride_w * s->x_w;
+    ag_row_s8 r;
+    ag_row_of(&r, channels, output, zero, step, s->ldy);
+    for (int32_t p = 0; p < s->oh; p++) {
+        const int32_t top = p * s->stride_h - s->pad_top;
+        const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
+        const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
+        const int32_t rows = i1 > i0 ? i1 - i0 : 0;
+        const ag_tap_s8 *row = taps + (ptrdiff_t)i0 * s->kw;
+        int32_t left = -s->pad_left, n;
+        uintptr_t start = (uintptr_t)x + (uintptr_t)(ptrdiff_t)(top * s->x_h + left * s->x_w);
+        for (int32_t q = s->ow; q > 0; q -= n) {
+            const int8_t *const window = (const int8_t *)start;
+            n = 1;
+            if (left >= 0 && left < right) {
+                const int32_t whole = s->stride_w == 1 ? right - left : (right - left - 1) / s->stride_w + 1;
+                n = whole < q ? whole : q;
+                AG_PIXELS(&r, y, window, n, row, rows > 0, rows * s->kw, 0);
+            } else {
+                const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
+                const int32_t j1 = ag_before(s->w - left, s->dilation_w, s->kw);
+                AG_PIXELS(&r, y, window, 1, row + j0, j0 < j1 ? rows : 0, j1 - j0, s->kw);
+            }
+            left += n * s->stride_w;
+            start += (uintptr_t)(ptrdiff_t)(n * step);
+            y += n * s->ldy;
+        }
+    }
+}
+#else
 /* AG_CHANNELS channels of one image. */
 static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels, int8_t *y,
                     int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s) {
@@ -59,6 +99,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8
         }
     }
 }
+#endif
 
 #ifndef AG_IN_PLACE
 void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
