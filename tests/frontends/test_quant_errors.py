@@ -49,7 +49,8 @@ LOADED = [
     (network({}, layers="["), "the dict: the entry 'layers' is no JSON: Expecting value"),
     (network({}, layers=[]), "the dict: the entry 'layers' must be a list of objects, one for each layer"),
     (network({}, layers='["fc"]'), "the dict: the entry 'layers' must be a list of objects"),
-    (network({}, layers=[{"op": "flatten"}]), "the dict: the entry or array 'name' is missing"),
+    (network({}, layers=[{"op": "flatten"}]), "layer 1 of 'layers': the key 'name' is missing"),
+    (network({}, {"name": "a"}), "layer 'a': the key 'op' is missing"),
     (
         network({}, layers=[{"name": "a", "kind": "conv"}]),
         "the dict: the entry or array 'x_scale' is missing",
@@ -192,7 +193,7 @@ QUANTIZED = [
     (lambda: quantised(conv, SAMPLES * 1e300), "the calibration data must be finite"),
     (
         lambda: quantised(conv, SAMPLES[:, :2]),
-        "conv2d(x: f32[5,2,8,8], conv.weight: f32[3,3,1,1]): the image has 2 chan",
+        "the calibration data's samples of shape [2, 8, 8]: conv2d(x: f32[5,2,8,8], conv.weight: f32[3,3,1,1])",
     ),
 ]
 CONVERTED = [
@@ -232,6 +233,7 @@ USED = [
     ),
     (lambda: NET.report("words"), "report: x must be an array of numbers [samples, ...], not str of <U5"),
     (lambda: NET.report(SAMPLES[:0]), "report: x must be [samples, ...], not [0, 3, 8, 8]"),
+    (lambda: NET.report(SAMPLES[0]), "report: x must have samples of shape [3, 8, 8], as the calibration"),
     (
         lambda: NET.report(SAMPLES, [1, 2]),
         "report: labels must be 5 class numbers, one for each sample, not int64[2]",

@@ -35,7 +35,8 @@ def load(source: str | Path | Mapping[str, Any]) -> Network:
     if not isinstance(layers, list | tuple) or not layers or not all(isinstance(e, dict) for e in layers):
         raise ModelError(f"{where}: the entry 'layers' must be a list of objects, one for each layer")
     try:
-        found = _mcunet(layers, arrays) if "kind" in layers[0] else [_layer(entry) for entry in layers]
+        is_mcunet = "kind" in layers[0]
+        found = _mcunet(layers, arrays) if is_mcunet else [_layer(e, k) for k, e in enumerate(layers, 1)]
     except KeyError as error:
         raise ModelError(f"{where}: the entry or array {error} is missing") from None
     except (ValueError, TypeError) as error:
@@ -53,8 +54,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path} is no .npz file of arrays") from None
 
 
-def _layer(entry: Mapping[str, Any]) -> Layer:
+def _layer(entry: Mapping[str, Any], number: int) -> Layer:
+    """The layer of an entry; `number` counts from 1."""
     named = dict(entry)
+    for key in ("name", "op"):
+        if key not in named:
+            which = f"layer {named['name']!r}" if "name" in named else f"layer {number} of 'layers'"
+            raise ModelError(f"{which}: the key {key!r} is missing")
     name, op, inputs = named.pop("name"), named.pop("op"), named.pop("inputs", [])
     check_keys(name, op, named)
     if "scale" in OPS[op].keys and "scale" not in named:

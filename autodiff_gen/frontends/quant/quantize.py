@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
+from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
 from ...functional.quantized_arguments import array_of
 from ...ir.build import make_input
@@ -80,6 +80,11 @@ class Quantized(Module):
         """What was lost on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that computes
         it; the bytes of parameters before and after; with labels, the accuracy before and after."""
         samples = samples_of("report: x", x)
+        if samples.shape[1:] != self.shape:
+            raise ModelError(
+                f"report: x must have samples of shape {list(self.shape)}, as the calibration data had, not "
+                f"{list(samples.shape[1:])}"
+            )
         given = make_input("given", Type(f32, samples.shape))
         layers = copy.deepcopy(self._layers)  # what is converted here is in no model
         for weights in layers:
@@ -143,7 +148,13 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
     for start in range(0, len(x), _CHUNK):
         chunk = x[start : start + _CHUNK]
         given = make_input("x", Type(f32, chunk.shape))
-        values = values_of(_traced(module, given))
+        try:
+            values = values_of(_traced(module, given))
+        except ShapeError as error:
+            shape = list(x.shape[1:])
+            raise ShapeError(
+                f"quantize: the module does not take the calibration data's samples of shape {shape}: {error}"
+            ) from None
         states = _states(values[-1])
         kept = [(i, v) for i, v in enumerate(values) if v.type.dtype is f32 and v.node.op is not STATE]
         with np.errstate(all="ignore"):
