@@ -24,6 +24,7 @@
 #include "tiles/tap_ranges.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
     for (int32_t i = 0; i < s->kh; i++) {
@@ -138,6 +139,10 @@ static void compute_in_place(const int8_t *x, const ag_tap_s8 *taps, const ag_ch
         if (p >= late) {
             const int8_t *row = rows + (ptrdiff_t)((p + 1) % (late + 1)) * size;
             for (int32_t q = s->ow; q > 0; q--, row += AG_CHANNELS, y += s->ldy) {
+                if (skipped == 0) {
+                    memcpy(y, row, AG_CHANNELS);
+                    continue;
+                }
                 for (int32_t k = skipped; k < AG_CHANNELS; k++) {
                     y[k] = row[k];
                 }
