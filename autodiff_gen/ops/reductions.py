@@ -176,7 +176,7 @@ def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., 
         vjp=_extreme_vjp,
         lower=Reduce(
             (start,),
-            f"{{acc0}} = ({{x}} {c} {{acc0}} || {{x}} != {{x}}) ? {{x}} : {{acc0}};",
+            f"{{acc0}} = ({{x}} {c}= {{acc0}} || {{acc0}} != {{acc0}}) ? {{acc0}} : {{x}};",
             identifier=identifier,
         ),
         samples=SAMPLES,
@@ -184,8 +184,8 @@ def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., 
     )
 
 
-amax = register(_extreme("amax", ">", "-INFINITY", "ag_max", np.max))
-amin = register(_extreme("amin", "<", "INFINITY", "ag_min", np.min))
+amax = register(_extreme("amax", "<", "-INFINITY", "ag_max", np.max))
+amin = register(_extreme("amin", ">", "INFINITY", "ag_min", np.min))
 
 
 def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:

@@ -402,56 +402,67 @@ def test_header_is_clean_as_c_and_cpp(cc, std, tmp_path):
     )
 
 
-# ---- the faster functions of kernels/fastmath
+# ---- the faster functions of backends
 
-FAST = registry.load(["fastmath"], root=KERNELS).functions
+FAST = {b: registry.load([b], root=KERNELS).functions for b in ("fastmath", "armv7em")}
+HEADERS = {b: {f.header for f in functions.values()} for b, functions in FAST.items()}
+EDGES = {"fastmath": (87, 88, 6.2, 3.12), "armv7em": (87, 87.34, 88, 0.55, 35.2, 0.8, 4)}
 
 
-@pytest.fixture(scope="module", params=["off", "fast"])
+def fast_source(backend):
+    return "".join(f'#include "{header}"\n' for header in HEADERS[backend])
+
+
+@pytest.fixture(scope="module", params=[(b, c) for b in FAST for c in ("off", "fast")], ids="-".join)
 def fast(request, tmp_path_factory):
-    """A library with map_<name>(x, y, n) of each faster function; with contraction on a core that has FMA."""
-    folder = tmp_path_factory.mktemp(request.param)
-    lines = ['#include "ag_fastmath.h"']
-    for name, f in FAST.items():
+    """A backend, and a library with map_<name>(x, y, n) of each of its functions; with contraction on a core that has
+    FMA."""
+    backend, contract = request.param
+    folder = tmp_path_factory.mktemp(contract)
+    lines = [fast_source(backend)]
+    for name, f in FAST[backend].items():
         arguments = f"map_{name}(const float *x, float *y, int32_t n)"
         lines.append(f"void {arguments};\nvoid {arguments} {{")
         lines.append(f"    for (int32_t i = 0; i < n; i++) {{\n        y[i] = {f.symbol}(x[i]);\n    }}\n}}")
     (folder / "fast.c").write_text("\n".join([*lines, ""]))
-    native = ("-march=native",) if request.param == "fast" else ()
-    flags = ("-O2", f"-ffp-contract={request.param}", f"-I{KERNELS / 'fastmath'}", *native)
-    return shared_library("gcc", [folder / "fast.c"], folder / "fast.so", flags)
+    native = ("-march=native",) if contract == "fast" else ()
+    flags = ("-O2", f"-ffp-contract={contract}", f"-I{KERNELS / backend}", *native)
+    return backend, shared_library("gcc", [folder / "fast.c"], folder / "fast.so", flags)
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("name", FAST)
-def test_error_of_the_faster_functions(fast, library, name):
+def test_error_of_the_faster_functions(fast, library):
     """What their table states, wherever the result is a normal float; elsewhere they give what ag_math.h does."""
-    edges = np.array([87, 88, 6.2, 3.12, 2.0**-126, INF], np.float32).view(np.uint32)
+    backend, functions = fast
+    edges = np.array([*EDGES[backend], 2.0**-126, INF], np.float32).view(np.uint32)
     near = (edges[:, None] + np.arange(-2, 3)).astype(np.uint32).view(np.float32).ravel()
     ranges = [np.linspace(-c, c, 100_001, dtype=np.float32) for c in (7, 90)]
     x = np.concatenate([every(20_011), near, -near, *ranges])
     x = np.where(np.isnan(x), np.float32(NAN), x)
-    got, want, slow = np.empty_like(x), exact(name, x), call(library, name, x)
-    getattr(fast, f"map_{name}")(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(got.ctypes.data), x.size)
-    normal = np.isfinite(slow) & (np.abs(want) >= SMALL)
-    worst = (np.abs(got[normal] - want[normal]) / np.abs(want[normal])).max()
-    bound = float(FAST[name].error)
-    assert 0.1 * bound < worst <= bound
-    assert np.array_equal(np.isnan(got), np.isnan(slow))
-    odd = ~normal & ~np.isnan(slow) & ((slow == 0) | np.isinf(slow))
-    assert np.array_equal(got[odd].view(np.uint32), slow[odd].view(np.uint32))
+    for name, function in FAST[backend].items():
+        got, want, slow = np.empty_like(x), exact(name, x), call(library, name, x)
+        pointers = (ctypes.c_void_p(array.ctypes.data) for array in (x, got))
+        getattr(functions, f"map_{name}")(*pointers, x.size)
+        normal = np.isfinite(slow) & (np.abs(want) >= SMALL)
+        worst = (np.abs(got[normal] - want[normal]) / np.abs(want[normal])).max()
+        bound = float(function.error)
+        assert 0.1 * bound < worst <= bound, name
+        assert np.array_equal(np.isnan(got), np.isnan(slow)), name
+        odd = ~normal & ~np.isnan(slow) & ((slow == 0) | np.isinf(slow))
+        assert np.array_equal(got[odd].view(np.uint32), slow[odd].view(np.uint32)), name
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("backend", FAST)
 @pytest.mark.parametrize("cc, std", [("clang", "-std=c99"), ("g++", "-std=c++11")])
-def test_the_faster_functions_are_clean_as_c_and_cpp(cc, std, tmp_path):
-    words = " + ".join(f"{f.symbol}(x)" for f in FAST.values())
+def test_the_faster_functions_are_clean_as_c_and_cpp(backend, cc, std, tmp_path):
+    words = " + ".join(f"{f.symbol}(x)" for f in FAST[backend].values())
     user = tmp_path / "user.c"
     user.write_text(
-        f'#include "ag_fastmath.h"\nfloat all(float x);\nfloat all(float x) {{\n    return {words};\n}}\n'
+        f"{fast_source(backend)}float all(float x);\nfloat all(float x) {{\n    return {words};\n}}\n"
     )
     language = ("-x", "c++") if cc.endswith("++") else ()
-    compile_c(cc, [user], tmp_path / "user.o", ("-c", "-O2", f"-I{KERNELS / 'fastmath'}", *language), std)
+    compile_c(cc, [user], tmp_path / "user.o", ("-c", "-O2", f"-I{KERNELS / backend}", *language), std)
 
 
 @pytest.mark.cc

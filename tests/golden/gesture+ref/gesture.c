@@ -109,8 +109,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         for (int32_t i = 0; i < n; i++) {
             float max = -INFINITY;
             for (int32_t j = 0; j < 5; j++) {
-                max = (head_out[i * 5 + j] > max || head_out[i * 5 + j] != head_out[i * 5 + j]) ? head_out[i *
-                        5 + j] : max;
+                max = (head_out[i * 5 + j] <= max || max != max) ? max : head_out[i * 5 + j];
             }
             float exp_sum = 0.0f;
             for (int32_t j = 0; j < 5; j++) {

@@ -118,8 +118,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         for (int32_t i = 0; i < n; i++) {
             float max = -INFINITY;
             for (int32_t j = 0; j < 10; j++) {
-                max = (layer11_out[i * 10 + j] > max || layer11_out[i * 10 + j] != layer11_out[i * 10 + j]) ?
-                        layer11_out[i * 10 + j] : max;
+                max = (layer11_out[i * 10 + j] <= max || max != max) ? max : layer11_out[i * 10 + j];
             }
             float exp_sum = 0.0f;
             for (int32_t j = 0; j < 10; j++) {

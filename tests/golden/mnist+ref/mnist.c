@@ -53,7 +53,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
-            max = (layer2_out[i] > max || layer2_out[i] != layer2_out[i]) ? layer2_out[i] : max;
+            max = (layer2_out[i] <= max || max != max) ? max : layer2_out[i];
         }
         float exp_sum = 0.0f;
         for (int32_t i = 0; i < 10; i++) {
@@ -131,7 +131,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
-            max = (layer2_out[i] > max || layer2_out[i] != layer2_out[i]) ? layer2_out[i] : max;
+            max = (layer2_out[i] <= max || max != max) ? max : layer2_out[i];
         }
         float exp_sum = 0.0f;
         for (int32_t i = 0; i < 10; i++) {

@@ -77,7 +77,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                         layer1_out_i_8 * t->layer2_weight[j * 8 + 7];
                 layer2_xw_row[j] = xw;
                 const float out = xw + t->layer2_bias[j];
-                max = (out > max || out != out) ? out : max;
+                max = (out <= max || max != max) ? max : out;
             }
             float exp_sum = 0.0f;
             for (int32_t j = 0; j < 2; j++) {
