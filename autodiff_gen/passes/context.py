@@ -124,6 +124,13 @@ class Context:
         old_peak, new_peak = self.memory(stage, old).peak, self.memory(stage, new).peak
         return new_peak < old_peak and more <= self.cost.memory * (old_peak - new_peak) / old_peak
 
+    def takes_no_more(self, stage: str, new: Graph, old: Graph) -> bool:
+        """Whether `new`, as the result of a stage, takes as much of the arena as `old` or less; false until the target
+        is known."""
+        if self.backends is None or self.memory_after is None:
+            return False
+        return self.memory(stage, new).peak <= self.memory(stage, old).peak and not self.excess(stage, new)
+
     def memory(self, stage: str, graph: Graph) -> ArenaUse:
         """What the entry takes of the arena, if `graph` is the result of a stage."""
         measured = self.memory_after

@@ -66,24 +66,54 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
             continue
         tried = again
         readers = [n for n in late if not again.keys().isdisjoint(n.operands)]
-        for each in (False, True):  # one copy for all readers, or, which takes more time, copies for each
-            found = rewritten(graph, functools.partial(forward.read_again, _copies(each)), readers)
+        values = [v for n in graph.nodes for v in n.results if v in {base(u) for u in again}]
+        for shared in (
+            len(values),
+            0,
+        ):  # one copy for all readers, or, which takes more time, copies for each
+            found = _read_again(graph, forward, readers, values[:shared])
             best = found if context.is_worth_its_time(rematerialize.__name__, found, best) else best
+        if best is found:
+            best = _with_most_shared(
+                best, values, context, functools.partial(_read_again, graph, forward, readers)
+            )
     return best
 
 
+def _with_most_shared(
+    each: Graph, values: Sequence[Value], context: Context, shared: Callable[[Sequence[Value]], Graph]
+) -> Graph:
+    """`each`, in which every reader has copies of its own, or a graph with one copy of as many as possible of the first
+    values for all their readers, which takes no more of the arena. The backward pass reads the first values last, when
+    memory is free again."""
+    best, few, many = each, 0, len(values)
+    while many - few > 1:
+        middle = (few + many) // 2
+        found = shared(values[:middle])
+        if context.takes_no_more(rematerialize.__name__, found, each):
+            best, few = found, middle
+        else:
+            many = middle
+    return best
+
+
+def _read_again(graph: Graph, forward: _Forward, readers: Sequence[Node], shared: Sequence[Value]) -> Graph:
+    """The graph, in which these nodes read copies, one of each of the values `shared` for all."""
+    return rewritten(graph, functools.partial(forward.read_again, _copies(frozenset(shared))), readers)
+
+
 _COMPUTED_AGAIN = (Elementwise, Pick, Assemble)
-Copies: TypeAlias = Callable[[Node], dict[Value, Value]]
+Copies: TypeAlias = Callable[[Node, Value], dict[Value, Value]]
 
 
-def _copies(each: bool) -> Copies:
-    """Of the values that a node reads: for each kernel and for the loops of each layer their own, or the same for
-    all."""
+def _copies(shared: frozenset[Value]) -> Copies:
+    """Of a value that a node reads: of `shared`, the same for all; of others, for each kernel and for the loops of each
+    layer their own."""
     made: dict[object, dict[Value, Value]] = {}
 
-    def of(reader: Node) -> dict[Value, Value]:
+    def of(reader: Node, v: Value) -> dict[Value, Value]:
         key: object = reader.origin.scope if is_fusable(reader) else reader
-        return made.setdefault(key if each else None, {})
+        return made.setdefault(None if v.base in shared else key, {})
 
     return of
 
@@ -156,9 +186,8 @@ class _Forward:
 
     def read_again(self, of: Copies, node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
         """The node, which reads copies."""
-        copies = of(node)
         rows = zip(node.operands, operands, strict=True)
-        new = [self._copy(old, copies) if self.is_computed_again(old) else v for old, v in rows]
+        new = [self._copy(old, of(node, old)) if self.is_computed_again(old) else v for old, v in rows]
         return node.with_operands(tuple(new)).results
 
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
