@@ -19,6 +19,7 @@ from ..kernels.table import Function
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..targets.installation import __version__
+from .block_moves import LOAD, STORE, with_block_moves
 from .c_printer import PRINTER, WIDTH, folded
 from .constants import constant_tables
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
@@ -27,6 +28,7 @@ from .geometry import table as geometry_table
 from .independent_loops import with_independent_loops
 from .init import init_statements
 from .kernel_call import sizes
+from .loop_accesses import CALLER, Memory
 from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
 from .vector_loops import all_short
@@ -67,6 +69,11 @@ def emit(
     long = program.backends.cost.vector_loop
     reorder = not program.backends.only_ref
     codes = [replace(e, steps=with_independent_loops(e.steps, program.batch, long, reorder)) for e in codes]
+    floats, cost = _float_arrays(program), program.backends.cost
+    codes = [
+        replace(code, steps=with_block_moves(code.steps, cost, floats | _arguments(e)))
+        for code, e in zip(codes, program.entries, strict=True)
+    ]
     steps = [step for code in codes for step in code.steps]
     entries = [_shown(code, program) for code in codes]
     common = {
@@ -92,6 +99,7 @@ def emit(
         function_headers=dict.fromkeys(f.header for f in used),
         state_parts=_state_parts(program),
         missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
+        blocks=not c_query.calls(steps).isdisjoint((LOAD, STORE)),
         loop_pragmas=any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps)),
         all_short=all_short(steps, program.batch, long),
     )
@@ -112,6 +120,18 @@ def emit(
     params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
     name = program.name
     return {f"{name}.h": header, f"{name}.c": source, f"{name}_params.c": params}
+
+
+def _float_arrays(program: Program) -> dict[str, Memory]:
+    """The states that are arrays of floats."""
+    names = [f"{s.owner}->{s.c_name}" for s in program.slots if s.type.dtype.c == "float"]
+    return {name: Memory(name, name, 0, 4, is_float=True) for name in names}
+
+
+def _arguments(entry: Entry) -> dict[str, Memory]:
+    """The arguments that are arrays of floats."""
+    names = [a.c_name for a in entry.args if a.type.dtype.c == "float" and not a.by_value]
+    return {name: Memory(CALLER, name, 0, 4, is_float=True) for name in names}
 
 
 def _with_own_functions(

@@ -223,6 +223,8 @@ def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
     """The backends of a board's profile, or those of `kernels`, which overrides the profile. Raises BoardError,
     KernelError."""
     features, cost = board.target.features, board.cost
+    if board.profile == "size":  # a loop over a block is not unrolled, and its locals are in memory
+        cost = replace(cost, block_moves=False)
     unknown = next((kernel for kernel in board.kernels.use if kernel not in CONTRACT), None)
     if unknown is not None:
         raise BoardError(f"{board.files[0]}: unknown key 'kernels.use.{unknown}'{near(unknown, CONTRACT)}")

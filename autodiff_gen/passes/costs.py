@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ..ir.types import Size, planned
-from ..targets.cost_table import CostTable
+from ..targets.cost_table import BLOCK, CostTable
 
 
 def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size) -> bool:
@@ -73,8 +73,10 @@ def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, colu
 
 def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
     """How many columns of rows of `extent` elements are kept at a time: as few as divide the row, as code grows with
-    them, but so many that the end of an iteration costs less than an operation on each, if that is possible. 0 if no
-    block of at most `most` divides the row."""
+    them, but so many that the end of an iteration costs less than an operation on each, if that is possible, and those
+    that one instruction loads, if the board has it. 0 if no block of at most `most` divides the row."""
+    if cost.block_moves and extent % BLOCK == 0 and most >= BLOCK:
+        return BLOCK
     blocks = [d for d in divisors(extent) if 1 < d <= most]
     return next((d for d in blocks if cost.loop < d * cost.arithmetic), max(blocks, default=0))
 

@@ -18,7 +18,9 @@ from .cost_table import CostTable, KernelCost
 from .memory import Region, Space, Store, check_memory, further_regions, main_region, read_regions
 from .schema import HOST, PROFILES, near
 
-_MEASURED = [f.name for f in fields(CostTable) if f.name not in ("kernels", "cycles")]  # of [cost]
+_MEASURED = [
+    f.name for f in fields(CostTable) if f.name not in ("kernels", "cycles", "block_moves")
+]  # of [cost]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 

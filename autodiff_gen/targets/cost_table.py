@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+BLOCK = 4  # floats that loops load or store by one instruction, where a board has block_moves
+
 
 @dataclass(frozen=True)
 class KernelCost:
@@ -48,7 +50,8 @@ class CostTable:
     through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
     vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
     never are. kernels: by symbol, those of kernels that serve the same calls, where the cheapest is called. cycles: of
-    an instruction, in the mean of a training step, by an estimate; 0 where it is not known.
+    an instruction, in the mean of a training step, by an estimate; 0 where it is not known. block_moves: whether
+    generated loops load and store blocks of floats by one instruction (codegen/block_moves.py).
     """
 
     load: float
@@ -68,6 +71,7 @@ class CostTable:
     axpby: KernelCost
     kernels: Mapping[str, KernelCost] = field(default_factory=lambda: MappingProxyType({}))
     cycles: float = 0.0
+    block_moves: bool = False
 
     @property
     def alignment(self) -> int:

@@ -180,6 +180,7 @@ _TREE: dict[str, Any] = {
         "registers": Integer(1, 1024),
         "vector": Integer(1, 1024),
         "vector_loop": Integer(0, 1024),
+        "block_moves": _bool,
         **dict.fromkeys(("gemm", "gemv", "column_sums", "axpby"), _KERNEL),
         "kernels": {"*": _KERNEL},
     },

@@ -69,6 +69,7 @@ COSTS = {
     "a core without vectors": lambda: replace(
         board.load("stm32").cost, code=0.5
     ),  # tiles of rows, more loops
+    "blocks of floats": lambda: replace(registry.host_cost(), block_moves=True),
     "vectors": lambda: replace(registry.host_cost(), vector_loop=4),  # loops are laid out for them
 }
 

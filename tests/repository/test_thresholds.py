@@ -31,6 +31,8 @@ EXEMPT = {
     "lowering/unroll_reductions.py _TERMS": "length of an expression",
     "lowering/partial_sums.py SHORT": "decides how a sum is rounded, which is the same on every core",
     "lowering/phases.py MOST_LAYERS": "length of a heading",
+    "codegen/block_moves.py UNROLLED": "what GCC unrolls",
+    "codegen/block_moves.py SHORT": "what readable C may cost",
     "codegen/c_printer.py WIDTH": "line width",
     "codegen/c_printer.py _LOGICAL": "precedence in C",
     "codegen/formulas.py LONGEST": "length of a comment",

@@ -100,6 +100,7 @@ def test_no_contraction_into_a_draw(low, high, tmp_path):
         "ag_math.h",
         "ag_kernels.h",
         "ag_loops.h",
+        "ag_blocks.h",
         "ag_poison.h",
     ],
 )

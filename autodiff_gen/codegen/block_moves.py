@@ -1,0 +1,241 @@
+"""Loops over floats that are next to each other in memory, for cores that load and store a block by one instruction.
+
+    for (i = 0; i < 64; i++) {         for (i = 0; i < 64; i += 4) {
+        y[i] = x[i] * s;          ->       float x_block[4], y_block[4];
+    }                                      AG_LOAD_BLOCK(0, x_block, &x[i]);
+                                           for (j = i; j < i + 4; j++) y_block[j - i] = x_block[j - i] * s;
+                                           AG_STORE_BLOCK(1, &y[i], y_block);
+                                       }
+
+Compilers merge neither loads nor stores of floats, nor do they unroll such a loop. What is computed, and in which
+order, stays the same. Loops that call functions stay as they are, and are not to be unrolled: four times the code of a
+function would save little of its time.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..ir.identifiers import numbered
+from ..lowering import c_ast as c
+from ..lowering import c_query
+from ..lowering.statements import LOOP_NAMES
+from ..targets.cost_table import BLOCK, CostTable
+from .loop_accesses import (
+    LOCAL,
+    Access,
+    Memory,
+    Pointers,
+    accesses_of,
+    are_independent,
+    linear,
+    with_innermost_loops,
+)
+
+LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
+UNROLLED = 16  # iterations of a loop that compilers unroll completely
+SHORT = 32  # iterations of a loop that takes little time, unless it is inside of another one
+
+
+def with_block_moves(
+    steps: Sequence[c.Statements], cost: CostTable, floats: Mapping[str, Memory]
+) -> tuple[c.Statements, ...]:
+    """The steps of an entry with such loops, if the target has such instructions. floats: arguments and states that are
+    arrays of floats, as C spells them."""
+    if not cost.block_moves:
+        return tuple(steps)
+    pointers: Pointers = dict(floats)
+    change = functools.partial(_changed, min(cost.registers // BLOCK, 4))  # ag_blocks.h has four
+    return tuple(with_innermost_loops(step, pointers, change) for step in steps)
+
+
+def _changed(most: int, loop: c.For, pointers: Pointers, is_inside: bool) -> c.Statements:
+    if any(name.startswith("ag_") for name in c_query.calls(loop.body)):
+        return (replace(loop, rolled=loop.rolled or _is_unrolled(loop)),)
+    if loop.step != 1 or not _is_plain(loop.body):
+        return (loop,)
+    if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
+        moved = _moved(loop, pointers, most)
+        is_repeated = any(_varies(e, loop) for s in moved for e in c_query.nodes(s) if _is_moved(e))
+        if is_repeated:
+            pointers |= {
+                s.name: Memory(f"{LOCAL}{s.name}", s.name, 0, 4) for s in moved if isinstance(s, c.Array)
+            }
+        return moved if is_repeated else (loop,)
+    moved = _moved(_tile(loop), pointers, most) if _is_divided(loop, UNROLLED if is_inside else SHORT) else ()
+    return (replace(loop, body=moved, step=BLOCK),) if moved else (loop,)
+
+
+def _is_unrolled(loop: c.For) -> bool:
+    """Whether compilers may unroll a loop over many elements completely."""
+    return isinstance(loop.stop, c.Literal) and BLOCK < int(loop.stop.text) <= UNROLLED and loop.step == 1
+
+
+def _is_divided(loop: c.For, short: int) -> bool:
+    """Whether a loop has more than so many iterations, and blocks are all of it."""
+    match loop.start, loop.stop:
+        case c.Literal("0"), c.Literal(text) | c.Binary("*", c.Literal(text), c.Name("n")):
+            return int(text) % BLOCK == 0 and (loop.stop != c.Literal(text) or int(text) > short)
+    return False
+
+
+def _tile(loop: c.For) -> c.For:
+    """The loop over the elements of one block."""
+    taken = _names(loop.body)
+    after = LOOP_NAMES.find(loop.variable) + 1
+    variable = next(c.Name(v) for v in (*LOOP_NAMES[after:], "element") if v not in taken)
+    old = c.Name(loop.variable)
+    body = c_query.rewritten(loop.body, lambda node: variable if node == old else node)
+    return replace(
+        loop,
+        variable=variable.text,
+        start=old,
+        stop=c.Binary("+", old, c.number(BLOCK)),
+        body=body,
+    )
+
+
+def _moved(tile: c.For, pointers: Pointers, most: int) -> c.Statements:
+    """The loop over a block between its loads and its stores; nothing where there are none. most: blocks that registers
+    hold."""
+    accesses = _in_order(tile.body, pointers)
+    if accesses is None or not are_independent([a for _, a in accesses], tile.variable, BLOCK):
+        return ()
+    elements = _blocks(accesses, tile.variable, most)
+    sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
+    if not elements or not (sums or any(is_written for _, is_written in elements.values())):
+        return ()
+    names = _block_names(elements, {*_names(tile.body), *pointers})
+    start = tile.start
+    at = c.Sum((c.Name(tile.variable),), (start,))
+    here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
+    body = c_query.rewritten(tile.body, lambda node: here.get(node, node) if _is_element(node) else node)
+    old = c.Name(tile.variable)
+    first = {e: c_query.rewritten(e, lambda node: start if node == old else node) for e in elements}
+    out: list[c.Statement] = [c.Array("float", name, BLOCK) for name in names.values()]
+    registers = _registers(elements, accesses, tile.body)
+    for e, (is_read, _) in elements.items():
+        if is_read:
+            out.append(_call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
+    out.append(replace(tile, body=body))
+    for e, (_, is_written) in elements.items():
+        if is_written:
+            out.append(_call(STORE, registers[e], c.Unary("&", first[e]), c.Name(names[e])))
+    return tuple(out)
+
+
+def _is_moved(node: Any) -> bool:
+    return isinstance(node, c.Call) and node.function in (LOAD, STORE)
+
+
+def _varies(call: c.Call, tile: c.For) -> bool:
+    """Whether a block changes with a loop between the tile and that over tiles."""
+    place = next(a.operand for a in call.arguments if isinstance(a, c.Unary))
+    assert isinstance(place, c.Element)
+    return any(v and c.Name(v) != tile.start for v in linear(place.index) or ())
+
+
+def _is_element(node: Any) -> bool:
+    return isinstance(node, c.Element)
+
+
+def _call(function: str, register: int, *arguments: c.Expr) -> c.Statement:
+    return c.ExprStatement(c.Call(function, (c.number(register), *arguments)))
+
+
+def _is_plain(body: c.Statements) -> bool:
+    """Whether a loop computes elements or sums, and nothing else."""
+    return all(isinstance(s, c.Assign | c.StepTemplate) or _is_local(s) for s in body)
+
+
+def _is_local(statement: c.Statement) -> bool:
+    return isinstance(statement, c.Declare) and not statement.is_pointer
+
+
+def _names(tree: c.Statements) -> set[str]:
+    """The variables of a tree."""
+    return {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)} | {
+        name for node in c_query.nodes(tree) if isinstance(node, c.Declare) for name, _ in node.variables
+    }
+
+
+def _in_order(body: c.Statements, pointers: Pointers) -> list[tuple[c.Element, Access]] | None:
+    """The accesses of one iteration in the order in which they happen; None where that is not known."""
+    out: list[tuple[c.Element, Access]] = []
+    for statement in body:
+        found = accesses_of(statement, pointers)
+        if found is None:
+            return None
+        nodes = [node for node in c_query.nodes(statement) if _is_element(node)]
+        pairs = list(zip(nodes, found, strict=True))
+        reads = [(e, replace(a, is_written=False)) for e, a in pairs if not a.is_written or _adds(statement)]
+        out += [*reads, *((e, a) for e, a in pairs if a.is_written)]
+    return out
+
+
+def _adds(statement: c.Statement) -> bool:
+    """Whether a statement reads what it writes."""
+    return not isinstance(statement, c.Assign) or statement.op != "="
+
+
+def _blocks(
+    accesses: Sequence[tuple[c.Element, Access]], variable: str, most: int
+) -> dict[c.Element, tuple[bool, bool]]:
+    """The elements that move by blocks: whether they are loaded, and whether they are stored. None do where what an
+    iteration has stored under one name may be read or stored again under another one."""
+    writes = [(k, e, a) for k, (e, a) in enumerate(accesses) if a.is_written]
+    if any(e != w and _may_be_one(a, b) for k, w, b in writes for e, a in accesses[k + 1 :]):
+        return {}
+    found: dict[c.Element, tuple[bool, bool]] = {}
+    for element, access in accesses:
+        is_block = access.memory.is_float and access.place is not None and access.place.get(variable, 0) == 4
+        if is_block and (element in found or len(found) < most):
+            is_read, is_written = found.get(element, (not access.is_written, False))
+            found[element] = is_read, is_written or access.is_written
+    return found
+
+
+def _may_be_one(a: Access, b: Access) -> bool:
+    """Whether two accesses of one iteration may be to the same bytes."""
+    distance = _distance(a, b)
+    if distance is None or a.memory.element != b.memory.element:
+        return not a.memory.is_apart_from(b.memory)
+    return abs(distance) < a.memory.element
+
+
+def _distance(a: Access, b: Access) -> int | None:
+    """The bytes between two accesses of one iteration; None where that is not known."""
+    if a.place is None or b.place is None or a.memory.anchor != b.memory.anchor:
+        return None
+    if any(a.place.get(v, 0) != b.place.get(v, 0) for v in {*a.place, *b.place} if v):
+        return None
+    return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
+
+
+def _registers(
+    elements: Iterable[c.Element], accesses: Sequence[tuple[c.Element, Access]], body: c.Statements
+) -> dict[c.Element, int]:
+    """The number of the registers of each block: what replaces another block in memory, or is a copy of it, is in the
+    same ones."""
+    at = dict(reversed(accesses))
+    copied = {s.target: s.value for s in body if isinstance(s, c.Assign) and s.op == "="}
+    found: dict[c.Element, int] = {}
+    for e in elements:
+        same = (k for other, k in found.items() if copied.get(e) == other or _distance(at[e], at[other]) == 0)
+        found[e] = next(same, len(set(found.values())))
+    return found
+
+
+def _block_names(elements: Iterable[c.Element], taken: set[str]) -> dict[c.Element, str]:
+    """A name for each block."""
+    names: dict[c.Element, str] = {}
+    for element in elements:
+        word = f"{c_query.words(element.array)[0]}_block"
+        candidates = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
+        names[element] = next(name for name in candidates if name not in taken)
+        taken.add(names[element])
+    return names

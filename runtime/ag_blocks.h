@@ -1,0 +1,48 @@
+/* Blocks of four floats that generated loops load and store (codegen/block_moves.py).
+ *
+ * AG_LOAD_BLOCK(k, v, p): v[0] = p[0], ... v[3] = p[3]; AG_STORE_BLOCK(k, p, v): the other way. With Arm's
+ * single-precision FPU each is one VLDM or VSTM, of the k-th four of registers, k from 0 to 3: blocks that
+ * are in use at the same time have different k, and compilers compute in these registers. Elsewhere k means
+ * nothing. The zeros take no instruction. GCC looks for what is stored in such a variable before it is read,
+ * back to the beginning of the function if need be, and in long functions gives up, with every local array in
+ * memory. */
+#ifndef AG_BLOCKS_H
+#define AG_BLOCKS_H
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && defined(__thumb2__) &&              \
+    defined(__ARM_FP) && !defined(__ARM_FEATURE_MVE)
+#define AG_BLOCK_REGISTERS(k, first, second, third, fourth)                                                  \
+    static inline __attribute__((always_inline, unused)) void ag_load_block_##k(float *v, const float *p) {  \
+        register float a __asm__(first) = 0.0f, b __asm__(second) = 0.0f;                                    \
+        register float c __asm__(third) = 0.0f, d __asm__(fourth) = 0.0f;                                    \
+        __asm__("vldmia %4, {" first "-" fourth "}"                                                          \
+                : "=t"(a), "=t"(b), "=t"(c), "=t"(d)                                                         \
+                : "r"(p), "m"(*(const float (*)[4])p));                                                      \
+        v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
+    }                                                                                                        \
+    static inline __attribute__((always_inline, unused)) void ag_store_block_##k(float *p, const float *v) { \
+        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
+        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
+        __asm__("vstmia %1, {" first "-" fourth "}"                                                          \
+                : "=m"(*(float (*)[4])p)                                                                     \
+                : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                                   \
+    }
+AG_BLOCK_REGISTERS(0, "s0", "s1", "s2", "s3")
+AG_BLOCK_REGISTERS(1, "s4", "s5", "s6", "s7")
+AG_BLOCK_REGISTERS(2, "s8", "s9", "s10", "s11")
+AG_BLOCK_REGISTERS(3, "s12", "s13", "s14", "s15")
+#undef AG_BLOCK_REGISTERS
+#define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p)
+#define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v)
+#else
+static inline void ag_copy_block(float *to, const float *from) {
+    to[0] = from[0];
+    to[1] = from[1];
+    to[2] = from[2];
+    to[3] = from[3];
+}
+#define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p)
+#define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v)
+#endif
+
+#endif

@@ -1,0 +1,165 @@
+"""Loops over blocks of four floats: rows of small loops, boards with and without them, and the instructions of the
+header. test_random_graphs.py runs such loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from c_build import compile_c
+
+from autodiff_gen.codegen.block_moves import LOAD, STORE, with_block_moves
+from autodiff_gen.codegen.c_printer import PRINTER
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.loop_accesses import CALLER, Memory
+from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering import c_query
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
+
+M4F = board.load("stm32").cost
+INDEX, TOTAL, LENGTH = c.Name("i"), c.Name("total"), 64
+ARENA = c.Member("t", "arena")
+
+
+def pointer(name: str, start: c.Expr) -> c.Declare:
+    return c.Declare("float *", ((name, start),), True, bytes=4 * LENGTH)
+
+
+def at(array: str, *terms: c.Expr | int) -> c.Element:
+    return c.Element(c.Name(array), c.total([c.number(t) if isinstance(t, int) else t for t in terms]))
+
+
+A = pointer("a", ARENA)
+B = pointer("b", c.plus(ARENA, [c.number(LENGTH)]))
+SAME = pointer("b", ARENA)
+WORDS = c.Declare("int32_t *", (("b", c.Cast("int32_t *", ARENA)),), True, bytes=256)
+EXP = c.Template("ag_expf({0})", (at("b", INDEX),), 100, (0,), ("ag_expf",))
+
+
+def copy(*, to: c.Element, of: c.Expr) -> c.Assign:
+    return c.Assign(to, of)
+
+
+def added(x: c.Expr) -> c.StepTemplate:
+    return c.StepTemplate("{acc0} += {x};", (("acc0", TOTAL), ("x", x)), 0, identifier="+")
+
+
+# The pointers, the body, how many iterations; the arrays that are loaded by blocks, and those that are stored.
+ROWS: dict[str, tuple[list[c.Declare], list[c.Statement], int, str, str]] = {
+    "a copy": ([A, B], [copy(to=at("a", INDEX), of=at("b", INDEX))], LENGTH, "b", "a"),
+    "in place": ([A, SAME], [copy(to=at("a", INDEX), of=at("b", INDEX))], LENGTH, "b", "a"),
+    "a sum": ([A], [added(at("a", INDEX))], LENGTH, "a", ""),
+    "added to": ([A, B], [c.Assign(at("a", INDEX), at("b", INDEX), "+=")], LENGTH, "ab", "a"),
+    "filled": ([A], [copy(to=at("a", INDEX), of=c.number(0))], LENGTH, "", "a"),
+    "every other element": (
+        [A, B],
+        [copy(to=at("a", INDEX), of=at("b", c.times(INDEX, 2)))],
+        LENGTH,
+        "",
+        "a",
+    ),
+    "one element": ([A, B], [copy(to=at("a", INDEX), of=at("b", 3))], LENGTH, "", "a"),
+    "the next element": ([A, SAME], [copy(to=at("a", INDEX), of=at("b", INDEX, 1))], LENGTH, "", ""),
+    "four elements away": ([A, SAME], [copy(to=at("a", INDEX), of=at("b", INDEX, 4))], LENGTH, "b", "a"),
+    "stored, then read under another name": (
+        [A, SAME],
+        [copy(to=at("a", INDEX), of=c.number(0)), added(at("b", INDEX))],
+        LENGTH,
+        "",
+        "",
+    ),
+    "a function": ([A, B], [copy(to=at("a", INDEX), of=EXP)], LENGTH, "", ""),
+    "integers": ([A, WORDS], [copy(to=at("a", INDEX), of=at("b", INDEX))], LENGTH, "", "a"),
+    "an unknown type": ([A], [copy(to=at("a", INDEX), of=at("x", INDEX))], LENGTH, "", "a"),
+    "no whole blocks": ([A, B], [copy(to=at("a", INDEX), of=at("b", INDEX))], 62, "", ""),
+    "few elements": ([A, B], [copy(to=at("a", INDEX), of=at("b", INDEX))], 32, "", ""),
+}
+
+
+def moved(tree: c.Statements, function: str) -> str:
+    """The arrays of the calls of a macro, in order."""
+    calls = [node for node in c_query.nodes(tree) if isinstance(node, c.Call) and node.function == function]
+    places = [next(a for a in call.arguments if isinstance(a, c.Unary)).operand for call in calls]
+    return "".join(c_query.words(place)[0] for place in places)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_blocks_are_loaded_and_stored(row: str) -> None:
+    pointers, body, length, loaded, stored = ROWS[row]
+    loop = c.For("i", c.number(length), tuple(body))
+    (tree,) = with_block_moves([(*pointers, loop)], M4F, {})
+    assert (moved(tree, LOAD), moved(tree, STORE)) == (loaded, stored)
+    if not loaded and not stored:
+        assert replace(tree[-1], rolled=False) == loop
+    assert with_block_moves([(*pointers, loop)], replace(M4F, block_moves=False), {}) == ((*pointers, loop),)
+
+
+def test_a_shorter_loop_inside_of_another_one() -> None:
+    for length, loaded in ((16, ""), (32, "b")):
+        loop = c.For("j", c.number(length), (copy(to=at("a", c.Name("j")), of=at("b", c.Name("j"))),))
+        (tree,) = with_block_moves([(A, B, c.For("i", c.number(2), (loop,)))], M4F, {})
+        assert moved(tree, LOAD) == loaded
+
+
+def test_the_text_of_a_block() -> None:
+    floats = {"x": Memory(CALLER, "x", 0, 4, is_float=True)}
+    loop = c.For("i", c.number(LENGTH), (c.Assign(at("a", INDEX), c.Sum((at("x", INDEX), at("b", INDEX)))),))
+    ((*_, made),) = with_block_moves([(A, B, loop)], M4F, floats)
+    assert PRINTER.lines([made]) == [
+        "for (int32_t i = 0; i < 64; i += 4) {",
+        "    float x_block[4];",
+        "    float b_block[4];",
+        "    float a_block[4];",
+        "    AG_LOAD_BLOCK(0, x_block, &x[i]);",
+        "    AG_LOAD_BLOCK(1, b_block, &b[i]);",
+        "    for (int32_t j = i; j < i + 4; j++) {",
+        "        a_block[j - i] = x_block[j - i] + b_block[j - i];",
+        "    }",
+        "    AG_STORE_BLOCK(2, &a[i], a_block);",
+        "}",
+    ]
+
+
+def test_boards_say_whether_they_have_them() -> None:
+    for name, profile, said in (
+        ("stm32", "speed", True),
+        ("stm32", "size", False),
+        ("virt_a53", "speed", False),
+    ):
+        on = replace(board.load(name), profile=profile)
+        source = emit(compile_model(load_model("gesture")[0], "gesture", None, on))["gesture.c"]
+        assert ((LOAD in source), ('#include "ag_blocks.h"' in source)) == (said, said)
+
+
+PROGRAM = """
+#include "ag_blocks.h"
+float moved[9];
+int check(const float *from);
+int check(const float *from) {
+    float a[4], b[4], c[4], d[4];
+    AG_LOAD_BLOCK(0, a, from + 1);
+    AG_LOAD_BLOCK(1, b, from + 2);
+    AG_LOAD_BLOCK(2, c, from + 3);
+    AG_LOAD_BLOCK(3, d, from + 4);
+    for (int k = 0; k < 4; k++) {
+        a[k] += b[k] * c[k] - d[k];
+    }
+    AG_STORE_BLOCK(3, moved + 1, a);
+    return moved[0] != 0.0f || moved[5] != 0.0f;
+}
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_one_instruction_moves_a_block(level: str, tmp_path: Path) -> None:
+    """On Cortex-M4F, four loads and one store in all; without optimisation plain C."""
+    (tmp_path / "blocks.c").write_text(PROGRAM)
+    flags = ("-S", level, "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
+    compile_c("arm-none-eabi-gcc", [tmp_path / "blocks.c"], tmp_path / "blocks.s", flags)
+    text = (tmp_path / "blocks.s").read_text()
+    counts = [text.count(word) for word in ("vldmia", "vstmia")]
+    assert counts == ([0, 0] if level == "-O0" else [4, 1])
