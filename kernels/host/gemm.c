@@ -43,78 +43,48 @@ void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
-/* C by panels of B', each packed (transposed) into a buffer; k <= PACKED_K. */
+/* C by panels of PACKED_K rows of B', each packed (transposed) into a buffer. */
 static void by_packed_panels(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
                              ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     float packed[PACKED_K * PANEL];
-    for (int32_t j = 0; j < n; j += PANEL) {
-        const int32_t columns = n - j < PANEL ? n - j : PANEL;
-        ag_pack_columns(packed, b + j * ldb, ldb, k, columns);
-        product(AG_MICROKERNEL(nn), a, lda, 1, packed, PANEL, c + j, ldc, m, columns, k, alpha, beta);
-    }
+    int32_t length;
+    do {
+        length = k < PACKED_K ? k : PACKED_K;
+        for (int32_t j = 0; j < n; j += PANEL) {
+            const int32_t columns = n - j < PANEL ? n - j : PANEL;
+            ag_pack_columns(packed, b + j * ldb, ldb, length, columns);
+            product(AG_MICROKERNEL(nn), a, lda, 1, packed, PANEL, c + j, ldc, m, columns, length, alpha,
+                    beta);
+        }
+        a += length;
+        b += length;
+        k -= length;
+        beta = 1.0f;
+    } while (k > 0);
 }
 
-enum { TILE = 4 };
-
-/* Dot products of up to TILE rows of A with up to TILE rows of B, along k; missing rows repeat the last one.
- */
-ALWAYS_INLINE void dots(int32_t rows, const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
-                        ptrdiff_t ldc, int32_t columns, int32_t k, float alpha, float beta) {
-    const float *right[TILE];
-    vec sum[TILE][TILE] = {{{0}}};
-    for (int32_t j = 0; j < TILE; j++) {
-        right[j] = b + (j < columns ? j : columns - 1) * ldb;
-    }
-    int32_t p = 0;
-    for (; p + LANES <= k; p += LANES) {
-        for (int32_t i = 0; i < rows; i++) {
-            const vec left = load(a + i * lda + p);
-            for (int32_t j = 0; j < TILE; j++) {
-                sum[i][j] += left * load(right[j] + p);
-            }
-        }
-    }
-    if (p < k) {
-        for (int32_t i = 0; i < rows; i++) {
-            const vec left = load_partial(a + i * lda + p, k - p);
-            for (int32_t j = 0; j < TILE; j++) {
-                sum[i][j] += left * load_partial(right[j] + p, k - p);
-            }
-        }
-    }
-    quad total[TILE];
-    sixteen_sums((const vec(*)[TILE])sum, total);
-    for (int32_t i = 0; i < rows; i++, c += ldc) {
-        if (columns == TILE) {
-            unaligned_quad *dst = (unaligned_quad *)c;
-            *dst = beta == 0.0f ? alpha * total[i] : alpha * total[i] + beta * *dst;
-            continue;
-        }
-        for (int32_t j = 0; j < columns; j++) {
-            c[j] = beta == 0.0f ? alpha * total[i][j] : alpha * total[i][j] + beta * c[j];
-        }
-    }
-}
-
+/* C as dot products along k. */
 static void by_dots(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc,
                     int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    for (int32_t j = 0; j < n; j += TILE, b += TILE * ldb, c += TILE) {
-        const int32_t columns = n - j < TILE ? n - j : TILE;
-        int32_t i = 0;
-        for (; i + TILE <= m; i += TILE) {
-            dots(TILE, a + i * lda, lda, b, ldb, c + i * ldc, ldc, columns, k, alpha, beta);
+    ag_tile t = {.a = {a}, .k = k, .k_runs = 1, .alpha = alpha, .beta = beta, .rows = m};
+    t.a_row = ag_bytes(lda);
+    t.c_step = ag_bytes(ldc);
+    for (int32_t j = 0; j < n; j += AG_TILE_N) {
+        t.columns = n - j < AG_TILE_N ? n - j : AG_TILE_N;
+        t.c = c + j;
+        for (int32_t i = 0; i < t.columns; i++, b += ldb) {
+            t.b[i] = b;
         }
-        for (; i < m; i++) {
-            dots(1, a + i * lda, lda, b, ldb, c + i * ldc, ldc, columns, k, alpha, beta);
-        }
+        AG_MICROKERNEL(nt)(&t);
     }
 }
 
 void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta,
                          const ag_epilogue *epilogue) {
-    /* packing B costs one pass over its elements, dot products cost a horizontal sum for each element of C */
-    if (k <= PACKED_K && 6 * m > k) {
+    /* Packing B costs one pass over its elements, dot products cost a horizontal sum for each element of C. A
+     * sum is complete before C is read. */
+    if (6 * m > k && (k <= PACKED_K || beta == 0.0f)) {
         by_packed_panels(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         by_dots(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);

@@ -143,15 +143,22 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
     float unused[AG_TILE_N], *c[AG_TILE_M];
     for (int32_t j = 0; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
         const int32_t columns = t->columns - j;
-        for (int32_t i = 0; i < t->rows; i += AG_TILE_M) {
+        for (int32_t i = 0, rows; i < t->rows; i += rows) {
+            const int32_t rest = t->rows - i;
+            rows = AG_TILE_M;
+#if AG_TILE_M > 4
+            if (rest > AG_TILE_M && rest <= 8) { /* as tiles of two rows do not fill the FMA units */
+                rows = 4;
+            }
+#endif
             next_rows(p->a, c, t, i, j, a_row, unused);
 #if AG_TILE_M > 4
-            if (t->rows - i > 4) {
+            if (rows == AG_TILE_M && rest > 4) {
                 broadcast_rows(AG_TILE_M, columns, p, c, t->alpha, t->beta);
                 continue;
             }
 #endif
-            if (t->rows - i > 2) {
+            if (rest > 2) {
                 broadcast_rows(4, columns, p, c, t->alpha, t->beta);
             } else {
                 broadcast_rows(2, columns, p, c, t->alpha, t->beta);
@@ -260,8 +267,10 @@ static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
             b[q] = at(b[q] + t->k, t->b_skip);
         }
     }
+    quad totals[DOT_ROWS];
+    sums_of_rows(DOT_ROWS, (const vec(*)[DOT_COLUMNS])sum, totals);
     for (int32_t r = 0; r < DOT_ROWS; r++) {
-        const quad total = four_sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+        const quad total = totals[r];
         if (r < rows) {
             float *c = row_of(t, i + r) + j;
             if (columns == DOT_COLUMNS) {

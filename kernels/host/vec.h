@@ -201,9 +201,10 @@ ALWAYS_INLINE quad four_sums(vec v0, vec v1, vec v2, vec v3) {
     return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
 }
 
-/* The horizontal sums of 4 x 4 vectors. */
-ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
+/* The horizontal sums of `rows` x 4 vectors; with AVX-512, of 4 x 4. */
+ALWAYS_INLINE void sums_of_rows(int32_t rows, const vec (*v)[4], quad *sums) {
 #if defined __AVX512F__
+    (void)rows;
     vec row[4];
     for (int32_t i = 0; i < 4; i++) { /* within each quarter, as four_sums does */
         const vec ab = __builtin_shufflevector(v[i][0], v[i][1], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
@@ -232,7 +233,7 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
     sums[2] = __builtin_shufflevector(all, all, 8, 9, 10, 11);
     sums[3] = __builtin_shufflevector(all, all, 12, 13, 14, 15);
 #else
-    for (int32_t i = 0; i < 4; i++) {
+    for (int32_t i = 0; i < rows; i++) {
         sums[i] = four_sums(v[i][0], v[i][1], v[i][2], v[i][3]);
     }
 #endif
