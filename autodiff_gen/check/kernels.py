@@ -31,6 +31,7 @@ from .kernel_rows import DECLARATIONS, declarations, table
 _SECONDS = 60  # without a line of output: whole programs take 0.1 to 6, and 40 on a loaded machine
 _ENDLESS = "does not end"
 _LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
+_HOST = 32768  # COMPARE_HOST
 _ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last alone
 
 
@@ -125,7 +126,8 @@ class _Program:
         if plain.is_host:
             flags = tuple(f for f in plain.target.cflags if f.startswith("-DCOMPARE_"))
             plain = replace(plain, target=replace(plain.target, cflags=flags))
-        large = [f"-DCOMPARE_FLOATS={_LARGE}"] if ram is None or ram >= 16 * 4 * _LARGE else []
+        floats = _HOST if ram is None else _LARGE
+        large = [f"-DCOMPARE_FLOATS={floats}"] if ram is None or ram >= 16 * 4 * floats else []
         return [
             *self._cached(plain, [s.path for s in ref.sources()], ref.sources()[0].cflags, kernels),
             *self._cached(plain, sorted(compare.glob("*.c")), large, [*kernels, *system, compare]),

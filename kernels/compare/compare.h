@@ -15,6 +15,7 @@
 #define COMPARE_FLOATS 1280 /* of an array: what the smallest board has RAM for */
 #endif
 #define COMPARE_LARGE 8192 /* of those that have room for the large cases */
+#define COMPARE_HOST 32768 /* of hosts, which are fast enough for wide convolutions, too */
 #ifndef COMPARE_FORBID_GUARDS
 #define COMPARE_FORBID_GUARDS 0 /* 1: guards are forbidden to kernels under AddressSanitizer */
 #endif

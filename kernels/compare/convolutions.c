@@ -9,13 +9,30 @@ typedef struct family {
     ag_conv2d_dw_f32_fn *dw;
     const images *table;
     uint32_t rows;
+    const images *wide; /* on the host */
+    uint32_t wide_rows;
 } family;
 
-static const family conv2d = {ag_conv2d_f32_ref, ag_conv2d_dx_f32_ref, ag_conv2d_dw_f32_ref, convolutions,
-                              sizeof convolutions / sizeof *convolutions};
-static const family depthwise2d = {ag_depthwise2d_f32_ref, ag_depthwise2d_dx_f32_ref,
-                                   ag_depthwise2d_dw_f32_ref, depthwise,
-                                   sizeof depthwise / sizeof *depthwise};
+static const images wide_convolutions[] = {
+    {1, 8, 9, 9, 17, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},   {2, 9, 7, 8, 8, 3, 3, 1, 1, 2, 0, 1, 2, 1, 1, 1},
+    {1, 8, 8, 70, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},  {1, 9, 8, 8, 35, 3, 3, 1, 1, 0, 1, 0, 1, 1, 1, 1},
+    {1, 8, 8, 33, 100, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+};
+static const family conv2d = {
+    ag_conv2d_f32_ref,
+    ag_conv2d_dx_f32_ref,
+    ag_conv2d_dw_f32_ref,
+    convolutions,
+    sizeof convolutions / sizeof *convolutions,
+    wide_convolutions,
+    COMPARE_FLOATS >= COMPARE_HOST ? sizeof wide_convolutions / sizeof *wide_convolutions : 0};
+static const family depthwise2d = {ag_depthwise2d_f32_ref,
+                                   ag_depthwise2d_dx_f32_ref,
+                                   ag_depthwise2d_dw_f32_ref,
+                                   depthwise,
+                                   sizeof depthwise / sizeof *depthwise,
+                                   NULL,
+                                   0};
 
 typedef void cases_of(const compare_row *row, const family *ref, const images *i, image_layout layout,
                       compare_attributes *f);
@@ -23,8 +40,11 @@ typedef void cases_of(const compare_row *row, const family *ref, const images *i
 /* Every image in each layout, with the first `scales` of compare_scales, and with as many epilogues: pairs of
  * these, not all combinations. */
 static void all(const compare_row *row, cases_of *one, const family *ref, int32_t scales, int32_t epilogues) {
-    for (uint32_t i = 0; i < ref->rows + COMPARE_RANDOM; i++) {
-        const images image = image_at(ref->table, ref->rows, i);
+    const uint32_t named = ref->rows + ref->wide_rows;
+    for (uint32_t i = 0; i < named + COMPARE_RANDOM; i++) {
+        const uint32_t k_of_table = i < ref->rows ? i : i - ref->wide_rows;
+        const bool wide = i >= ref->rows && i < named;
+        const images image = wide ? ref->wide[i - ref->rows] : image_at(ref->table, ref->rows, k_of_table);
         const int32_t plain = scales > LAYOUTS ? scales : LAYOUTS;
         for (int32_t k = 0; k < plain + epilogues; k++) {
             const image_layout layout = (image_layout)((i + (uint32_t)k) % (uint32_t)LAYOUTS);
