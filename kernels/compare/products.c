@@ -159,7 +159,12 @@ static void all_gemm(const compare_row *row, cases_of *one) {
     all_products(row, one);
     once(row, one, 1, 1, 1000, 0, 1.0f, 1.0f, 0);
 #if COMPARE_FLOATS >= COMPARE_LARGE
-    static const int32_t large[][3] = {{3, 33, 70}, {19, 47, 41}, {40, 100, 60}, {9, 21, 300}, {130, 7, 30}};
+    static const int32_t large[][3] = {
+        {3, 33, 70},    {19, 47, 41}, {40, 100, 60}, {9, 21, 300}, {130, 7, 30},
+#if COMPARE_FLOATS >= COMPARE_HOST
+        {100, 20, 150},
+#endif
+    };
     for (uint32_t i = 0; i < sizeof large / sizeof *large; i++) {
         const int32_t slack = i % 2u == 0u ? 3 : 0, other = 3 - slack;
         once(row, one, large[i][0], large[i][1], large[i][2], slack, 0.7f, 0.5f, 0);

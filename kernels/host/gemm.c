@@ -5,7 +5,7 @@
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 
-enum { PANEL = AG_TILE_N, PACKED_K = 128 };
+enum { PANEL = AG_TILE_N, PACKED_K = 128, SUM_ROWS = 96 };
 
 /* C = alpha * A B + beta * C, A[i, p] at a + i * a_i + p * a_p: `tiles` is nn where a_p is 1, tn where a_i
  * is. */
@@ -36,10 +36,49 @@ void ag_gemm_nn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
+/* The first `columns` columns of k rows of B. */
+static void copy_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k, int32_t columns) {
+    for (; k > 0; k--, b += ldb, dst += PANEL) {
+        for (int32_t e = 0; e < columns; e += LANES) {
+            const int32_t count = columns - e;
+            store(dst + e, count < LANES ? load_partial(b + e, count) : load(b + e));
+        }
+    }
+}
+
+/* C += A' B in blocks of at most SUM_ROWS x PANEL sums, over at most PACKED_K rows of A and of B at a time,
+ * of which those of B are copied into a buffer: rows that are far apart fall on the same lines of a cache. */
+static void by_blocks(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc,
+                      int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    float packed[PACKED_K * PANEL], sums[SUM_ROWS * PANEL];
+    for (int32_t j = 0; j < n; j += PANEL) {
+        const int32_t columns = n - j < PANEL ? n - j : PANEL;
+        for (int32_t i = 0, rows; i < m; i += rows) {
+            rows = m - i < SUM_ROWS ? m - i : SUM_ROWS;
+            for (int32_t p = 0, length; p < k; p += length) {
+                length = k - p < PACKED_K ? k - p : PACKED_K;
+                copy_columns(packed, b + p * ldb + j, ldb, length, columns);
+                product(AG_MICROKERNEL(tn), a + p * lda + i, 1, lda, packed, PANEL, sums, PANEL, rows,
+                        columns, length, 1.0f, p > 0 ? 1.0f : 0.0f);
+            }
+            for (int32_t r = 0; r < rows; r++) {
+                for (int32_t e = 0; e < columns; e += LANES) {
+                    scale_add(c + (i + r) * ldc + j + e, load(sums + (ptrdiff_t)r * PANEL + e), columns - e,
+                              alpha, beta);
+                }
+            }
+        }
+    }
+}
+
 void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta,
                          const ag_epilogue *epilogue) {
-    product(AG_MICROKERNEL(tn), a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    if (k > PACKED_K && m > PANEL) { /* copying takes as long as a row of products */
+        by_blocks(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    } else {
+        product(AG_MICROKERNEL(tn), a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    }
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
