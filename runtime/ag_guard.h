@@ -4,12 +4,25 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Statuses of rejected steps that may be caused by the state; as in <m>.h. */
 enum { AG_GUARD_LOSS = -7, AG_GUARD_GRADIENTS = -9 };
 
-/* Whether all of x[n] are finite: 0 * x is 0 for finite x, otherwise NaN. */
+/* Whether all of x[n] are finite: 0 * x is 0 for finite x, otherwise NaN. Where compilers make vectors of
+ * loops (ag_loops.h), integers are compared, as their order does not matter: without the sign, infinity is
+ * the least of those that are not finite. */
 static inline int ag_all_finite(const float *x, int32_t n) {
+#if defined(AG_OPENMP_SIMD)
+    int32_t largest = 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000;
+#else
     float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
     for (; n >= 4; n -= 4, x += 4) {
         a += 0.0f * x[0];
@@ -21,6 +34,7 @@ static inline int ag_all_finite(const float *x, int32_t n) {
         a += 0.0f * x[0];
     }
     return (a + b) + (c + d) == 0.0f;
+#endif
 }
 
 /* Consecutive rejected steps, and the limit at which the last valid checkpoint is to be loaded; 0: never. */
