@@ -32,7 +32,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- forward: gru ---- */
     /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 12 */
+    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 11 */
     {
         const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
         ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
@@ -40,9 +40,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60]: 32 times */
-    float *const gru_h = t->arena + 18480;      /* [n,20] steps 2 to 13 */
-    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 11 */
-    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 10 */
+    float *const gru_h = t->arena + 18480;      /* [n,20] steps 2 to 12 */
+    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
+    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
@@ -86,24 +86,19 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- forward: head ---- */
-    /* 3  head_xw[n,5] = gru_h[n,20] . head_weight[5,20]' */
-    float *const head_xw = t->arena + 17920; /* [n,5] steps 3 to 5 */
-    ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_xw, 5, n, 5, 20, 1.0f, 0.0f, NULL);
-
-    /* 4  head_out[n,5] = head_xw + head_bias */
-    float *const head_out = t->arena + 17920; /* [n,5] in place of head_xw */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 5; j++) {
-            head_out[i * 5 + j] = head_xw[i * 5 + j] + t->head_bias[j];
-        }
+    /* 3  head_out[n,5] = gru_h[n,20] . head_weight[5,20]' + head_bias */
+    float *const head_out = t->arena + 17920; /* [n,5] steps 3 to 4 */
+    {
+        const ag_epilogue epilogue = {.bias = t->head_bias};
+        ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_out, 5, n, 5, 20, 1.0f, 0.0f, &epilogue);
     }
 
     /* ---- loss ---- */
-    /* 5  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
+    /* 4  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
      *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
-    float *const loss_exp_shifted = t->arena + 18720; /* [n,5] steps 5 to 14 */
-    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 5 to 6 */
+    float *const loss_exp_shifted = t->arena + 18720; /* [n,5] steps 4 to 13 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 4 to 5 */
     {
         float acc = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -127,7 +122,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 6  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+    /* 5  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_head_out = t->arena + 18720; /* [n,5] in place of loss_exp_shifted */
     {
@@ -143,16 +138,16 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 7  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
-    float *const d_gru_h = t->arena + 18560; /* [n,20] steps 7 to 8 */
+    /* 6  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
+    float *const d_gru_h = t->arena + 18560; /* [n,20] steps 6 to 7 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
-    /* 8  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
+    /* 7  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
      *            first */
     float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_x_gates */
     float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
-    float *const d_gru_h_2 = t->arena + 18640;    /* [n,20] step 8 */
-    /* 8.1 d_gru_h_2[20n] = d_gru_h */
+    float *const d_gru_h_2 = t->arena + 18640;    /* [n,20] step 7 */
+    /* 7.1 d_gru_h_2[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_gru_h_2[i] = d_gru_h[i];
     }
@@ -161,7 +156,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
         float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_x_gates */
 
-        /* 8.2 d_gru_sub[n,20] = d_gru_h_2 * sigmoid(d_gru_h_gates_t[..., 20:40] + d_gru_x_gates_t[...,
+        /* 7.2 d_gru_sub[n,20] = d_gru_h_2 * sigmoid(d_gru_h_gates_t[..., 20:40] + d_gru_x_gates_t[...,
          *             20:40])
          *     d_gru_h_gates_2[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
          *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
@@ -171,9 +166,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
          *             20:40], d_gru_x_gates_t[..., 20:40], d_gru_sub by add, sigmoid, mul, tanh, sub, neg,
          *             square, assemble */
-        float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 8.2 to 8.6 */
-        float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
-        float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 8.2 to 8.4 */
+        float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 7.2 to 7.6 */
+        float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 7.2 to 7.3 */
+        float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 7.2 to 7.4 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float z = ag_sigmoidf(d_gru_h_gates_t[i * 1920 + j + 20] + d_gru_x_gates_t[i * 1920 + j
@@ -197,46 +192,46 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 8.3 d_gru_h_gates_t[n,60] = d_gru_h_gates_2 */
+        /* 7.3 d_gru_h_gates_t[n,60] = d_gru_h_gates_2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_gru_h_gates_t[i * 1920 + j] = d_gru_h_gates_2[i * 60 + j];
             }
         }
 
-        /* 8.4 d_gru_x_gates_t[n,60] = d_x_gates_t */
+        /* 7.4 d_gru_x_gates_t[n,60] = d_x_gates_t */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t[i * 60 + j];
             }
         }
 
-        /* 8.5 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
+        /* 7.5 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 7.5 to 7.6 */
         ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_matmul, 20, n, 20, 60, 1.0f,
                 0.0f, NULL);
 
-        /* 8.6 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
+        /* 7.6 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
         for (int32_t i = 0; i < 20 * n; i++) {
             d_gru_h_2[i] = d_gru_sub[i] + d_gru_matmul[i];
         }
     }
 
-    /* 9  d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
-    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] steps 9 to 17 */
+    /* 8  d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
+    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] steps 8 to 16 */
     ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f, NULL);
 
-    /* 10 d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
-    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] steps 10 to 19 */
+    /* 9  d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
+    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] steps 9 to 18 */
     ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
-    /* 11 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
-    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] steps 11 to 18 */
+    /* 10 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
+    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] steps 10 to 17 */
     ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f,
             NULL);
 
-    /* 12 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
-    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] steps 12 to 20 */
+    /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
+    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] steps 11 to 19 */
     for (int32_t i = 0; i < 60; i += 12) {
         float d_gru_bias_hh_l0_i[12] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
@@ -255,12 +250,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 13 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
-    float *const d_head_weight = t->arena; /* [5,20] steps 13 to 21 */
+    /* 12 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
+    float *const d_head_weight = t->arena; /* [5,20] steps 12 to 20 */
     ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f, NULL);
 
-    /* 14 d_head_bias[5] = sum(d_head_out, axis=0) */
-    float *const d_head_bias = t->arena + 100; /* [5] steps 14 to 22 */
+    /* 13 d_head_bias[5] = sum(d_head_out, axis=0) */
+    float *const d_head_bias = t->arena + 100; /* [5] steps 13 to 21 */
     {
         float d_head_bias_i[5] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -274,9 +269,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update ---- */
-    /* 15 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
+    /* 14 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
      *            d_head_weight, d_head_bias by square, sum, add, sqrt, div, minimum */
-    float *const grad_scale = t->arena + 105; /* scalar steps 15 to 22 */
+    float *const grad_scale = t->arena + 105; /* scalar steps 14 to 21 */
     {
         float squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
@@ -318,12 +313,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         grad_scale[0] = (val < 1.0f || val != val) ? val : 1.0f;
     }
 
-    /* 16 optimizer_step = optimizer_step + 1.0
+    /* 15 optimizer_step = optimizer_step + 1.0
      *    step_size = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0)
      *            * 0.0009817478)) / -expm1(optimizer_step * -0.105360515)
      *    rescale = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
-    float *const step_size = t->arena + 106; /* scalar steps 16 to 22 */
-    float *const rescale = t->arena + 107;   /* scalar steps 16 to 22 */
+    float *const step_size = t->arena + 106; /* scalar steps 15 to 21 */
+    float *const rescale = t->arena + 107;   /* scalar steps 15 to 21 */
     {
         const float old = t->optimizer_step[0];
         const float val = old + 1.0f;
@@ -334,7 +329,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update: gru ---- */
-    /* 17 gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (d_gru_weight_ih_l0 * grad_scale -
+    /* 16 gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (d_gru_weight_ih_l0 * grad_scale -
      *            gru_weight_ih_l0_exp_avg) * 0.1
      *    gru_weight_ih_l0_exp_avg_sq[180] = gru_weight_ih_l0_exp_avg_sq * 0.999 +
      *            square(d_gru_weight_ih_l0 * grad_scale) * 0.001
@@ -356,7 +351,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 18 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (d_gru_weight_hh_l0 * grad_scale -
+    /* 17 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (d_gru_weight_hh_l0 * grad_scale -
      *            gru_weight_hh_l0_exp_avg) * 0.1
      *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 +
      *            square(d_gru_weight_hh_l0 * grad_scale) * 0.001
@@ -378,7 +373,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 19 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * grad_scale -
+    /* 18 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * grad_scale -
      *            gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(d_gru_bias_ih_l0 *
      *            grad_scale) * 0.001
@@ -400,7 +395,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 20 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
+    /* 19 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
      *            gru_bias_hh_l0_exp_avg) * 0.1
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(d_gru_bias_hh_l0 *
      *            grad_scale) * 0.001
@@ -423,7 +418,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update: head ---- */
-    /* 21 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
+    /* 20 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
      *            head_weight_exp_avg) * 0.1
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(d_head_weight * grad_scale)
      *            * 0.001
@@ -445,7 +440,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 22 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * grad_scale - head_bias_exp_avg) * 0.1
+    /* 21 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * grad_scale - head_bias_exp_avg) * 0.1
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * grad_scale) * 0.001
      *    head_bias[5] = head_bias - step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale
      *            + 1e-08)) */

@@ -51,8 +51,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer0 ---- */
     /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
      *            layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 28 */
-    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 27 */
+    float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 27 */
+    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 26 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
             &layer0_shape);
 
@@ -65,8 +65,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
      *            layer3_weight[16,5,5,6], layer3_bias[16]) */
-    float *const layer5_pooled = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 25 */
-    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 25 */
+    float *const layer5_pooled = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 24 */
+    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 24 */
     ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,
             n, &layer3_shape);
 
@@ -78,7 +78,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
-    float *const layer8_out = t->arena + 8960; /* [n,120] steps 5 to 21 */
+    float *const layer8_out = t->arena + 8960; /* [n,120] steps 5 to 20 */
     {
         const ag_epilogue epilogue = {.bias = t->layer7_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer5_out, 256, t->layer7_weight, 256, layer8_out, 120, n, 120, 256, 1.0f, 0.0f,
@@ -87,7 +87,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer9 ---- */
     /* 6  layer10_out[n,84] = relu(layer8_out[n,120] . layer9_weight[84,120]' + layer9_bias) */
-    float *const layer10_out = t->arena + 7872; /* [n,84] steps 6 to 17 */
+    float *const layer10_out = t->arena + 7872; /* [n,84] steps 6 to 16 */
     {
         const ag_epilogue epilogue = {.bias = t->layer9_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer8_out, 120, t->layer9_weight, 120, layer10_out, 84, n, 84, 120, 1.0f, 0.0f,
@@ -95,24 +95,20 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- forward: layer11 ---- */
-    /* 7  layer11_xw[n,10] = layer10_out[n,84] . layer11_weight[10,84]' */
-    float *const layer11_xw = t->arena + 6912; /* [n,10] steps 7 to 9 */
-    ag_gemm_nt_f32_ref(layer10_out, 84, t->layer11_weight, 84, layer11_xw, 10, n, 10, 84, 1.0f, 0.0f, NULL);
-
-    /* 8  layer11_out[n,10] = layer11_xw + layer11_bias */
-    float *const layer11_out = t->arena + 6912; /* [n,10] in place of layer11_xw */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 10; j++) {
-            layer11_out[i * 10 + j] = layer11_xw[i * 10 + j] + t->layer11_bias[j];
-        }
+    /* 7  layer11_out[n,10] = layer10_out[n,84] . layer11_weight[10,84]' + layer11_bias */
+    float *const layer11_out = t->arena + 6912; /* [n,10] steps 7 to 8 */
+    {
+        const ag_epilogue epilogue = {.bias = t->layer11_bias};
+        ag_gemm_nt_f32_ref(layer10_out, 84, t->layer11_weight, 84, layer11_out, 10, n, 10, 84, 1.0f, 0.0f,
+                &epilogue);
     }
 
     /* ---- loss ---- */
-    /* 9  loss_exp_shifted[n,10] = exp(layer11_out - amax(layer11_out, axis=1))
+    /* 8  loss_exp_shifted[n,10] = exp(layer11_out - amax(layer11_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
      *    loss = sum(log(loss_exp_sum) - pick(layer11_out - amax(layer11_out, axis=1), label)) / n */
-    float *const loss_exp_shifted = t->arena + 7584; /* [n,10] steps 9 to 13 */
-    float *const loss_exp_sum = t->arena + 6992;     /* [n] steps 9 to 10 */
+    float *const loss_exp_shifted = t->arena + 7584; /* [n,10] steps 8 to 12 */
+    float *const loss_exp_sum = t->arena + 6992;     /* [n] steps 8 to 9 */
     {
         float acc = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -136,7 +132,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- backward: layer11 ---- */
-    /* 10 d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+    /* 9  d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {
@@ -152,7 +148,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 11 layer11_bias[10] = layer11_bias - lr * sum(d_layer11_out, axis=0) */
+    /* 10 layer11_bias[10] = layer11_bias - lr * sum(d_layer11_out, axis=0) */
     {
         float d_layer11_bias[10] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -165,23 +161,23 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 12 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
-    float *const d_layer10_out = t->arena + 6912; /* [n,84] steps 12 to 14 */
+    /* 11 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
+    float *const d_layer10_out = t->arena + 6912; /* [n,84] steps 11 to 13 */
     ag_gemm_nn_f32_ref(d_layer11_out, 10, t->layer11_weight, 84, d_layer10_out, 84, n, 84, 10, 1.0f, 0.0f,
             NULL);
 
-    /* 13 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
+    /* 12 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
     ag_gemm_tn_f32_ref(d_layer11_out, 10, layer10_out, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f, NULL);
 
     /* ---- backward: layer9 ---- */
-    /* 14 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
+    /* 13 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
     float *const d_layer9_out = t->arena + 7872; /* [84n] in place of layer10_out */
     for (int32_t i = 0; i < 84 * n; i++) {
         const float d_layer10_out_i = d_layer10_out[i];
         d_layer9_out[i] = layer10_out[i] <= 0.0f ? 0.0f : d_layer10_out_i;
     }
 
-    /* 15 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
+    /* 14 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
     for (int32_t i = 0; i < 84; i += 12) {
         float d_layer9_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
@@ -194,23 +190,23 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 16 d_layer8_out[n,120] = d_layer9_out[n,84] . layer9_weight[84,120] */
-    float *const d_layer8_out = t->arena + 6912; /* [n,120] steps 16 to 18 */
+    /* 15 d_layer8_out[n,120] = d_layer9_out[n,84] . layer9_weight[84,120] */
+    float *const d_layer8_out = t->arena + 6912; /* [n,120] steps 15 to 17 */
     ag_gemm_nn_f32_ref(d_layer9_out, 84, t->layer9_weight, 120, d_layer8_out, 120, n, 120, 84, 1.0f, 0.0f,
             NULL);
 
-    /* 17 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
+    /* 16 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
     ag_gemm_tn_f32_ref(d_layer9_out, 84, layer8_out, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f, NULL);
 
     /* ---- backward: layer7 ---- */
-    /* 18 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
+    /* 17 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
     float *const d_layer7_out = t->arena + 8960; /* [120n] in place of layer8_out */
     for (int32_t i = 0; i < 120 * n; i++) {
         const float d_layer8_out_i = d_layer8_out[i];
         d_layer7_out[i] = layer8_out[i] <= 0.0f ? 0.0f : d_layer8_out_i;
     }
 
-    /* 19 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
+    /* 18 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
     for (int32_t i = 0; i < 120; i += 12) {
         float d_layer7_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
@@ -223,51 +219,51 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 20 d_layer5_out[n,256] = d_layer7_out[n,120] . layer7_weight[120,256] */
-    float *const d_layer5_out = t->arena + 6912; /* [n,256] steps 20 to 22 */
+    /* 19 d_layer5_out[n,256] = d_layer7_out[n,120] . layer7_weight[120,256] */
+    float *const d_layer5_out = t->arena + 6912; /* [n,256] steps 19 to 21 */
     ag_gemm_nn_f32_ref(d_layer7_out, 120, t->layer7_weight, 256, d_layer5_out, 256, n, 256, 120, 1.0f, 0.0f,
             NULL);
 
-    /* 21 layer7_weight[120,256] -= lr * d_layer7_out[n,120]' . layer5_out[n,256] */
+    /* 20 layer7_weight[120,256] -= lr * d_layer7_out[n,120]' . layer5_out[n,256] */
     ag_gemm_tn_f32_ref(d_layer7_out, 120, layer5_out, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f,
             NULL);
 
     /* ---- backward: layer3 ---- */
-    /* 22 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
+    /* 21 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
     float *const d_layer5_pooled = t->arena + 13824; /* [256n] in place of layer5_out */
     for (int32_t i = 0; i < 256 * n; i++) {
         const float d_layer5_out_i = d_layer5_out[i];
         d_layer5_pooled[i] = layer5_out[i] <= 0.0f ? 0.0f : d_layer5_out_i;
     }
 
-    /* 23 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
+    /* 22 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
     ag_column_sums_f32_ref(d_layer5_pooled, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
 
-    /* 24 d_layer2_out[n,12,12,6] = conv2d_pool_dx(d_layer5_pooled[n,4,4,16],
+    /* 23 d_layer2_out[n,12,12,6] = conv2d_pool_dx(d_layer5_pooled[n,4,4,16],
      *            layer5_pooled_index[n,4,4,16], layer3_weight[16,5,5,6]) */
-    float *const d_layer2_out = t->arena + 6912; /* [n,12,12,6] steps 24 to 26 */
+    float *const d_layer2_out = t->arena + 6912; /* [n,12,12,6] steps 23 to 25 */
     ag_conv2d_pool_dx_f32_ref(d_layer5_pooled, layer5_pooled_index, t->layer3_weight, d_layer2_out, n,
             &layer3_shape);
 
-    /* 25 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(layer2_out[n,12,12,6], d_layer5_pooled[n,4,4,16],
+    /* 24 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(layer2_out[n,12,12,6], d_layer5_pooled[n,4,4,16],
      *            layer5_pooled_index[n,4,4,16]) */
     ag_conv2d_pool_dw_f32_ref(layer2_out, d_layer5_pooled, layer5_pooled_index, t->layer3_weight, n,
             &layer3_shape, -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 26 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
+    /* 25 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
     float *const d_layer2_pooled = t->arena; /* [864n] in place of layer2_out */
     for (int32_t i = 0; i < 864 * n; i++) {
         const float d_layer2_out_i = d_layer2_out[i];
         d_layer2_pooled[i] = layer2_out[i] <= 0.0f ? 0.0f : d_layer2_out_i;
     }
 
-    /* 27 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
+    /* 26 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
     ag_conv2d_pool_dw_f32_ref(x, d_layer2_pooled, layer2_pooled_index, t->layer0_weight, n, &layer0_shape,
             -lr, 1.0f);
 
-    /* 28 layer0_bias[6] -= lr * column_sums(d_layer2_pooled[144n,6]) */
+    /* 27 layer0_bias[6] -= lr * column_sums(d_layer2_pooled[144n,6]) */
     ag_column_sums_f32_ref(d_layer2_pooled, 6, t->layer0_bias, 144 * n, 6, -lr, 1.0f);
     return LENET_OK;
 }
