@@ -268,6 +268,8 @@ def train_sources(env, name, model):
     made = env.Command(outputs, model, actions)
     env.Precious(made)
     env.Depends(made, env.Value(env["ENV"].get("AUTODIFF_DATA", "")))  # where a model looks for its data
+    names = [source.object for source in build.backends.sources()]
+    env.Depends(made, env.Value(names))  # NAME.deps.json lists those of the kernels that the model calls
     # The model's files are last, where `depend_on_model_files` adds them: SCons compares the order too.
     files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
     env.Depends(

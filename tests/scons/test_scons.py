@@ -123,6 +123,11 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
         {"CC gemv.o", "AR libnet_kernels.a", "LINK firmware.elf"},
         {"GEN net.c", "CC ger.o", "CC net.o"},
     ),
+    "kernel moved to another file": (
+        lambda t: (t.root / "kernels/ref/gemv.c").rename(t.root / "kernels/ref/row_products.c"),
+        {"GEN net.c", "CC row_products.o", "AR libnet_kernels.a", "LINK firmware.elf"},
+        {"CC ger.o", "CC net.o"},
+    ),
     "batch, so that another kernel is called": (
         lambda t: replace(t.model / "model.py", "(1, 100)", "(2, 100)"),
         {"GEN net.c", "CC gemm.o", "AR libnet_kernels.a", *LINKED},
