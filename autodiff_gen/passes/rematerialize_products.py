@@ -51,7 +51,7 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
         context = replace(context, budget=round(context.slack * context.budget))
     if graph.inner or context.budget is None:
         return graph
-    measured, budget = set[Graph](), context.budget
+    measured, budget, best = set[Graph](), context.budget, graph
     while len(measured) < MOST_MEASURED:
         if not context.excess(NAME, graph):
             gaps = context.placed(NAME, graph) - budget
@@ -63,7 +63,9 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
         if better is None:
             break
         graph = better
-    return graph
+        if context.memory(NAME, graph).peak < context.memory(NAME, best).peak:
+            best = graph  # not for fewer steps alone, if nothing follows
+    return best
 
 
 def _improved(graph: Graph, context: Context, measured: set[Graph]) -> Graph | None:
