@@ -85,7 +85,7 @@ def losses(folder):
     trainer = load_model(str(folder / "net" / "model.py"))[0].on_host()
     x, label = np.zeros((1, 100), np.float32), np.uint8([2])
     x[0, :4] = 0.1, -0.2, 0.3, 0.4
-    return [f"loss {trainer.train_step(x, label):.6f}" for _ in range(3)]
+    return [trainer.train_step(x, label) for _ in range(3)]
 
 
 @pytest.mark.cc
@@ -98,7 +98,10 @@ def test_a_sketch_trains_with_the_library(how, library, tmp_path):
         spec = f"{how}://{library}"
     folder = new_project(tmp_path / "my project", spec)
     said = succeed(folder, tmp_path / "core", "run", "-t", "run")
-    assert re.findall(r"^loss .*", said, re.MULTILINE) == losses(folder)
+    printed = [float(loss) for loss in re.findall(r"^loss (\d\.\d{6})$", said, re.MULTILINE)]
+    assert printed == pytest.approx(
+        losses(folder), abs=1.5e-6
+    )  # six digits; the board's exp is not that of `ref`
     assert re.findall(r".*warning.*", said) == []
     if how != "symlink":
         assert (folder / ".pio/libdeps/board/autodiff_gen/kernels/ag_kernels.h").is_file()
