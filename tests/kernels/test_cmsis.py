@@ -125,6 +125,15 @@ def test_a_checkout_of_a_supported_version(sources, revision):
     assert len(external) == len(pinned.sources) + more
 
 
+def test_where_there_are_two_the_variable_names_the_one(sources, tmp_path, monkeypatch):
+    """Also where what was fetched could not be used."""
+    pinned = registry.external("cmsis", KERNELS)
+    (tmp_path / "packages" / pinned.pin[0].replace("==", "-") / "Include").mkdir(parents=True)
+    assert pinned.folder() == sources
+    monkeypatch.delenv("CMSIS_NN")
+    assert "is not CMSIS-NN: it has no Include/arm_nnfunctions.h" in rejected()
+
+
 def test_without_sources(sources, monkeypatch):
     monkeypatch.delenv("CMSIS_NN")
     assert rejected() == (
