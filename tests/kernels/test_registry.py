@@ -547,6 +547,6 @@ def test_a_program_gets_what_its_kernels_call(backend: str) -> None:
     """conv2d calls gemv for one image; the gradient of 8-bit weights calls that of floats."""
     backends = registry.load([backend, "ref"])
     for name, callee in (("conv2d_f32", "gemv_f32"), ("conv2d_dw_s8_f32", "conv2d_dw_f32")):
-        kernels = [k for k in backends.backends[0].kernels if k.name == name]
-        assert f"ag_{callee}_{backend}" in backends.with_callees(kernels)
+        *_, kernel = (k for k in backends.backends[0].kernels if k.name == name)  # which serves all shapes
+        assert f"ag_{callee}_{backend}" in backends.with_callees([kernel])
     assert backends.with_callees([]) == set() and backends.sources([]) == ()
