@@ -14,22 +14,22 @@ from .loops import Body
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Access:
-    """One read or write of memory, in the order in which it happens."""
+    """One read or write of a value in memory, in the order in which it happens. index: that of axes with more than one
+    element; None: all of it, in any order."""
 
-    value: Value
-    index: tuple[Index, ...] | None  # None: all of it, in any order
+    index: tuple[Index, ...] | None
     path: tuple[Body, ...]
     time: int
 
 
-def _varying(access: Access) -> tuple[Index, ...] | None:
+def _varying(v: Value, index: tuple[Index, ...]) -> tuple[Index, ...]:
     """The index without those of axes with one element."""
-    shape = access.value.type.shape
-    if access.index is None or len(access.index) != len(shape):
-        return access.index
-    return tuple([i for i, d in zip(access.index, shape, strict=True) if d != 1])
+    shape = v.type.shape
+    return (
+        tuple([i for i, d in zip(index, shape, strict=True) if d != 1]) if len(index) == len(shape) else index
+    )
 
 
 def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
@@ -50,12 +50,12 @@ def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> b
 
 
 class Accesses:
-    """The reads and the writes of the statements of one loop nest."""
+    """The reads and the writes of the statements of one loop nest, by value."""
 
     def __init__(self, statements: Statements) -> None:
         self.exprs = statements.exprs
-        self.reads: list[Access] = []
-        self.writes: list[Access] = []
+        self.reads: dict[Value, list[Access]] = {}
+        self.writes: dict[Value, list[Access]] = {}
         self._time = 0
         self._locals: set[Expr] = set()
         self._visit(statements.top, statements.nest.top)
@@ -64,9 +64,9 @@ class Accesses:
         """Whether `result` may be written over `param`, or over another result: each element of it is read, for the
         last time, before it is written.
         """
-        for write in (w for w in self.writes if w.value is result):
-            for read in (a for a in (*self.reads, *self.writes) if a.value is param):
-                at, to = _varying(read), _varying(write)
+        for write in self.writes.get(result, ()):
+            for read in (*self.reads.get(param, ()), *self.writes.get(param, ())):
+                at, to = read.index, write.index
                 if _apart(at, to):
                     continue
                 common = [b for b in write.path if b in read.path and b.parent is not None]
@@ -80,12 +80,10 @@ class Accesses:
 
     def read_first(self, param: Value, result: Value) -> bool:
         """Whether every read of `param` comes before the first write of `result`, in no loop that both share."""
-        writes = [w for w in self.writes if w.value is result]
-        reads = [r for r in self.reads if r.value is param]
         return all(
             r.time < w.time and not any(b.parent is not None and b in w.path for b in r.path)
-            for w in writes
-            for r in reads
+            for w in self.writes.get(result, ())
+            for r in self.reads.get(param, ())
         )
 
     def _visit(self, statements: Sequence[Statement], body: Body) -> None:
@@ -106,22 +104,22 @@ class Accesses:
                     self._read_index(index, body)
                     self._read(expr, body)
                     at = self.exprs.index_in_memory(value, index) if statement.piece is None else None
-                    self._write(value, at, body)
+                    self._add(self.writes, value, at, body)
                 case LoadRows(loop, rows):
                     for load in rows.loads.values():
                         self._read(load, loop)
                 case Row():
                     node = statement.root.node
                     for operand in node.operands:
-                        self.reads.append(Access(operand, None, body.path, self._time))
-                    self._write(node.results[0], (statement.row, None), body)
+                        self._add(self.reads, operand, None, body)
+                    self._add(self.writes, node.results[0], (statement.row, None), body)
 
     def _read(self, expr: Expr, body: Body) -> None:
         if expr in self._locals:
             return
         if expr.memory is not None:
             v, index = expr.memory
-            self.reads.append(Access(v, index, body.path, self._time))
+            self._add(self.reads, v, index, body)
             self._read_index(index, body)
         for arg in expr.args:
             self._read(arg, body)
@@ -131,5 +129,8 @@ class Accesses:
             if i is not None:
                 self._read(i, body)
 
-    def _write(self, v: Value, index: tuple[Index, ...] | None, body: Body) -> None:
-        self.writes.append(Access(v, index, body.path, self._time))
+    def _add(
+        self, to: dict[Value, list[Access]], v: Value, index: tuple[Index, ...] | None, body: Body
+    ) -> None:
+        at = None if index is None else _varying(v, index)
+        to.setdefault(v, []).append(Access(at, body.path, self._time))

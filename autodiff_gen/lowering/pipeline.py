@@ -248,7 +248,7 @@ def _lower_region(context: Context, graph: Graph) -> EntryPlan:
 
 def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
     """What an entry needs of the arena, if `graph` is the result of a stage; later stages do not see the budget."""
-    inner = replace(context, budget=None)
+    inner = replace(context, budget=None, is_estimate=True)
     *_, (_, module) = run(Module((graph,)), inner, after=stage, until=schedule.__name__, check=False)
     plan: EntryPlan = module.entries[0]
     return arena_use(plan, lifetimes(plan, inner))
@@ -256,14 +256,14 @@ def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
 
 def _bound_after(context: Context, stage: str, graph: Graph) -> list[int]:
     """What an entry needs at least at each step, in whatever order, if `graph` is the result of a stage."""
-    inner = replace(context, budget=None)
+    inner = replace(context, budget=None, is_estimate=True)
     *_, (_, module) = run(Module((graph,)), inner, after=stage, until=select_kernels.__name__, check=False)
     return least_alive(module.entries[0], inner)
 
 
 def _placed_after(context: Context, stage: str, graph: Graph) -> int:
     """The bytes of the arena that an entry takes, if `graph` is the result of a stage."""
-    inner = replace(context, budget=None)
+    inner = replace(context, budget=None, is_estimate=True)
     *_, (_, module) = run(Module((graph,)), inner, after=stage, check=False)
     return _peak(module.entries[0])
 

@@ -60,15 +60,17 @@ def _stated(plan: EntryPlan, context: Context) -> _Problem:
     ids: dict[Value, int] = {}
     makes: list[dict[int, int]] = []
     read = {v.base for s in steps for v in s.node.operands}
-    for s in steps:
-        replaced = {v for of in reusable(s, context).values() for v in of if v.node is s.node} - read
+    donors = [reusable(s, context) for s in steps]
+    for s, of_results in zip(steps, donors, strict=True):
+        replaced = {v for of in of_results.values() for v in of if v.node is s.node} - read
         mine = [r for r in s.node.results if not (r in plan.states or r in plan.outputs or r in replaced)]
         makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
     reads, reuses = [], []
-    for s in steps:
+    for s, of_results in zip(steps, donors, strict=True):
         reads.append([ids[v.base] for v in s.node.operands if v.base in ids])
-        donors = reusable(s, context).items()
-        reuses.append([(ids[r], [ids[v] for v in of if v in ids]) for r, of in donors if r in ids])
+        reuses.append(
+            [(ids[r], [ids[v] for v in of if v in ids]) for r, of in of_results.items() if r in ids]
+        )
     before = _before(plan, context.first)
     _add_preferences(steps, before)
     scratch = [sum(p.bytes for p in scratch_of(s)) for s in steps]

@@ -78,6 +78,7 @@ class Context:
         default_factory=set
     )  # entries that a stage had to change for the budget, by name
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
+    is_estimate: bool = False  # whether stages run for what an earlier one's result needs, not for a plan
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
     memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
     bound_after: Callable[[str, Graph], list[int]] | None = (
@@ -96,7 +97,7 @@ class Context:
 
     def stage_result(self, stage: Hashable, entry: Any, compute: Callable[[], T]) -> T:
         """The result of a stage for an entry: the measured one where this has been run before, for its memory."""
-        key = stage, entry, self.budget, self.slack, tuple(self.first)
+        key = stage, entry, self.budget, self.slack, self.is_estimate, tuple(self.first)
         result: T = self.recent.pop(key) if key in self.recent else compute()
         self.recent[key] = result
         if len(self.recent) > MOST_RESULTS:
@@ -111,8 +112,9 @@ class Context:
 
     def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new` in place of `old`, as the result of a stage, takes so much less of the arena that it may take
-        its time: by the cost table, or in any case where `old` exceeds the budget; true until the target is known."""
-        if self.backends is None or self.memory_after is None:
+        its time: by the cost table, or in any case where `old` exceeds the budget; true until the target is known, and
+        in an estimate, of which the time would be the square of that of a stage."""
+        if self.backends is None or self.memory_after is None or self.is_estimate:
             return True
         if self.excess(stage, old):
             after, before = ((self.memory(stage, g).peak, self.excess(stage, g)) for g in (new, old))
@@ -126,8 +128,8 @@ class Context:
 
     def takes_no_more(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new`, as the result of a stage, takes as much of the arena as `old` or less; false until the target
-        is known."""
-        if self.backends is None or self.memory_after is None:
+        is known, and in an estimate."""
+        if self.backends is None or self.memory_after is None or self.is_estimate:
             return False
         return self.memory(stage, new).peak <= self.memory(stage, old).peak and not self.excess(stage, new)
 

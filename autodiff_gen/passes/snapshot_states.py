@@ -39,12 +39,21 @@ def snapshot_states(graph: Graph, context: Context) -> Graph:
     if graph.inner or not context.weighs_memory or not larger_results(graph):
         return graph
     while True:
-        tries = (with_old_states_copied(graph, [read]) for read in _at_the_peak(graph, context)[:MOST_TRIES])
-        name = snapshot_states.__name__
-        better = next((new for new in tries if context.is_worth_its_time(name, new, graph)), None)
+        reads = _at_the_peak(graph, context)
+        choices = [reads] if context.is_estimate else [[read] for read in reads[:MOST_TRIES]]
+        tries = (with_old_states_copied(graph, choice) for choice in choices if choice)
+        better = next((new for new in tries if _is_better(new, graph, context)), None)
         if better is None:
             return graph
         graph = better
+
+
+def _is_better(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether the copies are worth it; in an estimate, all those at a peak together, whether the arena is smaller."""
+    name = snapshot_states.__name__
+    if context.is_estimate:
+        return context.memory(name, new).peak < context.memory(name, old).peak
+    return context.is_worth_its_time(name, new, old)
 
 
 def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
