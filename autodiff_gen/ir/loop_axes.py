@@ -31,6 +31,10 @@ class Labels:
     parents: list[int] = field(default_factory=list)
     unified: bool = False  # whether any label is an alias of another one now
 
+    def copy(self) -> Labels:
+        parts = self.of.copy(), self.operands.copy(), self.pieces.copy(), self.extents[:], self.parents[:]
+        return Labels(*parts, self.unified)
+
     def fresh(self, extent: Size) -> int | None:
         if extent == 1:
             return None
@@ -105,13 +109,14 @@ def is_whole(extent: Size, taken: Size, step: int) -> bool:
     return extent == taken and step == 1
 
 
-def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
+def label(nodes: Sequence[Node], inside: Collection[Value], known: Labels | None = None) -> Labels | None:
     """Labels for `nodes`, given in topological order; `inside` are the values (views aside) that they
-    compute. None when no consistent labelling exists.
+    compute. known: the labels of some of the nodes, which read nothing of the others. None when no consistent labelling
+    exists.
     """
-    out = Labels()
+    out = Labels() if known is None else known.copy()
     for node in nodes:
-        if isinstance(node.op.lower, View):
+        if isinstance(node.op.lower, View) or node.results[0] in out.of:
             continue
         if not _label_node(node, inside, out):
             return None
@@ -119,6 +124,7 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
         out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
         out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
         out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
+        out.unified = False
     for axes in {
         *out.of.values(),
         *out.operands.values(),

@@ -65,17 +65,20 @@ CLOSE = 1.25  # times the budget that such an entry may need: a limit of compile
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
 
-def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
-    """The stage that applies a function of one entry to each."""
+def on_entries(function: Callable[[Any, Context], Any], weighs: bool = False) -> Stage:
+    """The stage that applies a function of one entry to each. weighs: whether the result depends on the RAM budget, or
+    is another in an estimate."""
 
     @functools.wraps(function)
     def stage(module: Module[Any], context: Context) -> Module[Any]:
         return module.map(
-            lambda entry: context.stage_result(function, entry, lambda: function(entry, context))
+            lambda entry: context.stage_result(function, entry, weighs, lambda: function(entry, context))
         )
 
     return stage
 
+
+weighing = functools.partial(on_entries, weighs=True)
 
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
@@ -102,16 +105,16 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
-    on_entries(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
+    weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
     on_entries(finite_guard),  # one number that is finite only if all new states are
-    on_entries(
+    weighing(
         rematerialize
     ),  # elementwise values of the forward pass, where they are read in the backward pass
-    on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
-    on_entries(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
-    on_entries(rematerialize_products),  # results of products too, where the arena exceeds the budget
-    on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
-    on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
+    weighing(pack_masks),  # a bit of what the backward pass only compares with limits
+    weighing(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
+    weighing(rematerialize_products),  # results of products too, where the arena exceeds the budget
+    weighing(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
+    weighing(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
     on_entries(
         copy_overwritten_states

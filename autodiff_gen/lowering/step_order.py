@@ -52,7 +52,7 @@ def least_alive(plan: EntryPlan, context: Context) -> list[int]:
 
 
 def _problem(plan: EntryPlan, context: Context) -> _Problem:
-    return context.stage_result(_Problem, plan, lambda: _stated(plan, context))
+    return context.stage_result(_Problem, plan, False, lambda: _stated(plan, context))
 
 
 def _stated(plan: EntryPlan, context: Context) -> _Problem:

@@ -95,9 +95,11 @@ class Context:
         result: T = self.analyses[key]
         return result
 
-    def stage_result(self, stage: Hashable, entry: Any, compute: Callable[[], T]) -> T:
-        """The result of a stage for an entry: the measured one where this has been run before, for its memory."""
-        key = stage, entry, self.budget, self.slack, self.is_estimate, tuple(self.first)
+    def stage_result(self, stage: Hashable, entry: Any, weighs: bool, compute: Callable[[], T]) -> T:
+        """The result of a stage for an entry: the measured one where this has been run before, for its memory. weighs:
+        whether it depends on how memory is weighed."""
+        how = (self.budget, self.slack, self.is_estimate) if weighs else None
+        key = stage, entry, how, tuple(self.first)
         result: T = self.recent.pop(key) if key in self.recent else compute()
         self.recent[key] = result
         if len(self.recent) > MOST_RESULTS:

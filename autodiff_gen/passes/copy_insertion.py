@@ -213,14 +213,20 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    once, again = (_with_copies(graph, context.cost, again) for again in (False, True))
-    more = len(again.nodes) > len(once.nodes) and context.weighs_memory
+    once = _with_copies(graph, context, again=False)
+    if not context.weighs_memory:
+        return once
+    again = _with_copies(graph, context, again=True)
+    more = len(again.nodes) > len(once.nodes)
     return again if more and context.is_worth_its_time(copy_insertion.__name__, again, once) else once
 
 
-def _with_copies(graph: Graph, cost: CostTable, again: bool) -> Graph:
-    graph = _with_owned_roots(_with_readable_operands(graph, cost, again))
-    return with_old_states_copied(graph, _late_reads(graph))
+def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
+    def made() -> Graph:
+        new = _with_owned_roots(_with_readable_operands(graph, context.cost, again))
+        return with_old_states_copied(new, _late_reads(new))
+
+    return context.analysis((_with_copies, graph, again), made)
 
 
 def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> Graph:

@@ -98,6 +98,8 @@ class Groups:
         self._before = {n: self._found_before(n, edges) for n in self.order}
         above = {i: [self.group[b] for b in self._before[n]] for i, n in enumerate(self.order)}
         self.dag = OrderedDag(self._dependence_order(above), above)
+        self.labels: dict[int, Labels] = {}  # of the nodes that groups had when they were last labelled
+        self.labels_of_both: dict[tuple[int, int], Labels] = {}  # of groups that may merge
         self.barriers = _Barriers(self.dag, [is_fusable(n) for n in self.order])
 
     def _found_before(self, node: Node, edges: Mapping[Node, Sequence[Node]]) -> list[Node]:
@@ -142,9 +144,10 @@ class Groups:
         surely = self._shape_of_both(a, b) is not None
         if not surely or not self.apart.isdisjoint(nodes):
             nodes.sort(key=self.position.__getitem__)
-            labels = self._labels(nodes)
+            labels = self._labels(nodes, self.labels.get(a))
             if labels is None:
                 return False
+            self.labels_of_both = {(a, b): labels}
             several = not surely and are_of_different_layers(nodes)
             if several and not pass_values_in_loops(first.nodes, nodes, labels, self.users):
                 return False
@@ -164,9 +167,9 @@ class Groups:
                     return None
         return first or second
 
-    def _labels(self, nodes: list[Node]) -> Labels | None:
+    def _labels(self, nodes: list[Node], known: Labels | None = None) -> Labels | None:
         """The loops that the nodes share. None where they cannot, or where a product by rows needs the whole of what
-        they only have in part."""
+        they only have in part. known: those of some, which read nothing of the others."""
         every = with_free(nodes)
         inside = {r for n in every for r in n.results}
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
@@ -174,7 +177,7 @@ class Groups:
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(v.base in inside for v in n.operands):
                 return None
-        return label(every, inside)
+        return label(every, inside, known)
 
     def merge(self, a: int, b: int) -> None:
         shape = self._shape_of_both(a, b)
@@ -182,6 +185,9 @@ class Groups:
         for n in added.nodes:
             self.group[n] = a
         self.groups[a].add(added, shape)
+        self.labels.pop(b, None)
+        if (a, b) in self.labels_of_both:
+            self.labels[a] = self.labels_of_both[a, b]
         self.dag.merge(a, b)
         self.barriers.merge(a, b)
 

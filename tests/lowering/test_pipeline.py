@@ -1,0 +1,63 @@
+"""The pipeline: which results may be used again, and how deep stages measure what later ones make of theirs."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.lowering import pipeline
+from autodiff_gen.passes.context import ArenaUse, Context
+from autodiff_gen.targets import board
+
+WEIGHS = re.compile(r"""\bcontext\.(
+    budget|slack|is_estimate|excess|is_worth_its_time|least_peak|live_at_peak|memory|over_budget|placed|takes_no_more|
+    weighs_memory)\b""", re.VERBOSE)  # fmt: skip
+
+
+def test_stages_whose_results_depend_on_memory_say_so() -> None:
+    """What another does is not computed again for a plan after an estimate."""
+    source = inspect.getsource(pipeline)
+    stages = re.findall(r"^    (on_entries|weighing)\(\s*(\w+)\s*\)", source, re.MULTILINE)
+    listed = {name: how == "weighing" for how, name in stages}
+    found = {
+        name
+        for name in listed
+        if WEIGHS.search(inspect.getsource(sys.modules[getattr(pipeline, name).__module__]))
+    }
+    assert found == {name for name, weighs in listed.items() if weighs}
+    assert "copy_insertion" in found and "cse" in listed
+
+
+def test_estimates_do_not_measure_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for copies of states at a peak, once."""
+    depth, depths, measure = 0, [], pipeline._memory_after
+
+    def counted(context: Context, stage: str, graph: Graph) -> ArenaUse:
+        nonlocal depth
+        depth += 1
+        depths.append((depth, stage))
+        try:
+            return measure(context, stage, graph)
+        finally:
+            depth -= 1
+
+    monkeypatch.setattr(pipeline, "_memory_after", counted)
+
+    def block(narrow: int, wide: int) -> tuple[nn.Module, ...]:
+        expanded = nn.Conv2d(narrow, wide, 1), nn.BatchNorm2d(wide), nn.ReLU6()
+        return (*expanded, nn.Conv2d(wide, narrow, 1), nn.BatchNorm2d(narrow))
+
+    net = nn.Sequential(nn.Conv2d(3, 8, 1), *block(8, 24), *block(8, 24), nn.Flatten(), nn.Linear(512, 4))
+    model = ag.Model.supervised(net, (1, 3, 8, 8), nn.CrossEntropyLoss(), optim.Adam(lr=0.01))
+    compile_model(model, "m", ["ref"], board.load("stm32"))
+    measured = {stage for level, stage in depths if level == 1}
+    assert {"gradient_rows", "rematerialize", "snapshot_states"} <= measured
+    assert {stage for level, stage in depths if level == 2} == {"snapshot_states"}
+    assert max(level for level, _ in depths) == 2
