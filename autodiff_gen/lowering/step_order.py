@@ -4,8 +4,9 @@ to the bytes that are alive. schedule.py then finds the order with the lowest pe
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.dependences import condition_edges, ordering_edges
@@ -68,13 +69,20 @@ def _stated(plan: EntryPlan, context: Context) -> _Problem:
     reads, reuses = [], []
     for s, of_results in zip(steps, donors, strict=True):
         reads.append([ids[v.base] for v in s.node.operands if v.base in ids])
-        reuses.append(
-            [(ids[r], [ids[v] for v in of if v in ids]) for r, of in of_results.items() if r in ids]
-        )
+        stored = [(r, _first_donors(of, of_results, ids)) for r, of in of_results.items() if r in ids]
+        reuses.append([(ids[r], [ids[v] for v in of]) for r, of in stored])
     before = _before(plan, context.first)
     _add_preferences(steps, before)
     scratch = [sum(p.bytes for p in scratch_of(s)) for s in steps]
     return _Problem(before, makes, reads, reuses, scratch)
+
+
+def _first_donors(
+    values: Sequence[Value], donors: Mapping[Value, Sequence[Value]], ids: Collection[Value]
+) -> list[Value]:
+    """The values that have memory of their own: of a result that is replaced, those whose memory it may have."""
+    parts = ([v] if v in ids else _first_donors(donors.get(v, ()), donors, ids) for v in values)
+    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
 def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:

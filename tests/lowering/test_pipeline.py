@@ -9,9 +9,11 @@ import sys
 import pytest
 
 import autodiff_gen as ag
+from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.node import Value
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.targets import board
@@ -61,3 +63,34 @@ def test_estimates_do_not_measure_in_turn(monkeypatch: pytest.MonkeyPatch) -> No
     assert {"gradient_rows", "rematerialize", "snapshot_states"} <= measured
     assert {stage for level, stage in depths if level == 2} == {"snapshot_states"}
     assert max(level for level, _ in depths) == 2
+
+
+def test_nothing_takes_less_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a dense block a result takes the memory of another one, which takes that of an operand."""
+
+    class Dense(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers = [(nn.BatchNorm2d(c), nn.ReLU(), nn.Conv2d(c, 4, 3, padding=1)) for c in (8, 12, 16)]
+            self.layers = nn.ModuleList([nn.Sequential(*layer) for layer in layers])
+
+        def forward(self, x: Value) -> Value:
+            for layer in self.layers:
+                x = F.cat([x, layer(x)], 1)
+            return x
+
+    found, measure = [], pipeline._memory_after
+
+    def compared(context: Context, stage: str, graph: Graph) -> ArenaUse:
+        use = measure(context, stage, graph)
+        found.append((max(pipeline._bound_after(context, stage, graph)), use.peak, stage))
+        return use
+
+    monkeypatch.setattr(pipeline, "_memory_after", compared)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), Dense(), nn.Conv2d(20, 8, 1), nn.Flatten())
+    model = ag.Model.supervised(
+        nn.Sequential(net, nn.Linear(2048, 4)), (1, 3, 16, 16), nn.CrossEntropyLoss(), optim.SGD(lr=0.01)
+    )
+    compile_model(model, "m", ["ref"], board.load("stm32"))
+    assert len(found) > 10
+    assert [row for row in found if row[0] > row[1]] == []
