@@ -115,9 +115,17 @@ def test_a_value_that_would_need_memory_is_computed_again() -> None:
 @pytest.mark.parametrize("name", ["stm32", "host"])
 def test_the_result_is_that_of_the_graph(make: Make, name: str, rng: np.random.Generator) -> None:
     function, program = compiled(make, name)
-    feeds = {v: (4 * rng.normal(size=v.shape)).astype(np.float32) for v in function.graph.inputs}
+    scales = (
+        0.5,
+        0.5,
+        4.0,
+    )  # of the factors, whose product is near 1, and of the mask, on both sides of its limits
+    feeds = {
+        v: (scale * rng.normal(size=v.shape)).astype(np.float32)
+        for v, scale in zip(function.graph.inputs, scales, strict=True)
+    }
     expected = evaluate(list(function.graph.outputs.values()), feeds, 1)
     (entry,) = program.entries
     got = Running(library_of([program]), program).call(entry, feeds, 1)
     for a, b in zip(got.values(), expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-6)
