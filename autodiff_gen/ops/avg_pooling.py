@@ -14,7 +14,7 @@ from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
-from .window_tiles import of_image
+from .window_tiles import of_image, of_images
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
 NO_DILATION = (1, 1)
@@ -180,7 +180,7 @@ avg_pool2d_dx = register(
         infer=_avg_dx_type,
         ref=_avg_dx,
         vjp=_avg_dx_vjp,
-        lower=Call(_avg_dx_call),
+        lower=Call(_avg_dx_call, tile=of_images),
         samples=tuple(
             Sample(((shape[0], *_avg_out(shape[1:3], attrs), shape[3]),), {**attrs, "size": shape[1:3]})
             for shape, attrs in _AVERAGES

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call
+from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.strides import Strided
 from ..ir.types import Type
 from .indexing import blocks
@@ -52,7 +52,7 @@ cumsum = register(
         infer=_type,
         ref=_cumsum,
         vjp=_vjp,
-        lower=Call(_call),
+        lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis != attrs["dim"] else None),
         samples=(
             Sample(((3, 4),), {"dim": 1, "reverse": False}),
             Sample(((3, 4),), {"dim": 0, "reverse": True}),

@@ -6,6 +6,7 @@ functional/indexing.py ensures that indices are in range.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call, Pick
+from ..ir.op_kinds import Attrs, Call, Pick, Range, Tile
 from ..ir.strides import Strided
 from ..ir.types import Dim, Shape, Size, Type, product
 from .support import as_s32
@@ -133,13 +134,21 @@ def _scatter_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: At
     )
 
 
+def _scatter_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    return Tile({0: at, 1: at}) if at.axis != attrs["dim"] else None
+
+
+def _scatter_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    return Tile({0: at, 1: at}) if at.axis == attrs["dim"] else None
+
+
 scatter_sum = register(
     Op(
         "scatter_sum",  # y[i, v, k] = the sum of src[i, j, k] over all j with index[i, j, k] = v, for dim=1
         infer=_scatter_type,
         ref=_scatter,
         vjp=_scatter_vjp,
-        lower=Call(_scatter_call),
+        lower=Call(_scatter_call, tile=_scatter_tile, term_of=_scatter_term),
         samples=(
             Sample(((3, 6), (3, 6)), {"dim": 1, "size": 4}, dtypes={0: "s32"}, high=4),
             Sample(((5, 2), (5, 2)), {"dim": 0, "size": 3}, dtypes={0: "s32"}, high=3),
@@ -249,13 +258,27 @@ def _sum_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs)
     )
 
 
+def _sum_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    """The axes of the index are one axis of the result."""
+    if at.axis == attrs["dim"]:
+        return None
+    return Tile({1: at if at.axis < attrs["dim"] else replace(at, axis=at.axis + len(shapes[0]) - 1)})
+
+
+def _sum_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    axis = at.axis - attrs["dim"] * operand
+    if not 0 <= axis < len(shapes[0]):
+        return None
+    return Tile({0: replace(at, axis=axis), 1: replace(at, axis=attrs["dim"] + axis)})
+
+
 index_sum = register(
     Op(
         "index_sum",  # y[i, v, k] = the sum of src[i, j..., k] over all j... with index[j...] = v, for dim=1
         infer=_sum_type,
         ref=_sum,
         vjp=_sum_vjp,
-        lower=Call(_sum_call, added="index_sum_into", summed=(1,)),
+        lower=Call(_sum_call, added="index_sum_into", summed=(1,), tile=_sum_tile, term_of=_sum_term),
         samples=(
             Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
             Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),

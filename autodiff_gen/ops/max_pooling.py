@@ -15,6 +15,7 @@ from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type, u8
+from .window_tiles import of_images
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
 LARGEST_WINDOW = 256  # so that an index is one byte
@@ -236,7 +237,7 @@ max_pool2d = register(
         infer=_max_type,
         ref=_max,
         vjp=_max_vjp,
-        lower=Call(_max_call, strided=(0,), maximum=True),
+        lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images),
         samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
         torch=_TORCH_MAX,
     )
@@ -248,7 +249,7 @@ max_pool2d_dx = register(
         infer=_dx_type,
         ref=_dx,
         vjp=_dx_vjp,
-        lower=Call(_dx_call, scatters=(1, 2)),
+        lower=Call(_dx_call, scatters=(1, 2), tile=of_images),
         samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
         torch=_TORCH_DX,
     )
@@ -260,7 +261,7 @@ max_pool2d_pick = register(
         infer=_pick_type,
         ref=_pick,
         vjp=_pick_vjp,
-        lower=Call(_pick_call, strided=(0,)),
+        lower=Call(_pick_call, strided=(0,), tile=of_images),
         samples=tuple(_indexed(x, _outputs(x, a), a) for x, a in _ROWS),
         torch=_TORCH_PICK,
     )

@@ -64,6 +64,11 @@ def of_image(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
     return None if found is None else Tile({0: found[0]}, found[1])
 
 
+def of_images(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    """Images or channels of an op that computes each of the same one of all operands."""
+    return Tile(dict.fromkeys(range(len(shapes)), at)) if at.axis not in (ROWS, COLUMNS) else None
+
+
 def of_product(at: Range, x: Shape, kernel: Pair, attrs: Attrs, channels: Mapping[int, int]) -> Tile | None:
     """The tile of y, a product of an image (operand 0) and windows of weights. channels: {operand: axis} of which a
     channel of y is computed."""
