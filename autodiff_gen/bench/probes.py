@@ -76,7 +76,7 @@ def _steps(
         yield number, step, times
         for part in step.inner.parts if step.inner is not None else ():
             again = isinstance(step.inner, ScanPlan) and part is step.inner.body
-            length = step.inner.length if isinstance(step.inner, ScanPlan) and again else 1
+            length = step.inner.times if isinstance(step.inner, ScanPlan) and again else 1
             yield from _steps(part.plan, f"{number}.", part.start, times * length)
 
 

@@ -78,7 +78,7 @@ def _is_unrolled(loop: c.For) -> bool:
 def _is_divided(loop: c.For, short: int) -> bool:
     """Whether a loop has more than so many iterations, and blocks are all of it."""
     match loop.start, loop.stop:
-        case c.Literal("0"), c.Literal(text) | c.Binary("*", c.Literal(text), c.Name("n")):
+        case c.Literal("0"), c.Literal(text) | c.Binary("*", c.Literal(text), c.Name("n" | "count")):
             return int(text) % BLOCK == 0 and (loop.stop != c.Literal(text) or int(text) > short)
     return False
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import ModelError, PlanError
+from ..errors import ModelError, PlanError, counted
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier, of_program
 from ..ir.module import Module
@@ -174,9 +174,12 @@ def budget_notes(program: Program, graphs: Sequence[Graph], clock_hz: int | None
             continue
         now, before = entry.plan.work, work_without_budget(graph, program.backends)
         more, instructions = now.macs - before.macs, now.instructions - before.instructions
+        most = entry.plan.samples
+        at_a_time = f", which computes {counted(most, 'sample')} at a time," if most else ""
+        shares = more / max(before.macs, 1), instructions / max(before.instructions, 1)
         notes.append(
-            f"the RAM budget costs {entry.name} {more:+,} multiply-accumulates ({more / max(before.macs, 1):+.1%}) and "
-            f"about {instructions:+,.0f} instructions ({instructions / max(before.instructions, 1):+.1%})"
+            f"the RAM budget costs {entry.name}{at_a_time} {more:+,} multiply-accumulates ({shares[0]:+.1%}) and "
+            f"about {instructions:+,.0f} instructions ({shares[1]:+.1%})"
             + _time(instructions * program.backends.cost.cycles, clock_hz)
         )
     return notes
@@ -246,7 +249,7 @@ def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str) -> Entry:
     scope.taken -= {"n", "lr", "read", "write"}
     takes_n = any(isinstance(d, Dim) for v in graph.inputs for d in v.type.shape)
     if takes_n:
-        scope.taken.add("n")
+        scope.taken |= {"n", *plan.loop_names}
     inputs = [_input(v, scope) for v in graph.inputs]
     outputs = [Arg(k, scope.fresh(k), v.type, "output") for k, v in graph.outputs.items()]
     # n is between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)

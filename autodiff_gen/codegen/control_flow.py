@@ -14,7 +14,7 @@ from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
 from ..lowering.phases import layer_headings
-from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, Placed, Step, Written
+from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, Placed, ScanPlan, Step, Written
 from .c_printer import PRINTER
 
 
@@ -65,22 +65,40 @@ def region_statements(body: EntryBody, step: Step) -> list[c.Statement]:
     assert step.inner is not None
     plan = step.inner
     order = ", from the last to the first" if plan.reverse else ""
-    out: list[c.Statement] = [
-        c.Comment(f"{_targets(body, step)}: {plan.length} times{order}", body.number(step.number))
-    ]
+    comment = f"{_targets(body, step)}: {plan.times} times{order}"
+    if plan.samples:
+        comment = (
+            f"n samples, {plan.samples if plan.samples > 1 else 'one'} at a time: {_targets(body, step)}"
+        )
+    out: list[c.Statement] = [c.Comment(comment, body.number(step.number))]
     scope = Scope(body.scope.taken)
     if plan.first is not None:
         out += c.braced(_part(body, step, plan.first, Scope(scope.taken), None))
+    if plan.samples:
+        before = [c.Blank()] if plan.first is not None else []
+        return [*out, *before, _micro_batches(body, step, plan, scope)]
     time = scope.fresh("time_step")
     inner = tuple(_part(body, step, plan.body, scope, c.Name(time)))
-    first, last = c.number(0), c.number(plan.length - 1)
+    first, last = c.number(0), c.number(plan.times - 1)
     if plan.reverse:
         return [*out, c.For(time, first, inner, start=last, step=-1)]
-    return [*out, c.For(time, c.number(plan.length), inner)]
+    return [*out, c.For(time, c.number(plan.times), inner)]
+
+
+def _micro_batches(body: EntryBody, step: Step, plan: ScanPlan, scope: Scope) -> c.Statement:
+    """The loop over micro-batches: from sample `start` on, `count` samples, of which the last one has what is left."""
+    n, start, most = c.Name("n"), c.Name("start"), c.number(plan.samples)
+    inner = tuple(_part(body, step, plan.body, scope, start))
+    if plan.samples > 1:
+        left = c.Binary("-", n, start)
+        count = c.Conditional(c.Binary("<", left, most), left, most)
+        inner = (c.declare("int32_t", "count", count, const=True), *inner)
+    return c.For("start", n, inner, step=plan.samples)
 
 
 def _targets(body: EntryBody, step: Step) -> str:
-    return ", ".join(f"{body.bare(body.place(r))}{shown(r.type.shape)}" for r in step.node.results)
+    named = ((body.bare(body.place(r)), r.type.shape) for r in step.node.results)
+    return ", ".join(f"{name}{shown(shape) if shape else ''}" for name, shape in named)
 
 
 def _cond(body: EntryBody, step: Step, plan: CondPlan) -> list[c.Statement]:
@@ -160,7 +178,8 @@ def _target(
     place = body.place(step.node.results[w.index])
     if w.step is None:
         return place
-    name = scope.fresh(f"{body.bare(place)}_t")
+    is_part = isinstance(step.inner, ScanPlan) and step.inner.samples
+    name = scope.fresh(f"{body.bare(place)}_{'part' if is_part else 't'}")
     moved = c.plus(place, c_syntax.offset(0, [(time, w.step)]))
     out.append(c.Declare(f"{w.c_type} *", ((name, moved),), True, note))
     return c.Name(name)

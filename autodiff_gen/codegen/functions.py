@@ -58,7 +58,7 @@ class EntryBody:
         self.geometry, self.layers = geometry or {}, layers
         names = [x.text for x in known if isinstance(x, c.Name)]
         names += [x.pointer for x in arenas.values() if isinstance(x, c.Member)]
-        self.scope = Scope([*self.inside.taken, *names, *self.geometry.values()])
+        self.scope = Scope([*self.inside.taken, *names, *plan.loop_names, *self.geometry.values()])
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
         self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them

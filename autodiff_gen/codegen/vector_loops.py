@@ -47,9 +47,9 @@ def iterations(loop: c.For, batch: int, unknown: int) -> int:
     match loop:
         case c.For(stop=c.Literal(text), start=c.Literal("0"), step=1):
             return int(text)
-        case c.For(stop=c.Name("n"), start=c.Literal("0"), step=1):
+        case c.For(stop=c.Name("n" | "count"), start=c.Literal("0"), step=1):
             return batch
-        case c.For(stop=c.Binary("*", c.Literal(text), c.Name("n")), start=c.Literal("0"), step=1):
+        case c.For(stop=c.Binary("*", c.Literal(text), c.Name("n" | "count")), start=c.Literal("0"), step=1):
             return int(text) * batch
         case c.For(stop=c.Binary("+", first, c.Literal(text)), start=start, step=1) if first == start:
             return int(text)

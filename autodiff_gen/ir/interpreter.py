@@ -6,7 +6,7 @@ It is the meaning of the IR, the oracle of the passes, and in float64 that of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,18 +15,21 @@ from .node import CONST, Node, Value, topological
 from .op_kinds import Cond, Leaf, Scan
 from .types import Dim
 
+# The batch size; inside the loop over micro-batches, that and the numbers of this iteration by name; None: the largest.
+Batch: TypeAlias = int | Mapping[str, int] | None
 
-def bind(attr: Any, n: int | None) -> Any:
+
+def bind(attr: Any, n: Batch) -> Any:
     """An attribute with every batch extent replaced by its value at batch size n."""
     if isinstance(attr, Dim):
-        return attr.at(attr.cap if n is None else n)
+        return attr.at(attr.cap if n is None else n[attr.name] if isinstance(n, Mapping) else n)
     if isinstance(attr, tuple):
         return tuple(bind(a, n) for a in attr)
     return attr
 
 
 def evaluate(
-    roots: Sequence[Value], feeds: Mapping[Value, Any], n: int | None = None, float_dtype: str = "float32"
+    roots: Sequence[Value], feeds: Mapping[Value, Any], n: Batch = None, float_dtype: str = "float32"
 ) -> list[Any]:
     """The arrays of `roots`, given arrays for the inputs and states. Floats are computed in `float_dtype`.
 
@@ -50,7 +53,7 @@ def evaluate(
     return [env[v] for v in roots]
 
 
-def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+def _compute(node: Node, env: Mapping[Value, Any], n: Batch, float_dtype: str) -> Sequence[Any]:
     if node.op is CONST:
         value = node.attrs["value"]
         if value.dtype.kind == "f":
@@ -69,16 +72,33 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: s
     ]
 
 
-def _run_regions(node: Node, given: Sequence[Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+def _run_regions(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
     region = node.regions[0]
     if isinstance(node.op.lower, Scan):
-        return _scan(node, given, n, float_dtype)
+        of_samples = "samples" in node.attrs
+        return (_micro_batches if of_samples else _scan)(node, given, n, float_dtype)
     if isinstance(node.op.lower, Cond):
         region, given = node.regions[0 if given[0] else 1], given[1:]
     return evaluate(region.results, dict(zip(region.params, given, strict=True)), n, float_dtype)
 
 
-def _scan(node: Node, given: Sequence[Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+def _micro_batches(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
+    """The loop of passes/micro_batches.py."""
+    (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
+    whole, most = bind(node.attrs["length"], n), node.attrs["samples"]
+    state, parts = list(given[:carries]), list[list[Any]]()
+    rows = [bind(v.type.shape[0], 1) for v in node.operands[carries : carries + xs]]  # of a sample
+    for start in range(0, whole, most):
+        parts_of = zip(given[carries : carries + xs], rows, strict=True)
+        now = [*state, *(x[k * start : k * (start + most)] for x, k in parts_of), *given[carries + xs :]]
+        numbers = {"n": whole, "start": start, "count": min(most, whole - start)}
+        results = evaluate(region.results, dict(zip(region.params, now, strict=True)), numbers, float_dtype)
+        state = results[:carries]
+        parts.append(results[carries:])
+    return [*state, *(np.concatenate(each) for each in zip(*parts, strict=True))]
+
+
+def _scan(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
     """The loop of ops/scan.py."""
     (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
     times = range(node.attrs["length"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -50,7 +50,8 @@ def dtype(name: str | DType) -> DType:
 @dataclass(frozen=True)
 class Dim:
     """An extent that follows the batch: `coef * n^power` with a run-time n of at most `cap`. Extents of values have the
-    power 1; their products, numbers of elements, may have others.
+    power 1; their products, numbers of elements, may have others. `name` is that of the number in C and in the text of
+    graphs: another one than n inside the loop over micro-batches (passes/micro_batches.py).
 
     Only arithmetic whose result has this form is defined; anything else is a ShapeError, raised where the op is built.
     """
@@ -58,6 +59,7 @@ class Dim:
     coef: int
     cap: int
     power: int = 1
+    name: str = "n"
 
     @property
     def planned(self) -> int:
@@ -68,29 +70,29 @@ class Dim:
         return int(self.coef * n**self.power)
 
     def __repr__(self) -> str:
-        n = "n" if self.power == 1 else f"n^{self.power}"
-        return n if self.coef == 1 else f"{self.coef}{n}"
+        n = self.name if self.power == 1 else f"{self.name}^{self.power}"
+        return n if self.coef == 1 else f"{self.coef}{n}" if self.name == "n" else f"{self.coef} {n}"
 
     def __mul__(self, other: Size) -> Dim:
         if not isinstance(other, Dim):
-            return Dim(self.coef * other, self.cap, self.power)
-        if self.cap != other.cap:
+            return replace(self, coef=self.coef * other)
+        if (self.cap, self.name) != (other.cap, other.name):
             raise ShapeError(
                 f"extents {self!r} and {other!r} are of batches of at most {self.cap} and {other.cap}"
             )
-        return Dim(self.coef * other.coef, self.cap, self.power + other.power)
+        return replace(self, coef=self.coef * other.coef, power=self.power + other.power)
 
     __rmul__ = __mul__
 
     def __add__(self, other: Size) -> Dim:
-        if isinstance(other, Dim) and (other.cap, other.power) == (self.cap, self.power):
-            return Dim(self.coef + other.coef, self.cap, self.power)
+        if isinstance(other, Dim) and replace(other, coef=self.coef) == self:
+            return replace(self, coef=self.coef + other.coef)
         raise ShapeError(f"extent {self!r} + {other!r} is not a multiple of the batch size n")
 
     def __floordiv__(self, other: int) -> Dim:
         if self.coef % other:
             raise ShapeError(f"extent {self!r} is not divisible by {other}")
-        return Dim(self.coef // other, self.cap, self.power)
+        return replace(self, coef=self.coef // other)
 
 
 Size: TypeAlias = int | Dim

@@ -58,7 +58,7 @@ def extent(size: Size) -> str:
     """An extent as a C expression over the run-time batch size n."""
     if isinstance(size, int):
         return str(size)
-    n = " * ".join(["n"] * size.power)
+    n = " * ".join([size.name] * size.power)
     return n if size.coef == 1 else f"{size.coef} * {n}"
 
 
@@ -66,9 +66,10 @@ def size(value: Size) -> c.Expr:
     """An extent as an expression."""
     if isinstance(value, int):
         return c.number(value)
-    result: c.Expr = c.Name("n") if value.coef == 1 else c.Binary("*", c.number(value.coef), c.Name("n"))
+    n = c.Name(value.name)
+    result: c.Expr = n if value.coef == 1 else c.Binary("*", c.number(value.coef), n)
     for _ in range(value.power - 1):
-        result = c.Binary("*", result, c.Name("n"))
+        result = c.Binary("*", result, n)
     return result
 
 

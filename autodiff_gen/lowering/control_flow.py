@@ -17,7 +17,7 @@ from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
 from ..ir.op_kinds import Contraction, Leaf
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
-from ..ir.types import Type
+from ..ir.types import Dim, Type
 from ..ir.views import layout
 from .plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Written
 
@@ -47,6 +47,14 @@ class _Inputs:
         at = _layout(v)
         inner = _input(self.fresh(name), v.type, Strided(at.shape, at.strides))
         self.bound.append(Bound(inner, v, at.offset))
+        return inner
+
+    def some(self, name: str, v: Value, type: Type) -> Value:
+        """The value inside that is v of the samples of a micro-batch, which are rows of its first axis."""
+        at, rows = _layout(v), v.type.shape[0]
+        assert isinstance(rows, Dim)
+        inner = _input(self.fresh(name), type, Strided(type.shape, at.strides))
+        self.bound.append(Bound(inner, v, at.offset, at.strides[0] * rows.coef))
         return inner
 
     def element(self, name: str, v: Value, state: State | None = None) -> Value:
@@ -89,7 +97,8 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
     (region,), attrs = node.regions, node.attrs
     carries, xs = attrs["carries"], attrs["xs"]
     names = [f"{graph.name}_{i}" for i in range(len(node.results))]
-    reuses, inputs = _reused_carries(node, graph), _Inputs()
+    samples = attrs.get("samples", 0)
+    reuses, inputs = _reused_carries(node, graph) if not samples else {}, _Inputs()
     states = [State(inputs.fresh(_name(v)), v.type, None) for v in region.params[:carries]]
     mapping: dict[Value, Value] = {}
     for v, state in zip(region.params, states, strict=False):
@@ -97,7 +106,9 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
     replacing: dict[int, State] = {}  # result -> the state in an operand's buffer, which it reuses
     for i in range(carries, len(region.params)):
         v, outer = region.params[i], node.operands[i]
-        if i < carries + xs:
+        if i < carries + xs and samples:
+            mapping[v] = inputs.some(_name(v), outer, v.type)
+        elif i < carries + xs:
             donating = next((r for r, o in reuses.items() if o is outer), None)
             if donating is not None:
                 replacing[donating] = State(inputs.fresh(_name(v)), v.type, None)
@@ -107,7 +118,8 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
         else:
             mapping[v] = inputs.bring(_name(v), outer)
     results = replaced(region.results, mapping)
-    layouts = [_element(node, k) for k in range(carries, len(results))]
+    ends = range(carries, len(results))
+    layouts = [_element(node, k) if not samples else dense(results[k].type.shape) for k in ends]
     stacks = _placed(results, carries, layouts, names)
     written = [Written(s, i, s.type.shape, s.type.dtype.c) for i, s in enumerate(states)]
     updates = dict(zip(states, stacks[:carries], strict=True))
@@ -119,11 +131,15 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
             updates[key] = stacks[k]
         else:
             outputs[names[k]] = stacks[k]
-        step = dense(node.results[k].type.shape).strides[attrs["axes"][k - carries]]
+        outside = node.results[k].type.shape
+        step = dense(outside).strides[attrs["axes"][k - carries]]
+        if samples:
+            assert isinstance(outside[0], Dim)
+            step *= outside[0].coef
         shape = results[k].type.shape
         written.append(Written(key, k, shape, results[k].type.dtype.c, step))
     body = Graph(f"{graph.name}_body", tuple(b.inner for b in inputs.bound if b.inner.node.op is INPUT), outputs,
-                 updates, inner=True)  # fmt: skip
+                 updates, inner=not samples)  # fmt: skip
     first = _first_values(node, graph, names, plan) if carries else None
     start = len(first.plan.steps) if first is not None else 0
     return ScanPlan(
@@ -132,6 +148,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
         attrs["length"],
         attrs["reverse"],
         reuses,
+        samples,
     )
 
 

@@ -139,8 +139,9 @@ class Expressions:
         if node.op is CONST:
             return self.constant(node.attrs["value"].reshape(-1)[0], v.type.dtype)
         if isinstance(lower, Extent):
-            extent = c.Cast("float", c_syntax.size(node.attrs["extent"]))
-            return Expr(lambda: extent, self.nest.top, dtype=v.type.dtype)
+            extent = c_syntax.size(node.attrs["extent"])
+            number = c.Cast("float", extent) if v.type.dtype.kind == "f" else extent
+            return Expr(lambda: number, self.nest.top, dtype=v.type.dtype)
         if isinstance(lower, Iota):
             return self._place(v, index)
         if isinstance(lower, Pick):

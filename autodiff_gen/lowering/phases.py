@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..ir.graph import State
 from ..ir.node import CONST, Node, Value, base
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
-from .plan import EntryPlan, Step
+from .plan import EntryPlan, ScanPlan, Step
 
 MOST_LAYERS = 4  # in one heading
 ORDER = (FORWARD, LOSS, BACKWARD, UPDATE)
@@ -52,6 +52,8 @@ class Phases:
 
     def _find_phases(self, step: Step) -> list[str]:
         found = {self._phase_of(step, r) for r in step.node.results}
+        if isinstance(step.inner, ScanPlan) and step.inner.samples:
+            found = {n.origin.phase for n in step.inner.body.plan.graph.nodes if n.operands}
         return [phase for phase in ORDER if phase in found]
 
     def _phase_of(self, step: Step, result: Value) -> str:
@@ -75,6 +77,8 @@ class Phases:
     def layer(self, step: Step) -> str:
         """The layer whose parameters the step writes or reads, else the nearest; "" where there is none."""
         own = self._own[step.node]
+        if isinstance(step.inner, ScanPlan) and step.inner.samples:
+            return ""  # of all layers, which its own steps tell
         if own or self._phases(step) == [UPDATE]:
             return own
         said = self._said(step)

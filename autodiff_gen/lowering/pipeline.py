@@ -39,6 +39,7 @@ from ..passes.inline_small_matmul import inline_small_matmul
 from ..passes.layout_assignment import layout_assignment
 from ..passes.merge_concatenations import merge_concatenations
 from ..passes.merge_slice_gradients import merge_slice_gradients
+from ..passes.micro_batches import is_divided, micro_batches, parts_of_batch
 from ..passes.pack_masks import pack_masks
 from ..passes.region_dce import region_dce
 from ..passes.rematerialize import rematerialize
@@ -54,7 +55,7 @@ from ..passes.snapshot_states import snapshot_states
 from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
 from ..passes.work import Work, work_of
-from .plan import EntryPlan, arena_use
+from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
 from .step_order import least_alive
@@ -65,20 +66,24 @@ CLOSE = 1.25  # times the budget that such an entry may need: a limit of compile
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
 
-def on_entries(function: Callable[[Any, Context], Any], weighs: bool = False) -> Stage:
+def on_entries(
+    function: Callable[[Any, Context], Any], weighs: Callable[[Any], bool] = lambda entry: False
+) -> Stage:
     """The stage that applies a function of one entry to each. weighs: whether the result depends on the RAM budget, or
     is another in an estimate."""
 
     @functools.wraps(function)
     def stage(module: Module[Any], context: Context) -> Module[Any]:
         return module.map(
-            lambda entry: context.stage_result(function, entry, weighs, lambda: function(entry, context))
+            lambda entry: context.stage_result(
+                function, entry, weighs(entry), lambda: function(entry, context)
+            )
         )
 
     return stage
 
 
-weighing = functools.partial(on_entries, weighs=True)
+weighing = functools.partial(on_entries, weighs=lambda entry: True)
 
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
@@ -97,6 +102,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(merge_concatenations),  # what is joined of joined values is joined of their parts
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
     on_entries(selection_propagation),  # of products of which a part is read, that is computed
+    weighing(micro_batches),  # a loop over parts of the batch, where the arena exceeds the budget
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
@@ -119,7 +125,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(
         copy_overwritten_states
     ),  # copies of old states that a loop would overwrite before it reads them
-    on_entries(select_kernels),  # a call of a kernel or a loop nest for every node
+    on_entries(select_kernels, weighs=is_divided),  # a call of a kernel or a loop nest for every node
     on_entries(schedule),  # the order with the lowest peak of live bytes
     on_entries(assign_buffers),  # an offset in the arena for every value
 )
@@ -173,9 +179,16 @@ def lower(
     with _without_cycle_collection():
         begun = _until_the_budget(graphs, context, dump)
         plans = _finished(begun, context, dump)
-        if not thorough or context.budget is None:
+        if context.budget is None:
             return plans
-        return [_best(plan, graph, context, dump) for plan, graph in zip(plans, begun.entries, strict=True)]
+        if thorough:
+            begun_plans = zip(plans, begun.entries, strict=True)
+            plans = [_best(plan, graph, context, dump) for plan, graph in begun_plans]
+        over = [graph.name in context.over_budget for graph in graphs]
+        return [
+            _divided(plan, graph, context, dump) if exceeds else plan
+            for plan, graph, exceeds in zip(plans, graphs, over, strict=True)
+        ]
 
 
 @contextmanager
@@ -210,6 +223,33 @@ def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) ->
     return best
 
 
+def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+    """The plan of an entry that exceeds the budget without other means, or one in micro-batches, which takes less time
+    or less memory: without other means, or else of one sample with them."""
+    budget = context.budget
+    assert budget is not None
+
+    def rank(plan: EntryPlan) -> tuple[int, float]:
+        return max(_peak(plan) - budget, 0), plan.work.instructions if plan.work is not None else 0.0
+
+    best, chosen = plan, context
+    for samples in parts_of_batch(graph, context.cost.gemm.tile):
+        # products of a few rows may take more time than those of one
+        for limit in (None, budget) if samples == 1 else (None,):
+            if limit is not None and _peak(best) <= budget:
+                break
+            inner = replace(context, samples=samples, budget=limit)
+            begun = _until_the_budget([graph], inner)
+            if not is_divided(begun.entries[0]):
+                return replace(plan, mixed=context.mixed.get(graph.name, ""))
+            found = _finished(begun, inner)[0]
+            if rank(found) < rank(best):
+                best, chosen = found, inner
+    if dump is not None and chosen is not context:
+        best = _finished(_until_the_budget([graph], chosen, dump), chosen, dump)[0]
+    return best
+
+
 def _peak(plan: EntryPlan) -> int:
     return sum(p.peak for p in plan.plans.values())
 
@@ -232,9 +272,23 @@ def _finished(module: Module[Any], context: Context, dump: Dump | None = None) -
         if dump is not None:
             dump.write(name, lowered)
         if name == tile_and_fuse.__name__:
-            changed = [g if g.name in context.over_budget else None for g in lowered.entries]
-            work = [None if g is None else work_of(g.nodes, context.cost) for g in changed]
-    return [replace(plan, work=done) for plan, done in zip(lowered.entries, work, strict=True)]
+            for g in lowered.entries:
+                measured = g.name in context.over_budget or is_divided(g)
+                outside = [n for n in g.nodes if "samples" not in n.attrs]
+                work.append(work_of(outside, context.cost) if measured else None)
+    return [
+        replace(plan, work=done and _with_micro_batches(done, plan))
+        for plan, done in zip(lowered.entries, work, strict=True)
+    ]
+
+
+def _with_micro_batches(work: Work, plan: EntryPlan) -> Work:
+    """The work of a plan with that of its loop over micro-batches."""
+    for loop in (s.inner for s in plan.steps):
+        if isinstance(loop, ScanPlan) and loop.samples and (body := loop.body.plan.work) is not None:
+            macs, instructions = (loop.times * each for each in (body.macs, body.instructions))
+            work = Work(work.macs + round(macs), work.instructions + instructions)
+    return work
 
 
 def work_without_budget(graph: Graph, backends: Backends) -> Work:
@@ -244,8 +298,13 @@ def work_without_budget(graph: Graph, backends: Backends) -> Work:
     return work_of(module.entries[0].nodes, backends.cost)
 
 
-def _lower_region(context: Context, graph: Graph) -> EntryPlan:
-    inner = replace(context, training=None, first=())
+def _lower_region(context: Context, graph: Graph, taken: int = 0) -> EntryPlan:
+    """The plan of a region. That of a micro-batch, no inner graph, is made as that of an entry is, for what `taken`
+    bytes leave of the budget."""
+    inner = replace(context, training=None, first=(), samples=None)
+    if not graph.inner:
+        budget = None if context.budget is None else context.budget - taken
+        inner = replace(inner, budget=budget, over_budget={graph.name})
     return _finished(_until_the_budget([graph], inner), inner)[0]
 
 

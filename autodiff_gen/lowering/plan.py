@@ -11,6 +11,8 @@ from ..ir.kernel_call import KernelCall
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Fused
 from ..ir.origin import Origin
+from ..ir.samples import times_of
+from ..ir.types import Size
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
 from ..passes.work import Work
@@ -76,6 +78,17 @@ class EntryPlan:
     plans: Mapping[str, Plan]  # by pool; arenas in further regions of memory by the name of the region
     copies: list[str]  # states whose old value is copied
     work: Work | None = None  # of what a RAM budget has changed
+    mixed: str = ""  # why its batch cannot be divided, where it exceeds the budget
+
+    @property
+    def loop_names(self) -> tuple[str, ...]:
+        """What loops over micro-batches call the first sample of one, and how many it has."""
+        return ("start", "count") if self.samples else ()
+
+    @property
+    def samples(self) -> int:
+        """How many samples a micro-batch has at most; 0 where the batch is not divided."""
+        return max((s.inner.samples for s in self.steps if isinstance(s.inner, ScanPlan)), default=0)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -168,13 +181,20 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class ScanPlan:
-    """`first` writes the carries' first values (None without carries), `body` is the loop's."""
+    """`first` writes the carries' first values (None without carries), `body` is the loop's. samples: of a loop over
+    micro-batches, the most that one has; 0 otherwise."""
 
     first: Part | None
     body: Part
-    length: int
+    length: Size
     reverse: bool
     reuses: Mapping[int, Value]  # result -> operand whose buffer it reuses
+    samples: int = 0
+
+    @property
+    def times(self) -> int:
+        """How often the body is run, for the largest batch."""
+        return times_of(self.length, self.samples)
 
     @property
     def parts(self) -> list[Part]:

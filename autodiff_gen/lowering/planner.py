@@ -165,7 +165,15 @@ def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]
     step, backends, lower = Step(node), context.target, context.lower_region
     if isinstance(node.op.lower, Scan):
         assert lower is not None
-        step.inner = plan_scan(node, graph, lower)
+        if "samples" in node.attrs:
+            # the arena of the body is what its results leave of that of the entry
+            sums = sum(r.type.bytes for r in node.results if r in arena)
+            step.inner = context.analysis(
+                (plan_scan, node, graph.name, context.budget, context.is_estimate),
+                lambda: plan_scan(node, graph, lambda region: lower(region, sums)),
+            )
+        else:
+            step.inner = plan_scan(node, graph, lower)
     elif isinstance(node.op.lower, Cond):
         assert lower is not None
         step.inner = plan_cond(node, graph, lower)

@@ -29,7 +29,7 @@ def traffic(plan: EntryPlan) -> tuple[Bytes, Memory]:
         for r in step.node.results if step.inner is None else ():
             values[r] += r.type.bytes
         for part in step.inner.parts if step.inner is not None else ():
-            times = step.inner.length if isinstance(step.inner, ScanPlan) and part is step.inner.body else 1
+            times = step.inner.times if isinstance(step.inner, ScanPlan) and part is step.inner.body else 1
             _add_inside(part, step, times, values, memory)
     return values, memory
 

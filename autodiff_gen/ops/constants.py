@@ -58,6 +58,20 @@ places = register(
 )
 
 
+first_element = register(
+    Op(
+        # How many elements precede those of a micro-batch, c*start. Created by the pass that divides batches.
+        "first_element",
+        infer=lambda *, extent: Type(s32, ()),
+        ref=lambda *, extent: np.int32(extent),
+        vjp=None,
+        lower=Extent(),
+        samples=(Sample((), {"extent": 6}),),
+        torch="torch.tensor(extent, dtype=torch.int32)",
+    )
+)
+
+
 def _extent(*, extent: Any) -> Any:
     return np.float32(extent)
 

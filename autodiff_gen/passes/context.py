@@ -74,12 +74,14 @@ class Context:
     slack: float = (
         1.0  # how many times the budget values that are computed again may leave for strips to meet
     )
+    samples: int | None = None  # of which a micro-batch has so many at most; None: the batch is not divided
+    mixed: dict[str, str] = field(default_factory=dict)  # why the batch of entries cannot be divided, by name
     over_budget: set[str] = field(
         default_factory=set
     )  # entries that a stage had to change for the budget, by name
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     is_estimate: bool = False  # whether stages run for what an earlier one's result needs, not for a plan
-    lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
+    lower_region: Callable[..., Any] | None = None  # set by the pipeline: a region's graph to its plan
     memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
     bound_after: Callable[[str, Graph], list[int]] | None = (
         None  # the same: at least, at each step in any order
@@ -98,7 +100,7 @@ class Context:
     def stage_result(self, stage: Hashable, entry: Any, weighs: bool, compute: Callable[[], T]) -> T:
         """The result of a stage for an entry: the measured one where this has been run before, for its memory. weighs:
         whether it depends on how memory is weighed."""
-        how = (self.budget, self.slack, self.is_estimate) if weighs else None
+        how = (self.budget, self.slack, self.samples, self.is_estimate) if weighs else None
         key = stage, entry, how, tuple(self.first)
         result: T = self.recent.pop(key) if key in self.recent else compute()
         self.recent[key] = result

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..ir.node import Node
 from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
+from ..ir.samples import times_of
 from ..ir.traits import macs
-from ..ir.types import planned_size
+from ..ir.types import planned, planned_size
 from ..targets.cost_table import CostTable
 
 FUNCTION = 40  # operations in exp, tanh, ... of ag_math.h, on every core
@@ -23,41 +25,61 @@ class Work:
 
 
 def work_of(nodes: Sequence[Node], cost: CostTable) -> Work:
-    """Of all of them."""
-    return Work(sum(map(_macs, nodes)), work(nodes, cost))
+    """Of all of them; products as kernels compute them, in tiles."""
+    return Work(sum(map(_macs, nodes)), sum(_work(n, cost, _in_tiles) for n in nodes))
 
 
 def work(nodes: Iterable[Node], cost: CostTable) -> float:
     """Of all of them."""
-    return sum(_work(n, cost) for n in nodes)
+    return sum(_work(n, cost, _by_terms) for n in nodes)
 
 
-def _work(node: Node, cost: CostTable) -> float:
+def _work(node: Node, cost: CostTable, product: Callable[[Node, CostTable], float]) -> float:
     """About how many instructions a node takes."""
     lower = node.op.lower
     if isinstance(lower, View | Leaf):
         return 0
     if node.regions:
-        inside = max(work(region.nodes, cost) for region in node.regions)
-        return inside * int(node.attrs.get("length", 1))
+        inside = max(sum(_work(n, cost, product) for n in region.nodes) for region in node.regions)
+        return inside * _times(node)
     size = sum(planned_size(r.type.shape) for r in node.results)
     element = cost.load + cost.arithmetic + cost.store
     if isinstance(lower, Elementwise):
         return size * (element + FUNCTION * cost.arithmetic if lower.calls else element)
     if isinstance(lower, Reduce):
         return planned_size(node.operands[0].type.shape) * element
-    if isinstance(lower, Call | Contraction | RowContraction):
-        return max(size, _macs(node)) * cost.gemm.term
+    if isinstance(lower, Contraction):
+        return product(node, cost)
+    if isinstance(lower, Call | RowContraction):
+        return _by_terms(node, cost)
     return size * element
+
+
+def _by_terms(node: Node, cost: CostTable) -> float:
+    """A product, or another call of a kernel, by its multiply-accumulates."""
+    size = sum(planned_size(r.type.shape) for r in node.results)
+    return max(size, _macs(node)) * cost.gemm.term
+
+
+def _in_tiles(node: Node, cost: CostTable) -> float:
+    """A product of matrices, one after the other."""
+    *outer, rows, columns = planned(node.results[0].type.shape)
+    (terms,) = planned(node.operands[0].type.shape[-1:])
+    if 1 in (rows, columns):
+        return math.prod(outer) * cost.gemv.total((rows * columns,), terms)
+    return math.prod(outer) * cost.gemm.total((rows, columns), terms)
+
+
+def _times(node: Node) -> int:
+    """How often the regions of a node are run."""
+    return times_of(node.attrs.get("length", 1), node.attrs.get("samples", 0))
 
 
 def _macs(node: Node) -> int:
     """Multiply-accumulates of products, those of loops included."""
     lower = node.op.lower
     if node.regions:
-        return max(sum(map(_macs, region.nodes)) for region in node.regions) * int(
-            node.attrs.get("length", 1)
-        )
+        return max(sum(map(_macs, region.nodes)) for region in node.regions) * _times(node)
     if isinstance(lower, Call):
         return macs(node)
     if isinstance(lower, Contraction | RowContraction):

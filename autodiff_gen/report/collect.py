@@ -138,6 +138,7 @@ class _Collector:
             str(plan.graph).rstrip(),
             network_bound(plan),
             tuple(_strips(plan)),
+            plan.samples,
         )
         return replace(record, again=tuple(self._with_end(a, name, record) for a, name in self.again))
 
@@ -260,7 +261,9 @@ def _strips(plan: EntryPlan) -> Iterator[Strips]:
 
 def _loops(step: Step) -> str:
     if isinstance(step.inner, ScanPlan):
-        return f"a loop of {counted(step.inner.length, 'iteration')} with its own steps"
+        if step.inner.samples:
+            return f"a loop over micro-batches of {step.inner.samples} with its own steps"
+        return f"a loop of {counted(step.inner.times, 'iteration')} with its own steps"
     return "loops" if step.inner is None else "a branch with its own steps"
 
 

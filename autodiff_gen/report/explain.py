@@ -23,7 +23,7 @@ def explain(program: Program, board: Board, ram: Ram, full: bool = False) -> str
 def text(report: Report, full: bool = False) -> str:
     """The report; `full`: with all steps, arena maps, states and the IR."""
     parts = [_heading(report), _sizes(report)]
-    parts += [p for e in report.entries for p in (_peak(e), _strips(e), _again(e)) if p]
+    parts += [p for e in report.entries for p in (_peak(e), _samples(e), _strips(e), _again(e)) if p]
     parts += [_largest(report), *filter(None, map(_kernels, report.entries))]
     if full:
         for entry in report.entries:
@@ -71,6 +71,12 @@ def _peak(entry: EntryRecord) -> str:
         rows += [(counted(len(rest), "other"), "", "", str(sum(b.bytes for b in rest)))] if rest else []
         lines.append(table(head, rows, right=(3,)))
     return "\n".join(lines)
+
+
+def _samples(entry: EntryRecord) -> str:
+    if not entry.samples:
+        return ""
+    return f"{entry.name} computes its batch {counted(entry.samples, 'sample')} at a time, for the RAM budget"
 
 
 def _strips(entry: EntryRecord) -> str:

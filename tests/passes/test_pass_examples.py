@@ -16,6 +16,7 @@ from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.passes.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout_assignment import assign_layouts
+from autodiff_gen.passes.micro_batches import divided
 from autodiff_gen.passes.pack_masks import pack_masks
 from autodiff_gen.passes.recomputation import Recomputation
 from autodiff_gen.passes.rematerialize import rematerialize
@@ -40,6 +41,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
         graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]
     ),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
+    "micro_batches": lambda graph: divided(graph, 3),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
 

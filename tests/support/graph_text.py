@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from autodiff_gen.ir.build import apply_node, constant, make_input, make_state
 from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.node import OPS, Node, Region, Value
-from autodiff_gen.ir.types import DTYPES, Type
+from autodiff_gen.ir.types import DTYPES, Dim, Type
 
-TYPE = r"(\w+)\[([\d,]*)\]"
+TYPE = r"(\w+)\[([\dn,]*)\]"
+LARGEST = 8  # batch: types do not print it
 
 
 def example(doc: str) -> tuple[str, str] | None:
@@ -45,7 +46,7 @@ def normalised(text: str) -> list[str]:
 
 
 def _type(dtype: str, shape: str) -> Type:
-    return Type(DTYPES[dtype], tuple(int(d) for d in shape.split(",") if d))
+    return Type(DTYPES[dtype], tuple(Dim(1, LARGEST) if d == "n" else int(d) for d in shape.split(",") if d))
 
 
 def parsed(text: str, guard: str | None = None) -> Graph:
