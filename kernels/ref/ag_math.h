@@ -32,10 +32,15 @@
 #define AG_MATH_SHORTCUTS 0
 #endif
 #endif
+#if defined(AG_MATH_NO_TRAPS) && defined(__GNUC__) /* a loop that calls a function is not vectorised */
+#define AG_MATH_INLINE static inline __attribute__((always_inline))
+#else
+#define AG_MATH_INLINE static inline
+#endif
 #if AG_MATH_SHORTCUTS && defined(__GNUC__)
 #define AG_MATH_RARE static __attribute__((noinline, cold, unused))
 #else
-#define AG_MATH_RARE static inline
+#define AG_MATH_RARE AG_MATH_INLINE
 #endif
 
 static inline uint32_t ag_float_bits(float x) {
@@ -118,11 +123,11 @@ static inline float ag_exp_normal(float x) {
     return ag_exp_rest(p) * ag_pow2i(p.n);
 }
 
-static inline float ag_expf(float x) {
+AG_MATH_INLINE float ag_expf(float x) {
     return AG_MATH_SHORTCUTS && fabsf(x) <= 87.0f ? ag_exp_normal(x) : ag_exp_any(x);
 }
 
-static inline float ag_expm1f(float x) {
+AG_MATH_INLINE float ag_expm1f(float x) {
     const float low = ag_select(x < -18.0f, -18.0f, x); /* e^-18 - 1 rounds to -1 */
     const ag_exp_parts p = ag_exp_reduce(ag_select(low > 89.0f, 89.0f, low));
     const float r = p.high - p.low;
@@ -174,7 +179,7 @@ AG_MATH_RARE float ag_log_any(float x) {
     return ag_select(x > 0.0f, finite, ag_bits_float(x == 0.0f ? 0xff800000u : 0x7fc00000u));
 }
 
-static inline float ag_logf(float x) {
+AG_MATH_INLINE float ag_logf(float x) {
     if (AG_MATH_SHORTCUTS && ag_float_bits(x) - 0x00800000u < 0x7f000000u) { /* normal and positive */
         const ag_log_parts p = ag_log_reduce(x);
         return ag_log_sum(p.f, p.e, 0.0f);
@@ -182,7 +187,7 @@ static inline float ag_logf(float x) {
     return ag_log_any(x);
 }
 
-static inline float ag_log1pf(float x) {
+AG_MATH_INLINE float ag_log1pf(float x) {
     const float u = 1.0f + x;
     const float big = ag_select(
         x > 1.0f, x, 1.0f); /* the rounding error of u: exact when the larger summand is subtracted first */
@@ -206,11 +211,12 @@ AG_MATH_RARE float ag_tanh_any(float x) {
     const float a = fabsf(x);
     const float z = a * a;
     const float near = a + a * z * ag_tanh_near(z);
-    const float far = 1.0f - 2.0f / (ag_expf(2.0f * a) + 1.0f);
+    const float most = ag_select(a > 20.0f, 20.0f, a); /* tanh(20) rounds to 1 */
+    const float far = 1.0f - 2.0f / (ag_exp_normal(2.0f * most) + 1.0f);
     return ag_unless_nan(x, ag_with_sign_of(ag_select(a < 0.55f, near, far), x));
 }
 
-static inline float ag_tanhf(float x) {
+AG_MATH_INLINE float ag_tanhf(float x) {
     const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
     if (AG_MATH_SHORTCUTS && a - 1u < 0x3f0ccccdu - 1u) { /* 0 < |x| < 0.55 */
         return x + x * (x * x) * ag_tanh_near(x * x);
@@ -231,7 +237,7 @@ AG_MATH_RARE float ag_sigmoid_any(float x) {
 }
 
 /* 1 / (1 + e^-x), from e^-|x|, so that nothing overflows and small results keep their digits */
-static inline float ag_sigmoidf(float x) {
+AG_MATH_INLINE float ag_sigmoidf(float x) {
     if (AG_MATH_SHORTCUTS && fabsf(x) <= 87.0f) {
         const float z = ag_exp_normal(-fabsf(x));
         return x < 0.0f ? z - z * (z / (1.0f + z)) : 1.0f / (1.0f + z);
@@ -263,12 +269,12 @@ static inline float ag_erf_far(float b) {
 AG_MATH_RARE float ag_erf_any(float x) {
     const float a = fabsf(x);
     const float near = a + a * ag_erf_near(a * a);
-    const float far = 1.0f - ag_expf(ag_erf_far(ag_select(a > 4.0f, 4.0f, a))); /* erf(4) rounds to 1 */
+    const float far = 1.0f - ag_exp_normal(ag_erf_far(ag_select(a > 4.0f, 4.0f, a))); /* erf(4) rounds to 1 */
     return ag_unless_nan(x, ag_with_sign_of(ag_select(a < 0.8f, near, far), x));
 }
 
 /* 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x */
-static inline float ag_erff(float x) {
+AG_MATH_INLINE float ag_erff(float x) {
     const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
     if (AG_MATH_SHORTCUTS && a < 0x3f4ccccdu) { /* |x| < 0.8 */
         return x + x * ag_erf_near(x * x);
@@ -281,7 +287,7 @@ static inline float ag_erff(float x) {
 }
 
 /* Rounds to the nearest integer, ties to even: a float from 2^23 on is an integer, and adding 2^23 rounds. */
-static inline float ag_rintf(float x) {
+AG_MATH_INLINE float ag_rintf(float x) {
     const float a = fabsf(x);
     const float y = a < 8388608.0f ? (a + 8388608.0f) - 8388608.0f : a;
     return ag_unless_nan(x, ag_with_sign_of(y, x));
