@@ -106,7 +106,7 @@ matmul_rows = register(
 
 matmul_placed = register(
     Op(
-        "matmul_placed",  # a product whose result is stored with `layout`; created when a scan's body is planned
+        "matmul_placed",  # a product whose result is stored with `layout`; created by copy_insertion and for scans
         infer=lambda a, b, *, layout, of: _matmul_type(a, b),
         ref=lambda a, b, *, layout, of: np.matmul(a, b),
         vjp=None,

@@ -6,7 +6,8 @@
       w' <- %0                      y <- %0
                                     w' <- %1
 
-- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
+- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read. A product of
+  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
 - What both passes read is copied again in the backward pass, where the arena becomes so much smaller that it is worth
   the time.
@@ -23,15 +24,16 @@ from ..ir.build import apply
 from ..ir.dependences import guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
 from ..ir.identifiers import identifier
-from ..ir.node import CONST, Node, Value, base
+from ..ir.node import CONST, OPS, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
 from ..ir.origin import BACKWARD, UPDATE, Label, building, is_late
 from ..ir.rewrite import rewritten
-from ..ir.strides import Strided
-from ..ir.traits import macs
-from ..ir.types import planned_size
+from ..ir.strides import Strided, dense
+from ..ir.traits import is_plain_product, macs
+from ..ir.types import Dim, Type, planned_size
 from ..ir.views import layout
+from ..ops.contraction import transposed
 from ..targets.cost_table import CostTable
 from .context import Context
 from .costs import is_gathered_once
@@ -75,6 +77,58 @@ def readable_by_kernels(v: Value) -> bool:
     if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
         return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
+
+
+def _with_products_in_order(graph: Graph) -> Graph:
+    """Where a reshape does not line up with a permute of a product that nothing else reads, the product is stored in
+    the order of the permute, if its rows or its columns stay contiguous: kernels write with any leading dimension."""
+    readers, roots = graph.users, {base(v) for v in graph.roots}
+    orders: dict[Node, tuple[int, ...]] = {}
+    for node in graph.of(View):
+        v = node.operands[0]
+        if layout(node.results[0]) is not None or not is_plain_product(v.base.node) or v.base in roots:
+            continue
+        steps, at, alone = _steps_of_order(v), v, True
+        while at is not v.base:
+            at = at.node.operands[0]
+            alone = alone and len(readers[at]) == 1
+        if steps is not None and alone:
+            orders[v.base.node] = steps
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        steps, y, (a, b) = orders[node], node.results[0].type, operands
+        columns = y.shape[-1] == 1 or steps[-1] == 1
+        if not columns:
+            a, b, steps = transposed(b), transposed(a), (*steps[:-2], steps[-1], steps[-2])
+        shape = (*a.type.shape[:-1], b.type.shape[-1])
+        lower = node.op.lower
+        assert isinstance(lower, Contraction)
+        attrs = {"layout": Strided(shape, steps), "of": ""}
+        made = Node(OPS[lower.placed], (a, b), attrs, (Type(y.dtype, shape),), origin=node.origin).results[0]
+        return (made if columns else transposed(made),)
+
+    return rewritten(graph, rewrite, orders)
+
+
+def _steps_of_order(v: Value) -> tuple[int, ...] | None:
+    """The strides of the product of which v shows all elements, if it is stored in the order of v; None where an axis
+    of v is not whole axes of the product, or neither rows nor columns of the product would be contiguous."""
+    at, shape = layout(v), v.base.type.shape
+    if at is None:
+        return None
+    axes = {step: i for i, (step, d) in enumerate(zip(dense(shape).strides, shape, strict=True)) if d != 1}
+    steps: dict[int, int] = {}
+    for rest, old, new in zip(at.shape, at.strides, dense(at.shape).strides, strict=True):
+        while rest != 1:
+            i = axes.pop(old, -1)
+            d = shape[i]
+            if i < 0 or (rest != d and (isinstance(d, Dim) or planned_size((rest,)) % d)):
+                return None
+            steps[i] = new
+            rest = 1 if isinstance(d, Dim) else rest // d
+            old, new = (step * planned_size((d,)) for step in (old, new))
+    found = tuple(steps.get(i, 1) for i in range(len(shape)))
+    return None if axes or 1 not in found[-2:] else found
 
 
 def _with_readable_operands(graph: Graph, cost: CostTable, again: bool) -> Graph:
@@ -223,7 +277,7 @@ def copy_insertion(graph: Graph, context: Context) -> Graph:
 
 def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
     def made() -> Graph:
-        new = _with_owned_roots(_with_readable_operands(graph, context.cost, again))
+        new = _with_owned_roots(_with_readable_operands(_with_products_in_order(graph), context.cost, again))
         return with_old_states_copied(new, _late_reads(new))
 
     return context.analysis((_with_copies, graph, again), made)
