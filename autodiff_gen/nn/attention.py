@@ -133,7 +133,8 @@ class MultiheadAttention(Module):
             start, rows = len(out) * width, len(group) * width
             w = F.narrow(self.in_proj_weight, 0, start, rows)
             b = F.narrow(bias, 0, start, rows) if bias is not None else None
-            out += F.chunk(F.linear(group[0], w, b), len(group), -1)
+            names = "qkv"[len(out) : len(out) + len(group)]
+            out += F.chunk(with_role(F.linear(group[0], w, b), names), len(group), -1)
         return out
 
     def _heads(self, x: Value) -> Value:

@@ -14,19 +14,20 @@ parts (the gates of a cell) are computed where they are used and the whole is ne
       %3: f32[2] = tanh(%2)
       y <- %3
 
-Parts must not overlap: nothing is computed twice. A gradient of which all parts are read is computed whole, as it then
-takes the memory of an operand: so are those of concatenations.
+Parts must not overlap: nothing is computed twice. Some values of which all parts are read are computed whole: a
+gradient, as it then takes the memory of an operand, as do those of concatenations; and what only products read, such
+as queries, keys and values: kernels read a part of a matrix where it is stored.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, inferred
-from ..ir.op_kinds import Elementwise, View
+from ..ir.op_kinds import Contraction, Elementwise, View
 from ..ir.origin import Origin, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import Dim, Shape, planned_size
@@ -50,7 +51,7 @@ def slice_propagation(graph: Graph, context: Context) -> Graph:
     parts: dict[Value, list[Window]] = {}
     for node in reversed(graph.of(Elementwise)):
         if node.results[0] not in roots:
-            found = _parts(node.results[0], readers.get(node.results[0], ()), parts)
+            found = _parts(node.results[0], readers, parts)
             if found is not None:
                 parts[node.results[0]] = found
     made: dict[tuple[Value, Window], Value] = {}
@@ -87,8 +88,11 @@ def _of(node: Node) -> Window:
     return node.results[0].type.shape, node.attrs["starts"], node.attrs["steps"]
 
 
-def _parts(v: Value, readers: Sequence[Node], parts: dict[Value, list[Window]]) -> list[Window] | None:
+def _parts(
+    v: Value, users: Mapping[Value, Sequence[Node]], parts: dict[Value, list[Window]]
+) -> list[Window] | None:
     """The windows through which alone v is read, or None when it is read in another way or parts overlap."""
+    readers = users.get(v, ())
     found: dict[Window, None] = {}
     for node in readers:
         if _is_window(node):
@@ -103,8 +107,18 @@ def _parts(v: Value, readers: Sequence[Node], parts: dict[Value, list[Window]]) 
         return None
     if any(not _apart(a, b) for a, b in itertools.combinations(found, 2)):
         return None
-    read = sum(planned_size(at[0]) for at in found)
-    return None if is_late(v.node.origin) and read == planned_size(v.type.shape) else list(found)
+    if sum(planned_size(at[0]) for at in found) < planned_size(v.type.shape):
+        return list(found)
+    by_products = all(_is_for_products(node, users) for node in readers)
+    return None if is_late(v.node.origin) or by_products else list(found)
+
+
+def _is_for_products(node: Node, users: Mapping[Value, Sequence[Node]]) -> bool:
+    """Whether nothing but products reads a view."""
+    readers = [n for v in node.results for n in users.get(v, ())]
+    return isinstance(node.op.lower, View) and all(
+        isinstance(n.op.lower, Contraction) or _is_for_products(n, users) for n in readers
+    )
 
 
 def _within(operand: Shape, result: Shape, at: Window) -> Window:

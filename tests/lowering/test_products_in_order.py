@@ -49,3 +49,14 @@ def test_products_are_stored_in_the_order_in_which_they_are_read(name: str) -> N
     (got,) = running.call(program.entries[0], feeds, 1).values()
     (wanted,) = evaluate([y], feeds, 1)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_products_read_parts_of_a_sum_where_it_is_stored() -> None:
+    """The parts of what products alone read are not computed apart; those that a loop reads are."""
+    x, w, bias = ag.Input("x", (16, 24)), ag.Input("w", (24, 48)), ag.Input("bias", (48,))
+    a, b = F.chunk(F.matmul(x, w) + bias, 2, 1)
+    by_products = compile_function(ag.function([x, w, bias], [F.matmul(a, F.transpose(b, 0, 1))]), "f")
+    by_loop = compile_function(ag.function([x, w, bias], [F.sigmoid(a) * b]), "f")
+    assert [len(p.entries[0].plan.steps) for p in (by_products, by_loop)] == [2, 2]
+    assert ".bias = bias" in emit(by_products)["f.c"]
+    assert ".bias = bias" not in emit(by_loop)["f.c"]
