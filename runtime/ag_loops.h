@@ -26,9 +26,9 @@
 #define AG_REDUCTION(...) AG_PRAGMA(omp simd reduction(__VA_ARGS__))
 /* clang-format off */
 #pragma omp declare reduction(ag_max : float : \
-    omp_out = (omp_in > omp_out || omp_in != omp_in) ? omp_in : omp_out) initializer(omp_priv = -__builtin_inff())
+    omp_out = (omp_in <= omp_out || omp_out != omp_out) ? omp_out : omp_in) initializer(omp_priv = -__builtin_inff())
 #pragma omp declare reduction(ag_min : float : \
-    omp_out = (omp_in < omp_out || omp_in != omp_in) ? omp_in : omp_out) initializer(omp_priv = __builtin_inff())
+    omp_out = (omp_in >= omp_out || omp_out != omp_out) ? omp_out : omp_in) initializer(omp_priv = __builtin_inff())
 /* clang-format on */
 #else
 #define AG_REDUCTION(...) AG_IVDEP

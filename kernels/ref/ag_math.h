@@ -111,10 +111,13 @@ static inline float ag_exp_rest(ag_exp_parts p) {
 }
 
 AG_MATH_RARE float ag_exp_any(float x) {
-    const float low = ag_select(x < -104.0f, -104.0f, x); /* e^-104 rounds to 0, e^89 to infinity */
-    const ag_exp_parts p = ag_exp_reduce(ag_select(low > 89.0f, 89.0f, low));
-    const int32_t half = p.n >> 1; /* two factors, as 2^n may be no float; only the second rounds */
-    return ag_unless_nan(x, ag_exp_rest(p) * ag_pow2i(half) * ag_pow2i(p.n - half));
+    const uint32_t a = ag_float_bits(x) & 0x7fffffffu; /* e^-104 rounds to 0, e^104 to infinity */
+    const float limited = ag_bits_float(a < 0x42d00000u ? a : 0x42d00000u);
+    const ag_exp_parts p = ag_exp_reduce(ag_with_sign_of(limited, x));
+    const uint32_t n = (uint32_t)p.n << 23, half = (uint32_t)p.n >> 1 << 23; /* exponents */
+    /* two factors, as 2^n may be no float; only the second rounds */
+    const float y = ag_bits_float(ag_float_bits(ag_exp_rest(p)) + half);
+    return ag_unless_nan(x, y * ag_bits_float(n - half + 0x3f800000u));
 }
 
 /* e^x for |x| <= 87, where it is neither subnormal nor infinite */
