@@ -95,7 +95,8 @@ def block_of_a_product(
     consumed, never all; None: row by row, each of the first factor's collected first if `gathered`. counts: so many
     rows may be computed at a time, and whole ones, where that is not free."""
     (terms,) = planned((inner,))
-    row = cost.gemv.total((columns,), terms) + gathered * terms * (cost.load + cost.store + cost.loop)
+    kernel = cost.gemm.total((1, columns), terms) if counts else cost.gemv.total((columns,), terms)
+    row = kernel + gathered * terms * (cost.load + cost.store + cost.loop)
     least = rows * row + cost.arena * (columns + gathered * terms)
     if counts and 1 not in counts:
         least = math.inf
@@ -118,8 +119,7 @@ def rows_are_worth_it(cost: CostTable, rows: int, inner: Size, columns: int, cou
     if block is None and 1 not in counts:
         return False
     count = 1 if block is None else block[0]
-    kernel = cost.gemv.total((columns,), terms) if block is None else cost.gemm.total((count, columns), terms)
-    by_rows = rows // count * kernel + cost.arena * count * columns
+    by_rows = rows // count * cost.gemm.total((count, columns), terms) + cost.arena * count * columns
     return by_rows < cost.gemm.total((rows, columns), terms) + cost.arena * rows * columns
 
 

@@ -10,7 +10,7 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.passes.costs import block_of_a_product
+from autodiff_gen.passes.costs import block_of_a_product, divisors
 from autodiff_gen.targets import board
 
 GATHERED = "d_layer0_out_row[j] = d_layer0_out[i + j * 61];"
@@ -61,6 +61,11 @@ def test_blocks_are_for_short_rows_of_several_terms() -> None:
     assert block_of_a_product(cost, 160, 1, 6, True) is None  # an outer product: no sums to keep in registers
     assert block_of_a_product(cost, 32, 16, 784, True) is None  # as fast by rows
     assert block_of_a_product(cost, 61, 16, 499, True) is None  # prime
+
+
+def test_rows_of_a_kernel_of_tiles_are_a_tile_or_more() -> None:
+    """The kernel of a convolution's gradient computes one row term by term, unlike that of a matrix and a vector."""
+    assert block_of_a_product(board.load("mps2_an386").cost, 48, 18, 288, False, divisors(48)) == (4, 288)
 
 
 @pytest.mark.cc
