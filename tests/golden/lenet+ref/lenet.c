@@ -59,7 +59,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
     for (int32_t i = 0; i < 864 * n; i++) {
-        layer2_out[i] = layer2_pooled[i] < 0.0f ? 0.0f : layer2_pooled[i];
+        layer2_out[i] = layer2_pooled[i] <= 0.0f ? 0.0f : layer2_pooled[i];
     }
 
     /* ---- forward: layer3 ---- */
@@ -73,7 +73,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 13824; /* [256n] in place of layer5_pooled */
     for (int32_t i = 0; i < 256 * n; i++) {
-        layer5_out[i] = layer5_pooled[i] < 0.0f ? 0.0f : layer5_pooled[i];
+        layer5_out[i] = layer5_pooled[i] <= 0.0f ? 0.0f : layer5_pooled[i];
     }
 
     /* ---- forward: layer7 ---- */
@@ -287,7 +287,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
     for (int32_t i = 0; i < 864 * n; i++) {
-        layer2_out[i] = layer2_pooled[i] < 0.0f ? 0.0f : layer2_pooled[i];
+        layer2_out[i] = layer2_pooled[i] <= 0.0f ? 0.0f : layer2_pooled[i];
     }
 
     /* ---- forward: layer3 ---- */
@@ -301,7 +301,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 6912; /* [256n] in place of layer5_pooled */
     for (int32_t i = 0; i < 256 * n; i++) {
-        layer5_out[i] = layer5_pooled[i] < 0.0f ? 0.0f : layer5_pooled[i];
+        layer5_out[i] = layer5_pooled[i] <= 0.0f ? 0.0f : layer5_pooled[i];
     }
 
     /* ---- forward: layer7 ---- */

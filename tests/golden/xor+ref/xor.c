@@ -55,7 +55,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             for (int32_t j = 0; j < 8; j++) {
                 const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
                 const float out = xw + t->layer0_bias[j];
-                layer1_out[i * 8 + j] = out < 0.0f ? 0.0f : out;
+                layer1_out[i * 8 + j] = out <= 0.0f ? 0.0f : out;
             }
             float max = -INFINITY;
             const float layer1_out_i = layer1_out[i * 8 + 0];
@@ -189,7 +189,7 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         for (int32_t j = 0; j < 8; j++) {
             const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
             const float out = xw + t->layer0_bias[j];
-            layer1_out_row[j] = out < 0.0f ? 0.0f : out;
+            layer1_out_row[j] = out <= 0.0f ? 0.0f : out;
         }
         const float layer1_out_row_i = layer1_out_row[0];
         const float layer1_out_row_i_2 = layer1_out_row[1];
