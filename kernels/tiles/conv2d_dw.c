@@ -273,12 +273,13 @@ static void ag_dw_row_elements(const ag_dw_row *r, int32_t row_length) {
     const ag_window_range low = ag_windows_with_element(0, g);
     const ag_window_range high = ag_windows_with_element(row_length - 1, g);
     const bool same = low.begin == high.begin && low.end == high.end;
-    const bool contiguous = ag_taps_contiguous(g, g->s->kw);
     const int32_t fill = AG_GENERAL_TILES ? 2 : 1; /* partial tiles of vectors with masks are cheap */
     int32_t step = fill * g->channels < AG_TILE_N ? AG_TILE_N : g->channels;
-    if (contiguous && same) {
+    const bool row_contiguous = ag_taps_contiguous(g, g->s->kw);
+    const bool contiguous = row_contiguous || (step == g->channels && ag_taps_contiguous(g, 1));
+    if (row_contiguous && same) {
         step = row_length;
-    } else if (!contiguous && step > AG_TILE_N) {
+    } else if (!contiguous) {
         step = AG_TILE_N;
     }
     for (int32_t j = 0; j < row_length; j += step) {
