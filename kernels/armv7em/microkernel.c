@@ -19,11 +19,11 @@
     SCALE(7) SCALE(8) SCALE(9) SCALE(10) SCALE(11) SCALE(12) SCALE(13)    \
     SCALE(14) SCALE(15)
 
-/* ip counts the tiles of a run; each starts at 0, with its pointers to B on the stack. */
+/* ip counts the columns of a run; each tile starts at 0, with its pointers to B on the stack. */
 #define ENTER                 \
     "push {r4-r11, lr}\n"     \
     "vpush {d8-d15}\n"        \
-    "ldr ip, [r0, #" TILES "]\n"
+    "ldr ip, [r0, #" RUN_COLUMNS "]\n"
 #define ZERO                  \
     "adr r1, 9f\n"            \
     "vldm r1, {s0-s15}\n"
@@ -31,8 +31,8 @@
 /* r1 points to the tile of C */
 #define RESULT                                                            \
     "ldr r1, [r0, #" C "]\n"                                              \
-    "ldr r4, [r0, #" TILES "]\n"                                          \
-    "sub r4, ip\n add r1, r1, r4, lsl #4\n"
+    "ldr r4, [r0, #" RUN_COLUMNS "]\n"                                    \
+    "sub r4, ip\n add r1, r1, r4, lsl #2\n"
 
 /* Where beta is 1, as in updates of weights: C += alpha * sums, and on to 14. r9 is free. */
 #define ADD_ROW_OF_4(s0, s1, s2, s3)                                      \
@@ -149,7 +149,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         "5:"
         RESULT
         LEAVE("", "pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"
-              "subs ip, #1\n", "64"));
+              "subs ip, #4\n", "64"));
 }
 
 /* One k of two rows of A times eight columns of B; four k. */
@@ -173,7 +173,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "ldr r7, [r0, #" B "]\n"
         "ldr r8, [r0, #" B_STEP "]\n"
         "0: mov r5, r7\n"
-        "cmp ip, #2\n"
+        "cmp ip, #8\n"
         "blt 11f\n"
         "mov r3, r0\n"
         "mov r4, r6\n"
@@ -220,7 +220,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "cmp r3, r10\n"
         "bne 10b\n"
         "add r6, #32\n add r7, #32\n"
-        "subs ip, #2\n"
+        "subs ip, #8\n"
         "bne 0b\n"
         "b 12f\n"
         "11:"
@@ -235,7 +235,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
         "b 1b\n"
         "5: mov r1, r6\n"
-        LEAVE("", "subs ip, #1\n", "64"));
+        LEAVE("", "subs ip, #4\n", "64"));
 }
 
 /* One k of a tile of 4 x 6, whose sums are s0-s23. r3: the rest of B's step. */
@@ -260,7 +260,6 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
-        "lsl ip, ip, #2\n"
         "ldr r4, [r0, #" B "]\n"
         "ldr r6, [r0, #" C "]\n"
         "ldrd r7, r8, [r0, #" A_STEP "]\n"
@@ -389,6 +388,6 @@ __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
         "b 1b\n"
         "5:"
         RESULT
-        LEAVE(UPDATE, "subs ip, #1\n", "64"));
+        LEAVE(UPDATE, "subs ip, #4\n", "64"));
 }
 /* clang-format on */

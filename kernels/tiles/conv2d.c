@@ -100,8 +100,6 @@ static AG_NOINLINE void ag_conv2d_single_pixels(const ag_tile *t, const ag_pixel
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                                       const ag_conv2d_part *part) {
     const ag_conv2d_group *g = part->g;
-    /* the last tile that the micro-kernel stores to y */
-    const int32_t last_full = pixels->constant_stride ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
 #if AG_SINGLE_PIXELS
@@ -112,9 +110,8 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
 #endif
     t->c_step = ag_bytes(g->s->ldy);
     t->c = pixels->dst[0];
-    if (o <= last_full) {
-        o = last_full / AG_TILE_N * AG_TILE_N + AG_TILE_N;
-        ag_tile_run(AG_MICROKERNEL(nt), t, o / AG_TILE_N, w, filter, AG_TILE_N);
+    if (pixels->constant_stride && g->outputs >= AG_TILE_N) {
+        o = ag_tile_run(AG_MICROKERNEL(nt), t, g->outputs, w, filter, AG_TILE_N);
         w += o * filter;
     }
     for (; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * filter) {

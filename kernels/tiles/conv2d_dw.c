@@ -71,54 +71,36 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
 }
 #else
 /* The same where there are fewer output channels than AG_TILE_M, or nothing to add up. */
-static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns,
-                                     bool contiguous) {
-    const ag_conv2d_shape *s = r->g->s;
+static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t columns, bool contiguous) {
     const int32_t floats = (int32_t)sizeof(float);
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t j = 0; j < columns; j++) {
             float sum = 0.0f, *dst = t->c + (ptrdiff_t)i * (t->c_step / floats) + j;
-            for (int32_t image = 0; image < r->n; image++) {
-                const float *dy = t->a[0] + i + (ptrdiff_t)image * s->oh * s->ow * s->ldy;
-                const float *x = (contiguous ? t->b[0] + j : t->b[j]) + (ptrdiff_t)image * s->x_n;
-                for (int32_t run = 0; run < t->k_runs; run++) {
-                    for (int32_t k = t->k; k > 0; k--, dy += t->a_step / floats, x += t->b_step / floats) {
-                        sum += *dy * *x;
-                    }
-                    dy += t->a_skip / floats;
-                    x += t->b_skip / floats;
+            const float *dy = t->a[0] + i, *x = contiguous ? t->b[0] + j : t->b[j];
+            for (int32_t run = 0; run < t->k_runs; run++) {
+                for (int32_t k = t->k; k > 0; k--, dy += t->a_step / floats, x += t->b_step / floats) {
+                    sum += *dy * *x;
                 }
+                dy += t->a_skip / floats;
+                x += t->b_skip / floats;
             }
             *dst = t->beta == 0.0f ? t->alpha * sum : t->alpha * sum + t->beta * *dst;
         }
     }
 }
 
-/* A tile of which the first rows and columns are already stored, or that has only some columns, or a sum over
- * several images: by a local array. t->b is set; the tile's results are at c. */
-static AG_NOINLINE void ag_dw_local_tile(ag_microkernel_fn *kernel, ag_tile *t, const ag_dw_row *r, float *c,
-                                         int32_t row_overlap, int32_t column_overlap, int32_t columns) {
-    const ag_conv2d_shape *s = r->g->s;
-    const ptrdiff_t dy_image = (ptrdiff_t)s->oh * s->ow * s->ldy;
-    const int32_t operands = kernel == AG_MICROKERNEL(tg) ? AG_TILE_N : 1, c_step = t->c_step;
+/* A tile of which the first rows and columns are already stored, or that has only some columns: by a local
+ * array. t->b is set; the tile's results are at c. */
+static AG_NOINLINE void ag_dw_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, int32_t row_overlap,
+                                         int32_t column_overlap, int32_t columns) {
+    const int32_t c_step = t->c_step;
     const float alpha = t->alpha, beta = t->beta;
     float sums[AG_TILE_M][AG_TILE_N];
     t->c = &sums[0][0];
     t->c_step = ag_bytes(AG_TILE_N);
     t->alpha = 1.0f;
     t->beta = 0.0f;
-    for (int32_t image = 0; image < r->n; image++) {
-        kernel(t);
-        t->beta = 1.0f;
-        t->a[0] += dy_image;
-        for (int32_t j = 0; j < operands; j++) {
-            t->b[j] += s->x_n;
-        }
-    }
-    t->a[0] -= r->n * dy_image;
-    for (int32_t j = 0; j < operands; j++) {
-        t->b[j] -= (ptrdiff_t)r->n * s->x_n;
-    }
+    kernel(t);
     t->c_step = c_step;
     t->alpha = alpha;
     t->beta = beta;
@@ -135,11 +117,12 @@ static AG_NOINLINE void ag_dw_local_tile(ag_microkernel_fn *kernel, ag_tile *t, 
  * the end are shifted back. */
 static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns, bool contiguous) {
     const float *const dy = t->a[0], *const x = t->b[0];
+    (void)r;
     const bool gathered = !contiguous || columns < AG_TILE_N;
     ag_microkernel_fn *const kernel = gathered ? AG_MICROKERNEL(tg) : AG_MICROKERNEL(tn);
     float *const c = t->c;
     if (rows < AG_TILE_M || t->k == 0 || t->k_runs == 0) {
-        ag_dw_scalar(t, r, rows, columns, contiguous);
+        ag_dw_scalar(t, rows, columns, contiguous);
         return;
     }
     ag_one_tile(t);
@@ -152,13 +135,13 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
         float *row = c + (ptrdiff_t)(i - row_overlap) * (t->c_step / (int32_t)sizeof(float));
         int32_t j = 0;
         t->a[0] = dy + i - row_overlap;
-        if (r->n == 1 && row_overlap == 0 && columns >= AG_TILE_N) {
-            j = gathered ? AG_TILE_N : columns / AG_TILE_N * AG_TILE_N;
+        if (row_overlap == 0 && columns >= AG_TILE_N) {
             t->c = row;
             if (gathered) {
                 kernel(t);
+                j = AG_TILE_N;
             } else {
-                ag_tile_run(kernel, t, j / AG_TILE_N, x, AG_TILE_N, 1);
+                j = ag_tile_run(kernel, t, columns, x, AG_TILE_N, 1);
             }
         }
         for (; j < columns; j += AG_TILE_N) {
@@ -167,7 +150,7 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
             if (!gathered) {
                 t->b[0] = x + j - overlap;
             }
-            ag_dw_local_tile(kernel, t, r, row + j - overlap, row_overlap, overlap, end);
+            ag_dw_local_tile(kernel, t, row + j - overlap, row_overlap, overlap, end);
         }
     }
 }
@@ -227,17 +210,22 @@ static AG_NOINLINE void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r,
     }
 }
 
-enum { AG_DW_SUMS = (AG_GENERAL_TILES ? 4 : 2) * AG_TILE_M };
+/* Sums and, at most, columns of them at a time where not the same windows have all elements inside x. */
+enum {
+    AG_DW_SUMS = (AG_GENERAL_TILES ? 4 : 3) * AG_TILE_M * AG_TILE_N,
+    AG_DW_COLUMNS = AG_GENERAL_TILES || AG_TILE_N > 12 ? AG_TILE_N : 12,
+};
 
 /* Elements first ... first + count - 1 of the row; where not the same windows have all of them inside x,
- * there are at most AG_TILE_N. */
+ * there are at most AG_DW_COLUMNS. */
 static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, bool contiguous) {
     const ag_conv2d_group *g = r->g;
     const ag_window_range low = ag_windows_with_element(first, g);
     const ag_window_range high = ag_windows_with_element(first + count - 1, g);
     const ag_window_range common = {low.begin, high.end}, all = {high.begin, low.end};
     const bool edges = low.begin != high.begin || low.end != high.end;
-    float sums[AG_DW_SUMS * AG_TILE_N], *dw = r->dw + first;
+    float sums[AG_DW_SUMS], *dw = r->dw + first;
+    const int32_t most = AG_DW_SUMS / count / AG_TILE_M * AG_TILE_M;
     ag_tile t;
     t.alpha = r->alpha;
     t.beta = r->beta;
@@ -249,16 +237,16 @@ static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, boo
         return;
     }
     t.alpha = 1.0f;
-    t.c_step = ag_bytes(AG_TILE_N);
-    for (int32_t o = 0; o < g->outputs; o += AG_DW_SUMS) {
-        const int32_t rows = g->outputs - o < AG_DW_SUMS ? g->outputs - o : AG_DW_SUMS;
+    t.c_step = ag_bytes(count);
+    for (int32_t o = 0; o < g->outputs; o += most) {
+        const int32_t rows = g->outputs - o < most ? g->outputs - o : most;
         t.beta = 0.0f;
         t.c = sums;
         ag_set_dw_windows(&t, r, common);
         ag_dw_sums(&t, r, o, rows, first, count, common.begin, contiguous);
         ag_dw_edges(&t, sums, r, o, rows, first, count, common, all, contiguous);
         for (int32_t i = 0; i < rows; i++, dw += g->filter) {
-            const float *sum = sums + (ptrdiff_t)i * AG_TILE_N;
+            const float *sum = sums + (ptrdiff_t)i * count;
             for (int32_t j = 0; j < count; j++) {
                 dw[j] = r->beta == 0.0f ? r->alpha * sum[j] : r->alpha * sum[j] + r->beta * dw[j];
             }
@@ -277,7 +265,7 @@ static void ag_dw_row_elements(const ag_dw_row *r, int32_t row_length) {
     int32_t step = fill * g->channels < AG_TILE_N ? AG_TILE_N : g->channels;
     const bool row_contiguous = ag_taps_contiguous(g, g->s->kw);
     const bool contiguous = row_contiguous || (step == g->channels && ag_taps_contiguous(g, 1));
-    if (row_contiguous && same) {
+    if (row_contiguous && (same || row_length <= AG_DW_COLUMNS)) {
         step = row_length;
     } else if (!contiguous) {
         step = AG_TILE_N;
@@ -310,5 +298,10 @@ static void ag_conv2d_dw_tiled(const float *x, const float *dy, float *dw, int32
 
 void AG_SYMBOL(conv2d_dw_f32)(const float *x, const float *dy, float *dw, int32_t n,
                               const ag_conv2d_shape *shape, float alpha, float beta) {
-    ag_conv2d_dw_tiled(x, dy, dw, n, shape, alpha, beta);
+    const int32_t together = AG_GENERAL_TILES ? n : 1; /* images */
+    for (int32_t i = 0; i < n; i += together) {
+        ag_conv2d_dw_tiled(x, dy, dw, together, shape, alpha, i > 0 ? 1.0f : beta);
+        x += shape->x_n;
+        dy += (ptrdiff_t)shape->oh * shape->ow * shape->ldy;
+    }
 }

@@ -140,8 +140,7 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
     if (pixels->constant_stride && g->s->x_c == 1) {
         t->c = pixels->dst[0];
         t->c_step = ag_bytes(step);
-        ag_tile_run(AG_MICROKERNEL(nn), t, g->channels / AG_TILE_N, w, AG_TILE_N, 1);
-        k = g->channels / AG_TILE_N * AG_TILE_N;
+        k = ag_tile_run(AG_MICROKERNEL(nn), t, g->channels, w, AG_TILE_N, 1);
     }
     for (; k < g->channels; k += AG_TILE_N) {
         const int32_t overlap = k > last ? k - last : 0;

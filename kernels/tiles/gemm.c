@@ -97,8 +97,7 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, a
         t.c_step = ag_bytes(c.i_step);
         t.beta = beta;
         if (row_overlap == 0 && c.j_step == 1) {
-            ag_tile_run(tile, &t, n / AG_TILE_N, b.data, b.i_step, AG_TILE_N);
-            j = n / AG_TILE_N * AG_TILE_N;
+            j = ag_tile_run(tile, &t, n, b.data, b.i_step, AG_TILE_N);
         }
         for (; j < n; j += AG_TILE_N) {
             const int32_t column_overlap = j + AG_TILE_N > n ? j + AG_TILE_N - n : 0;

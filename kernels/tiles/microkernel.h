@@ -19,6 +19,8 @@
 #include "tiles/symbols.h"
 #include "vec.h"
 
+#include <stdbool.h>
+
 /* C[M,N] = alpha * sum + beta * C; C is not read where beta == 0. Steps and skips are in bytes. */
 typedef struct {
     /* "n": the rows of A, contiguous along k; "t": a[0] only, a_step from k to k */
@@ -33,7 +35,8 @@ typedef struct {
     int32_t c_step; /* from one row of C to the next */
     float alpha, beta;
 #if AG_TILE_RUNS
-    int32_t tiles; /* side by side in C */
+    int32_t run; /* columns of C, of tiles side by side: a multiple of AG_TILE_N; "tn": any even number from
+                    AG_TILE_N on */
     int32_t
         b_next; /* bytes from the rows of B of a tile to those of the next one; columns of B are adjacent */
 #endif
@@ -64,35 +67,43 @@ ag_microkernel_fn AG_MICROKERNEL(nn), AG_MICROKERNEL(nt), AG_MICROKERNEL(tn), AG
 /* The tile to come is a single one. */
 static inline void ag_one_tile(ag_tile *t) {
 #if AG_TILE_RUNS
-    t->tiles = 1;
+    t->run = AG_TILE_N;
 #else
     (void)t;
 #endif
 }
 
-/* A run of tiles side by side in C. t->b[0 .. b_rows - 1] of the first tile are `b_row` elements apart from b
- * on, and those of the next one follow. Moves c to the end of the run. */
-static inline void ag_tile_run(ag_microkernel_fn *kernel, ag_tile *t, int32_t tiles, const float *b,
-                               ptrdiff_t b_row, int32_t b_rows) {
+/* Tiles side by side in C: as many of `columns` as whole tiles are; returns how many. t->b[0 .. b_rows - 1]
+ * of the first tile are `b_row` elements apart from b on, and those of the next one follow. Moves c to their
+ * end.
+ */
+static inline int32_t ag_tile_run(ag_microkernel_fn *kernel, ag_tile *t, int32_t columns, const float *b,
+                                  ptrdiff_t b_row, int32_t b_rows) {
 #if AG_TILE_RUNS
+    const bool even = kernel == AG_MICROKERNEL(tn) && columns > AG_TILE_N;
+    const int32_t left =
+        even ? columns % 2 * (columns > 5 ? 3 : 1) : columns % AG_TILE_N; /* most of a tile */
+    const int32_t computed = columns - left;
+    t->run = computed;
     for (int32_t j = 0; j < b_rows; j++, b += b_row) {
         t->b[j] = b;
     }
-    t->tiles = tiles;
     t->b_next = ag_bytes(b_row * b_rows);
-    if (tiles > 0) {
+    if (computed > 0) {
         kernel(t);
     }
-    t->tiles = 1;
-    t->c += (ptrdiff_t)tiles * AG_TILE_N;
+    t->run = AG_TILE_N;
+    t->c += computed;
 #else
-    for (; tiles > 0; tiles--, t->c += AG_TILE_N) {
+    int32_t computed = 0;
+    for (; computed + AG_TILE_N <= columns; computed += AG_TILE_N, t->c += AG_TILE_N) {
         for (int32_t j = 0; j < b_rows; j++, b += b_row) {
             t->b[j] = b;
         }
         kernel(t);
     }
 #endif
+    return computed;
 }
 
 #endif

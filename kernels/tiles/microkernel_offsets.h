@@ -18,8 +18,8 @@
 #define C_STEP "60"
 #define ALPHA "64"
 #define BETA "68"
-#define TILES "72"  /* with AG_TILE_RUNS */
-#define B_NEXT "76" /* with AG_TILE_RUNS */
+#define RUN_COLUMNS "72" /* with AG_TILE_RUNS */
+#define B_NEXT "76"      /* with AG_TILE_RUNS */
 
 typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_tile, a_step) == 32 &&
                                            offsetof(ag_tile, k) == 40 && offsetof(ag_tile, a_skip) == 48 &&
@@ -28,7 +28,7 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_til
                                        : -1];
 
 #if AG_TILE_RUNS
-typedef char ag_tile_runs_match[offsetof(ag_tile, tiles) == 72 && offsetof(ag_tile, b_next) == 76 ? 1 : -1];
+typedef char ag_tile_runs_match[offsetof(ag_tile, run) == 72 && offsetof(ag_tile, b_next) == 76 ? 1 : -1];
 #endif
 
 #endif
