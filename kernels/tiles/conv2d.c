@@ -55,46 +55,6 @@ static void ag_conv2d_output_channels(ag_tile *t, const float *w, const ag_conv2
     }
 }
 #else
-/* An edge tile: the output channels from `o` on, at most AG_TILE_N, computed into a local array. */
-static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
-                                            int32_t o, const ag_conv2d_group *g) {
-    const int32_t remaining = g->outputs - o, channels = remaining < AG_TILE_N ? remaining : AG_TILE_N;
-    const float beta = t->beta;
-    float sums[AG_TILE_M][AG_TILE_N];
-    for (int32_t j = 0; j < AG_TILE_N; j++) {
-        t->b[j] = w;
-        w += j + 1 < channels ? g->filter : 0;
-    }
-    t->c = &sums[0][0];
-    t->c_step = ag_bytes(AG_TILE_N);
-    t->beta = 0.0f;
-    AG_MICROKERNEL(nt)(t);
-    t->beta = beta;
-    for (int32_t i = 0; i < pixels->count; i++) {
-        for (int32_t j = 0; j < channels; j++) {
-            float *dst = pixels->dst[i] + o + j;
-            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + *dst;
-        }
-    }
-}
-
-#if AG_SINGLE_PIXELS
-/* The pixels of a tile that is not full, one by one: a k-run of all filters is a matrix. */
-static AG_NOINLINE void ag_conv2d_single_pixels(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
-                                                const ag_conv2d_group *g) {
-    const int32_t floats = (int32_t)sizeof(float);
-    for (int32_t i = 0; i < pixels->count; i++) {
-        const float *a = t->a[i], *b = w;
-        float beta = t->beta;
-        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
-            AG_SYMBOL(gemv_f32)(b, (int32_t)g->filter, a, pixels->dst[i], g->outputs, t->k, 1.0f, beta, NULL);
-            a += t->k + t->a_skip / floats;
-            b += t->k + t->b_skip / floats;
-        }
-    }
-}
-#endif
-
 /* All output channels of a tile of pixels. t->a, k, k_runs and skips are set; `w` is the first weight of the
  * sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
@@ -104,7 +64,7 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
     int32_t o = 0;
 #if AG_SINGLE_PIXELS
     if (ag_single_pixels(pixels->count, t->k)) {
-        ag_conv2d_single_pixels(t, pixels, w, g);
+        ag_pixels_one_by_one(t, pixels, w, (int32_t)filter, g->outputs, false);
         return;
     }
 #endif
@@ -114,29 +74,17 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
         o = ag_tile_run(AG_MICROKERNEL(nt), t, g->outputs, w, filter, AG_TILE_N);
         w += o * filter;
     }
-    for (; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * filter) {
-        ag_conv2d_edge_tile(t, pixels, w, o, g);
+    for (; o < g->outputs; o += AG_TILE_N) {
+        const int32_t left = g->outputs - o, end = left < AG_TILE_N ? left : AG_TILE_N;
+        for (int32_t j = 0; j < AG_TILE_N; j++) {
+            t->b[j] = w;
+            w += j + 1 < end ? filter : 0;
+        }
+        w += filter;
+        ag_edge_tile(AG_MICROKERNEL(nt), t, pixels, o, 0, end, 1);
     }
 }
 
-/* The pixels of a region, in a call for each row of the window; k, k_runs and skips are those of a row. */
-static AG_NOINLINE void ag_conv2d_by_rows(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t rows,
-                                          const ag_conv2d_part *part) {
-    const ag_conv2d_shape *s = part->g->s;
-    const ptrdiff_t row_step = (ptrdiff_t)s->dilation_h * s->x_h;
-    ag_pixel_tile pixels;
-    while (cursor->remaining > 0) {
-        ag_next_pixel_tile(&pixels, cursor);
-        t->beta = 0.0f;
-        for (int32_t row = 0; row < rows; row++) {
-            for (int32_t i = 0; i < AG_TILE_M; i++) {
-                t->a[i] = pixels.src[i] + row * row_step;
-            }
-            ag_conv2d_output_channels(t, &pixels, w + (ptrdiff_t)row * s->kw * part->g->channels, part);
-            t->beta = 1.0f;
-        }
-    }
-}
 #endif
 
 /* The pixels of y whose windows have the same valid taps along both axes. */
@@ -180,7 +128,8 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     t.b_skip = ag_bytes(((ptrdiff_t)s->kw * g->channels - row_length) * part->w_step);
     t.b_step = ag_bytes(part->w_step);
     t.a_step = ag_bytes(1);
-    ag_set_blocks(&t, 1, 0, 0);
+    int32_t blocks = 1; /* of k-runs */
+    ag_set_blocks(&t, blocks, 0, 0);
     ag_one_tile(&t);
     if (!ag_taps_contiguous(g, columns)) {
         if (AG_GENERAL_TILES ? part->w_step == 1 : s->x_c != 1) {
@@ -198,11 +147,8 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         t.k_runs = columns;
         t.a_skip = ag_bytes(tap_step - (ptrdiff_t)g->channels * s->x_c);
         t.b_skip = 0;
-        ag_set_blocks(&t, last - first, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
-#if !AG_GENERAL_TILES
-        ag_conv2d_by_rows(&t, &cursor, w, last - first, part);
-        return;
-#endif
+        blocks = last - first;
+        ag_set_blocks(&t, blocks, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
     }
     while (cursor.remaining > 0) {
 #if AG_GENERAL_TILES
@@ -210,10 +156,14 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         ag_conv2d_output_channels(&t, w, part);
 #else
         ag_next_pixel_tile(&pixels, &cursor);
-        for (int32_t i = 0; i < AG_TILE_M; i++) {
-            t.a[i] = pixels.src[i];
+        t.beta = 0.0f;
+        for (int32_t row = 0; row < blocks; row++) {
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                t.a[i] = pixels.src[i] + row * row_step;
+            }
+            ag_conv2d_output_channels(&t, &pixels, w + (ptrdiff_t)row * s->kw * g->channels, part);
+            t.beta = 1.0f;
         }
-        ag_conv2d_output_channels(&t, &pixels, w, part);
 #endif
     }
 }

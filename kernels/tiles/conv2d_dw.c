@@ -10,6 +10,7 @@
  *                            column. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
+#include "tiles/local_tile.h"
 
 /* The windows along an axis for which a given tap is inside x: begin ... end - 1. */
 typedef struct {
@@ -89,29 +90,6 @@ static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t col
     }
 }
 
-/* A tile of which the first rows and columns are already stored, or that has only some columns: by a local
- * array. t->b is set; the tile's results are at c. */
-static AG_NOINLINE void ag_dw_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, int32_t row_overlap,
-                                         int32_t column_overlap, int32_t columns) {
-    const int32_t c_step = t->c_step;
-    const float alpha = t->alpha, beta = t->beta;
-    float sums[AG_TILE_M][AG_TILE_N];
-    t->c = &sums[0][0];
-    t->c_step = ag_bytes(AG_TILE_N);
-    t->alpha = 1.0f;
-    t->beta = 0.0f;
-    kernel(t);
-    t->c_step = c_step;
-    t->alpha = alpha;
-    t->beta = beta;
-    for (int32_t i = row_overlap; i < AG_TILE_M; i++) {
-        float *row = c + (ptrdiff_t)i * (c_step / (int32_t)sizeof(float));
-        for (int32_t j = column_overlap; j < columns; j++) {
-            row[j] = beta == 0.0f ? alpha * sums[i][j] : alpha * sums[i][j] + beta * row[j];
-        }
-    }
-}
-
 /* dw = alpha * sums + beta * dw of `rows` output channels from a[0] on and `columns` elements, those at b[0]
  * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. Tiles at
  * the end are shifted back. */
@@ -121,6 +99,8 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
     const bool gathered = !contiguous || columns < AG_TILE_N;
     ag_microkernel_fn *const kernel = gathered ? AG_MICROKERNEL(tg) : AG_MICROKERNEL(tn);
     float *const c = t->c;
+    const int32_t c_step = t->c_step, step = c_step / (int32_t)sizeof(float);
+    const float beta = t->beta;
     if (rows < AG_TILE_M || t->k == 0 || t->k_runs == 0) {
         ag_dw_scalar(t, rows, columns, contiguous);
         return;
@@ -132,11 +112,13 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
     }
     for (int32_t i = 0; i < rows; i += AG_TILE_M) {
         const int32_t row_overlap = i + AG_TILE_M > rows ? i + AG_TILE_M - rows : 0;
-        float *row = c + (ptrdiff_t)(i - row_overlap) * (t->c_step / (int32_t)sizeof(float));
+        float *row = c + (ptrdiff_t)(i - row_overlap) * step;
         int32_t j = 0;
         t->a[0] = dy + i - row_overlap;
         if (row_overlap == 0 && columns >= AG_TILE_N) {
             t->c = row;
+            t->c_step = c_step;
+            t->beta = beta;
             if (gathered) {
                 kernel(t);
                 j = AG_TILE_N;
@@ -150,9 +132,11 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
             if (!gathered) {
                 t->b[0] = x + j - overlap;
             }
-            ag_dw_local_tile(kernel, t, row + j - overlap, row_overlap, overlap, end);
+            ag_local_tile(kernel, t, row + j - overlap, step, 1, row_overlap, overlap, end, beta);
         }
     }
+    t->c_step = c_step;
+    t->beta = beta;
 }
 #endif
 

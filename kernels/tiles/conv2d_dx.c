@@ -89,43 +89,6 @@ static AG_NOINLINE void ag_dx_channels_apart(ag_tile *t, ag_pixel_cursor *cursor
     }
 }
 #else
-/* An edge tile: AG_TILE_N channels from `k` on, of which the first `overlap` are already stored, computed
- * into a local array. */
-static AG_NOINLINE void ag_dx_edge_tile(ag_tile *t, const ag_pixel_tile *pixels, int32_t k, int32_t overlap,
-                                        ptrdiff_t stride) {
-    const float beta = t->beta;
-    float sums[AG_TILE_M][AG_TILE_N];
-    t->c = &sums[0][0];
-    t->c_step = ag_bytes(AG_TILE_N);
-    t->beta = 0.0f;
-    AG_MICROKERNEL(nn)(t);
-    t->beta = beta;
-    for (int32_t i = 0; i < pixels->count; i++) {
-        for (int32_t j = overlap; j < AG_TILE_N; j++) {
-            float *dst = pixels->dst[i] + (k + j) * stride;
-            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + *dst;
-        }
-    }
-}
-
-#if AG_SINGLE_PIXELS
-/* The pixels of a tile that is not full, one by one: the filters' channels of a tap are a matrix. */
-static AG_NOINLINE void ag_dx_single_pixels(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
-                                            const ag_conv2d_group *g) {
-    const int32_t floats = (int32_t)sizeof(float);
-    for (int32_t i = 0; i < pixels->count; i++) {
-        const float *a = t->a[i], *b = w;
-        float beta = t->beta;
-        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
-            AG_SYMBOL(gemv_t_f32)(b, (int32_t)g->filter, a, pixels->dst[i], t->k, g->channels, 1.0f, beta,
-                                  NULL);
-            a += t->k + t->a_skip / floats;
-            b += t->k * g->filter + t->b_skip / floats;
-        }
-    }
-}
-#endif
-
 /* All channels of a tile of pixels; t->a, k, k_runs, skips and b_step are set. */
 static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w, ptrdiff_t step,
                            const ag_conv2d_group *g) {
@@ -133,7 +96,7 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
     int32_t k = 0;
 #if AG_SINGLE_PIXELS
     if (g->s->x_c == 1 && g->channels >= AG_CHANNEL_TILE && ag_single_pixels(pixels->count, t->k)) {
-        ag_dx_single_pixels(t, pixels, w, g);
+        ag_pixels_one_by_one(t, pixels, w, (int32_t)g->filter, g->channels, true);
         return;
     }
 #endif
@@ -145,7 +108,7 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
     for (; k < g->channels; k += AG_TILE_N) {
         const int32_t overlap = k > last ? k - last : 0;
         t->b[0] = w + k - overlap;
-        ag_dx_edge_tile(t, pixels, k - overlap, overlap, g->s->x_c);
+        ag_edge_tile(AG_MICROKERNEL(nn), t, pixels, k - overlap, overlap, AG_TILE_N, g->s->x_c);
     }
 }
 

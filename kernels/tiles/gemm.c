@@ -11,7 +11,7 @@
  */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
-#include "tiles/microkernel.h"
+#include "tiles/local_tile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,25 +29,6 @@ typedef struct {
     ptrdiff_t i_step, j_step;
 } ag_result;
 
-/* Stores rows i0 and up, columns j0 and up of a tile that was computed into a local array. */
-static void ag_store_tile(float *c, const ag_result *to, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
-                          int32_t j0, float beta) {
-    const ptrdiff_t step = to->j_step;
-    c += i0 * to->i_step + j0 * step;
-    for (int32_t i = i0; i < AG_TILE_M; i++, c += to->i_step) {
-        float *dst = c;
-        if (beta == 0.0f) {
-            for (int32_t j = j0; j < AG_TILE_N; j++, dst += step) {
-                *dst = sums[i][j];
-            }
-        } else {
-            for (int32_t j = j0; j < AG_TILE_N; j++, dst += step) {
-                *dst = sums[i][j] + beta * *dst;
-            }
-        }
-    }
-}
-
 static void ag_gemm_scalar(const ag_operand *a, const ag_operand *b, const ag_result *c, int32_t m, int32_t n,
                            int32_t k, float alpha, float beta) {
     for (int32_t i = 0; i < m; i++) {
@@ -60,17 +41,6 @@ static void ag_gemm_scalar(const ag_operand *a, const ag_operand *b, const ag_re
             *dst = beta == 0.0f ? alpha * sum : alpha * sum + beta * *dst;
         }
     }
-}
-
-/* The tile at `c`, whose first row_overlap rows and column_overlap columns are already stored. */
-static AG_NOINLINE void ag_gemm_local_tile(ag_microkernel_fn *tile, ag_tile *t, float *c, const ag_result *to,
-                                           int32_t row_overlap, int32_t column_overlap, float beta) {
-    float sums[AG_TILE_M][AG_TILE_N];
-    t->c = &sums[0][0];
-    t->c_step = ag_bytes(AG_TILE_N);
-    t->beta = 0.0f;
-    tile(t);
-    ag_store_tile(c, to, (const float (*)[AG_TILE_N])sums, row_overlap, column_overlap, beta);
 }
 
 static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, ag_result c, int32_t m,
@@ -104,8 +74,8 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, a
             for (int32_t q = 0; q < AG_TILE_N; q++) {
                 t.b[q] = b.data + (j - column_overlap + q) * b.i_step;
             }
-            ag_gemm_local_tile(tile, &t, dst + (j - column_overlap) * c.j_step, &c, row_overlap,
-                               column_overlap, beta);
+            ag_local_tile(tile, &t, dst + (j - column_overlap) * c.j_step, c.i_step, c.j_step, row_overlap,
+                          column_overlap, AG_TILE_N, beta);
         }
     }
 }

@@ -91,11 +91,52 @@ static inline void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cu
     }
 }
 
+#if !AG_GENERAL_TILES
+/* A tile that is computed into a local array: channels k, ..., `stride` apart, of which `overlap` are already
+ * stored and `end` wanted. */
+static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, const ag_pixel_tile *pixels,
+                                     int32_t k, int32_t overlap, int32_t end, ptrdiff_t stride) {
+    const float beta = t->beta;
+    float sums[AG_TILE_M][AG_TILE_N];
+    t->c = &sums[0][0];
+    t->c_step = ag_bytes(AG_TILE_N);
+    t->beta = 0.0f;
+    kernel(t);
+    t->beta = beta;
+    for (int32_t i = 0; i < pixels->count; i++) {
+        for (int32_t j = overlap; j < end; j++) {
+            float *dst = pixels->dst[i] + (k + j) * stride;
+            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + *dst;
+        }
+    }
+}
+#endif
+
 #if AG_SINGLE_PIXELS
 /* Whether `count` pixels of k products in each run are better computed one by one: starting the products of a
  * pixel takes as long as eight of them. */
 static inline bool ag_single_pixels(int32_t count, int32_t k) {
     return count * (k + 8) <= AG_TILE_M * k;
+}
+
+/* `channels` channels of the pixels of a tile, one by one: a k-run of all filters is a matrix, whose rows are
+ * those of a channel or, if `transposed`, of a product. */
+static AG_NOINLINE void ag_pixels_one_by_one(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
+                                             int32_t lda, int32_t channels, bool transposed) {
+    const int32_t floats = (int32_t)sizeof(float);
+    for (int32_t i = 0; i < pixels->count; i++) {
+        const float *a = t->a[i], *b = w;
+        float beta = t->beta, *dst = pixels->dst[i];
+        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
+            if (transposed) {
+                AG_SYMBOL(gemv_t_f32)(b, lda, a, dst, t->k, channels, 1.0f, beta, NULL);
+            } else {
+                AG_SYMBOL(gemv_f32)(b, lda, a, dst, channels, t->k, 1.0f, beta, NULL);
+            }
+            a += t->k + t->a_skip / floats;
+            b += (t->k * t->b_step + t->b_skip) / floats;
+        }
+    }
 }
 #endif
 
