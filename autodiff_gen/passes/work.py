@@ -65,6 +65,8 @@ def _in_tiles(node: Node, cost: CostTable) -> float:
     """A product of matrices, one after the other."""
     *outer, rows, columns = planned(node.results[0].type.shape)
     (terms,) = planned(node.operands[0].type.shape[-1:])
+    if terms == 1:
+        return math.prod(outer) * cost.axpby.total((rows * columns,), terms)
     if 1 in (rows, columns):
         return math.prod(outer) * cost.gemv.total((rows * columns,), terms)
     return math.prod(outer) * cost.gemm.total((rows, columns), terms)
