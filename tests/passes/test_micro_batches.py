@@ -337,7 +337,7 @@ def test_a_batch_that_fits_is_not_divided() -> None:
 
 def test_the_cost_of_a_budget_names_micro_batches() -> None:
     model = cnn()
-    program = compile_model(model, "m", ["ref"], ram=80_000)
+    program = compile_model(model, "m", ["ref"], ram=100_000)
     most = [e.plan.samples for e in program.entries if e.plan.samples]
     notes = budget_notes(program, model.entries())
     source = emit(program)["m.c"]
