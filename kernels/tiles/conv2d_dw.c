@@ -167,9 +167,10 @@ static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t o, int32_t rows, 
 /* Adds to sums, of the elements `first` and up, those over the windows that have only some of them inside x:
  * outside of `common`, but not of `all`. */
 static AG_NOINLINE void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r, int32_t o, int32_t rows,
-                                    int32_t first, int32_t count, ag_window_range common, ag_window_range all,
-                                    bool contiguous) {
+                                    int32_t first, int32_t count, ag_window_range common, bool contiguous) {
     const ag_conv2d_shape *s = r->g->s;
+    const ag_window_range all = {ag_windows_with_element(first + count - 1, r->g).begin,
+                                 ag_windows_with_element(first, r->g).end};
     t->beta = 1.0f;
     t->k = r->vertical.end - r->vertical.begin;
     t->k_runs = 1;
@@ -206,7 +207,7 @@ static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, boo
     const ag_conv2d_group *g = r->g;
     const ag_window_range low = ag_windows_with_element(first, g);
     const ag_window_range high = ag_windows_with_element(first + count - 1, g);
-    const ag_window_range common = {low.begin, high.end}, all = {high.begin, low.end};
+    const ag_window_range common = {low.begin, high.end};
     const bool edges = low.begin != high.begin || low.end != high.end;
     float sums[AG_DW_SUMS], *dw = r->dw + first;
     const int32_t most = AG_DW_SUMS / count / AG_TILE_M * AG_TILE_M;
@@ -228,7 +229,7 @@ static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, boo
         t.c = sums;
         ag_set_dw_windows(&t, r, common);
         ag_dw_sums(&t, r, o, rows, first, count, common.begin, contiguous);
-        ag_dw_edges(&t, sums, r, o, rows, first, count, common, all, contiguous);
+        ag_dw_edges(&t, sums, r, o, rows, first, count, common, contiguous);
         for (int32_t i = 0; i < rows; i++, dw += g->filter) {
             const float *sum = sums + (ptrdiff_t)i * count;
             for (int32_t j = 0; j < count; j++) {
