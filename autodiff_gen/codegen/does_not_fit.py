@@ -27,12 +27,12 @@ def does_not_fit(
     live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
     planned_for_it = program.is_model and program.state_bytes <= budget
     least = ", the least that was found," if planned_for_it else ","
-    whole = ""
+    undivided = ""
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
     if program.is_model:
         batch = 'a smaller batch (accumulate="mean" makes a step of several) ' if program.batch > 1 else ""
         mixed = next((e.plan.mixed for e in program.entries if e.plan.mixed), "")
-        whole = f"; the batch is not divided: {mixed}" if mixed else ""
+        undivided = f"; the batch is not divided: {mixed}" if mixed else ""
         helps = (
             "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train "
             f"(requires_grad_(False)), fewer of their channels (nn.update_channels), int8, {batch}or an "
@@ -40,7 +40,7 @@ def does_not_fit(
         )
     return (
         f"{program.name} needs {program.struct_bytes} bytes{least} {where} has {has}: {missing} bytes{of} are missing; "
-        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}{whole}; "
+        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}{undivided}; "
         f"{helps}"
     )
 

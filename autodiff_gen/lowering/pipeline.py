@@ -113,9 +113,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
     on_entries(finite_guard),  # one number that is finite only if all new states are
-    weighing(
-        rematerialize
-    ),  # elementwise values of the forward pass, where they are read in the backward pass
+    weighing(rematerialize),  # what the backward pass reads of elementwise values is computed again
     weighing(pack_masks),  # a bit of what the backward pass only compares with limits
     weighing(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
     weighing(rematerialize_products),  # results of products too, where the arena exceeds the budget
