@@ -310,6 +310,18 @@ def test_after_an_interrupted_set_up(checkout: Checkout) -> None:
     assert len(checkout.run()) == 1
 
 
+def test_a_link_to_the_environment_of_another_checkout(checkout: Checkout, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (checkout.root / ".venv").symlink_to(other)
+    done = checkout.attempt()
+    assert (done.returncode, checkout.lines()) == (1, [])
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and line.endswith(f"remove the link: rm '{checkout.root}/.venv'")
+    assert [path.name for path in other.iterdir()] == ["pyvenv.cfg"]
+
+
 def test_twice_at_once(checkout: Checkout) -> None:
     checkout.env["STUB_SLEEP"] = "1"
     processes = [
