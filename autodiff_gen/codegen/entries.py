@@ -126,25 +126,19 @@ def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix:
 # Signatures
 
 
-@dataclass(frozen=True)
-class Parameter:
-    c_type: str
-    name: str
-
-
-def parameters(entry: Entry, program: Program) -> list[Parameter]:
+def parameters(entry: Entry, program: Program) -> list[c.Parameter]:
     """The parameters of an entry: the struct, arrays, n, scalars, outputs."""
-    out = [Parameter(f"{program.struct} *", "t")]
+    out = [c.Parameter(f"{program.struct} *", "t")]
     n_is_due = entry.takes_n
     for arg in entry.args:
         if n_is_due and (arg.by_value or arg.role == "output"):
-            out.append(Parameter("int32_t", "n"))
+            out.append(c.Parameter("int32_t", "n"))
             n_is_due = False
         if arg.by_value:
-            out.append(Parameter(arg.type.dtype.c, arg.c_name))
+            out.append(c.Parameter(arg.type.dtype.c, arg.c_name))
         else:
             const = "" if arg.role == "output" else "const "
-            out.append(Parameter(f"{const}{arg.type.dtype.c} *", arg.c_name))
+            out.append(c.Parameter(f"{const}{arg.type.dtype.c} *", arg.c_name))
     return out
 
 

@@ -6,13 +6,13 @@ The text is a function of the program alone: no time, path, host or hash order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import jinja2
 
-from ..ir.identifiers import of_program
+from ..ir.identifiers import identifier, of_program
 from ..ir.parameter_layout import PartialStorage
 from ..ir.types import planned_size
 from ..kernels.table import Function
@@ -29,6 +29,8 @@ from .independent_loops import with_independent_loops
 from .init import init_statements
 from .kernel_call import sizes
 from .loop_accesses import CALLER, Memory
+from .outlining import Function as Outlined
+from .outlining import Known, Variable, outlined
 from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
 from .vector_loops import all_short
@@ -75,6 +77,10 @@ def emit(
         for code, e in zip(codes, program.entries, strict=True)
     ]
     steps = [step for code in codes for step in code.steps]
+    blocks = not c_query.calls(steps).isdisjoint((LOAD, STORE))
+    loop_pragmas = any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps))
+    short = all_short(steps, program.batch, long)
+    codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
     entries = [_shown(code, program) for code in codes]
     common = {
         "p": program,
@@ -99,9 +105,10 @@ def emit(
         function_headers=dict.fromkeys(f.header for f in used),
         state_parts=_state_parts(program),
         missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
-        blocks=not c_query.calls(steps).isdisjoint((LOAD, STORE)),
-        loop_pragmas=any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps)),
-        all_short=all_short(steps, program.batch, long),
+        blocks=blocks,
+        loop_pragmas=loop_pragmas,
+        all_short=short,
+        functions=[_function(f) for f in functions],
     )
     header = env.get_template("header.h.j2").render(
         **common,
@@ -142,6 +149,45 @@ def _with_own_functions(
     used = [f for name, f in sorted(functions.items()) if f"ag_{name}" in called]
     names = {f"ag_{f.name}": f.symbol for f in used}
     return [with_functions(code, names) for code in codes], used
+
+
+def _with_outlined_loops(
+    codes: Sequence[EntryCode], program: Program, taken: Iterable[str]
+) -> tuple[list[EntryCode], list[Outlined]]:
+    """Code that calls functions where steps have loops in common, and these functions."""
+    states: dict[Variable, str] = {c.Member(s.owner, s.c_name): f"{s.type.dtype.c} *" for s in program.slots}
+    entries = []
+    for code in codes:
+        _, *own = parameters(code.entry, program)
+        types = states | {c.Name(p.name): p.c_type for p in own}
+        entries.append((code.entry.name, code.steps, Known(types)))
+    scopes = program.scopes - {"", *(s.name for s in program.slots)}
+    layers = {identifier(program.layers.get(scope, scope)) for scope in scopes}
+    steps, functions = outlined(entries, taken, layers, program.backends.cost, program.batch)
+    return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions
+
+
+def _function(function: Outlined) -> dict[str, Any]:
+    """A function of loops as its template wants it: as lines."""
+    steps: dict[str, list[str]] = {}
+    for entry, step in function.callers:
+        steps.setdefault(entry, []).append(step)
+    said = " and ".join(f"{', '.join(numbers)} of {entry}" for entry, numbers in steps.items())
+    text = f"/* Loops of step{'s' if len(function.callers) > 1 else ''} {said}\0*/"
+    return {
+        "comment": "\n".join(folded(text, WIDTH, " * ")),
+        "signature": _head(f"static void {function.name}", function.parameters),
+        "body": PRINTER.lines(function.body),
+    }
+
+
+def _head(start: str, parameters: Iterable[c.Parameter]) -> str:
+    """The head of a function, without semicolon or brace."""
+    shown = [
+        (p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}").replace(" ", "\0")
+        for p in parameters
+    ]
+    return "\n".join(folded(f"{start}({', '.join(shown)})"))
 
 
 # Header
@@ -240,12 +286,8 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
 
 
 def _signature(name: str, code: EntryCode, program: Program) -> str:
-    """The head of a function, without semicolon or brace."""
-    shown = [
-        (p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}").replace(" ", "\0")
-        for p in parameters(code.entry, program)
-    ]
-    return "\n".join(folded(f"int {name}({', '.join(shown)})"))
+    """The head of an entry."""
+    return _head(f"int {name}", parameters(code.entry, program))
 
 
 def _init_signature(program: Program) -> str:

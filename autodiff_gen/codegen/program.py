@@ -229,13 +229,19 @@ class Program:
         return tuple(found[s] for s in sorted(found))
 
     @cached_property
-    def layers(self) -> Mapping[str, str]:
-        """What to call modules with a long path in the names of values."""
+    def scopes(self) -> frozenset[str]:
+        """The paths of modules in the names of values."""
         graphs = [plan.graph for e in self.entries for plan in e.plan.all_plans()]
         nodes = [n for g in graphs for m in g.nodes for n in (m, *(i for r in m.regions for i in r.nodes))]
         origins = {n.origin for n in nodes}
-        scopes = {o.scope for o in origins} | {label.scope for o in origins for label in o.labels.values()}
-        return abbreviations(scopes - {s.name for s in self.slots})
+        return frozenset(
+            {o.scope for o in origins} | {label.scope for o in origins for label in o.labels.values()}
+        )
+
+    @cached_property
+    def layers(self) -> Mapping[str, str]:
+        """What to call modules with a long path in the names of values."""
+        return abbreviations(self.scopes - {s.name for s in self.slots})
 
     @cached_property
     def constant_names(self) -> Mapping[Value, str]:

@@ -266,6 +266,13 @@ Statement: TypeAlias = (ExprStatement | Assign | Declare | Array | Table | StepT
                         | Block | Comment | Heading | Probe | Return | Blank)  # fmt: skip
 Statements: TypeAlias = tuple[Statement, ...]
 
+
+@dataclass(frozen=True)
+class Parameter:
+    c_type: str
+    name: str
+
+
 # Building
 
 

@@ -28,6 +28,22 @@ static const ag_conv2d_pool_shape layer3_shape = {
     .ph = 4, .pw = 4
 };
 
+/* Loops of steps 2 of train_step and 2 of predict */
+static void train_step_2(int32_t n, float *out) {
+    float *const pooled = out;
+    for (int32_t i = 0; i < 864 * n; i++) {
+        out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
+    }
+}
+
+/* Loops of steps 4 of train_step and 4 of predict */
+static void train_step_4(int32_t n, float *out) {
+    float *const pooled = out;
+    for (int32_t i = 0; i < 256 * n; i++) {
+        out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
+    }
+}
+
 int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr,
         float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
@@ -58,9 +74,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    for (int32_t i = 0; i < 864 * n; i++) {
-        layer2_out[i] = layer2_pooled[i] <= 0.0f ? 0.0f : layer2_pooled[i];
-    }
+    train_step_2(n, layer2_out);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
@@ -72,9 +86,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 13824; /* [256n] in place of layer5_pooled */
-    for (int32_t i = 0; i < 256 * n; i++) {
-        layer5_out[i] = layer5_pooled[i] <= 0.0f ? 0.0f : layer5_pooled[i];
-    }
+    train_step_4(n, layer5_out);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
@@ -286,9 +298,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    for (int32_t i = 0; i < 864 * n; i++) {
-        layer2_out[i] = layer2_pooled[i] <= 0.0f ? 0.0f : layer2_pooled[i];
-    }
+    train_step_2(n, layer2_out);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
@@ -300,9 +310,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 6912; /* [256n] in place of layer5_pooled */
-    for (int32_t i = 0; i < 256 * n; i++) {
-        layer5_out[i] = layer5_pooled[i] <= 0.0f ? 0.0f : layer5_pooled[i];
-    }
+    train_step_4(n, layer5_out);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */

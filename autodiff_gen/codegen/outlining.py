@@ -1,0 +1,426 @@
+"""Outlining: loops that steps of a program have in common become one function, which each of these steps calls.
+
+    for (i = 0; i < 64; i++) {              static void train_step_2(float *restrict out, const float *restrict x) {
+        fc1_out[i] = relu(fc1_x[i]);            for (i = 0; i < 64; i++) out[i] = relu(x[i]);
+    }                                 ->    }
+    ...
+    for (i = 0; i < 64; i++) {              train_step_2(fc1_out, fc1_x);
+        fc2_out[i] = relu(fc2_x[i]);        ...
+    }                                       train_step_2(fc2_out, fc2_x);
+
+Steps have loops in common where these differ in names only: of arrays and numbers, which become parameters, and of
+local variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeAlias
+
+from ..ir.identifiers import OURS, Scope
+from ..lowering import c_ast as c
+from ..lowering import c_query
+from ..targets.cost_table import CostTable
+from .block_moves import LOAD
+from .loop_accesses import Memory, Pointers, declared, memory_of
+from .vector_loops import iterations
+
+Variable: TypeAlias = c.Name | c.Member
+
+
+@dataclass(frozen=True)
+class Known:
+    """The variables that the loops of an entry may use: their types, what pointers among them point to, and in which
+    order these were declared."""
+
+    types: dict[Variable, str]
+    pointers: Pointers = field(default_factory=dict)
+    numbers: dict[Variable, int] = field(default_factory=dict)
+
+    def copy(self) -> Known:
+        return Known(dict(self.types), dict(self.pointers), dict(self.numbers))
+
+    def declare(self, statement: c.Statement) -> None:
+        match statement:
+            case c.Declare(c_type, variables):
+                for name, value in variables:
+                    self.types[c.Name(name)] = c_type
+                    if statement.is_pointer and value is not None:
+                        self.pointers[name] = declared(statement, name, value, self.pointers)
+                        self.numbers[c.Name(name)] = len(self.numbers) + 1
+            case c.Array(c_type, name):
+                self.types[c.Name(name)] = f"{c_type} *"
+
+    def memory(self, variable: Variable) -> Memory:
+        found = memory_of(variable, self.pointers)
+        assert found is not None
+        return found[0]
+
+
+@dataclass(frozen=True)
+class Outer:
+    """A variable from outside that loops use; of a pointer, whether it is only read."""
+
+    name: Variable
+    c_type: str
+    is_const: bool
+
+    @property
+    def word(self) -> str:
+        return self.name.text if isinstance(self.name, c.Name) else self.name.name
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Loops of a step. form: what loops that differ in names only have in common; outer: variables from outside, in the
+    order in which they are first used; same: for each of them the index of the one that was last declared of those that
+    point to the same address, in most cases its own."""
+
+    step: str
+    body: c.Statements
+    form: tuple[Any, ...]
+    outer: tuple[Outer, ...]
+    same: tuple[int, ...]
+
+    @property
+    def passed(self) -> list[int]:
+        """The numbers of the variables that a call passes."""
+        return list(dict.fromkeys(self.same))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function without a result."""
+
+    name: str
+    parameters: tuple[c.Parameter, ...]
+    body: c.Statements
+    callers: tuple[tuple[str, str], ...]  # entry and step
+
+
+@dataclass
+class _Form:
+    """Reads loops as their form."""
+
+    known: Known
+    tokens: list[Any] = field(default_factory=list)
+    local: dict[str, int] = field(default_factory=dict)
+    outer: dict[Variable, int] = field(default_factory=dict)
+    written: set[Variable] = field(default_factory=set)
+    is_closed: bool = True  # whether the loops assign to no variable from outside
+
+    def read(self, node: Any) -> None:
+        kind: Any = type(node)
+        if kind is tuple or kind is list:
+            self.tokens.append(len(node))
+            for part in node:
+                self.read(part)
+        elif kind is c.Name or kind is c.Member:
+            self._use(node)
+        elif not is_dataclass(node):
+            self.tokens.append(node)
+        else:
+            self.tokens.append(kind)
+            self._read_fields(node)
+
+    def _read_fields(self, node: Any) -> None:
+        match node:
+            case c.For():
+                self._define(node.variable)
+            case c.Declare(variables=variables):
+                for name, value in variables:
+                    self.read(value)
+                    self._define(name)
+                self._mark(node.variables if node.is_pointer and not node.c_type.startswith("const ") else ())
+                self.tokens += [node.c_type, node.const]
+                return
+            case c.Array() | c.Table():
+                self._define(node.name)
+            case c.Increment(name):
+                self._use(c.Name(name))
+                self.is_closed &= name in self.local
+                return
+            case c.Reduction():
+                for name in node.names:
+                    self._use(c.Name(name))
+                self.tokens.append(node.identifier)
+                return
+            case c.Assign():
+                self._assign(node.target)
+            case c.StepTemplate():
+                for key, value in node.operands:
+                    if key.startswith("acc"):
+                        self._assign(value)
+            case c.Call() if node.function != LOAD:
+                self._mark(a for a in node.arguments if not isinstance(a, c.Element))
+        skipped = (
+            {"variable"}
+            if isinstance(node, c.For)
+            else {"name"}
+            if isinstance(node, c.Array | c.Table)
+            else ()
+        )
+        for f in fields(node):
+            if f.name not in skipped:
+                self.read(getattr(node, f.name))
+
+    def _define(self, name: str) -> None:
+        self.is_closed &= c.Name(name) not in self.outer
+        self.tokens.append(self.local.setdefault(name, -1 - len(self.local)))
+
+    def _use(self, variable: Variable) -> None:
+        if isinstance(variable, c.Name) and variable.text in self.local:
+            self.tokens.append(self.local[variable.text])
+        elif variable in self.known.types:
+            self.tokens.append(self.outer.setdefault(variable, len(self.outer)))
+        else:
+            self.is_closed &= isinstance(variable, c.Name)
+            self.tokens.append(variable)
+
+    def _assign(self, target: c.Expr) -> None:
+        if isinstance(target, c.Element):
+            self._mark((target.array,))
+        elif isinstance(target, c.Name):
+            self.is_closed &= target.text in self.local
+
+    def _mark(self, trees: Iterable[Any]) -> None:
+        """What the pointers in these trees point to may be written."""
+        self.written |= {v for v in c_query.nodes(tuple(trees)) if isinstance(v, c.Name | c.Member)}
+
+
+Visit: TypeAlias = Callable[[c.Statements, str, Known], c.Statements]
+_ENDS = c.Comment | c.Heading | c.Probe | c.Return | c.Blank
+
+
+def _has(statement: c.Statement, kinds: Any) -> bool:
+    return any(isinstance(node, kinds) for node in c_query.nodes(statement))
+
+
+def _visited(body: c.Statements, step: str, known: Known, visit: Visit) -> c.Statements:
+    """Statements in which loops are what `visit` makes of them, with the number of their step and what is known
+    there."""
+    out: list[c.Statement] = []
+    run: list[c.Statement] = []
+
+    def end() -> None:
+        is_loop = [_has(s, c.For) for s in run]
+        if any(is_loop):
+            first, last = is_loop.index(True), len(run) - is_loop[::-1].index(True)
+            out.extend([*run[:first], *visit(tuple(run[first:last]), step, known), *run[last:]])
+        else:
+            out.extend(run)
+        run.clear()
+
+    for statement in body:
+        if not _has(statement, _ENDS) and not isinstance(statement, c.Declare | c.Array | c.Table):
+            run.append(statement)
+            continue
+        end()
+        if isinstance(statement, c.Comment) and statement.step:
+            step = statement.step
+        known.declare(statement)
+        match statement:
+            case c.For(variable, body=inside):
+                inner = known.copy()
+                inner.types[c.Name(variable)] = statement.c_type
+                statement = replace(statement, body=_visited(inside, step, inner, visit))
+            case c.Block(inside):
+                statement = c.Block(_visited(inside, step, known.copy(), visit))
+            case c.If(test, then, otherwise):
+                parts = (_visited(part, step, known.copy(), visit) for part in (then, otherwise))
+                statement = c.If(test, *parts)
+        out.append(statement)
+    end()
+    return tuple(out)
+
+
+def _loops(body: c.Statements, step: str, known: Known) -> Loops | None:
+    """Loops that may become a function; None where they assign to a variable from outside."""
+    form = _Form(known)
+    form.read(body)
+    if not form.is_closed:
+        return None
+    types = {v: known.types[v] for v in form.outer}
+    places = [(v, _address(v, c_type, known)) for v, c_type in types.items()]
+    written = {place for v, place in places if v in form.written}
+    outer = tuple(
+        Outer(v, types[v], types[v].startswith("const ") or place not in written) for v, place in places
+    )
+    last: dict[Any, int] = {}
+    for k, (v, place) in enumerate(places):
+        if place not in last or known.numbers.get(v, 0) > known.numbers.get(places[last[place]][0], 0):
+            last[place] = k
+    same = tuple(last[place] for _, place in places)
+    plain = tuple(v.c_type.removeprefix("const ") for v in outer)
+    return Loops(step, body, (tuple(form.tokens), plain, same), outer, same)
+
+
+def _address(variable: Variable, c_type: str, known: Known) -> Any:
+    """What is equal for pointers of one type to one address; of other variables themselves."""
+    if not c_type.endswith("*"):
+        return variable
+    memory = known.memory(variable)
+    return memory.anchor, memory.origin, c_type.removeprefix("const ")
+
+
+def outlined(
+    entries: Sequence[tuple[str, Sequence[c.Statements], Known]],
+    taken: Iterable[str],
+    layers: Iterable[str],
+    cost: CostTable,
+    batch: int,
+) -> tuple[list[tuple[c.Statements, ...]], list[Function]]:
+    """The steps of entries, given by name with what is known before their first step, and the functions that they
+    call. taken: names at file scope; layers: the names of modules, which names in functions do without; batch: the most
+    samples that a call may have."""
+    found: list[tuple[str, Loops | None]] = []
+    for name, steps, known in entries:
+        scope = known.copy()
+
+        def collect(body: c.Statements, step: str, known: Known, name: str = name) -> c.Statements:
+            found.append((name, _loops(body, step, known)))
+            return body
+
+        for step in steps:
+            _visited(step, "", scope, collect)
+    groups: dict[tuple[Any, ...], list[tuple[str, Loops]]] = {}
+    for name, loops in found:
+        if loops is not None:
+            groups.setdefault(loops.form, []).append((name, loops))
+    names = Scope(taken)
+    longest_first = sorted(layers, key=lambda name: (-len(name), name))
+    layer = re.compile(rf"(?<![^_])(?:{'|'.join(map(re.escape, longest_first))})_(?=[A-Za-z])")
+    functions = {
+        form: _function(group, names, layer)
+        for form, group in groups.items()
+        if _is_smaller(form, group) and _is_worth_a_call(group[0][1], cost, batch)
+    }
+    pending: Iterator[Loops | None] = (loops for _, loops in found)
+
+    def call(body: c.Statements, _: str, __: Known) -> c.Statements:
+        loops = next(pending)
+        if loops is None or loops.form not in functions:
+            return body
+        arguments = tuple(loops.outer[k].name for k in loops.passed)
+        return (c.ExprStatement(c.Call(functions[loops.form].name, arguments)),)
+
+    changed = []
+    for _, steps, known in entries:
+        scope = known.copy()
+        made = tuple(_visited(step, "", scope, call) for step in steps)
+        changed.append(_without_unused_pointers(made))
+    return changed, list(functions.values())
+
+
+def _without_unused_pointers(steps: tuple[c.Statements, ...]) -> tuple[c.Statements, ...]:
+    """Steps without pointers that only loops of one step used, for an address that has another name too."""
+    used = {node.text for node in c_query.nodes(steps) if isinstance(node, c.Name)}
+
+    def change(node: Any) -> Any:
+        is_unused = isinstance(node, c.Declare) and node.is_pointer and node.variables[0][0] not in used
+        return () if is_unused else node
+
+    return tuple(c_query.rewritten(step, change) for step in steps)
+
+
+def _is_smaller(form: tuple[Any, ...], group: Sequence[tuple[str, Loops]]) -> bool:
+    """Whether one function and its calls are less code than the loops."""
+    size, call = len(form[0]), 1 + len(group[0][1].passed)
+    return size + len(group) * call < len(group) * size
+
+
+def _is_worth_a_call(loops: Loops, cost: CostTable, batch: int) -> bool:
+    """Whether a call takes little of the loops' time."""
+    instructions = _instructions(loops.body, cost, batch)
+    return instructions + cost.axpby.call < cost.code * instructions
+
+
+def _instructions(tree: Any, cost: CostTable, batch: int) -> float:
+    """What statements or an expression take, about."""
+    match tree:
+        case tuple():
+            return sum(_instructions(part, cost, batch) for part in tree)
+        case c.For(body=body):
+            times = max(iterations(replace(tree, step=1), batch, 1) // abs(tree.step), 1)
+            return times * (cost.loop + _instructions(body, cost, batch))
+        case c.Element():
+            return cost.load
+        case c.Template() | c.StepTemplate() | c.Binary() | c.Sum() | c.Call():
+            return cost.arithmetic + _inside(tree, cost, batch)
+    return _inside(tree, cost, batch)
+
+
+def _inside(node: Any, cost: CostTable, batch: int) -> float:
+    if not is_dataclass(node):
+        return 0.0
+    return sum(_instructions(getattr(node, f.name), cost, batch) for f in fields(node))
+
+
+def _function(group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]) -> Function:
+    (entry, first), *_ = group
+    local = Scope(names.taken)
+    renamed: dict[str, str] = {}
+
+    def short(name: str) -> str:
+        if name in OURS:
+            return name
+        if name not in renamed:
+            renamed[name] = local.fresh(layer.sub("", name))
+        return renamed[name]
+
+    types = {}
+    for k in first.passed:
+        c_type = first.outer[k].c_type.removeprefix("const ")
+        is_const = c_type.endswith("*") and any(loops.outer[k].is_const for _, loops in group)
+        types[k] = f"const {c_type}" if is_const else c_type
+    parameters = tuple(c.Parameter(types[k], short(first.outer[k].word)) for k in types)
+    copies = [
+        c.declare(types[k], short(v.word), c.Name(short(first.outer[k].word)), const=True)
+        for v, k in zip(first.outer, first.same, strict=True)
+        if v is not first.outer[k]
+    ]
+    return Function(
+        names.fresh(f"{entry}_{first.step}"),
+        parameters,
+        (*copies, *_unbraced(_renamed(first.body, {v.name for v in first.outer}, short))),
+        tuple((entry, loops.step) for entry, loops in group),
+    )
+
+
+def _unbraced(body: c.Statements) -> c.Statements:
+    return body[0].body if len(body) == 1 and isinstance(body[0], c.Block) else body
+
+
+def _renamed(body: c.Statements, variables: set[Variable], short: Callable[[str], str]) -> c.Statements:
+    """Loops with other names of local variables and of those from outside."""
+    declarations = [n for n in c_query.nodes(body) if isinstance(n, c.For | c.Declare | c.Array | c.Table)]
+    local = {name for node in declarations for name in _declared(node)}
+
+    def change(node: Any) -> Any:
+        match node:
+            case c.Name(text) if text in local or node in variables:
+                return c.Name(short(text))
+            case c.Member(name=name) if node in variables:
+                return c.Name(short(name))
+            case c.For(variable):
+                return replace(node, variable=short(variable))
+            case c.Declare(variables=pairs):
+                return replace(node, variables=tuple((short(name), value) for name, value in pairs))
+            case c.Array(name=name) | c.Table(name=name) | c.Increment(name):
+                return replace(node, name=short(name))
+            case c.Reduction(names=names):
+                return replace(node, names=tuple(map(short, names)))
+        return node
+
+    return c_query.rewritten(body, change)
+
+
+def _declared(node: c.For | c.Declare | c.Array | c.Table) -> list[str]:
+    match node:
+        case c.For(variable):
+            return [variable]
+        case c.Declare(variables=pairs):
+            return [name for name, _ in pairs]
+    return [node.name]

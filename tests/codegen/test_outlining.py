@@ -1,0 +1,166 @@
+"""Loops that steps have in common become functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen import files
+from autodiff_gen.codegen.c_printer import PRINTER
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.outlining import Function, Known, outlined
+from autodiff_gen.host.trainer import host_trainer
+from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
+
+M4F = board.load("stm32").cost
+INDEX, ARENA = c.Name("i"), c.Member("t", "arena")
+ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", c.Member("t", "fc1_weight"): "float *"}
+
+
+def pointer(name: str, offset: int) -> c.Declare:
+    return c.Declare("float *", ((name, c.plus(ARENA, [c.number(offset)])),), True, "[64]", 256)
+
+
+def scaled(target: c.Expr, source: c.Expr, factor: c.Expr, count: int = 64) -> c.For:
+    product = c.Binary("*", c.Element(source, INDEX), factor)
+    return c.For("i", c.number(count), (c.Assign(c.Element(target, INDEX), product),))
+
+
+def step(number: int, *statements: c.Statement) -> c.Statements:
+    return (c.Comment("what it computes", str(number)), *statements)
+
+
+def made(*steps: c.Statements) -> tuple[tuple[c.Statements, ...], list[Function]]:
+    entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
+    (changed,), functions = outlined(entries, ["table"], ["fc1", "fc2"], M4F, 1)
+    return changed, functions
+
+
+A, B, C = pointer("fc1_out", 32), pointer("fc2_out", 96), pointer("fc2_act", 96)
+TWO = c.number(2)
+FIRST = step(1, A, scaled(c.Name("fc1_out"), c.Name("x"), TWO))
+SECOND = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), TWO))
+
+
+def test_loops_that_differ_in_names() -> None:
+    (first, second), (function,) = made(FIRST, SECOND)
+    assert function.callers == (("train_step", "1"), ("train_step", "2"))
+    assert function.parameters == (c.Parameter("float *", "out"), c.Parameter("const float *", "x"))
+    assert PRINTER.lines(function.body) == [
+        "for (int32_t i = 0; i < 64; i++) {",
+        "    out[i] = x[i] * 2;",
+        "}",
+    ]
+    assert PRINTER.lines(first[1:]) == [
+        "float *const fc1_out = t->arena + 32; /* [64] */",
+        "train_step_1(fc1_out, x);",
+    ]
+    assert PRINTER.lines(second[2:]) == ["train_step_1(fc2_out, fc1_out);"]
+
+
+STAY: dict[str, tuple[c.Statements, ...]] = {
+    "one step": (FIRST,),
+    "another extent": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), TWO, 60))),
+    "another number": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.number(3)))),
+    "another type": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Name("lr")))),
+    "in place": (FIRST, step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))),
+    "an array at file scope": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("table"), TWO))),
+    "a member of a struct that is no state": (
+        step(1, A, scaled(c.Name("fc1_out"), c.Member("t", "part"), TWO)),
+        step(2, B, scaled(c.Name("fc2_out"), c.Member("t", "part"), TWO)),
+    ),
+    "few iterations": (
+        step(1, A, scaled(c.Name("fc1_out"), c.Name("x"), TWO, 8)),
+        step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), TWO, 8)),
+    ),
+    "a variable from outside is assigned to": tuple(
+        step(
+            k,
+            c.declare("float", f"total{k}", c.number(0)),
+            c.For("i", c.number(64), (c.Assign(c.Name(f"total{k}"), c.Element(c.Name("x"), INDEX), "+="),)),
+        )
+        for k in (1, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STAY)
+def test_loops_that_stay(case: str) -> None:
+    assert made(*STAY[case]) == (STAY[case], [])
+
+
+def test_a_result_in_place_of_an_operand() -> None:
+    """The function knows that both are at one address; a name that nothing else uses is not declared."""
+    steps = []
+    for k, offset in enumerate((0, 64), 1):
+        names = [f"fc{k}_{role}" for role in ("out", "act", "last")]
+        pointers = [pointer(name, offset) for name in names]
+        out, act, last = map(c.Name, names)
+        body = (
+            c.Assign(c.Element(act, INDEX), c.Binary("*", c.Element(out, INDEX), c.Name("lr"))),
+            c.Assign(c.Element(last, INDEX), c.Element(act, INDEX)),
+        )
+        use = scaled(out, c.Name("x"), TWO)
+        steps += [
+            step(2 * k, pointers[0], use),
+            step(2 * k + 1, *pointers[1:], c.For("i", c.number(64), body)),
+        ]
+    changed, functions = made(*steps)
+    assert [f.name for f in functions] == ["train_step_2", "train_step_3"]
+    assert functions[1].parameters == (c.Parameter("float *", "last"), c.Parameter("float", "lr"))
+    assert PRINTER.lines(functions[1].body[:2]) == ["float *const act = last;", "float *const out = last;"]
+    assert PRINTER.lines(changed[3][1:]) == [
+        "float *const fc2_last = t->arena + 64; /* [64] */",
+        "train_step_3(fc2_last, lr);",
+    ]
+
+
+def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
+    at = c.Sum((c.Name("time_step"), INDEX))
+    body = (c.Assign(c.Element(c.Name("fc1_out"), at), c.Element(c.Name("x"), at)),)
+    inner = [
+        c.Comment("once", "1.1"),
+        c.For("i", c.number(64), body),
+        c.Comment("again", "1.2"),
+        c.For("i", c.number(64), body),
+    ]
+    ((_, _, loop),), (function,) = made(step(1, A, c.For("time_step", c.number(5), tuple(inner))))
+    assert isinstance(loop, c.For)
+    assert PRINTER.lines(loop.body)[1::2] == ["train_step_1_1(fc1_out, time_step, x);"] * 2
+    assert c.Parameter("int32_t", "time_step") in function.parameters
+
+
+def network() -> nn.Module:
+    layers: list[nn.Module] = []
+    for _ in range(3):
+        layers += [nn.Linear(24, 24), nn.LayerNorm(24), nn.GELU(), nn.BatchNorm1d(24), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(24, 3))
+
+
+def test_a_network_of_equal_layers_trains_to_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    model = ag.Model.supervised(
+        network(), input=(4, 24), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01), guard="gradients"
+    )
+    x, label = rng.standard_normal((3, 4, 24)).astype(np.float32), rng.integers(0, 3, (3, 4))
+    ends = []
+    for keep in (False, True):
+        if keep:
+            monkeypatch.setattr(files, "_with_outlined_loops", lambda codes, *_: (codes, []))
+        trainer = host_trainer(model)
+        losses = [trainer.train_step(*batch) for batch in zip(x, label, strict=True)]
+        ends.append((losses, trainer.state_dict(), "".join(trainer.source.values()).count("\n")))
+    (losses, state, lines), (other_losses, other_state, other_lines) = ends
+    assert losses == other_losses and lines < other_lines
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, other_state[name])
+
+
+def test_an_entry_may_call_the_function_of_another_one() -> None:
+    program = compile_model(load_model("gesture")[0], "gesture", None, board.load("stm32"))
+    assert " of train_step and " in files.emit(program)["gesture.c"]
