@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 from ..ir.identifiers import OURS, Scope
@@ -100,6 +101,11 @@ class Function:
     callers: tuple[tuple[str, str], ...]  # entry and step
 
 
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+
+
 @dataclass
 class _Form:
     """Reads loops as their form."""
@@ -162,9 +168,10 @@ class _Form:
             if isinstance(node, c.Array | c.Table)
             else ()
         )
-        for f in fields(node):
-            if f.name not in skipped:
-                self.read(getattr(node, f.name))
+        kind: Any = type(node)
+        for name in _fields(kind):
+            if name not in skipped:
+                self.read(getattr(node, name))
 
     def _define(self, name: str) -> None:
         self.is_closed &= c.Name(name) not in self.outer
@@ -191,11 +198,22 @@ class _Form:
 
 
 Visit: TypeAlias = Callable[[c.Statements, str, Known], c.Statements]
-_ENDS = c.Comment | c.Heading | c.Probe | c.Return | c.Blank
+_ENDS = (c.Comment, c.Heading, c.Probe, c.Return, c.Blank)
+_DECLARATIONS = (c.Declare, c.Array, c.Table)
 
 
 def _has(statement: c.Statement, kinds: Any) -> bool:
-    return any(isinstance(node, kinds) for node in c_query.nodes(statement))
+    """Whether a statement or one inside of it is of such a kind."""
+    pending = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, kinds):
+            return True
+        if isinstance(node, c.For | c.Block):
+            pending += node.body
+        elif isinstance(node, c.If):
+            pending += (*node.then, *node.otherwise)
+    return False
 
 
 def _visited(body: c.Statements, step: str, known: Known, visit: Visit) -> c.Statements:
@@ -214,7 +232,7 @@ def _visited(body: c.Statements, step: str, known: Known, visit: Visit) -> c.Sta
         run.clear()
 
     for statement in body:
-        if not _has(statement, _ENDS) and not isinstance(statement, c.Declare | c.Array | c.Table):
+        if not isinstance(statement, _DECLARATIONS) and not _has(statement, _ENDS):
             run.append(statement)
             continue
         end()
@@ -309,8 +327,13 @@ def outlined(
     changed = []
     for _, steps, known in entries:
         scope = known.copy()
-        made = tuple(_visited(step, "", scope, call) for step in steps)
-        changed.append(_without_unused_pointers(made))
+        changed.append(tuple(_visited(step, "", scope, call) for step in steps))
+    if any(
+        len(group[0][1].passed) < len(group[0][1].outer)
+        for form, group in groups.items()
+        if form in functions
+    ):
+        changed = [_without_unused_pointers(made) for made in changed]
     return changed, list(functions.values())
 
 
@@ -318,11 +341,10 @@ def _without_unused_pointers(steps: tuple[c.Statements, ...]) -> tuple[c.Stateme
     """Steps without pointers that only loops of one step used, for an address that has another name too."""
     used = {node.text for node in c_query.nodes(steps) if isinstance(node, c.Name)}
 
-    def change(node: Any) -> Any:
-        is_unused = isinstance(node, c.Declare) and node.is_pointer and node.variables[0][0] not in used
-        return () if is_unused else node
+    def is_unused(node: Any) -> bool:
+        return isinstance(node, c.Declare) and node.is_pointer and node.variables[0][0] not in used
 
-    return tuple(c_query.rewritten(step, change) for step in steps)
+    return tuple(c_query.rewritten(step, lambda node: () if is_unused(node) else node) for step in steps)
 
 
 def _is_smaller(form: tuple[Any, ...], group: Sequence[tuple[str, Loops]]) -> bool:
@@ -353,9 +375,8 @@ def _instructions(tree: Any, cost: CostTable, batch: int) -> float:
 
 
 def _inside(node: Any, cost: CostTable, batch: int) -> float:
-    if not is_dataclass(node):
-        return 0.0
-    return sum(_instructions(getattr(node, f.name), cost, batch) for f in fields(node))
+    kind: Any = type(node)
+    return sum(_instructions(getattr(node, name), cost, batch) for name in _fields(kind))
 
 
 def _function(group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]) -> Function:
