@@ -8,13 +8,13 @@ reuses the operand's buffer, element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir.build import apply, constant, make_input
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
 from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
-from ..ir.op_kinds import Contraction, Leaf
+from ..ir.op_kinds import Contraction, Leaf, View
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
 from ..ir.types import Dim, Type
@@ -201,7 +201,7 @@ def _placed(
     moved: set[Value] = set()
     for k, at in enumerate(layouts, start=carries):
         v = out[k]
-        if at == dense(at.shape):
+        if at.dense:
             continue
         lower = v.node.op.lower
         placed = lower.placed if isinstance(lower, Contraction) else ""
@@ -218,7 +218,8 @@ def _placed(
 
 
 def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
-    """The stacks that may reuse the buffer of an operand: it has the same layout, and nothing reads it later."""
+    """The stacks that may reuse the buffer of an operand: it has the same layout, and nothing reads it later; rather
+    those whose elements are computed after the last read of the operand's than others."""
     carries, xs = node.attrs["carries"], node.attrs["xs"]
     roots = {base(v) for v in graph.roots}
     before = set(topological(node.operands))
@@ -227,34 +228,43 @@ def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
     for n in order:
         for v in n.operands:
             readers.setdefault(base(v), set()).add(n)
-    out: dict[int, Value] = {}
-    free = dict.fromkeys(node.operands[carries : carries + xs])
-    for k in range(carries, len(node.results)):
-        axis, result = node.attrs["axes"][k - carries], node.results[k]
-        if result in roots or not _read(result, readers):
-            continue
+
+    def fits(k: int, v: Value) -> bool:
+        axis, result, source = node.attrs["axes"][k - carries], node.results[k], base(v)
+        is_other = isinstance(source.node.op.lower, Leaf) or source.type.dtype != result.type.dtype
+        if result in roots or not readers.get(result) or source in roots or is_other:
+            return False
         strides = dense(result.type.shape).strides
         wanted = (strides[axis], *strides[:axis], *strides[axis + 1 :])
-        for v in free:
-            source = base(v)
-            if (
-                isinstance(source.node.op.lower, Leaf)
-                or source in roots
-                or source.type.dtype != result.type.dtype
-            ):
-                continue
-            at = _layout(v)
-            found = zip(at.shape, at.strides, wanted, strict=False)
-            differs = len(at.shape) != len(wanted) or any(d != 1 and a != b for d, a, b in found)
-            if differs or at.offset or source.type.bytes != result.type.bytes:
-                continue
-            if sum(base(o) is source for o in node.operands) > 1 or readers[source] - before - {node}:
-                continue
-            out[k] = v
-            del free[v]
-            break
+        at = _layout(v)
+        found = zip(at.shape, at.strides, wanted, strict=False)
+        differs = len(at.shape) != len(wanted) or any(d != 1 and a != b for d, a, b in found)
+        if differs or at.offset or source.type.bytes != result.type.bytes:
+            return False
+        return sum(base(o) is source for o in node.operands) == 1 and not readers[source] - before - {node}
+
+    out: dict[int, Value] = {}
+    free = dict.fromkeys(range(carries, carries + xs))
+    for anyhow in (False, True):
+        for k in range(carries, len(node.results)):
+            for i in free if k not in out else ():
+                if fits(k, node.operands[i]) and (anyhow or not _read_after(node, i, k)):
+                    out[k] = node.operands[i]
+                    del free[i]
+                    break
     return out
 
 
-def _read(v: Value, readers: Mapping[Value, set[Node]]) -> bool:
-    return bool(readers.get(v))
+def _read_after(node: Node, i: int, k: int) -> bool:
+    """Whether the element that is param i of a region is read by what depends on its result k."""
+    (region,) = node.regions
+    result = region.results[k].base
+    shown, below = {region.params[i]}, {result}
+    for n in region.nodes:
+        if isinstance(n.op.lower, View) and not shown.isdisjoint(n.operands):
+            shown.update(n.results)
+        if not below.isdisjoint(n.operands):
+            if not shown.isdisjoint(n.operands):
+                return True
+            below.update(n.results)
+    return False

@@ -10,10 +10,11 @@ from ..ir.identifiers import numbered
 from ..ir.names import short_name
 from ..ir.node import Node, Value
 from ..ir.op_kinds import ADD, ATOM, Reduce
-from ..ir.strides import Strided, dense
+from ..ir.strides import Strided
 from ..ir.types import s8
 from . import c_ast as c
 from . import c_query, c_syntax
+from .accesses import window_of
 from .expr import Expr, Index
 from .loops import Body
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
@@ -158,9 +159,7 @@ class LoopTree:
         if store.piece is None:
             target = self._element(v, index)
         else:
-            attrs, shape = v.node.attrs, v.node.operands[store.piece].type.shape
-            at = dense(v.type.shape).window(shape, attrs["starts"][store.piece], attrs["steps"][store.piece])
-            target = self._at(self.place_of(v), at, index)
+            target = self._at(self.place_of(v), window_of(v, store.piece), index)
         c_type = v.type.dtype.c
         if v.type.dtype.size < 4 and not (isinstance(value, c.Template) and value.text == f"({c_type}){{0}}"):
             return c.Assign(target, c.Cast(c_type, value))

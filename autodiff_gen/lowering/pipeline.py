@@ -52,6 +52,7 @@ from ..passes.selection_propagation import selection_propagation
 from ..passes.share_functions import share_functions
 from ..passes.slice_propagation import slice_propagation
 from ..passes.snapshot_states import snapshot_states
+from ..passes.store_functions import store_functions
 from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
 from ..passes.work import Work, work_of
@@ -103,6 +104,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
     on_entries(selection_propagation),  # of products of which a part is read, that is computed
     weighing(micro_batches),  # a loop over parts of the batch, where the arena exceeds the budget
+    weighing(store_functions),  # results of tanh and the like that the gradient of a scan reads
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions

@@ -121,10 +121,10 @@ def _updated_in_place(graph: Graph, node: Node, context: Context) -> list[tuple[
 
 
 def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) -> bool:
-    at = layout(operand)
-    if at is None or at != stored(result):
+    at, whole = layout(operand), stored(result)
+    if at is None:
         return accesses.read_first(param, result)
-    return accesses.may_share(param, result)
+    return accesses.may_share(param, result) if at == whole else accesses.may_share(param, result, at, whole)
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:

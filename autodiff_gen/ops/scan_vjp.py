@@ -216,9 +216,10 @@ class _CaptureGradient:
         rest, self.rest = self.rest, []
         for term in rest:
             core = term.node.operands[0] if term.node.op.name == "reshape" else term
-            source = core.node.operands[0] if core.node.op.name == "sum" else None
-            if source is not None and self._is_stacked(source):
-                self.summed.append((self._factor(source), tuple(core.node.attrs["axes"])))
+            is_sum = core.node.op.name == "sum"
+            source = core.node.operands[0] if is_sum else core  # of one sample there is no sum
+            if self._is_stacked(source):
+                self.summed.append((self._factor(source), tuple(core.node.attrs["axes"]) if is_sum else ()))
             else:
                 self.rest.append(term)
 

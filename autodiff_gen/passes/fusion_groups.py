@@ -125,6 +125,19 @@ class Groups:
         """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
         return self._before[node]
 
+    def in_dependence_order(self) -> list[Node]:
+        """The nodes in order, but what writes a state after all that read its old value: while those are in groups of
+        their own, they are between it and what it reads."""
+        done: dict[Node, None] = {}
+        for root in self.order:
+            pending = [root]
+            while pending:
+                missing = [n for n in self._before[pending[-1]] if n not in done]
+                if not missing:
+                    done[pending.pop()] = None
+                pending += missing
+        return list(done)
+
     def may_merge(self, a: int, b: int) -> bool:
         """Whether two groups, of which the second reads the first, can share loops and gain by that."""
         first, second = self.groups[a], self.groups[b]
@@ -286,7 +299,7 @@ def with_free(nodes: list[Node]) -> list[Node]:
 def grouped(graph: Graph, cost: CostTable) -> Groups:
     """Each fusable node joins the groups of its producers, the latest first, where it may."""
     groups = Groups(graph, cost)
-    for node in groups.order:
+    for node in groups.in_dependence_order():
         if not is_fusable(node):
             continue
         # A node that merely reads a state before this one writes it stays apart: in one loop nest it might

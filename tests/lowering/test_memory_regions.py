@@ -67,7 +67,7 @@ MODELS: dict[str, tuple[Callable[[], ag.Model], tuple[int, ...]]] = {
     "convolutional": (convolutional, (4, 1, 8, 8)),
     "recurrent": (recurrent, (4, 6, 3)),
 }
-SHARES = {"halves": (0.55, 0.55), "small first": (0.05, 1.05), "three": (0.4, 0.4, 0.3)}
+SHARES = {"halves": (0.55, 0.55), "small first": (0.03, 1.05), "three": (0.4, 0.4, 0.3)}
 ROWS = [("convolutional", "halves"), ("recurrent", "small first"), ("recurrent", "three")]
 
 

@@ -21,6 +21,7 @@ from autodiff_gen.passes.pack_masks import pack_masks
 from autodiff_gen.passes.recomputation import Recomputation
 from autodiff_gen.passes.rematerialize import rematerialize
 from autodiff_gen.passes.snapshot_states import larger_results
+from autodiff_gen.passes.store_functions import repeated_functions, stored
 from autodiff_gen.passes.strips import Region
 
 ABRIDGED = (
@@ -42,6 +43,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     ),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "micro_batches": lambda graph: divided(graph, 3),
+    "store_functions": lambda graph: stored(graph, *next(repeated_functions(graph))),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
 

@@ -75,16 +75,17 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 &epilogue);
     }
 
-    /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60]: 32 times */
+    /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60], gru_activations[n,32,60]: 32 times */
+    float *const gru_activations = t->arena;    /* [n,32,60] in place of gru_x_gates */
     float *const gru_h = t->arena + 18480;      /* [n,20] steps 2 to 12 */
     float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
     train_step_2_1(n, gru_h);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
+        float *const gru_activations_t = gru_activations + (ptrdiff_t)time_step * 60; /* was gru_x_gates */
 
         /* 2.2 gru_out_t[n,20] = gru_h */
         for (int32_t i = 0; i < n; i++) {
@@ -104,15 +105,32 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 2.5 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_h_gates_t[..., 0:20],
-         *             gru_h_gates_t[..., 40:60], x_gates_t[..., 20:40], gru_h_gates_t[..., 20:40], gru_h
-         *             by add, sigmoid, mul, tanh, sub */
+        /* 2.5 gru_h[n,20] from gru_activations_t[..., 40:60], gru_activations_t[..., 0:20],
+         *             gru_h_gates_t[..., 0:20], gru_h_gates_t[..., 40:60], gru_activations_t[..., 20:40],
+         *             gru_h_gates_t[..., 20:40], gru_h by add, sigmoid, mul, tanh, sub
+         *     gru_activations_2[n,60] from gru_activations_t[..., 20:40], gru_h_gates_t[..., 20:40],
+         *             gru_activations_t[..., 0:20], gru_h_gates_t[..., 0:20], gru_activations_t[...,
+         *             40:60], gru_h_gates_t[..., 40:60] by add, sigmoid, mul, tanh, assemble */
+        float *const gru_activations_2 = t->arena + 17920; /* [n,60] steps 2.5 to 2.6 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] + ag_sigmoidf(x_gates_t[i * 1920 +
-                        j] + gru_h_gates_t[i * 1920 + j]) * gru_h_gates_t[i * 1920 + j + 40]);
-                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920
-                        + j + 20]) * (gru_h[i * 20 + j] - gru_n);
+                const float gru_r = ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 +
+                        j]);
+                const float gru_n = ag_tanhf(gru_activations_t[i * 1920 + j + 40] + gru_r * gru_h_gates_t[i *
+                        1920 + j + 40]);
+                const float z = ag_sigmoidf(gru_activations_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j
+                        + 20]);
+                gru_h[i * 20 + j] = gru_n + z * (gru_h[i * 20 + j] - gru_n);
+                gru_activations_2[i * 60 + j + 20] = z;
+                gru_activations_2[i * 60 + j] = gru_r;
+                gru_activations_2[i * 60 + j + 40] = gru_n;
+            }
+        }
+
+        /* 2.6 gru_activations_t[n,60] = gru_activations_2 */
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 60; j++) {
+                gru_activations_t[i * 1920 + j] = gru_activations_2[i * 60 + j];
             }
         }
     }
@@ -176,7 +194,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* 7  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
      *            first */
-    float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_x_gates */
+    float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_activations */
     float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
     float *const d_gru_h_2 = t->arena + 18640;    /* [n,20] step 7 */
     /* 7.1 d_gru_h_2[20n] = d_gru_h */
@@ -186,41 +204,37 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     for (int32_t time_step = 31; time_step >= 0; time_step--) {
         const float *const h = gru_out + (ptrdiff_t)time_step * 20;
         float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
-        float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_x_gates */
+        float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_activations */
 
-        /* 7.2 d_gru_sub[n,20] = d_gru_h_2 * sigmoid(d_gru_h_gates_t[..., 20:40] + d_gru_x_gates_t[...,
-         *             20:40])
+        /* 7.2 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
          *     d_gru_h_gates_2[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
-         *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
-         *             20:40], d_gru_x_gates_t[..., 20:40], d_gru_sub by add, sigmoid, mul, tanh, sub, neg,
-         *             square, assemble
+         *             20:40], d_gru_sub, d_gru_h_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60] by sub,
+         *             mul, neg, add, square, assemble
          *     d_x_gates_t[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
-         *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
-         *             20:40], d_gru_x_gates_t[..., 20:40], d_gru_sub by add, sigmoid, mul, tanh, sub, neg,
-         *             square, assemble */
+         *             20:40], d_gru_sub, d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[..., 0:20] by sub,
+         *             mul, neg, add, square, assemble */
         float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 7.2 to 7.6 */
         float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 7.2 to 7.3 */
         float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 7.2 to 7.4 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float z = ag_sigmoidf(d_gru_h_gates_t[i * 1920 + j + 20] + d_gru_x_gates_t[i * 1920 + j
-                        + 20]);
-                const float d_val = d_gru_h_2[i * 20 + j] * z;
+                const float d_val = d_gru_h_2[i * 20 + j] * d_gru_h_gates_t[i * 1920 + j + 20];
                 d_gru_sub[i * 20 + j] = d_val;
-                const float gru_r = ag_sigmoidf(d_gru_h_gates_t[i * 1920 + j] + d_gru_x_gates_t[i * 1920 +
-                        j]);
-                const float gru_n = ag_tanhf(d_gru_h_gates_t[i * 1920 + j + 40] + gru_r * d_gru_x_gates_t[i *
-                        1920 + j + 40]);
-                const float d_x_gates_t_i = d_gru_h_2[i * 20 + j] * (h[i * 640 + j] - gru_n) * z * (1.0f - z);
+                const float d_x_gates_t_i = (d_gru_h_2[i * 20 + j] + -d_val) * (1.0f - d_gru_h_gates_t[i *
+                        1920 + j + 40] * d_gru_h_gates_t[i * 1920 + j + 40]);
+                d_gru_h_gates_2[i * 60 + j + 40] = d_x_gates_t_i * d_gru_h_gates_t[i * 1920 + j];
+                const float d_x_gates_t_i_2 = d_x_gates_t_i * d_gru_x_gates_t[i * 1920 + j + 40] *
+                        d_gru_h_gates_t[i * 1920 + j] * (1.0f - d_gru_h_gates_t[i * 1920 + j]);
+                d_gru_h_gates_2[i * 60 + j] = d_x_gates_t_i_2;
+                d_x_gates_t[i * 60 + j] = d_x_gates_t_i_2;
+                d_x_gates_t[i * 60 + j + 40] = d_x_gates_t_i;
+            }
+            for (int32_t j = 0; j < 20; j++) {
+                const float d_x_gates_t_i = d_gru_h_2[i * 20 + j] * (h[i * 640 + j] - d_gru_h_gates_t[i * 1920
+                        + j + 40]) * d_gru_h_gates_t[i * 1920 + j + 20] * (1.0f - d_gru_h_gates_t[i * 1920 + j
+                        + 20]);
                 d_gru_h_gates_2[i * 60 + j + 20] = d_x_gates_t_i;
-                const float d_x_gates_t_i_2 = (d_gru_h_2[i * 20 + j] + -d_val) * (1.0f - gru_n * gru_n);
-                d_gru_h_gates_2[i * 60 + j + 40] = d_x_gates_t_i_2 * gru_r;
-                const float d_x_gates_t_i_3 = d_x_gates_t_i_2 * d_gru_x_gates_t[i * 1920 + j + 40] * gru_r *
-                        (1.0f - gru_r);
-                d_gru_h_gates_2[i * 60 + j] = d_x_gates_t_i_3;
                 d_x_gates_t[i * 60 + j + 20] = d_x_gates_t_i;
-                d_x_gates_t[i * 60 + j] = d_x_gates_t_i_3;
-                d_x_gates_t[i * 60 + j + 40] = d_x_gates_t_i_2;
             }
         }
 
