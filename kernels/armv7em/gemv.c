@@ -1,26 +1,12 @@
-/* Matrix times vector with VLDM: four rows (gemv), twelve or eight columns (gemv_t) at a time. */
+/* Matrix times vector with VLDM, eight rows at a time: their sums (gemv), or y plus multiples of them, twelve
+ * columns at a time (gemv_t). */
 #include "ag_kernels.h"
+#include "axpy_rows_assembly.h"
 #include "epilogue.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
-enum { ROWS = 4, COLUMNS = 8, MOST_COLUMNS = 12 };
-
-#ifdef __OPTIMIZE_SIZE__
-enum { IS_SMALL = 1 };
-#else
-enum { IS_SMALL = 0 };
-#endif
-
-/* clang-format off */
-#define FMA(sum, a, b) "vfma.f32 %[" #sum "], s" #a ", s" #b "\n"
-/* eight columns of two rows, in s12..s19 and s20..s27, times x in s4..s11 */
-#define TWO_ROWS(u, v)                                                                                    \
-    FMA(u, 4, 12) FMA(v, 4, 20) FMA(u, 5, 13) FMA(v, 5, 21) FMA(u, 6, 14) FMA(v, 6, 22) FMA(u, 7, 15)     \
-    FMA(v, 7, 23) FMA(u, 8, 16) FMA(v, 8, 24) FMA(u, 9, 17) FMA(v, 9, 25) FMA(u, 10, 18) FMA(v, 10, 26)   \
-    FMA(u, 11, 19) FMA(v, 11, 27)
-/* clang-format on */
+enum { ROWS = 8 };
 
 static inline float scale_add(float sum, float alpha, float beta, const float *y) {
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
@@ -41,44 +27,102 @@ static float dot(const float *row, const float *x, int32_t n) {
     return sum;
 }
 
+/* clang-format off */
+#define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"
+/* eight columns of two rows, in s16..s23 and s24..s31, times x in s8..s15 */
+#define TWO_ROWS(r, q, u, v)                                                                          \
+    "vldmia " r "!, {s16-s23}\n vldmia " q "!, {s24-s31}\n"                                               \
+    FMA(u, 8, 16) FMA(v, 8, 24) FMA(u, 9, 17) FMA(v, 9, 25) FMA(u, 10, 18) FMA(v, 10, 26)                 \
+    FMA(u, 11, 19) FMA(v, 11, 27) FMA(u, 12, 20) FMA(v, 12, 28) FMA(u, 13, 21) FMA(v, 13, 29)             \
+    FMA(u, 14, 22) FMA(v, 14, 30) FMA(u, 15, 23) FMA(v, 15, 31)
+#define NEXT(r, a) "vldmia " r "!, {s" #a "}\n"
+#define SCALED(sum) "vmul.f32 s" #sum ", s" #sum ", s8\n"
+
+/* What is read once for each tile of rows. */
+typedef struct {
+    const float *x;
+    float *y;
+    int32_t tiles, n;
+    float alpha;
+} of_tiles;
+
+/* y = alpha * A x for tiles of eight rows, `step` bytes apart, four from a and four from `fifth` on; s0..s7 are
+ * the sums, r4..r11 point to the rows. */
+__attribute__((noinline)) static void eight_rows(const float *a, const float *fifth, int32_t step, of_tiles t) {
+    register const float *r0 __asm__("r0") = a, *r1 __asm__("r1") = fifth;
+    register int32_t r2 __asm__("r2") = step;
+    register of_tiles *ip __asm__("ip") = &t;
+    __asm__ volatile(
+        "push {r4-r11}\n"
+        "0: mov r4, r0\n add r5, r4, r2\n add r6, r5, r2\n add r7, r6, r2\n"
+        "mov r8, r1\n add r9, r8, r2\n add r10, r9, r2\n add r11, r10, r2\n"
+        "add r0, r0, r2, lsl #3\n add r1, r1, r2, lsl #3\n"
+        "adr r3, 9f\n"
+        "vldm r3, {s0-s7}\n"
+        "ldr r3, [ip]\n"
+        "ldr lr, [ip, #12]\n"
+        "subs lr, #8\n"
+        "blt 2f\n"
+        "1: vldmia r3!, {s8-s15}\n"
+        "subs lr, #8\n"
+        TWO_ROWS("r4", "r5", 0, 1) TWO_ROWS("r6", "r7", 2, 3) TWO_ROWS("r8", "r9", 4, 5) TWO_ROWS("r10", "r11", 6, 7)
+        "bge 1b\n"
+        "2: adds lr, #8\n"
+        "beq 4f\n"
+        "3: vldmia r3!, {s8}\n"
+        NEXT("r4", 16) NEXT("r5", 17) NEXT("r6", 18) NEXT("r7", 19)
+        NEXT("r8", 20) NEXT("r9", 21) NEXT("r10", 22) NEXT("r11", 23)
+        "subs lr, #1\n"
+        FMA(0, 8, 16) FMA(1, 8, 17) FMA(2, 8, 18) FMA(3, 8, 19)
+        FMA(4, 8, 20) FMA(5, 8, 21) FMA(6, 8, 22) FMA(7, 8, 23)
+        "bne 3b\n"
+        "4: ldr lr, [ip, #16]\n"
+        "cmp lr, #0x3f800000\n" /* 1.0f */
+        "beq 5f\n"
+        "vmov s8, lr\n"
+        SCALED(0) SCALED(1) SCALED(2) SCALED(3) SCALED(4) SCALED(5) SCALED(6) SCALED(7)
+        "5: ldrd r3, lr, [ip, #4]\n"
+        "vstmia r3!, {s0-s7}\n"
+        "subs lr, #1\n"
+        "strd r3, lr, [ip, #4]\n"
+        "bne 0b\n"
+        "b 6f\n"
+        ".align 2\n"
+        "9: .space 32\n"
+        "6: pop {r4-r11}\n"
+        : "+r"(r0), "+r"(r1)
+        : "r"(r2), "r"(ip)
+        : "r3", "lr", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",
+          "s30", "s31", "cc", "memory");
+}
+/* clang-format on */
+
 void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                          float alpha, float beta, const ag_epilogue *epilogue) {
-    const int32_t whole = n & ~(COLUMNS - 1);
+    const int32_t step = lda * (int32_t)sizeof(float), rest = m & (ROWS - 1);
     int32_t i = 0;
-    for (; i + ROWS <= m; i += ROWS) {
-        const float *r0 = a + (ptrdiff_t)i * lda, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda, *px = x;
-        float y0 = 0.0f, y1 = 0.0f, y2 = 0.0f, y3 = 0.0f;
-        int32_t remaining = whole;
-        if (remaining > 0) {
-            /* clang-format off */
-            __asm__ volatile(
-                "1: vldmia %[x]!, {s4-s11}\n"
-                "vldmia %[r0]!, {s12-s19}\n"
-                "vldmia %[r1]!, {s20-s27}\n"
-                "subs %[remaining], #8\n"
-                TWO_ROWS(y0, y1)
-                "vldmia %[r2]!, {s12-s19}\n"
-                "vldmia %[r3]!, {s20-s27}\n"
-                TWO_ROWS(y2, y3)
-                "bne 1b\n"
-                : [y0] "+t"(y0), [y1] "+t"(y1), [y2] "+t"(y2), [y3] "+t"(y3), [r0] "+r"(r0), [r1] "+r"(r1),
-                  [r2] "+r"(r2), [r3] "+r"(r3), [x] "+r"(px), [remaining] "+r"(remaining)
-                :
-                : "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17",
-                  "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc", "memory");
-            /* clang-format on */
+    if (m >= ROWS && beta == 0.0f) {
+        eight_rows(a, a + (ptrdiff_t)4 * lda, step, (of_tiles){x, y, m / ROWS, n, alpha});
+        i = m - rest;
+        if (rest > 1) { /* the last tile is shifted back inside and overlaps its neighbour */
+            const float *last = a + (ptrdiff_t)(m - ROWS) * lda;
+            eight_rows(last, last + (ptrdiff_t)4 * lda, step, (of_tiles){x, y + m - ROWS, 1, n, alpha});
+            i = m;
         }
-        for (remaining = n - whole; remaining > 0; remaining--) {
-            const float xj = *px++;
-            y0 += *r0++ * xj;
-            y1 += *r1++ * xj;
-            y2 += *r2++ * xj;
-            y3 += *r3++ * xj;
+    }
+    while (i + 1 < m && m >= 4) {
+        /* four rows or fewer, and the last four, which may be the same */
+        float sums[ROWS];
+        const int32_t fifth = i + ROWS < m ? i + 4 : m - 4, first = fifth < i ? fifth : i;
+        eight_rows(a + (ptrdiff_t)first * lda, a + (ptrdiff_t)fifth * lda, step,
+                   (of_tiles){x, sums, 1, n, alpha});
+        for (int32_t k = 0; k < ROWS; k++) {
+            if (i == (k < 4 ? first : fifth - 4) + k) {
+                y[i] = scale_add(sums[k], 1.0f, beta, &y[i]);
+                i++;
+            }
         }
-        y[i] = scale_add(y0, alpha, beta, &y[i]);
-        y[i + 1] = scale_add(y1, alpha, beta, &y[i + 1]);
-        y[i + 2] = scale_add(y2, alpha, beta, &y[i + 2]);
-        y[i + 3] = scale_add(y3, alpha, beta, &y[i + 3]);
     }
     for (; i < m; i++) {
         y[i] = scale_add(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
@@ -87,77 +131,83 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
 }
 
 /* clang-format off */
-#define EACH_OF_8(f) f(0, 12) f(1, 13) f(2, 14) f(3, 15) f(4, 16) f(5, 17) f(6, 18) f(7, 19)
-#define EACH_OF_12(f) EACH_OF_8(f) f(8, 20) f(9, 21) f(10, 22) f(11, 23)
-#define ZERO(sum, a) "vmov s" #sum ", %[zero]\n"
-#define SCALE(sum, a) "vmul.f32 s" #sum ", s" #sum ", %[alpha]\n"
-#define TIMES_24(sum, a) "vfma.f32 s" #sum ", s" #a ", s24\n"
-#define TIMES_25(sum, a) "vfma.f32 s" #sum ", s" #a ", s25\n"
-#define TIMES_26(sum, a) "vfma.f32 s" #sum ", s" #a ", s26\n"
-#define TIMES_27(sum, a) "vfma.f32 s" #sum ", s" #a ", s27\n"
-#define NEXT_ROW(list) "vldm %[a], {" list "}\n add %[a], %[step]\n"
+/* columns of y, from s8 on, += those of row r times the element of x in s##x */
+#define TIMES(x, y, a) FMA(y, a, x)
+#define ROW_OF_1(r, x) "vldmia " r "!, {s20}\n" TIMES(x, 8, 20)
+#define ROW_OF_4(r, x)                                                                                    \
+    "vldmia " r "!, {s20-s23}\n" TIMES(x, 8, 20) TIMES(x, 9, 21) TIMES(x, 10, 22) TIMES(x, 11, 23)
+#define ROW_OF_12(r, x)                                                                                   \
+    "vldmia " r "!, {s20-s31}\n" TIMES(x, 8, 20) TIMES(x, 9, 21) TIMES(x, 10, 22) TIMES(x, 11, 23)        \
+    TIMES(x, 12, 24) TIMES(x, 13, 25) TIMES(x, 14, 26) TIMES(x, 15, 27) TIMES(x, 16, 28)                  \
+    TIMES(x, 17, 29) TIMES(x, 18, 30) TIMES(x, 19, 31)
+#define ROWS_OF(row)                                                                                      \
+    row("r4", 0) row("r5", 1) row("r6", 2) row("r7", 3) row("r8", 4) row("r9", 5) row("r10", 6) row("r11", 7)
 
-/* y = alpha * the sums of adjacent columns of A, each row times an element of x; `step` bytes from row to row */
-#define SUMS_OF_COLUMNS(each, row, sums)                                                                  \
-    __asm__ volatile(                                                                                     \
-        each(ZERO)                                                                                        \
-        "subs %[m], #4\n"                                                                                 \
-        "blt 2f\n"                                                                                        \
-        "1: vldmia %[x]!, {s24-s27}\n"                                                                    \
-        "subs %[m], #4\n"                                                                                 \
-        NEXT_ROW(row) each(TIMES_24) NEXT_ROW(row) each(TIMES_25)                                         \
-        NEXT_ROW(row) each(TIMES_26) NEXT_ROW(row) each(TIMES_27)                                         \
-        "bge 1b\n"                                                                                        \
-        "2: adds %[m], #4\n"                                                                              \
-        "beq 4f\n"                                                                                        \
-        "3: vldmia %[x]!, {s24}\n"                                                                        \
-        "subs %[m], #1\n"                                                                                 \
-        NEXT_ROW(row) each(TIMES_24)                                                                      \
-        "bne 3b\n"                                                                                        \
-        "4:" each(SCALE)                                                                                  \
-        "vstm %[y], {" sums "}\n"                                                                         \
-        : [a] "+r"(a), [x] "+r"(x), [m] "+r"(m)                                                           \
-        : [step] "r"(step), [y] "r"(y), [zero] "r"(0), [alpha] "t"(alpha)                                 \
-        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",  \
-          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc", \
-          "memory")
+/* y += alpha * A' x for tiles of eight rows of A, `step` bytes apart: s0..s7 are x, r4..r11 point to the rows. */
+static void add_eight_rows(const float *a, int32_t step, of_tiles t) {
+    register const float *r0 __asm__("r0") = a;
+    register int32_t r1 __asm__("r1") = step;
+    register of_tiles *ip __asm__("ip") = &t;
+    __asm__ volatile(
+        "push {r4-r11}\n"
+        "0: mov r4, r0\n add r5, r4, r1\n add r6, r5, r1\n add r7, r6, r1\n add r8, r7, r1\n"
+        "add r9, r8, r1\n add r10, r9, r1\n add r11, r10, r1\n add r0, r11, r1\n"
+        "ldr r3, [ip]\n"
+        "ldr lr, [ip, #16]\n"
+        "vldmia r3!, {s0-s7}\n"
+        "str r3, [ip]\n"
+        "cmp lr, #0x3f800000\n" /* 1.0f */
+        "beq 1f\n"
+        "vmov s8, lr\n"
+        SCALED(0) SCALED(1) SCALED(2) SCALED(3) SCALED(4) SCALED(5) SCALED(6) SCALED(7)
+        "1: ldr r3, [ip, #4]\n"
+        "ldr lr, [ip, #12]\n"
+        "subs lr, #12\n"
+        "blt 3f\n"
+        "2: vldm r3, {s8-s19}\n"
+        "subs lr, #12\n"
+        ROWS_OF(ROW_OF_12)
+        "vstmia r3!, {s8-s19}\n"
+        "bge 2b\n"
+        "3: adds lr, #8\n"
+        "blt 5f\n"
+        "4: vldm r3, {s8-s11}\n"
+        "subs lr, #4\n"
+        ROWS_OF(ROW_OF_4)
+        "vstmia r3!, {s8-s11}\n"
+        "bge 4b\n"
+        "5: adds lr, #4\n"
+        "beq 7f\n"
+        "6: vldm r3, {s8}\n"
+        "subs lr, #1\n"
+        ROWS_OF(ROW_OF_1)
+        "vstmia r3!, {s8}\n"
+        "bne 6b\n"
+        "7: ldr lr, [ip, #8]\n"
+        "subs lr, #1\n"
+        "str lr, [ip, #8]\n"
+        "bne 0b\n"
+        "pop {r4-r11}\n"
+        : "+r"(r0)
+        : "r"(r1), "r"(ip)
+        : "r3", "lr", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",
+          "s30", "s31", "cc", "memory");
+}
 /* clang-format on */
-
-static inline void columns(const float *a, int32_t step, const float *x, int32_t m, float alpha, float *y) {
-    SUMS_OF_COLUMNS(EACH_OF_8, "s12-s19", "s0-s7");
-}
-
-static inline void columns_of_12(const float *a, int32_t step, const float *x, int32_t m, float alpha,
-                                 float *y) {
-    SUMS_OF_COLUMNS(EACH_OF_12, "s12-s23", "s0-s11");
-}
 
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta, const ag_epilogue *epilogue) {
-    const int32_t step = lda * (int32_t)sizeof(float);
-    if (n < COLUMNS) {
-        for (int32_t j = 0; j < n; j++) {
-            float sum = 0.0f;
-            for (int32_t i = 0; i < m; i++) {
-                sum += a[(ptrdiff_t)i * lda + j] * x[i];
-            }
-            y[j] = scale_add(sum, alpha, beta, &y[j]);
-        }
-        finish(epilogue, y, n);
-        return;
+    if (beta == 0.0f) {
+        ag_zero_floats(y, n);
+    } else if (beta != 1.0f) {
+        ag_axpby_f32_armv7em(y, y, n, beta, 0.0f);
     }
-    for (int32_t j = 0, width; j < n; j += width) {
-        /* twelve columns, unless fewer than eight would remain, or code is to be small; the last tile of
-         * eight is shifted back inside and overlaps its neighbour */
-        const int32_t overlap = j + COLUMNS > n ? j + COLUMNS - n : 0;
-        const float *first = a + j - overlap;
-        float sums[MOST_COLUMNS], *to = beta == 0.0f ? y + j - overlap : sums;
-        const bool twelve = !IS_SMALL && (j + MOST_COLUMNS == n || j + MOST_COLUMNS + COLUMNS <= n);
-        width = twelve ? MOST_COLUMNS : COLUMNS;
-        (twelve ? columns_of_12 : columns)(first, step, x, m, alpha, to);
-        for (int32_t q = overlap; to == sums && q < width; q++) {
-            y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
-        }
+    if (m >= ROWS) {
+        add_eight_rows(a, lda * (int32_t)sizeof(float), (of_tiles){x, y, m / ROWS, n, alpha});
+    }
+    for (int32_t i = m & ~(ROWS - 1); i < m; i++) {
+        ag_axpby_f32_armv7em(a + (ptrdiff_t)i * lda, y, n, alpha * x[i], 1.0f);
     }
     finish(epilogue, y, n);
 }
