@@ -79,7 +79,7 @@ class _Chains:
     """What is fused in a graph: the parts that follow each product, by the last of them."""
 
     def __init__(self, graph: Graph) -> None:
-        self.outputs = set() if graph.inner else set(graph.outputs.values())
+        self.outputs = set(graph.outputs.values())
         self.roots, self.readers = set(graph.roots), graph.users
         self.taken: set[Node] = set()
         self.by_last: dict[Node, list[_Part]] = {}

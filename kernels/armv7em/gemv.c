@@ -3,23 +3,32 @@
 #include "ag_kernels.h"
 #include "axpy_rows_assembly.h"
 #include "epilogue.h"
+#include "tiles/helpers.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { ROWS = 8 };
 
-static inline float scale_add(float sum, float alpha, float beta, const float *y) {
-    return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
+/* What the sums begin with: y that they are added to, or a bias or a residual, which *e then no longer has;
+ * NULL for zeros. */
+static AG_NOINLINE const float *start_of(ag_epilogue *e, const float *y, float alpha, float beta) {
+    if (alpha != 1.0f || (beta == 0.0f ? e->scale != NULL : beta != 1.0f)) {
+        return NULL;
+    }
+    const float **first = e->bias != NULL ? &e->bias : &e->residual, *start = beta == 0.0f ? *first : y;
+    *first = beta == 0.0f ? NULL : *first;
+    return start;
 }
 
 /* A vector is short: not the blocks of epilogue.c. */
-static inline void finish(const ag_epilogue *e, float *y, int32_t n) {
-    if (e != NULL) {
+static AG_NOINLINE void finish(const ag_epilogue *e, float *y, int32_t n) {
+    if (e->scale != NULL || e->bias != NULL || e->residual != NULL || e->low < e->high) {
         ag_finish_columns_armv7em(e, y, n, 1, n, 0);
     }
 }
 
-static float dot(const float *row, const float *x, int32_t n) {
+static AG_NOINLINE float dot(const float *row, const float *x, int32_t n) {
     float sum = 0.0f;
     for (int32_t j = 0; j < n; j++) {
         sum += row[j] * x[j];
@@ -35,6 +44,11 @@ static float dot(const float *row, const float *x, int32_t n) {
     FMA(u, 8, 16) FMA(v, 8, 24) FMA(u, 9, 17) FMA(v, 9, 25) FMA(u, 10, 18) FMA(v, 10, 26)                 \
     FMA(u, 11, 19) FMA(v, 11, 27) FMA(u, 12, 20) FMA(v, 12, 28) FMA(u, 13, 21) FMA(v, 13, 29)             \
     FMA(u, 14, 22) FMA(v, 14, 30) FMA(u, 15, 23) FMA(v, 15, 31)
+/* four columns */
+#define FOUR_OF(r, q, u, v)                                                                               \
+    "vldmia " r "!, {s16-s19}\n vldmia " q "!, {s24-s27}\n"                                               \
+    FMA(u, 8, 16) FMA(v, 8, 24) FMA(u, 9, 17) FMA(v, 9, 25) FMA(u, 10, 18) FMA(v, 10, 26)                 \
+    FMA(u, 11, 19) FMA(v, 11, 27)
 #define NEXT(r, a) "vldmia " r "!, {s" #a "}\n"
 #define SCALED(sum) "vmul.f32 s" #sum ", s" #sum ", s8\n"
 
@@ -44,21 +58,25 @@ typedef struct {
     float *y;
     int32_t tiles, n;
     float alpha;
+    const float *start; /* of the sums of a tile, `next` bytes before those of the next tile */
+    int32_t next;
 } of_tiles;
 
 /* y = alpha * A x for tiles of eight rows, `step` bytes apart, four from a and four from `fifth` on; s0..s7 are
  * the sums, r4..r11 point to the rows. */
-__attribute__((noinline)) static void eight_rows(const float *a, const float *fifth, int32_t step, of_tiles t) {
+static AG_NOINLINE void eight_rows(const float *a, const float *fifth, int32_t step, of_tiles *t) {
     register const float *r0 __asm__("r0") = a, *r1 __asm__("r1") = fifth;
     register int32_t r2 __asm__("r2") = step;
-    register of_tiles *ip __asm__("ip") = &t;
+    register of_tiles *ip __asm__("ip") = t;
     __asm__ volatile(
         "push {r4-r11}\n"
         "0: mov r4, r0\n add r5, r4, r2\n add r6, r5, r2\n add r7, r6, r2\n"
         "mov r8, r1\n add r9, r8, r2\n add r10, r9, r2\n add r11, r10, r2\n"
         "add r0, r0, r2, lsl #3\n add r1, r1, r2, lsl #3\n"
-        "adr r3, 9f\n"
+        "ldrd r3, lr, [ip, #20]\n"
         "vldm r3, {s0-s7}\n"
+        "add r3, lr\n"
+        "str r3, [ip, #20]\n"
         "ldr r3, [ip]\n"
         "ldr lr, [ip, #12]\n"
         "subs lr, #8\n"
@@ -67,7 +85,12 @@ __attribute__((noinline)) static void eight_rows(const float *a, const float *fi
         "subs lr, #8\n"
         TWO_ROWS("r4", "r5", 0, 1) TWO_ROWS("r6", "r7", 2, 3) TWO_ROWS("r8", "r9", 4, 5) TWO_ROWS("r10", "r11", 6, 7)
         "bge 1b\n"
-        "2: adds lr, #8\n"
+        "2: adds lr, #4\n"
+        "blt 6f\n"
+        "vldmia r3!, {s8-s11}\n"
+        "subs lr, #4\n"
+        FOUR_OF("r4", "r5", 0, 1) FOUR_OF("r6", "r7", 2, 3) FOUR_OF("r8", "r9", 4, 5) FOUR_OF("r10", "r11", 6, 7)
+        "6: adds lr, #4\n"
         "beq 4f\n"
         "3: vldmia r3!, {s8}\n"
         NEXT("r4", 16) NEXT("r5", 17) NEXT("r6", 18) NEXT("r7", 19)
@@ -86,10 +109,7 @@ __attribute__((noinline)) static void eight_rows(const float *a, const float *fi
         "subs lr, #1\n"
         "strd r3, lr, [ip, #4]\n"
         "bne 0b\n"
-        "b 6f\n"
-        ".align 2\n"
-        "9: .space 32\n"
-        "6: pop {r4-r11}\n"
+        "pop {r4-r11}\n"
         : "+r"(r0), "+r"(r1)
         : "r"(r2), "r"(ip)
         : "r3", "lr", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
@@ -100,34 +120,43 @@ __attribute__((noinline)) static void eight_rows(const float *a, const float *fi
 
 void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                          float alpha, float beta, const ag_epilogue *epilogue) {
-    const int32_t step = lda * (int32_t)sizeof(float), rest = m & (ROWS - 1);
+    static const float zeros[ROWS] = {0.0f};
+    const int32_t step = lda * (int32_t)sizeof(float), next = ROWS * (int32_t)sizeof(float);
+    ag_epilogue e = epilogue == NULL ? (ag_epilogue){NULL} : *epilogue;
+    const float *start = start_of(&e, y, alpha, beta);
+    of_tiles t = {x, y, m / ROWS, n, alpha, start == NULL ? zeros : start, start == NULL ? 0 : next};
+    const int32_t rest = m & (ROWS - 1);
     int32_t i = 0;
-    if (m >= ROWS && beta == 0.0f) {
-        eight_rows(a, a + (ptrdiff_t)4 * lda, step, (of_tiles){x, y, m / ROWS, n, alpha});
+    if (t.tiles > 0 && (beta == 0.0f || start == y)) {
+        eight_rows(a, a + (ptrdiff_t)4 * lda, step, &t);
         i = m - rest;
-        if (rest > 1) { /* the last tile is shifted back inside and overlaps its neighbour */
-            const float *last = a + (ptrdiff_t)(m - ROWS) * lda;
-            eight_rows(last, last + (ptrdiff_t)4 * lda, step, (of_tiles){x, y + m - ROWS, 1, n, alpha});
+        if (rest > 1 && start != y) { /* a tile that is shifted back inside and overlaps its neighbour */
+            a += (ptrdiff_t)(m - ROWS) * lda;
+            t = (of_tiles){x, y + m - ROWS, 1, n, alpha, start == NULL ? zeros : start + m - ROWS, 0};
+            eight_rows(a, a + (ptrdiff_t)4 * lda, step, &t);
             i = m;
         }
     }
-    while (i + 1 < m && m >= 4) {
-        /* four rows or fewer, and the last four, which may be the same */
+    while (i < m) {
+        /* a single row, or four rows or fewer and the last four, which may be some of these */
+        const bool single = m < 4 || i + 1 == m;
+        const int32_t fifth = single         ? i - 3
+                              : i + ROWS < m ? i + 4
+                                             : m - 4,
+                      first = single || i < fifth ? i : fifth;
         float sums[ROWS];
-        const int32_t fifth = i + ROWS < m ? i + 4 : m - 4, first = fifth < i ? fifth : i;
-        eight_rows(a + (ptrdiff_t)first * lda, a + (ptrdiff_t)fifth * lda, step,
-                   (of_tiles){x, sums, 1, n, alpha});
-        for (int32_t k = 0; k < ROWS; k++) {
-            if (i == (k < 4 ? first : fifth - 4) + k) {
-                y[i] = scale_add(sums[k], 1.0f, beta, &y[i]);
-                i++;
-            }
+        if (single) {
+            sums[0] = alpha * dot(a + (ptrdiff_t)i * lda, x, n);
+        } else {
+            t = (of_tiles){x, sums, 1, n, alpha, zeros, 0};
+            eight_rows(a + (ptrdiff_t)first * lda, a + (ptrdiff_t)fifth * lda, step, &t);
+        }
+        for (; i < fifth + 4; i++) {
+            const float sum = sums[i < first + 4 ? i - first : i - fifth + 4];
+            y[i] = start != NULL ? start[i] + sum : beta == 0.0f ? sum : sum + beta * y[i];
         }
     }
-    for (; i < m; i++) {
-        y[i] = scale_add(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
-    }
-    finish(epilogue, y, m);
+    finish(&e, y, m);
 }
 
 /* clang-format off */
@@ -144,10 +173,10 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     row("r4", 0) row("r5", 1) row("r6", 2) row("r7", 3) row("r8", 4) row("r9", 5) row("r10", 6) row("r11", 7)
 
 /* y += alpha * A' x for tiles of eight rows of A, `step` bytes apart: s0..s7 are x, r4..r11 point to the rows. */
-static void add_eight_rows(const float *a, int32_t step, of_tiles t) {
+static void add_eight_rows(const float *a, int32_t step, of_tiles *t) {
     register const float *r0 __asm__("r0") = a;
     register int32_t r1 __asm__("r1") = step;
-    register of_tiles *ip __asm__("ip") = &t;
+    register of_tiles *ip __asm__("ip") = t;
     __asm__ volatile(
         "push {r4-r11}\n"
         "0: mov r4, r0\n add r5, r4, r1\n add r6, r5, r1\n add r7, r6, r1\n add r8, r7, r1\n"
@@ -198,16 +227,18 @@ static void add_eight_rows(const float *a, int32_t step, of_tiles t) {
 
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta, const ag_epilogue *epilogue) {
-    if (beta == 0.0f) {
+    ag_epilogue e = epilogue == NULL ? (ag_epilogue){NULL} : *epilogue;
+    const float *start = start_of(&e, y, alpha, beta);
+    if (start == NULL && beta == 0.0f) {
         ag_zero_floats(y, n);
-    } else if (beta != 1.0f) {
-        ag_axpby_f32_armv7em(y, y, n, beta, 0.0f);
+    } else if (start != y) {
+        ag_axpby_f32_armv7em(start == NULL ? y : start, y, n, start == NULL ? beta : 1.0f, 0.0f);
     }
     if (m >= ROWS) {
-        add_eight_rows(a, lda * (int32_t)sizeof(float), (of_tiles){x, y, m / ROWS, n, alpha});
+        add_eight_rows(a, lda * (int32_t)sizeof(float), &(of_tiles){x, y, m / ROWS, n, alpha, NULL, 0});
     }
     for (int32_t i = m & ~(ROWS - 1); i < m; i++) {
         ag_axpby_f32_armv7em(a + (ptrdiff_t)i * lda, y, n, alpha * x[i], 1.0f);
     }
-    finish(epilogue, y, n);
+    finish(&e, y, n);
 }
