@@ -122,8 +122,10 @@ class Pick:
 @dataclass(frozen=True)
 class Assemble:
     """Operand k is stored in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
-    Windows do not overlap.
+    Windows do not overlap. `placed` is the name of the op that stores the result with a layout, its attribute.
     """
+
+    placed: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.node import Value
-from ..ir.strides import Strided, dense
+from ..ir.strides import Strided
 from ..ir.types import Shape, planned
+from ..ir.views import stored
 from .expr import Expr, Index
 from .loops import Body
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
@@ -94,7 +95,7 @@ class Accesses:
             for read in (*self.reads.get(param, ()), *self.writes.get(param, ())):
                 first, second = read.index, write.index
                 if shown is not None or read.window != write.window:
-                    whole = at or dense(result.type.shape)
+                    whole = at or stored(result)
                     theirs = _ranges(read.window or shown or whole, whole)
                     mine = _ranges(write.window or whole, whole)
                     if (
@@ -183,7 +184,7 @@ class Accesses:
 
 def window_of(v: Value, piece: int) -> Strided:
     """Where an assembled value holds its operand `piece`; all of it for the fill."""
-    attrs, whole = v.node.attrs, dense(v.type.shape)
+    attrs, whole = v.node.attrs, stored(v)
     if piece < 0:
         return whole
     return whole.window(v.node.operands[piece].type.shape, attrs["starts"][piece], attrs["steps"][piece])

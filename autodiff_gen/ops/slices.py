@@ -142,7 +142,7 @@ assemble = register(
         infer=_assemble_type,
         ref=_assemble,
         vjp=_assemble_vjp,
-        lower=Assemble(),
+        lower=Assemble(placed="assemble_placed"),
         samples=(
             Sample(((3,),), {"shape": (7,), "starts": ((1,),), "steps": ((2,),), "fill": 0.5}),
             Sample(
@@ -161,5 +161,15 @@ assemble = register(
         torch="__import__('functools').reduce(lambda y, p: y.index_put("
         + _POINTS.format(shape="p[0].shape", starts="p[1]", steps="p[2]")
         + ", p[0]), zip(operands, starts, steps), torch.full(shape, fill, dtype=a.dtype))",
+    )
+)
+
+assemble_placed = register(
+    Op(
+        "assemble_placed",  # an assembled value that is stored with `layout`; created by copy_insertion, for scans
+        infer=lambda *parts, layout, of, **windows: _assemble_type(*parts, **windows),
+        ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
+        vjp=None,
+        lower=Assemble(),
     )
 )

@@ -7,7 +7,8 @@
                                     w' <- %1
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read. A product of
-  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute.
+  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute. What is assembled
+  to be stored with a layout, as in a loop, is assembled there.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
 - What both passes read is copied again in the backward pass, where the arena becomes so much smaller that it is worth
   the time.
@@ -25,7 +26,19 @@ from ..ir.dependences import guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
 from ..ir.identifiers import identifier
 from ..ir.node import CONST, OPS, Node, Value, base
-from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
+from ..ir.op_kinds import (
+    Assemble,
+    Call,
+    Cond,
+    Contraction,
+    Elementwise,
+    Extent,
+    Iota,
+    Leaf,
+    RowContraction,
+    Scan,
+    View,
+)
 from ..ir.ordered_dag import OrderedDag
 from ..ir.origin import BACKWARD, UPDATE, Label, building, is_late
 from ..ir.rewrite import rewritten
@@ -108,6 +121,26 @@ def _with_products_in_order(graph: Graph) -> Graph:
         return (made if columns else transposed(made),)
 
     return rewritten(graph, rewrite, orders)
+
+
+def _with_parts_in_order(graph: Graph) -> Graph:
+    """What is assembled only to be stored with a layout is assembled there."""
+    readers, roots = graph.users, {base(v) for v in graph.roots}
+
+    def assembled(node: Node) -> Node | None:
+        v = node.operands[0]
+        lower = v.node.op.lower
+        alone = "layout" in node.attrs and v not in roots and len(readers[v]) == 1
+        return v.node if alone and isinstance(lower, Assemble) and lower.placed else None
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        parts = operands[0].node
+        assert isinstance(parts.op.lower, Assemble)
+        attrs = {**parts.attrs, **node.attrs}
+        types = tuple([r.type for r in node.results])
+        return Node(OPS[parts.op.lower.placed], parts.operands, attrs, types, origin=parts.origin).results
+
+    return rewritten(graph, rewrite, [n for n in graph.of(Elementwise) if assembled(n) is not None])
 
 
 def _steps_of_order(v: Value) -> tuple[int, ...] | None:
@@ -277,7 +310,8 @@ def copy_insertion(graph: Graph, context: Context) -> Graph:
 
 def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
     def made() -> Graph:
-        new = _with_owned_roots(_with_readable_operands(_with_products_in_order(graph), context.cost, again))
+        ordered = _with_parts_in_order(_with_products_in_order(graph))
+        new = _with_owned_roots(_with_readable_operands(ordered, context.cost, again))
         return with_old_states_copied(new, _late_reads(new))
 
     return context.analysis((_with_copies, graph, again), made)

@@ -28,6 +28,7 @@ INTERNAL = {
     "places",
     "matmul_rows",
     "matmul_placed",
+    "assemble_placed",
     "place",
     "fused",
     "axpby",

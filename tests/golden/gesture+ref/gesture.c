@@ -14,42 +14,6 @@
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
-/* Loops of steps 2.1 of train_step and 2.1 of predict */
-static void train_step_2_1(int32_t n, float *h) {
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 20; j++) {
-            h[i * 20 + j] = 0.0f;
-        }
-    }
-}
-
-/* Loops of steps 7.3, 7.4 of train_step */
-static void train_step_7_3(int32_t n, float *d_h_gates_t, const float *d_h_gates_2) {
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 60; j++) {
-            d_h_gates_t[i * 1920 + j] = d_h_gates_2[i * 60 + j];
-        }
-    }
-}
-
-/* Loops of steps 18, 19 of train_step */
-static void train_step_18(const float *grad_scale, const float *step_size, const float *rescale,
-        float *bias_ih_l0_exp_avg, const float *d_bias_ih_l0, float *bias_ih_l0_exp_avg_sq,
-        float *bias_ih_l0) {
-    const float grad_scale_0 = grad_scale[0];
-    const float step_size_0 = step_size[0];
-    const float rescale_0 = rescale[0];
-    for (int32_t i = 0; i < 60; i++) {
-        const float old = bias_ih_l0_exp_avg[i];
-        const float clipped_grad = d_bias_ih_l0[i] * grad_scale_0;
-        const float exp_avg = old + (clipped_grad - old) * 0.1f;
-        bias_ih_l0_exp_avg[i] = exp_avg;
-        const float exp_avg_sq = bias_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-        bias_ih_l0_exp_avg_sq[i] = exp_avg_sq;
-        bias_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-    }
-}
-
 int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label, int32_t n, float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
         return GESTURE_ERR_NULL;
@@ -77,11 +41,15 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60], gru_activations[n,32,60]: 32 times */
     float *const gru_activations = t->arena;    /* [n,32,60] in place of gru_x_gates */
-    float *const gru_h = t->arena + 18480;      /* [n,20] steps 2 to 12 */
+    float *const gru_h = t->arena + 18160;      /* [n,20] steps 2 to 12 */
     float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    train_step_2_1(n, gru_h);
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 20; j++) {
+            gru_h[i * 20 + j] = 0.0f;
+        }
+    }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
@@ -108,10 +76,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         /* 2.5 gru_h[n,20] from gru_activations_t[..., 40:60], gru_activations_t[..., 0:20],
          *             gru_h_gates_t[..., 0:20], gru_h_gates_t[..., 40:60], gru_activations_t[..., 20:40],
          *             gru_h_gates_t[..., 20:40], gru_h by add, sigmoid, mul, tanh, sub
-         *     gru_activations_2[n,60] from gru_activations_t[..., 20:40], gru_h_gates_t[..., 20:40],
+         *     gru_activations_t[n,60] from gru_activations_t[..., 20:40], gru_h_gates_t[..., 20:40],
          *             gru_activations_t[..., 0:20], gru_h_gates_t[..., 0:20], gru_activations_t[...,
-         *             40:60], gru_h_gates_t[..., 40:60] by add, sigmoid, mul, tanh, assemble */
-        float *const gru_activations_2 = t->arena + 17920; /* [n,60] steps 2.5 to 2.6 */
+         *             40:60], gru_h_gates_t[..., 40:60] by add, sigmoid, mul, tanh, assemble_placed */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_r = ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 +
@@ -121,16 +88,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 const float z = ag_sigmoidf(gru_activations_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j
                         + 20]);
                 gru_h[i * 20 + j] = gru_n + z * (gru_h[i * 20 + j] - gru_n);
-                gru_activations_2[i * 60 + j + 20] = z;
-                gru_activations_2[i * 60 + j] = gru_r;
-                gru_activations_2[i * 60 + j + 40] = gru_n;
-            }
-        }
-
-        /* 2.6 gru_activations_t[n,60] = gru_activations_2 */
-        for (int32_t i = 0; i < n; i++) {
-            for (int32_t j = 0; j < 60; j++) {
-                gru_activations_t[i * 1920 + j] = gru_activations_2[i * 60 + j];
+                gru_activations_t[i * 1920 + j + 20] = z;
+                gru_activations_t[i * 1920 + j] = gru_r;
+                gru_activations_t[i * 1920 + j + 40] = gru_n;
             }
         }
     }
@@ -147,7 +107,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 4  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
      *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
-    float *const loss_exp_shifted = t->arena + 18720; /* [n,5] steps 4 to 13 */
+    float *const loss_exp_shifted = t->arena + 18320; /* [n,5] steps 4 to 13 */
     float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 4 to 5 */
     {
         float acc = 0.0f;
@@ -174,7 +134,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* ---- backward: head, gru ---- */
     /* 5  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
-    float *const d_head_out = t->arena + 18720; /* [n,5] in place of loss_exp_shifted */
+    float *const d_head_out = t->arena + 18320; /* [n,5] in place of loss_exp_shifted */
     {
         const float d_log_sum = 1.0f / (float)n;
         const float d_of_target = -d_log_sum;
@@ -189,14 +149,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 6  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
-    float *const d_gru_h = t->arena + 18560; /* [n,20] steps 6 to 7 */
+    float *const d_gru_h = t->arena + 18080; /* [n,20] steps 6 to 7 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
     /* 7  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
      *            first */
     float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_activations */
     float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
-    float *const d_gru_h_2 = t->arena + 18640;    /* [n,20] step 7 */
+    float *const d_gru_h_2 = t->arena + 18240;    /* [n,20] step 7 */
     /* 7.1 d_gru_h_2[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_gru_h_2[i] = d_gru_h[i];
@@ -206,50 +166,53 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
         float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_activations */
 
-        /* 7.2 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
-         *     d_gru_h_gates_2[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
-         *             20:40], d_gru_sub, d_gru_h_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60] by sub,
-         *             mul, neg, add, square, assemble
-         *     d_x_gates_t[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
-         *             20:40], d_gru_sub, d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[..., 0:20] by sub,
-         *             mul, neg, add, square, assemble */
-        float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 7.2 to 7.6 */
-        float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 7.2 to 7.3 */
-        float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 7.2 to 7.4 */
+        /* ---- update: gru ---- */
+        /* 7.2 old_activations[n,20] = d_gru_h_gates_t[..., 40:60] */
+        float *const old_activations = t->arena + 17920; /* [n,20] steps 7.2 to 7.3 */
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 20; j++) {
+                old_activations[i * 20 + j] = d_gru_h_gates_t[i * 1920 + j + 40];
+            }
+        }
+
+        /* ---- backward: gru ---- */
+        /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
+         *     d_gru_h_gates_t[n,60] from d_gru_h_2, h, old_activations, d_gru_h_gates_t[..., 20:40],
+         *             d_gru_sub, d_gru_h_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60] by sub, mul, neg,
+         *             add, square, assemble_placed
+         *     d_gru_x_gates_t[n,60] from d_gru_h_2, h, old_activations, (old d_gru_h_gates_t)[..., 20:40],
+         *             d_gru_sub, d_gru_x_gates_t[..., 40:60], (old d_gru_h_gates_t)[..., 0:20] by sub,
+         *             mul, neg, add, square, assemble_placed */
+        float *const d_gru_sub = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float d_val = d_gru_h_2[i * 20 + j] * d_gru_h_gates_t[i * 1920 + j + 20];
                 d_gru_sub[i * 20 + j] = d_val;
-                const float d_x_gates_t_i = (d_gru_h_2[i * 20 + j] + -d_val) * (1.0f - d_gru_h_gates_t[i *
-                        1920 + j + 40] * d_gru_h_gates_t[i * 1920 + j + 40]);
-                d_gru_h_gates_2[i * 60 + j + 40] = d_x_gates_t_i * d_gru_h_gates_t[i * 1920 + j];
-                const float d_x_gates_t_i_2 = d_x_gates_t_i * d_gru_x_gates_t[i * 1920 + j + 40] *
-                        d_gru_h_gates_t[i * 1920 + j] * (1.0f - d_gru_h_gates_t[i * 1920 + j]);
-                d_gru_h_gates_2[i * 60 + j] = d_x_gates_t_i_2;
-                d_x_gates_t[i * 60 + j] = d_x_gates_t_i_2;
-                d_x_gates_t[i * 60 + j + 40] = d_x_gates_t_i;
+                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] + -d_val) * (1.0f - old_activations[i * 20 +
+                        j] * old_activations[i * 20 + j]);
+                const float old = d_gru_h_gates_t[i * 1920 + j];
+                d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * old;
+                const float d_x_gates_t_2 = d_x_gates_t * d_gru_x_gates_t[i * 1920 + j + 40] * old * (1.0f -
+                        old);
+                d_gru_h_gates_t[i * 1920 + j] = d_x_gates_t_2;
+                d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t_2;
+                d_gru_x_gates_t[i * 1920 + j + 40] = d_x_gates_t;
             }
             for (int32_t j = 0; j < 20; j++) {
-                const float d_x_gates_t_i = d_gru_h_2[i * 20 + j] * (h[i * 640 + j] - d_gru_h_gates_t[i * 1920
-                        + j + 40]) * d_gru_h_gates_t[i * 1920 + j + 20] * (1.0f - d_gru_h_gates_t[i * 1920 + j
-                        + 20]);
-                d_gru_h_gates_2[i * 60 + j + 20] = d_x_gates_t_i;
-                d_x_gates_t[i * 60 + j + 20] = d_x_gates_t_i;
+                const float old = d_gru_h_gates_t[i * 1920 + j + 20];
+                const float d_x_gates_t = d_gru_h_2[i * 20 + j] * (h[i * 640 + j] - old_activations[i * 20 +
+                        j]) * old * (1.0f - old);
+                d_gru_h_gates_t[i * 1920 + j + 20] = d_x_gates_t;
+                d_gru_x_gates_t[i * 1920 + j + 20] = d_x_gates_t;
             }
         }
 
-        /* 7.3 d_gru_h_gates_t[n,60] = d_gru_h_gates_2 */
-        train_step_7_3(n, d_gru_h_gates_t, d_gru_h_gates_2);
-
-        /* 7.4 d_gru_x_gates_t[n,60] = d_x_gates_t */
-        train_step_7_3(n, d_gru_x_gates_t, d_x_gates_t);
-
-        /* 7.5 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 7.5 to 7.6 */
+        /* 7.4 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 7.4 to 7.5 */
         ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_matmul, 20, n, 20, 60, 1.0f,
                 0.0f, NULL);
 
-        /* 7.6 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
+        /* 7.5 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
         for (int32_t i = 0; i < 20 * n; i++) {
             d_gru_h_2[i] = d_gru_sub[i] + d_gru_matmul[i];
         }
@@ -417,8 +380,21 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            grad_scale) * 0.001
      *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size * (gru_bias_ih_l0_exp_avg /
      *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    train_step_18(grad_scale, step_size, rescale, t->gru_bias_ih_l0_exp_avg, d_gru_bias_ih_l0,
-            t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
+    {
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
+        for (int32_t i = 0; i < 60; i++) {
+            const float old = t->gru_bias_ih_l0_exp_avg[i];
+            const float clipped_grad = d_gru_bias_ih_l0[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->gru_bias_ih_l0_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->gru_bias_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
+                    0.001f;
+            t->gru_bias_ih_l0_exp_avg_sq[i] = exp_avg_sq;
+            t->gru_bias_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
+        }
+    }
 
     /* 19 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
      *            gru_bias_hh_l0_exp_avg) * 0.1
@@ -426,8 +402,21 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            grad_scale) * 0.001
      *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size * (gru_bias_hh_l0_exp_avg /
      *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    train_step_18(grad_scale, step_size, rescale, t->gru_bias_hh_l0_exp_avg, d_gru_bias_hh_l0,
-            t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
+    {
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
+        for (int32_t i = 0; i < 60; i++) {
+            const float old = t->gru_bias_hh_l0_exp_avg[i];
+            const float clipped_grad = d_gru_bias_hh_l0[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->gru_bias_hh_l0_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->gru_bias_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
+                    0.001f;
+            t->gru_bias_hh_l0_exp_avg_sq[i] = exp_avg_sq;
+            t->gru_bias_hh_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
+        }
+    }
 
     /* ---- update: head ---- */
     /* 20 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
@@ -494,7 +483,11 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2  gru_h[n,20]: 32 times */
     float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    train_step_2_1(n, gru_h);
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 20; j++) {
+            gru_h[i * 20 + j] = 0.0f;
+        }
+    }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
