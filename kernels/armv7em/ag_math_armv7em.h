@@ -49,10 +49,14 @@ static inline int ag_exp_is_normal(ag_exp_64ths p) {
     return ag_float_bits(p.shifted) - (0x4b400000u - 8064u) <= 16128u;
 }
 
+/* 2^(k/64), of the bits 0x4b400000 + k */
+static inline float ag_power_of_64ths(uint32_t k) {
+    return ag_bits_float(ag_exp2_64ths[k & 63u] + (k << 17));
+}
+
 /* 2^(k/64) e^r */
 static inline float ag_exp_of_64ths(ag_exp_64ths p) {
-    const uint32_t k = ag_float_bits(p.shifted);
-    const float power = ag_bits_float(ag_exp2_64ths[k & 63u] + (k << 17));
+    const float power = ag_power_of_64ths(ag_float_bits(p.shifted));
     return power + power * (p.r + 0.5f * p.r * p.r);
 }
 
@@ -66,16 +70,31 @@ static inline float ag_sigmoidf_armv7em(float x) {
     return ag_exp_is_normal(p) ? 1.0f / (1.0f + ag_exp_of_64ths(p)) : ag_sigmoid_any(x);
 }
 
+/* (tanh(a) / a - 1) / z for |a| <= 0.5, of z = a^2 */
+static inline float ag_tanh_near_armv7em(float z) {
+    float q = 0.017241394f;
+    q = q * z - 0.05304545f;
+    q = q * z + 0.13325879f;
+    return q * z - 0.33333144f;
+}
+
+/* (e^2x - 1) / (e^2x + 1), of e^2x = 2^(k/64) (1 + h) / (1 - h) and h = x - k ln2/128 */
+static inline float ag_tanh_far_armv7em(float x) {
+    const float round = 12582912.0f;
+    const float shifted = x * 184.66496f + round;
+    const float k = shifted - round;
+    const float h = (x - k * 0.0054168701171875f) - k * -1.6577691e-06f;
+    const float power = ag_power_of_64ths(ag_float_bits(shifted));
+    const float more = 1.0f + h, less = 1.0f - h;
+    return (power * more - less) / (power * more + less);
+}
+
 static inline float ag_tanhf_armv7em(float x) {
     const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
-    if (a - 1u < 0x3f0ccccdu - 1u) { /* 0 < |x| < 0.55 */
-        return x + x * (x * x) * ag_tanh_near(x * x);
+    if (a - 1u < 0x3f000000u - 1u) { /* 0 < |x| < 0.5 */
+        return x + x * (x * x) * ag_tanh_near_armv7em(x * x);
     }
-    if (a - 0x3f0ccccdu < 0x03000000u) { /* 0.55 <= |x| < 35.2 */
-        const float far = 1.0f - 2.0f / (ag_exp_of_64ths(ag_exp_reduce_64ths(2.0f * fabsf(x))) + 1.0f);
-        return ag_with_sign_of(far, x);
-    }
-    return ag_tanh_any(x);
+    return a - 0x3f000000u < 0x03000000u ? ag_tanh_far_armv7em(x) : ag_tanh_any(x); /* 0.5 <= |x| < 32 */
 }
 
 /* for 0.8 <= |x| <= 4 */
