@@ -104,13 +104,10 @@ class _Recurrent(Module):
         w, u, b, c = (
             getattr(self, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
-        inputs = F.linear(x, w, b)
         hoisted = (
             c is not None and self.kind.gates != 3
         )  # the bias c is added before the loop, except in a GRU
-        if hoisted:
-            inputs = inputs + c
-        with_role(inputs, "x_gates")
+        inputs = with_role(F.linear(x, w, b + c if hoisted else b), "x_gates")
 
         product = self.kind.product(u, None if hoisted else c)
 
