@@ -5,25 +5,37 @@
 #include "epilogue.h"
 #include "tiles/helpers.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { ROWS = 8 };
 
-/* What the sums begin with: y that they are added to, or a bias or a residual, which *e then no longer has;
- * NULL for zeros. */
-static AG_NOINLINE const float *start_of(ag_epilogue *e, const float *y, float alpha, float beta) {
-    if (alpha != 1.0f || (beta == 0.0f ? e->scale != NULL : beta != 1.0f)) {
-        return NULL;
+#ifdef __OPTIMIZE_SIZE__
+enum { IS_SMALL = 1 };
+#else
+enum { IS_SMALL = 0 };
+#endif
+
+static inline float scale_add(float sum, float alpha, float beta, const float *y) {
+    return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
+}
+
+/* What the sums begin with: y that they are added to, or a bias or a residual, which **e, a copy, then no
+ * longer has; NULL for zeros. */
+static AG_NOINLINE const float *start_of(const ag_epilogue **e, ag_epilogue *copy, const float *y,
+                                         float alpha, float beta) {
+    if (alpha != 1.0f || beta != 0.0f || (*e)->scale != NULL) {
+        return alpha == 1.0f && beta == 1.0f ? y : NULL;
     }
-    const float **first = e->bias != NULL ? &e->bias : &e->residual, *start = beta == 0.0f ? *first : y;
-    *first = beta == 0.0f ? NULL : *first;
+    *copy = **e;
+    *e = copy;
+    const float **first = copy->bias != NULL ? &copy->bias : &copy->residual, *start = *first;
+    *first = NULL;
     return start;
 }
 
 /* A vector is short: not the blocks of epilogue.c. */
 static AG_NOINLINE void finish(const ag_epilogue *e, float *y, int32_t n) {
-    if (e->scale != NULL || e->bias != NULL || e->residual != NULL || e->low < e->high) {
+    if (e != NULL && (e->scale != NULL || e->bias != NULL || e->residual != NULL || e->low < e->high)) {
         ag_finish_columns_armv7em(e, y, n, 1, n, 0);
     }
 }
@@ -62,17 +74,15 @@ typedef struct {
     int32_t next;
 } of_tiles;
 
-/* y = alpha * A x for tiles of eight rows, `step` bytes apart, four from a and four from `fifth` on; s0..s7 are
- * the sums, r4..r11 point to the rows. */
-static AG_NOINLINE void eight_rows(const float *a, const float *fifth, int32_t step, of_tiles *t) {
-    register const float *r0 __asm__("r0") = a, *r1 __asm__("r1") = fifth;
-    register int32_t r2 __asm__("r2") = step;
+/* y = alpha * A x for tiles of eight rows, `step` bytes apart; s0..s7 are the sums, r4..r11 point to the rows. */
+static void eight_rows(const float *a, int32_t step, of_tiles *t) {
+    register const float *r0 __asm__("r0") = a;
+    register int32_t r1 __asm__("r1") = step;
     register of_tiles *ip __asm__("ip") = t;
     __asm__ volatile(
         "push {r4-r11}\n"
-        "0: mov r4, r0\n add r5, r4, r2\n add r6, r5, r2\n add r7, r6, r2\n"
-        "mov r8, r1\n add r9, r8, r2\n add r10, r9, r2\n add r11, r10, r2\n"
-        "add r0, r0, r2, lsl #3\n add r1, r1, r2, lsl #3\n"
+        "0: mov r4, r0\n add r5, r4, r1\n add r6, r5, r1\n add r7, r6, r1\n add r8, r7, r1\n"
+        "add r9, r8, r1\n add r10, r9, r1\n add r11, r10, r1\n add r0, r11, r1\n"
         "ldrd r3, lr, [ip, #20]\n"
         "vldm r3, {s0-s7}\n"
         "add r3, lr\n"
@@ -110,61 +120,78 @@ static AG_NOINLINE void eight_rows(const float *a, const float *fifth, int32_t s
         "strd r3, lr, [ip, #4]\n"
         "bne 0b\n"
         "pop {r4-r11}\n"
-        : "+r"(r0), "+r"(r1)
-        : "r"(r2), "r"(ip)
+        : "+r"(r0)
+        : "r"(r1), "r"(ip)
         : "r3", "lr", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
           "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",
           "s30", "s31", "cc", "memory");
 }
 /* clang-format on */
 
+/* sums = A x, of four rows; s0..s3 are the sums. */
+static void four_rows(const float *a, int32_t lda, const float *x, float *sums, int32_t n) {
+    const float *r0 = a, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda;
+    /* clang-format off */
+    __asm__ volatile(
+        "vmov s0, %[zero]\n vmov s1, %[zero]\n vmov s2, %[zero]\n vmov s3, %[zero]\n"
+        "subs %[n], #8\n"
+        "blt 2f\n"
+        "1: vldmia %[x]!, {s8-s15}\n"
+        "subs %[n], #8\n"
+        TWO_ROWS("%[r0]", "%[r1]", 0, 1) TWO_ROWS("%[r2]", "%[r3]", 2, 3)
+        "bge 1b\n"
+        "2: adds %[n], #8\n"
+        "beq 4f\n"
+        "3: vldmia %[x]!, {s8}\n"
+        NEXT("%[r0]", 16) NEXT("%[r1]", 17) NEXT("%[r2]", 18) NEXT("%[r3]", 19)
+        "subs %[n], #1\n"
+        FMA(0, 8, 16) FMA(1, 8, 17) FMA(2, 8, 18) FMA(3, 8, 19)
+        "bne 3b\n"
+        "4: vstm %[sums], {s0-s3}\n"
+        : [r0] "+r"(r0), [r1] "+r"(r1), [r2] "+r"(r2), [r3] "+r"(r3), [x] "+r"(x), [n] "+r"(n)
+        : [sums] "r"(sums), [zero] "r"(0)
+        : "s0", "s1", "s2", "s3", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19",
+          "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", "cc", "memory");
+    /* clang-format on */
+}
+
 void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                          float alpha, float beta, const ag_epilogue *epilogue) {
     static const float zeros[ROWS] = {0.0f};
-    const int32_t step = lda * (int32_t)sizeof(float), next = ROWS * (int32_t)sizeof(float);
-    ag_epilogue e = epilogue == NULL ? (ag_epilogue){NULL} : *epilogue;
-    const float *start = start_of(&e, y, alpha, beta);
-    of_tiles t = {x, y, m / ROWS, n, alpha, start == NULL ? zeros : start, start == NULL ? 0 : next};
-    const int32_t rest = m & (ROWS - 1);
+    const float *start = NULL;
+    ag_epilogue rest;
     int32_t i = 0;
-    if (t.tiles > 0 && (beta == 0.0f || start == y)) {
-        eight_rows(a, a + (ptrdiff_t)4 * lda, step, &t);
-        i = m - rest;
-        if (rest > 1 && start != y) { /* a tile that is shifted back inside and overlaps its neighbour */
-            a += (ptrdiff_t)(m - ROWS) * lda;
-            t = (of_tiles){x, y + m - ROWS, 1, n, alpha, start == NULL ? zeros : start + m - ROWS, 0};
-            eight_rows(a, a + (ptrdiff_t)4 * lda, step, &t);
-            i = m;
-        }
+    if (epilogue != NULL || beta != 0.0f) {
+        start = start_of(&epilogue, &rest, y, alpha, beta);
+    }
+    if (!IS_SMALL && m >= ROWS && (beta == 0.0f || start != NULL)) {
+        const int32_t next = start == NULL ? 0 : ROWS * (int32_t)sizeof(float);
+        of_tiles t = {x, y, m / ROWS, n, alpha, start == NULL ? zeros : start, next};
+        eight_rows(a, lda * (int32_t)sizeof(float), &t);
+        i = m & ~(ROWS - 1);
     }
     while (i < m) {
-        /* a single row, or four rows or fewer and the last four, which may be some of these */
-        const bool single = m < 4 || i + 1 == m;
-        const int32_t fifth = single         ? i - 3
-                              : i + ROWS < m ? i + 4
-                                             : m - 4,
-                      first = single || i < fifth ? i : fifth;
-        float sums[ROWS];
-        if (single) {
-            sums[0] = alpha * dot(a + (ptrdiff_t)i * lda, x, n);
+        const int32_t rows = i + 4 <= m ? 4 : 1;
+        float sums[4];
+        if (rows == 4) {
+            four_rows(a + (ptrdiff_t)i * lda, lda, x, sums, n);
         } else {
-            t = (of_tiles){x, sums, 1, n, alpha, zeros, 0};
-            eight_rows(a + (ptrdiff_t)first * lda, a + (ptrdiff_t)fifth * lda, step, &t);
+            sums[0] = dot(a + (ptrdiff_t)i * lda, x, n);
         }
-        for (; i < fifth + 4; i++) {
-            const float sum = sums[i < first + 4 ? i - first : i - fifth + 4];
-            y[i] = start != NULL ? start[i] + sum : beta == 0.0f ? sum : sum + beta * y[i];
+        for (int32_t k = 0; k < rows; k++, i++) {
+            y[i] = start != NULL ? start[i] + sums[k] : scale_add(sums[k], alpha, beta, &y[i]);
         }
     }
-    finish(&e, y, m);
+    finish(epilogue, y, m);
 }
 
 /* clang-format off */
 /* columns of y, from s8 on, += those of row r times the element of x in s##x */
 #define TIMES(x, y, a) FMA(y, a, x)
 #define ROW_OF_1(r, x) "vldmia " r "!, {s20}\n" TIMES(x, 8, 20)
-#define ROW_OF_4(r, x)                                                                                    \
-    "vldmia " r "!, {s20-s23}\n" TIMES(x, 8, 20) TIMES(x, 9, 21) TIMES(x, 10, 22) TIMES(x, 11, 23)
+#define ROW_OF_8(r, x)                                                                                    \
+    "vldmia " r "!, {s20-s27}\n" TIMES(x, 8, 20) TIMES(x, 9, 21) TIMES(x, 10, 22) TIMES(x, 11, 23)        \
+    TIMES(x, 12, 24) TIMES(x, 13, 25) TIMES(x, 14, 26) TIMES(x, 15, 27)
 #define ROW_OF_12(r, x)                                                                                   \
     "vldmia " r "!, {s20-s31}\n" TIMES(x, 8, 20) TIMES(x, 9, 21) TIMES(x, 10, 22) TIMES(x, 11, 23)        \
     TIMES(x, 12, 24) TIMES(x, 13, 25) TIMES(x, 14, 26) TIMES(x, 15, 27) TIMES(x, 16, 28)                  \
@@ -172,17 +199,26 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
 #define ROWS_OF(row)                                                                                      \
     row("r4", 0) row("r5", 1) row("r6", 2) row("r7", 3) row("r8", 4) row("r9", 5) row("r10", 6) row("r11", 7)
 
+/* What is read once for each tile of rows; others: columns that remain. */
+typedef struct {
+    const float *x;
+    float *y;
+    int32_t tiles;
+    float alpha;
+    int32_t twelves, others;
+} of_columns;
+
 /* y += alpha * A' x for tiles of eight rows of A, `step` bytes apart: s0..s7 are x, r4..r11 point to the rows. */
-static void add_eight_rows(const float *a, int32_t step, of_tiles *t) {
+static void add_eight_rows(const float *a, int32_t step, of_columns *t) {
     register const float *r0 __asm__("r0") = a;
     register int32_t r1 __asm__("r1") = step;
-    register of_tiles *ip __asm__("ip") = t;
+    register of_columns *ip __asm__("ip") = t;
     __asm__ volatile(
         "push {r4-r11}\n"
         "0: mov r4, r0\n add r5, r4, r1\n add r6, r5, r1\n add r7, r6, r1\n add r8, r7, r1\n"
         "add r9, r8, r1\n add r10, r9, r1\n add r11, r10, r1\n add r0, r11, r1\n"
         "ldr r3, [ip]\n"
-        "ldr lr, [ip, #16]\n"
+        "ldr lr, [ip, #12]\n"
         "vldmia r3!, {s0-s7}\n"
         "str r3, [ip]\n"
         "cmp lr, #0x3f800000\n" /* 1.0f */
@@ -190,22 +226,23 @@ static void add_eight_rows(const float *a, int32_t step, of_tiles *t) {
         "vmov s8, lr\n"
         SCALED(0) SCALED(1) SCALED(2) SCALED(3) SCALED(4) SCALED(5) SCALED(6) SCALED(7)
         "1: ldr r3, [ip, #4]\n"
-        "ldr lr, [ip, #12]\n"
-        "subs lr, #12\n"
+        "ldr lr, [ip, #16]\n"
+        "subs lr, #1\n"
         "blt 3f\n"
         "2: vldm r3, {s8-s19}\n"
-        "subs lr, #12\n"
+        "subs lr, #1\n"
         ROWS_OF(ROW_OF_12)
         "vstmia r3!, {s8-s19}\n"
         "bge 2b\n"
-        "3: adds lr, #8\n"
+        "3: ldr lr, [ip, #20]\n"
+        "subs lr, #8\n"
         "blt 5f\n"
-        "4: vldm r3, {s8-s11}\n"
-        "subs lr, #4\n"
-        ROWS_OF(ROW_OF_4)
-        "vstmia r3!, {s8-s11}\n"
+        "4: vldm r3, {s8-s15}\n"
+        "subs lr, #8\n"
+        ROWS_OF(ROW_OF_8)
+        "vstmia r3!, {s8-s15}\n"
         "bge 4b\n"
-        "5: adds lr, #4\n"
+        "5: adds lr, #8\n"
         "beq 7f\n"
         "6: vldm r3, {s8}\n"
         "subs lr, #1\n"
@@ -227,18 +264,26 @@ static void add_eight_rows(const float *a, int32_t step, of_tiles *t) {
 
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta, const ag_epilogue *epilogue) {
-    ag_epilogue e = epilogue == NULL ? (ag_epilogue){NULL} : *epilogue;
-    const float *start = start_of(&e, y, alpha, beta);
-    if (start == NULL && beta == 0.0f) {
+    const float *start = NULL;
+    ag_epilogue rest;
+    if (epilogue != NULL) {
+        start = start_of(&epilogue, &rest, y, alpha, beta);
+    }
+    if (start != NULL && beta == 0.0f) {
+        ag_axpby_f32_armv7em(start, y, n, 1.0f, 0.0f);
+    } else if (beta == 0.0f) {
         ag_zero_floats(y, n);
-    } else if (start != y) {
-        ag_axpby_f32_armv7em(start == NULL ? y : start, y, n, start == NULL ? beta : 1.0f, 0.0f);
+    } else if (beta != 1.0f) {
+        ag_axpby_f32_armv7em(y, y, n, beta, 0.0f);
     }
     if (m >= ROWS) {
-        add_eight_rows(a, lda * (int32_t)sizeof(float), &(of_tiles){x, y, m / ROWS, n, alpha, NULL, 0});
+        /* twelve columns at a time, unless four to seven would remain; then eight and one */
+        const int32_t twelves = n / 12 - (n >= 12 && n % 12 >= 4 && n % 12 < 8);
+        of_columns t = {x, y, m / ROWS, alpha, twelves, n - 12 * twelves};
+        add_eight_rows(a, lda * (int32_t)sizeof(float), &t);
     }
     for (int32_t i = m & ~(ROWS - 1); i < m; i++) {
         ag_axpby_f32_armv7em(a + (ptrdiff_t)i * lda, y, n, alpha * x[i], 1.0f);
     }
-    finish(&e, y, n);
+    finish(epilogue, y, n);
 }
