@@ -20,7 +20,7 @@ from autodiff_gen.report.listing import listings
 from autodiff_gen.report.page import Measured, page
 
 pytestmark = pytest.mark.browser
-NAME = "gesture"  # its steps 2 and 7 have steps inside
+NAME = "gesture"  # its steps 2 and 8 have steps inside
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def check(driver: Any, number: str) -> dict[str, Any]:
 def test_a_click_on_a_step_a_line_or_a_buffer_selects_the_step(show: Any, width: int) -> None:
     driver = show(width)
     assert chosen(driver)["steps"] == []
-    for number in ("8", "2.3"):
+    for number in ("7", "2.3"):
         step = driver.find_element(By.ID, f"train_step-{number}")
         driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", step)
         step.click()
@@ -138,7 +138,7 @@ def test_all_of_it_works_by_keys(show: Any) -> None:
 
 
 def test_an_address_selects_a_step(show: Any) -> None:
-    check(show(step="train_step-7.5"), "7.5")
+    check(show(step="train_step-8.3"), "8.3")
     driver = show(step="predict-1")
     assert driver.find_element(By.ID, "predict").is_displayed()
     assert chosen(driver, "predict")["steps"] == ["1"]
