@@ -14,6 +14,33 @@
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
+/* Loops of steps 2.1 of train_step and 2.1 of predict */
+static void train_step_2_1(int32_t n, float *h) {
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 20; j++) {
+            h[i * 20 + j] = 0.0f;
+        }
+    }
+}
+
+/* Loops of steps 18, 19 of train_step */
+static void train_step_18(const float *grad_scale, const float *step_size, const float *rescale,
+        float *bias_ih_l0_exp_avg, const float *d_bias_ih_l0, float *bias_ih_l0_exp_avg_sq,
+        float *bias_ih_l0) {
+    const float grad_scale_0 = grad_scale[0];
+    const float step_size_0 = step_size[0];
+    const float rescale_0 = rescale[0];
+    for (int32_t i = 0; i < 60; i++) {
+        const float old = bias_ih_l0_exp_avg[i];
+        const float clipped_grad = d_bias_ih_l0[i] * grad_scale_0;
+        const float exp_avg = old + (clipped_grad - old) * 0.1f;
+        bias_ih_l0_exp_avg[i] = exp_avg;
+        const float exp_avg_sq = bias_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
+        bias_ih_l0_exp_avg_sq[i] = exp_avg_sq;
+        bias_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
+    }
+}
+
 int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label, int32_t n, float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
         return GESTURE_ERR_NULL;
@@ -45,11 +72,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 20; j++) {
-            gru_h[i * 20 + j] = 0.0f;
-        }
-    }
+    train_step_2_1(n, gru_h);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
@@ -380,21 +403,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            grad_scale) * 0.001
      *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size * (gru_bias_ih_l0_exp_avg /
      *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    {
-        const float grad_scale_0 = grad_scale[0];
-        const float step_size_0 = step_size[0];
-        const float rescale_0 = rescale[0];
-        for (int32_t i = 0; i < 60; i++) {
-            const float old = t->gru_bias_ih_l0_exp_avg[i];
-            const float clipped_grad = d_gru_bias_ih_l0[i] * grad_scale_0;
-            const float exp_avg = old + (clipped_grad - old) * 0.1f;
-            t->gru_bias_ih_l0_exp_avg[i] = exp_avg;
-            const float exp_avg_sq = t->gru_bias_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
-                    0.001f;
-            t->gru_bias_ih_l0_exp_avg_sq[i] = exp_avg_sq;
-            t->gru_bias_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-        }
-    }
+    train_step_18(grad_scale, step_size, rescale, t->gru_bias_ih_l0_exp_avg, d_gru_bias_ih_l0,
+            t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
 
     /* 19 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
      *            gru_bias_hh_l0_exp_avg) * 0.1
@@ -402,21 +412,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            grad_scale) * 0.001
      *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size * (gru_bias_hh_l0_exp_avg /
      *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    {
-        const float grad_scale_0 = grad_scale[0];
-        const float step_size_0 = step_size[0];
-        const float rescale_0 = rescale[0];
-        for (int32_t i = 0; i < 60; i++) {
-            const float old = t->gru_bias_hh_l0_exp_avg[i];
-            const float clipped_grad = d_gru_bias_hh_l0[i] * grad_scale_0;
-            const float exp_avg = old + (clipped_grad - old) * 0.1f;
-            t->gru_bias_hh_l0_exp_avg[i] = exp_avg;
-            const float exp_avg_sq = t->gru_bias_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
-                    0.001f;
-            t->gru_bias_hh_l0_exp_avg_sq[i] = exp_avg_sq;
-            t->gru_bias_hh_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-        }
-    }
+    train_step_18(grad_scale, step_size, rescale, t->gru_bias_hh_l0_exp_avg, d_gru_bias_hh_l0,
+            t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
 
     /* ---- update: head ---- */
     /* 20 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
@@ -483,11 +480,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2  gru_h[n,20]: 32 times */
     float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 20; j++) {
-            gru_h[i * 20 + j] = 0.0f;
-        }
-    }
+    train_step_2_1(n, gru_h);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
