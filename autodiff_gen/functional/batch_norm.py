@@ -51,8 +51,7 @@ def batch_norm(
     if count == 1:
         raise ShapeError(f"batch_norm({x!r}): the batch statistics need more than one value per channel")
     least_n = 2 if isinstance(count, Dim) and count.coef == 1 else 1
-    y, average, variance = standardized("batch_norm", x, axes, eps, weight, (channels,), broadcast)
-    y = affine("batch_norm", y, None, bias, (channels,), broadcast)
+    y, average, variance = standardized("batch_norm", x, axes, eps, weight, bias, (channels,), broadcast)
     if running is None:
         return with_updates(y, {}, least_n)
     flat = (channels,)
@@ -90,8 +89,7 @@ def instance_norm(
     count = product(x.shape[2:])
     if count == 1:
         raise ShapeError(f"instance_norm({x!r}): the statistics need more than one value per channel")
-    y, average, variance = standardized("instance_norm", x, axes, eps, weight, (channels,), broadcast)
-    y = affine("instance_norm", y, None, bias, (channels,), broadcast)
+    y, average, variance = standardized("instance_norm", x, axes, eps, weight, bias, (channels,), broadcast)
     if running is None:
         return y
     per_sample = tuple(x.shape[:2])

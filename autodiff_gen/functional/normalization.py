@@ -56,14 +56,17 @@ def standardized(
     axes: tuple[int, ...],
     eps: float,
     weight: Any = None,
+    bias: Any = None,
     shape: Shape = (),
     reshaped: Shape = (),
 ) -> tuple[Value, Value, Value]:
-    """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance, * weight, if given, which is constant
-    along the axes; then the mean and the variance, whose axes are kept with extent 1. Shapes as in `affine`."""
-    weights = () if weight is None else (_shaped(name, x, "weight", weight, shape, reshaped),)
+    """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance, * weight + bias, each if given, which
+    are constant along the axes; then the mean and the variance, whose axes are kept with extent 1. Shapes as in
+    `affine`."""
+    roles = {"weight": weight} if weight is None or bias is None else {"weight": weight, "bias": bias}
+    weights = [_shaped(name, x, role, v, shape, reshaped) for role, v in roles.items() if v is not None]
     y, average, variance, _ = apply_node("standardize", x, *weights, axes=axes, eps=eps).results
-    return y, average, variance
+    return y if len(weights) == 2 else affine(name, y, None, bias, shape, reshaped), average, variance
 
 
 def layer_norm(

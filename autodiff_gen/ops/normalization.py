@@ -27,15 +27,14 @@ def _type(*operands: Type, axes: tuple[int, ...], eps: float) -> tuple[Type, ...
     statistic = Type(x.dtype, reduced(x.shape, normalise_axes(axes, len(x.shape)), True))
     for weight in operands[1:]:
         if broadcast(weight.shape, statistic.shape) != statistic.shape:
-            raise ShapeError(f"the weight must broadcast to the statistics, {statistic}")
+            raise ShapeError(f"weight and bias must broadcast to the statistics, {statistic}")
     return x, statistic, statistic, statistic
 
 
-def _ref(x: Any, *weight: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
+def _ref(x: Any, weight: Any = 1, bias: Any = 0, *, axes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
     mean, var = x.mean(axis=axes, keepdims=True), x.var(axis=axes, keepdims=True)
     inv_std = 1 / np.sqrt(var + x.dtype.type(eps))
-    scale = inv_std * weight[0] if weight else inv_std
-    return (x - mean) * scale, mean, var, inv_std
+    return (x - mean) * (inv_std * weight) + bias, mean, var, inv_std
 
 
 def _inv_count(x: Value, axes: Sequence[int]) -> Value:
@@ -64,7 +63,8 @@ def _scale(inv_std: Value, weights: Sequence[Value]) -> Value:
 
 def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     """With the sums of x - x0 and of its square, which one pass computes, where x0 is the first element: if their means
-    are d and q, the mean is x0 + d and the variance q - d^2, which is never negative but for rounding."""
+    are d and q, the mean is x0 + d and the variance q - d^2, which is never negative but for rounding. With a bias the
+    result is x * scale + shift, as in PyTorch: a multiply-accumulate of an element."""
     x, *weights = operands
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
     inv_count = _inv_count(x, axes)
@@ -75,8 +75,12 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     squares = _sum(apply("square", shifted), axes) * inv_count
     var = with_role(apply("relu", squares - apply("square", offset)), "var")
     inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
-    centred = with_role(x - mean, "centered")
-    return with_role(centred * _scale(inv_std, weights), "normalized"), mean, var, inv_std
+    scale = _scale(inv_std, weights)
+    if len(weights) == 2:
+        y = x * scale + with_role(weights[1] - mean * scale, "shift")
+    else:
+        y = with_role(x - mean, "centered") * scale
+    return with_role(y, "normalized"), mean, var, inv_std
 
 
 def _vjp(
@@ -87,20 +91,25 @@ def _vjp(
     wanted: Sequence[bool],
 ) -> list[Value | None]:
     """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
-    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, and dweight = d * inv_std."""
+    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. What is
+    the same for all elements is computed first: dx = dy * scale - x * slope + offset."""
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
     _, mean, _, inv_std = outs
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
     inv_count = _inv_count(x, axes)
     centred = with_role(x - mean, "centered")
-    dx = d_weight = None
+    dx = d_weight = d_bias = None
     if dy is not None:
+        total = _sum(dy, axes)
         along = _sum(dy * centred, axes)
         if weights and wanted[1]:
             d_weight = sum_to(along * inv_std, weights[0].type.shape)
-        slope = with_role(along * (apply("square", inv_std) * inv_count), "slope")
-        offset = with_role(_sum(dy, axes) * inv_count, "offset")
-        dx = (dy - offset - centred * slope) * _scale(inv_std, weights)
+        if len(weights) == 2 and wanted[2]:
+            d_bias = sum_to(total, weights[1].type.shape)
+        scale = _scale(inv_std, weights)
+        slope = with_role(along * (apply("square", inv_std) * inv_count) * scale, "slope")
+        offset = with_role(mean * slope - total * inv_count * scale, "offset")
+        dx = dy * scale - x * slope + offset
     if d_inv_std is not None:
         of_var = d_inv_std * -0.5 * (apply("square", inv_std) * inv_std)
         d_var = of_var if d_var is None else d_var + of_var
@@ -110,19 +119,21 @@ def _vjp(
     if d_mean is not None:
         of_x = apply("broadcast_to", d_mean * inv_count, shape=x.type.shape)
         dx = of_x if dx is None else dx + of_x
-    return [dx if wanted[0] else None, d_weight] if weights else [dx]
+    return [dx if wanted[0] else None, d_weight, d_bias][: len(inputs)]
 
 
 _TORCH = (
-    "(lambda mean, var: ((a - mean) * (torch.rsqrt(var + eps) * (operands[1] if len(operands) > 1 else 1.0)), "
+    "(lambda mean, var: ((a - mean) * (torch.rsqrt(var + eps) * (operands[1] if len(operands) > 1 else 1.0)) "
+    "+ (operands[2] if len(operands) > 2 else 0.0), "
     "mean, var, torch.rsqrt(var + eps)))"
     "(torch.mean(a, dim=axes, keepdim=True), torch.var(a, dim=axes, correction=0, keepdim=True))"
 )
 
 standardize = register(
     Op(
-        # (x - mean) * inv_std * weight, the mean, the biased variance and inv_std = 1 / sqrt(variance + eps) over the
-        # axes, which the statistics keep with extent 1. The weight, if there is one, is constant along them.
+        # (x - mean) * inv_std * weight + bias, the mean, the biased variance and inv_std = 1 / sqrt(variance + eps)
+        # over the axes, which the statistics keep with extent 1. The weight and the bias, of which both, the weight
+        # alone or none are given, are constant along them.
         "standardize",
         infer=_type,
         ref=_ref,
@@ -132,6 +143,7 @@ standardize = register(
             Sample(((3, 4),), {"axes": (1,), "eps": 1e-2}),
             Sample(((2, 3, 4), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
             Sample(((2, 3, 4), (2, 3, 1)), {"axes": (2,), "eps": 1e-1}),
+            Sample(((2, 3, 4), (3, 1), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
         ),
         torch=_TORCH,
     )
