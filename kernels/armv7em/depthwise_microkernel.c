@@ -1,5 +1,9 @@
 /* The depthwise micro-kernel (tiles/depthwise_microkernel.h): two results of eight channels at a time, in
- * s0..s15, so that a weight is loaded once for both; then the odd one, two products at a time. */
+ * s0..s15, so that a weight is loaded once for both, and a pixel too where the pixels of both are adjacent;
+ * then the odd one, two products at a time.
+ *
+ *     result 0:  w0 w1 w2         each pixel of the row is multiplied by the weights of one column
+ *     result 1:     w0 w1 w2 */
 #include "tiles/depthwise_microkernel_offsets.h"
 
 /* clang-format off */
@@ -14,11 +18,24 @@
 #define SUM8(c, a, b) FMA8_(c, a, b)
 #define FMA8_(...) FMA8(__VA_ARGS__)
 
-/* A product of two results. */
-#define TAP_OF_2                                                                                             \
-    "vldm r3, {s16-s23}\n add r3, r5\n"                                                                      \
-    "vldm r1, {s24-s31}\n add r1, r4\n" SUM8(FIRST, THIRD, FOURTH)                                          \
-    "vldm r2, {s24-s31}\n add r2, r4\n" SUM8(SECOND, THIRD, FOURTH)
+#define TAP "vldm r3, {s24-s31}\n add r3, r5\n"
+#define PIXEL(pointer, next) "vldm " pointer ", {s16-s23}\n add " pointer ", " next "\n"
+/* A pixel times the last tap for the second result, and times the next one for the first. */
+#define NEXT_TAP PIXEL("r1", "r4") SUM8(SECOND, THIRD, FOURTH) TAP SUM8(FIRST, THIRD, FOURTH)
+/* A product of two results of other pixels. */
+#define TAP_OF_2 TAP PIXEL("r1", "r4") SUM8(FIRST, THIRD, FOURTH) PIXEL("r2", "r4") SUM8(SECOND, THIRD, FOURTH)
+/* The sums begin, and are stored. */
+#define BEGIN                                                                                                \
+    "ldr r6, [r0, #" INIT "]\n"                                                                              \
+    "vldm r6, {s0-s7}\n vldm r6, {s8-s15}\n"                                                                \
+    "mov r1, r12\n"                                                                                          \
+    "ldr r3, [r0, #" B "]\n"                                                                                 \
+    "ldrd r6, r7, [r0, #" K "]\n"
+#define PUT(more)                                                                                            \
+    "ldr r6, [r0, #" C_NEXT "]\n"                                                                            \
+    "subs r8, #2\n"                                                                                          \
+    "vstm r9, {s0-s7}\n add r9, r6\n vstm r9, {s8-s15}\n add r9, r6\n"                                     \
+    "bge " more "\n"
 
 __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     (void)s;
@@ -28,45 +45,63 @@ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s)
         "ldrd r4, r5, [r0, #" A_STEP "]\n"
         "ldr r8, [r0, #" COUNT "]\n"
         "ldr r9, [r0, #" C "]\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "ldr r12, [r0, #" A "]\n"
-        "ldr lr, [r0, #" INIT "]\n"
         "subs r8, #2\n"
         "blt 4f\n"
-        /* two results */
-        "1: vldm lr, {s0-s7}\n"
-        "vldm lr, {s8-s15}\n"
-        "ldr r10, [r0, #" A_NEXT "]\n"
-        "ldr r3, [r0, #" B "]\n"
-        "ldrd r6, r7, [r0, #" K "]\n"
-        "mov r1, r12\n"
-        "add r2, r12, r10\n"
-        "add r12, r2, r10\n"
-        "2: subs r6, #3\n"
-        "blt 7f\n" TAP_OF_2 TAP_OF_2 TAP_OF_2
-        "bne 2b\n"
-        "5: subs r7, #1\n"
-        "beq 3f\n"
-        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "ldr r6, [r0, #" K "]\n"
-        "add r1, r10\n"
+        "ldr lr, [r0, #" A_NEXT "]\n"
+        "cmp lr, r4\n"
+        "bne 7f\n"
+        /* pairs of results whose pixels are adjacent: each is loaded once. r2 is where the k - 1 taps after the first
+         * one begin, lr how often the loop over two of them runs. */
+        "lsrs lr, r6, #1\n"
+        "adr r2, 3f + 1\n"
+        "it cc\n"
+        "adrcc r2, 5f + 1\n"
+        "it eq\n"
+        "adreq r2, 6f + 1\n"
+        "1:" BEGIN
+        "add r12, r12, r4, lsl #1\n"
+        "2: mov r6, lr\n"
+        PIXEL("r1", "r4") TAP SUM8(FIRST, THIRD, FOURTH)
+        "bx r2\n"
+        ".align 2\n"
+        "3:" NEXT_TAP
+        "5:" NEXT_TAP
+        "subs r6, #1\n"
+        "bne 3b\n"
+        "6:" PIXEL("r1", "r10") SUM8(SECOND, THIRD, FOURTH)
+        "add r3, r11\n"
+        "subs r7, #1\n"
+        "bne 2b\n"
+        PUT("1b")
+        "b 4f\n"
+        /* pairs of other pixels */
+        "7:" BEGIN
+        "add r2, r1, lr\n"
+        "add r12, r2, lr\n"
+        "2: subs r6, #3\n"
+        "blt 8f\n" TAP_OF_2 TAP_OF_2 TAP_OF_2
+        "bne 2b\n"
+        "5: add r1, r10\n"
         "add r2, r10\n"
         "add r3, r11\n"
-        "b 2b\n"
-        "7: adds r6, #3\n" /* one or two products of a run that remain */
-        "8:" TAP_OF_2
+        "ldr r6, [r0, #" K "]\n"
+        "subs r7, #1\n"
+        "bne 2b\n"
+        "b 3f\n"
+        "8: adds r6, #3\n" /* one or two products of a run that remain */
+        "9:" TAP_OF_2
         "subs r6, #1\n"
-        "bne 8b\n"
+        "bne 9b\n"
         "b 5b\n"
-        "3: ldr r10, [r0, #" C_NEXT "]\n"
-        "subs r8, #2\n"
-        "vstm r9, {s0-s7}\n"
-        "add r9, r10\n"
-        "vstm r9, {s8-s15}\n"
-        "add r9, r10\n"
-        "bge 1b\n"
+        "3:"
+        PUT("7b")
         /* an odd last result */
         "4: adds r8, #1\n"
         "bne 9f\n"
+        "ldr lr, [r0, #" INIT "]\n"
         "vldm lr, {s0-s7}\n"
         "ldr r3, [r0, #" B "]\n"
         "ldr r7, [r0, #" K_RUNS "]\n"
@@ -94,7 +129,6 @@ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s)
         SUM8(FIRST, SECOND, THIRD)
         "8: subs r7, #1\n"
         "beq 8f\n"
-        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r12, r10\n"
         "add r3, r11\n"
         "b 5b\n"

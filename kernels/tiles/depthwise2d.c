@@ -4,10 +4,12 @@
  *     y, dx:  window sums: one micro-kernel call per run of outputs with the same valid taps
  *     dw:     one tap of one tile T of channels:
  *             dw[tap, T] = sum over pixels of x[pixel + tap, T] * dy[pixel, T]
- *             with AG_GENERAL_TILES, several taps of a row at once, which share dy */
+ *             several taps of a row at once, which share dy: two, with AG_GENERAL_TILES more */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
 #include "tiles/window_sums.h"
+
+#include <string.h>
 
 static void ag_depthwise2d_tiled(const float *x, const float *w, float *y, int32_t n,
                                  const ag_conv2d_shape *s) {
@@ -146,43 +148,76 @@ static void ag_depthwise2d_dw_tiled(const float *x, const float *dy, float *dw, 
     }
 }
 #else
-/* The gradient of one tap of AG_CHANNEL_TILE channels: the sum over the images and over those outputs. */
-static void ag_tap_sum(const float *x, const float *dy, float sums[AG_CHANNEL_TILE], int32_t n,
-                       ag_output_range vertical, ag_output_range horizontal, const ag_conv2d_shape *s) {
+/* The products of `taps` adjacent taps, 1 or 2, over outputs first ... end - 1 of a row and those of
+ * `vertical`; x at the first tap. A run is along the longer axis, or that along which both read adjacent
+ * pixels. */
+static void ag_set_tap_products(ag_depthwise_tile *t, const float *x, const float *dy, int32_t taps,
+                                ag_output_range vertical, int32_t first, int32_t end,
+                                const ag_conv2d_shape *s) {
     const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy;
     const ptrdiff_t x_row = (ptrdiff_t)s->stride_h * s->x_h, x_step = (ptrdiff_t)s->stride_w * s->x_w;
-    ag_depthwise_tile sum;
-    if (vertical.count == 0 || horizontal.count == 0) {
-        for (int32_t k = 0; k < AG_CHANNEL_TILE; k++) {
-            sums[k] = 0.0f;
+    t->k = end - first;
+    t->k_runs = vertical.count;
+    t->a_step = ag_bytes(x_step);
+    t->b_step = ag_bytes(s->ldy);
+    t->a_skip = ag_bytes(x_row);
+    t->b_skip = ag_bytes(dy_row);
+    t->a_next = ag_bytes((ptrdiff_t)s->dilation_w * s->x_w);
+    if (t->k < t->k_runs && (taps == 1 || t->a_next != t->a_step)) {
+        t->k = vertical.count;
+        t->k_runs = end - first;
+        t->a_step = ag_bytes(x_row);
+        t->b_step = ag_bytes(dy_row);
+        t->a_skip = ag_bytes(x_step);
+        t->b_skip = ag_bytes(s->ldy);
+    }
+    t->a_skip -= t->k * t->a_step;
+    t->b_skip -= t->k * t->b_step;
+    t->a = x + (ptrdiff_t)vertical.input * s->x_h + first * x_step;
+    t->b = dy + vertical.first * dy_row + (ptrdiff_t)first * s->ldy;
+    t->c_next = ag_bytes(AG_CHANNEL_TILE);
+    t->count = first < end && vertical.count > 0 ? taps : 0;
+}
+
+/* The gradient of `taps` adjacent taps of a row, 1 or 2, of one image. Two taps are inside x together for
+ * most outputs; those before are of the second one alone, those after of the first one. */
+static void ag_tap_gradients(const float *x, const float *dy, float *dw, int32_t taps,
+                             ag_output_range vertical, const ag_output_range *horizontal,
+                             const ag_conv2d_shape *s, float alpha, float beta) {
+    const ag_output_range one = horizontal[0], two = horizontal[taps - 1];
+    const int32_t one_end = one.first + one.count, two_end = two.first + two.count;
+    int32_t begin = one.first, end = two_end < one_end ? two_end : one_end;
+    float sums[2][AG_CHANNEL_TILE];
+    ag_depthwise_tile products[3];
+    if (begin >= end) {
+        begin = end = two.count > 0 ? two_end : one.first;
+    }
+    ag_set_tap_products(&products[0], x, dy, taps, vertical, begin, end, s);
+    ag_set_tap_products(&products[1], x, dy, 1, vertical, end > one.first ? end : one.first, one_end, s);
+    ag_set_tap_products(&products[2], x + (ptrdiff_t)s->dilation_w * s->x_w, dy, 1, vertical, two.first,
+                        begin < two_end ? begin : two_end, s);
+    products[2].count = taps == 1 ? 0 : products[2].count;
+    for (int32_t i = 0; i < 3; i++) {
+        products[i].c = sums[i / 2];
+        products[i].init = i == 0 ? ag_zero_channels : products[i].c;
+    }
+    for (int32_t k = 0, done = 0, next; k < s->c; k = next) {
+        next = ag_next_channel_tile(k, s->c);
+        if (products[0].count == 0) {
+            memset(sums, 0, sizeof sums);
         }
-        return;
-    }
-    sum.k = horizontal.count;
-    sum.k_runs = vertical.count;
-    sum.a_step = ag_bytes(x_step);
-    sum.b_step = ag_bytes(s->ldy);
-    sum.a_skip = ag_bytes(x_row);
-    sum.b_skip = ag_bytes(dy_row);
-    if (sum.k < sum.k_runs) { /* the longer axis is a run */
-        sum.k = vertical.count;
-        sum.k_runs = horizontal.count;
-        sum.a_step = ag_bytes(x_row);
-        sum.b_step = ag_bytes(dy_row);
-        sum.a_skip = ag_bytes(x_step);
-        sum.b_skip = ag_bytes(s->ldy);
-    }
-    sum.a_skip -= sum.k * sum.a_step;
-    sum.b_skip -= sum.k * sum.b_step;
-    sum.a = x + (ptrdiff_t)vertical.input * s->x_h + (ptrdiff_t)horizontal.input * s->x_w;
-    sum.b = dy + vertical.first * dy_row + (ptrdiff_t)horizontal.first * s->ldy;
-    sum.init = ag_zero_channels;
-    sum.c = sums;
-    sum.count = 1;
-    sum.a_next = sum.c_next = 0;
-    for (; n > 0; n--, sum.a += s->x_n, sum.b += s->oh * dy_row) {
-        AG_DEPTHWISE_MICROKERNEL(&sum);
-        sum.init = sums;
+        for (int32_t i = 0; i < 3; i++) {
+            if (products[i].count > 0) {
+                AG_DEPTHWISE_MICROKERNEL(&products[i]);
+            }
+            products[i].a += next - k;
+            products[i].b += next - k;
+        }
+        for (int32_t tap = 0; tap < taps; tap++) {
+            AG_SYMBOL(axpby_f32)(sums[tap] + done - k, dw + (ptrdiff_t)tap * s->c + done,
+                                 k + AG_CHANNEL_TILE - done, alpha, beta);
+        }
+        done = k + AG_CHANNEL_TILE;
     }
 }
 
@@ -190,17 +225,21 @@ static void ag_depthwise2d_dw_tiled(const float *x, const float *dy, float *dw, 
                                     const ag_conv2d_shape *s, float alpha, float beta) {
     const ag_axis rows = ag_forward_axis(s->oh, s->h, s->kh, s->stride_h, s->pad_top, s->dilation_h);
     const ag_axis columns = ag_forward_axis(s->ow, s->w, s->kw, s->stride_w, s->pad_left, s->dilation_w);
-    float sums[AG_CHANNEL_TILE];
-    for (int32_t i = 0; i < s->kh; i++) {
-        const ag_output_range vertical = ag_outputs_with_tap(i, &rows);
-        for (int32_t j = 0; j < s->kw; j++, dw += s->c) {
-            const ag_output_range horizontal = ag_outputs_with_tap(j, &columns);
-            for (int32_t k = 0, done = 0; k < s->c; k = ag_next_channel_tile(k, s->c)) {
-                ag_tap_sum(x + k, dy + k, sums, n, vertical, horizontal, s);
-                AG_SYMBOL(axpby_f32)(sums + done - k, dw + done, k + AG_CHANNEL_TILE - done, alpha, beta);
-                done = k + AG_CHANNEL_TILE;
+    for (; n > 0; n--, x += s->x_n, dy += (ptrdiff_t)s->oh * s->ow * s->ldy) {
+        for (int32_t i = 0; i < s->kh; i++) {
+            const ag_output_range vertical = ag_outputs_with_tap(i, &rows);
+            for (int32_t j = 0; j < s->kw; j += 2) {
+                const int32_t taps = s->kw - j < 2 ? 1 : 2;
+                const ag_output_range horizontal[2] = {
+                    ag_outputs_with_tap(j, &columns),
+                    ag_outputs_with_tap(j + taps - 1, &columns),
+                };
+                ag_tap_gradients(x + (ptrdiff_t)(j * s->dilation_w - s->pad_left) * s->x_w, dy,
+                                 dw + ((ptrdiff_t)i * s->kw + j) * s->c, taps, vertical, horizontal, s, alpha,
+                                 beta);
             }
         }
+        beta = 1.0f;
     }
 }
 #endif

@@ -72,11 +72,12 @@ static inline ag_axis ag_forward_axis(int32_t outputs, int32_t size, int32_t tap
     return (ag_axis){0, 1, outputs, -pad, stride, dilation, size, 0, 1, taps};
 }
 
-/* Its adjoint: phase `phase` of `stride`, the elements of x that are reached by the same taps. */
+/* Its adjoint: phase `phase` of `stride`, the elements of x that are reached by the same taps, the last tap
+ * first. */
 static inline ag_axis ag_adjoint_axis(int32_t phase, int32_t outputs, int32_t size, int32_t taps,
                                       int32_t stride, int32_t pad, int32_t dilation) {
     ag_axis axis = {phase, stride, (outputs - phase + stride - 1) / stride, 0, 1, 0, size, 0, 1, 0};
-    for (int32_t tap = 0; tap < taps; tap++) {
+    for (int32_t tap = taps - 1; tap >= 0; tap--) {
         const int32_t position = phase + pad - tap * dilation;
         if (position % stride == 0) {
             if (axis.taps == 0) {
@@ -157,8 +158,19 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     s.k_runs = vertical.count;
     s.a_step = ag_bytes(columns->in_tap * image->in_pixel);
     s.b_step = ag_bytes(columns->w_tap * image->w_tap);
-    s.a_skip = ag_bytes(rows->in_tap * image->in_row) - s.k * s.a_step;
-    s.b_skip = ag_bytes(rows->w_tap * image->w_row) - s.k * s.b_step;
+    s.a_skip = ag_bytes(rows->in_tap * image->in_row);
+    s.b_skip = ag_bytes(rows->w_tap * image->w_row);
+    if (along_rows) { /* a run of products is along a run of outputs, where pixels may be shared */
+        const int32_t a_step = s.a_step, b_step = s.b_step;
+        s.k = vertical.count;
+        s.k_runs = horizontal.count;
+        s.a_step = s.a_skip;
+        s.b_step = s.b_skip;
+        s.a_skip = a_step;
+        s.b_skip = b_step;
+    }
+    s.a_skip -= s.k * s.a_step;
+    s.b_skip -= s.k * s.b_step;
     s.a_next = ag_bytes(along_rows ? rows->in_step * image->in_row : columns->in_step * image->in_pixel);
     s.c_next = ag_bytes(out_next);
     s.init = ag_zero_channels;
