@@ -91,8 +91,9 @@ def _vjp(
     wanted: Sequence[bool],
 ) -> list[Value | None]:
     """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
-    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. What is
-    the same for all elements is computed first: dx = dy * scale - x * slope + offset."""
+    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. With
+    a weight, what is the same for all elements is computed first: dx = dy * scale - x * slope + offset. Without one, as
+    in a layer norm, whose weight is applied to the result, x - mean is stored and read."""
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
     _, mean, _, inv_std = outs
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
@@ -107,9 +108,14 @@ def _vjp(
         if len(weights) == 2 and wanted[2]:
             d_bias = sum_to(total, weights[1].type.shape)
         scale = _scale(inv_std, weights)
-        slope = with_role(along * (apply("square", inv_std) * inv_count) * scale, "slope")
-        offset = with_role(mean * slope - total * inv_count * scale, "offset")
-        dx = dy * scale - x * slope + offset
+        slope = with_role(along * (apply("square", inv_std) * inv_count), "slope")
+        if weights:
+            slope = with_role(slope * scale, "slope")
+            offset = with_role(mean * slope - total * inv_count * scale, "offset")
+            dx = dy * scale - x * slope + offset
+        else:
+            offset = with_role(total * inv_count, "offset")
+            dx = (dy - offset - centred * slope) * scale
     if d_inv_std is not None:
         of_var = d_inv_std * -0.5 * (apply("square", inv_std) * inv_std)
         d_var = of_var if d_var is None else d_var + of_var
