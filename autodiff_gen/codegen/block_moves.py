@@ -59,13 +59,12 @@ def _changed(most: int, loop: c.For, pointers: Pointers, is_inside: bool) -> c.S
     if loop.step != 1 or not _is_plain(loop.body):
         return (loop,)
     if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
-        moved = _moved(loop, pointers, most)
-        is_repeated = any(_varies(e, loop) for s in moved for e in c_query.nodes(s) if _is_moved(e))
-        if is_repeated:
+        moved = _moved(loop, pointers, most, repeated=True)
+        if moved:
             pointers |= {
                 s.name: Memory(f"{LOCAL}{s.name}", s.name, 0, 4) for s in moved if isinstance(s, c.Array)
             }
-        return moved if is_repeated else (loop,)
+        return moved or (loop,)
     moved = _moved(_tile(loop), pointers, most) if _is_divided(loop, UNROLLED if is_inside else SHORT) else ()
     return (replace(loop, body=moved, step=BLOCK),) if moved else (loop,)
 
@@ -99,13 +98,15 @@ def _tile(loop: c.For) -> c.For:
     )
 
 
-def _moved(tile: c.For, pointers: Pointers, most: int) -> c.Statements:
+def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False) -> c.Statements:
     """The loop over a block between its loads and its stores; nothing where there are none. most: blocks that registers
-    hold."""
+    hold. repeated: loops are around the tile; what does not change with them stays an ordinary load, which compilers
+    move out of them."""
     accesses = _in_order(tile.body, pointers)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, BLOCK):
         return ()
-    elements = _blocks(accesses, tile.variable, most)
+    moving = {e for e, a in accesses if a.is_written or not repeated or _varies(e, tile)}
+    elements = _blocks(accesses, moving, tile.variable, most)
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
@@ -128,15 +129,10 @@ def _moved(tile: c.For, pointers: Pointers, most: int) -> c.Statements:
     return tuple(out)
 
 
-def _is_moved(node: Any) -> bool:
-    return isinstance(node, c.Call) and node.function in (LOAD, STORE)
-
-
-def _varies(call: c.Call, tile: c.For) -> bool:
-    """Whether a block changes with a loop between the tile and that over tiles."""
-    place = next(a.operand for a in call.arguments if isinstance(a, c.Unary))
-    assert isinstance(place, c.Element)
-    return any(v and c.Name(v) != tile.start for v in linear(place.index) or ())
+def _varies(element: c.Element, tile: c.For) -> bool:
+    """Whether it changes with a loop between the tile and that over tiles."""
+    fixed = (c.Name(tile.variable), tile.start)
+    return any(v and c.Name(v) not in fixed for v in linear(element.index) or ())
 
 
 def _is_element(node: Any) -> bool:
@@ -183,17 +179,17 @@ def _adds(statement: c.Statement) -> bool:
 
 
 def _blocks(
-    accesses: Sequence[tuple[c.Element, Access]], variable: str, most: int
+    accesses: Sequence[tuple[c.Element, Access]], moving: set[c.Element], variable: str, most: int
 ) -> dict[c.Element, tuple[bool, bool]]:
-    """The elements that move by blocks: whether they are loaded, and whether they are stored. None do where what an
-    iteration has stored under one name may be read or stored again under another one."""
+    """Those of `moving` that move by blocks: whether they are loaded, and whether they are stored. None do where what
+    an iteration has stored under one name may be read or stored again under another one."""
     writes = [(k, e, a) for k, (e, a) in enumerate(accesses) if a.is_written]
     if any(e != w and _may_be_one(a, b) for k, w, b in writes for e, a in accesses[k + 1 :]):
         return {}
     found: dict[c.Element, tuple[bool, bool]] = {}
     for element, access in accesses:
         is_block = access.memory.is_float and access.place is not None and access.place.get(variable, 0) == 4
-        if is_block and (element in found or len(found) < most):
+        if is_block and element in moving and (element in found or len(found) < most):
             is_read, is_written = found.get(element, (not access.is_written, False))
             found[element] = is_read, is_written or access.is_written
     return found
