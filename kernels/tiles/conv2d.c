@@ -155,8 +155,13 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         ag_next_pixels(&t, &pixels, &cursor);
         ag_conv2d_output_channels(&t, w, part);
 #else
-        ag_next_pixel_tile(&pixels, &cursor);
         t.beta = 0.0f;
+#if AG_TILE_RUNS
+        if (blocks == 1) {
+            ag_row_tiles(AG_MICROKERNEL(nt), &t, &cursor, g->outputs, w, g->filter, AG_TILE_N);
+        }
+#endif
+        ag_next_pixel_tile(&pixels, &cursor);
         for (int32_t row = 0; row < blocks; row++) {
             for (int32_t i = 0; i < AG_TILE_M; i++) {
                 t.a[i] = pixels.src[i] + row * row_step;

@@ -51,8 +51,19 @@ static inline void ag_set_dw_windows(ag_tile *t, const ag_dw_row *r, ag_window_r
     t->k_runs = t->k > 0 ? rows : 0;
     t->a_step = ag_bytes(s->ldy);
     t->b_step = ag_bytes(x_step);
-    t->a_skip = ag_bytes((ptrdiff_t)(s->ow - t->k) * s->ldy);
-    t->b_skip = ag_bytes(x_row - t->k * x_step);
+    t->a_skip = ag_bytes((ptrdiff_t)s->ow * s->ldy);
+    t->b_skip = ag_bytes(x_row);
+    if (t->k < t->k_runs && t->a_skip != t->k * t->a_step) { /* the longer axis is a run */
+        const int32_t a_step = t->a_step, b_step = t->b_step;
+        t->k_runs = t->k;
+        t->k = rows;
+        t->a_step = t->a_skip;
+        t->b_step = t->b_skip;
+        t->a_skip = a_step;
+        t->b_skip = b_step;
+    }
+    t->a_skip -= t->k * t->a_step;
+    t->b_skip -= t->k * t->b_step;
     if (t->a_skip == 0 && t->b_skip == 0) {
         t->k *= t->k_runs;
         t->k_runs = 1;

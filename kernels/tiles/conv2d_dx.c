@@ -138,8 +138,13 @@ static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, in
                          ptrdiff_t b_row, const ag_conv2d_group *g) {
     ag_pixel_tile pixels;
     while (cursor->remaining > 0) {
-        ag_next_pixel_tile(&pixels, cursor);
         t->beta = 0.0f;
+#if AG_TILE_RUNS
+        if (v == 1 && g->s->x_c == 1) {
+            ag_row_tiles(AG_MICROKERNEL(nn), t, cursor, g->channels, w, AG_TILE_N, 1);
+        }
+#endif
+        ag_next_pixel_tile(&pixels, cursor);
         for (int32_t i = 0; i < v; i++) {
             const float *row = w + i * b_row;
             for (int32_t q = 0; q < AG_TILE_M; q++) {

@@ -73,6 +73,18 @@ static inline void ag_one_tile(ag_tile *t) {
 #endif
 }
 
+#if AG_TILE_RUNS
+/* The tile to come is a run of `columns` columns; b as in ag_tile_run. */
+static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, ptrdiff_t b_row,
+                                   int32_t b_rows) {
+    t->run = columns;
+    for (int32_t j = 0; j < b_rows; j++, b += b_row) {
+        t->b[j] = b;
+    }
+    t->b_next = ag_bytes(b_row * b_rows);
+}
+#endif
+
 /* Tiles side by side in C: as many of `columns` as whole tiles are; returns how many. t->b[0 .. b_rows - 1]
  * of the first tile are `b_row` elements apart from b on, and those of the next one follow. Moves c to their
  * end.
@@ -84,11 +96,7 @@ static inline int32_t ag_tile_run(ag_microkernel_fn *kernel, ag_tile *t, int32_t
     const int32_t left =
         even ? columns % 2 * (columns > 5 ? 3 : 1) : columns % AG_TILE_N; /* most of a tile */
     const int32_t computed = columns - left;
-    t->run = computed;
-    for (int32_t j = 0; j < b_rows; j++, b += b_row) {
-        t->b[j] = b;
-    }
-    t->b_next = ag_bytes(b_row * b_rows);
+    ag_set_tile_run(t, computed, b, b_row, b_rows);
     if (computed > 0) {
         kernel(t);
     }

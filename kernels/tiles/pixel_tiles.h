@@ -112,6 +112,35 @@ static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, cons
 }
 #endif
 
+#if AG_TILE_RUNS
+/* The tiles of a row but the last one, with all of their channels, whole tiles of one k-run or of a k-run for
+ * each row of the window: runs of `kernel`, whose operands b are those of ag_tile_run. t has all but these
+ * and a and c. */
+static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_pixel_cursor *cursor,
+                                     int32_t channels, const float *b, ptrdiff_t b_row, int32_t b_rows) {
+    if (channels % AG_TILE_N != 0 || channels == 0 || cursor->column + AG_TILE_M >= cursor->columns) {
+        return;
+    }
+    ag_set_tile_run(t, channels, b, b_row, b_rows);
+    t->c_step = ag_bytes(cursor->dst_step);
+    t->c = cursor->dst;
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        t->a[i] = cursor->src + i * cursor->src_step;
+    }
+    for (; cursor->column + AG_TILE_M < cursor->columns; cursor->column += AG_TILE_M) {
+        kernel(t);
+        t->c += AG_TILE_M * cursor->dst_step;
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            t->a[i] += AG_TILE_M * cursor->src_step;
+        }
+        cursor->remaining -= AG_TILE_M;
+    }
+    cursor->src = t->a[0];
+    cursor->dst = t->c;
+    ag_one_tile(t);
+}
+#endif
+
 #if AG_SINGLE_PIXELS
 /* Whether `count` pixels of k products in each run are better computed one by one: starting the products of a
  * pixel takes as long as eight of them. */
