@@ -6,6 +6,9 @@ to that of the sum.
             sum += x[i, j]      ->        for j in 48: part += x[i, j]
                                           sum += part
 
+Of two loops the longer one is the inner one, unless the shorter one reads adjacent elements: 5 sums of 25 terms take
+less time than 25 of 5.
+
 The rounding error of n terms, added up one by one, grows with the root of n: 48 and 48 terms have that of 96, not that
 of 2304. Networks amplify it from layer to layer: without this the gradients of MobileNetV1, which is normalised 27
 times, would have ten times the error of PyTorch's.
@@ -28,3 +31,11 @@ def inner_loops(extents: Sequence[Size]) -> int:
     if math.prod(sizes) <= SHORT or len(sizes) < 2:
         return 0
     return min(range(1, len(sizes)), key=lambda k: max(math.prod(sizes[:-k]), math.prod(sizes[-k:])))
+
+
+def is_longer_outside(extents: Sequence[Size]) -> bool:
+    """Whether a sum has two loops of known extents, of which the outer one is longer."""
+    match tuple(extents):
+        case (int(outer), int(inner)):
+            return outer > inner
+    return False

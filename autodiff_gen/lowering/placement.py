@@ -10,7 +10,7 @@ from ..ir.types import normalise_axes, planned_size
 from ..ir.views import picked_axis
 from .expense import is_expensive, is_work
 from .loops import Body, Root, Step, roots_of
-from .partial_sums import inner_loops
+from .partial_sums import inner_loops, is_longer_outside
 
 
 class Placement:
@@ -64,7 +64,11 @@ class Placement:
                 {reduced[i] for i in gone if reduced[i] is not None}, key=lambda a: self.rank[a or 0]
             )
             reduced_loops = tuple(a for a in over if a is not None)
-            inner = inner_loops([self.labels.extents[a] for a in reduced_loops]) if is_sum(node) else 0
+            extents = [self.labels.extents[a] for a in reduced_loops]
+            inner = inner_loops(extents) if is_sum(node) else 0
+            apart = bool(inner and moving) and self.rank[reduced_loops[-1]] < self.rank[moving[-1]]
+            if apart and is_longer_outside(extents):
+                reduced_loops = reduced_loops[::-1]
             return Root(node, (*moving, *reduced_loops), len(over), inner_loops=inner)
         return Root(node, moving)
 
