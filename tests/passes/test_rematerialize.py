@@ -167,7 +167,7 @@ def test_training_equals_pytorchs(
 # Bytes of the arena at batch 1, and the network's bound.
 NETWORKS = {
     "dscnn": (326_144, 320_000),
-    "mobilenetv2": (2_197_984, 2_108_392),
+    "mobilenetv2": (2_203_112, 2_108_392),
     "resnet8": (378_048, 360_448),
     "vit": (854_272, 835_584),
 }
