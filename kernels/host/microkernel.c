@@ -37,10 +37,10 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
     const float *a[AG_TILE_M];
     const lane_mask mask = first_lanes(last);
     vec s[AG_TILE_M * VECTORS];
-    for (int32_t e = 0; e < rows * vectors; e++) {
+    EACH (e, rows * vectors) {
         s[e] = zero();
     }
-    for (int32_t i = 0; i < rows; i++) {
+    EACH (i, rows) {
         a[i] = p->a[i];
     }
     if (LANES > 4 && p->blocks == 1 && p->runs == 1) { /* short sums: up to 20 % faster without the loops */
@@ -49,10 +49,10 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
         ptrdiff_t offset = 0;
         for (int32_t k = p->k; k > 0; k--) {
             vec v[VECTORS];
-            for (int32_t j = 0; j < vectors; j++) {
+            EACH (j, vectors) {
                 v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
             }
-            for (int32_t e = 0; e < rows * vectors; e++) {
+            EACH (e, rows * vectors) {
                 s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
             }
             offset += a_step;
@@ -65,10 +65,10 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
             for (int32_t run = p->runs; run > 0; run--) {
                 for (int32_t k = p->k; k > 0; k--) {
                     vec v[VECTORS];
-                    for (int32_t j = 0; j < vectors; j++) {
+                    EACH (j, vectors) {
                         v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
                     }
-                    for (int32_t e = 0; e < rows * vectors; e++) {
+                    EACH (e, rows * vectors) {
                         s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
                     }
                     offset += p->a_step;
@@ -79,7 +79,7 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
             }
         }
     }
-    for (int32_t e = 0; e < rows * vectors; e++) {
+    EACH (e, rows * vectors) {
         sum[e] = s[e];
     }
 }
@@ -90,35 +90,60 @@ ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, in
     const lane_mask mask = first_lanes(last);
     vec sum[AG_TILE_M * VECTORS];
     broadcast_sums(rows, vectors, masked, last, p, sum);
-    for (int32_t e = 0; e < rows * vectors && alpha != 1.0f; e++) {
-        sum[e] *= alpha;
-    }
-    if (beta == 0.0f) {
-        for (int32_t e = 0; e < rows * vectors; e++) {
-            put(masked && e % vectors == vectors - 1, c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, mask,
-                sum[e]);
+    if (alpha != 1.0f) {
+        EACH (e, rows * vectors) {
+            sum[e] *= alpha;
         }
-        return;
     }
-    for (int32_t e = 0; e < rows * vectors; e++) {
-        const bool part = masked && e % vectors == vectors - 1;
-        float *dst = c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES;
-        put(part, dst, mask, sum[e] + beta * get(part, dst, mask));
+    if (beta == 1.0f) { /* an addition, which does not wait for the FMA units */
+        EACH (e, rows * vectors) {
+            sum[e] += get(masked && e % vectors == vectors - 1,
+                          c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, mask);
+        }
+    } else if (beta != 0.0f) {
+        EACH (e, rows * vectors) {
+            sum[e] += beta * get(masked && e % vectors == vectors - 1,
+                                 c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, mask);
+        }
+    }
+    EACH (e, rows * vectors) {
+        put(masked && e % vectors == vectors - 1, c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, mask,
+            sum[e]);
     }
 }
 
-ALWAYS_INLINE void broadcast_rows(int32_t rows, int32_t columns, const operands *p, float *const *c,
-                                  float alpha, float beta) {
-    if (columns >= AG_TILE_N) {
-        broadcast_tile(rows, VECTORS, false, LANES, p, c, alpha, beta);
-    } else if (columns > LANES) {
-        broadcast_tile(rows, VECTORS, true, columns - LANES, p, c, alpha, beta);
-    } else if (columns == LANES) {
-        broadcast_tile(rows, 1, false, LANES, p, c, alpha, beta);
-    } else {
-        broadcast_tile(rows, 1, true, columns, p, c, alpha, beta);
+/* With AVX-512 a function for each form of a tile: in one of all forms gcc does not keep a tile's operands in
+ * registers. */
+#if defined __AVX512F__
+#define TILE_FUNCTION static __attribute__((noinline))
+#else
+#define TILE_FUNCTION ALWAYS_INLINE
+#endif
+#define TILE(name, rows, vectors, masked)                                                                    \
+    TILE_FUNCTION void name(int32_t last, const operands *p, float *const *c, float alpha, float beta) {     \
+        broadcast_tile(rows, vectors, masked, last, p, c, alpha, beta);                                      \
     }
-}
+#define ROWS(name, rows)                                                                                     \
+    TILE(name##_whole, rows, VECTORS, false)                                                                 \
+    TILE(name##_partial, rows, VECTORS, true)                                                                \
+    TILE(name##_vector, rows, 1, false)                                                                      \
+    TILE(name##_part, rows, 1, true)                                                                         \
+    ALWAYS_INLINE void name(int32_t columns, const operands *p, float *const *c, float alpha, float beta) {  \
+        if (columns >= AG_TILE_N) {                                                                          \
+            name##_whole(LANES, p, c, alpha, beta);                                                          \
+        } else if (columns > LANES) {                                                                        \
+            name##_partial(columns - LANES, p, c, alpha, beta);                                              \
+        } else if (columns == LANES) {                                                                       \
+            name##_vector(LANES, p, c, alpha, beta);                                                         \
+        } else {                                                                                             \
+            name##_part(columns, p, c, alpha, beta);                                                         \
+        }                                                                                                    \
+    }
+ROWS(two_rows, 2)
+ROWS(four_rows, 4)
+#if AG_TILE_M > 4
+ROWS(all_rows, AG_TILE_M)
+#endif
 
 /* The next rows of A and C: where there are fewer than AG_TILE_M, the last row of A is repeated. */
 ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], const ag_tile *t, int32_t i,
@@ -159,14 +184,14 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
             next_rows(p->a, c, t, i, j, a_row, unused);
 #if AG_TILE_M > 4
             if (rows == AG_TILE_M && rest > 4) {
-                broadcast_rows(AG_TILE_M, columns, p, c, t->alpha, t->beta);
+                all_rows(columns, p, c, t->alpha, t->beta);
                 continue;
             }
 #endif
             if (rest > 2) {
-                broadcast_rows(4, columns, p, c, t->alpha, t->beta);
+                four_rows(columns, p, c, t->alpha, t->beta);
             } else {
-                broadcast_rows(2, columns, p, c, t->alpha, t->beta);
+                two_rows(columns, p, c, t->alpha, t->beta);
             }
         }
     }
@@ -228,52 +253,51 @@ void AG_MICROKERNEL(tg)(const ag_tile *t) {
     }
 }
 
+/* sum[r * DOT_COLUMNS + q] += row a[r] * column b[q], of one vector, or of the selected part of it. */
+ALWAYS_INLINE void add_products(bool part, lane_mask mask, const float *const *a, const float *const *b,
+                                ptrdiff_t p, vec *sum) {
+    vec right[DOT_COLUMNS];
+    EACH (q, DOT_COLUMNS) {
+        right[q] = get(part, b[q] + p, mask);
+    }
+    EACH (e, DOT_ROWS * DOT_COLUMNS) {
+        sum[e] += get(part, a[e / DOT_COLUMNS] + p, mask) * right[e % DOT_COLUMNS];
+    }
+}
+
 /* DOT_ROWS rows from i on, DOT_COLUMNS columns from j on. */
 static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
     const int32_t rows = t->rows - i < DOT_ROWS ? t->rows - i : DOT_ROWS;
     const int32_t columns = t->columns - j < DOT_COLUMNS ? t->columns - j : DOT_COLUMNS;
     const float *a[DOT_ROWS], *b[DOT_COLUMNS];
-    vec sum[DOT_ROWS][DOT_COLUMNS] = {{{0}}};
-    for (int32_t q = 0; q < DOT_ROWS; q++) {
+    vec sum[DOT_ROWS * DOT_COLUMNS];
+    EACH (e, DOT_ROWS * DOT_COLUMNS) {
+        sum[e] = zero();
+    }
+    EACH (q, DOT_ROWS) {
         const int32_t row = i + (q < rows ? q : rows - 1);
         a[q] = t->c_rows ? t->a[row] : at(t->a[0], (ptrdiff_t)row * t->a_row);
     }
-    for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+    EACH (q, DOT_COLUMNS) {
         b[q] = t->b[j + (q < columns ? q : columns - 1)];
     }
     for (int32_t run = t->k_runs; run > 0; run--) {
-        int32_t k = t->k;
         ptrdiff_t p = 0;
-        for (; k >= LANES; k -= LANES, p += LANES) {
-            vec right[DOT_COLUMNS];
-            for (int32_t q = 0; q < DOT_COLUMNS; q++) {
-                right[q] = load(b[q] + p);
-            }
-            for (int32_t r = 0; r < DOT_ROWS; r++) {
-                const vec left = load(a[r] + p);
-                for (int32_t q = 0; q < DOT_COLUMNS; q++) {
-                    sum[r][q] += left * right[q];
-                }
-            }
+        for (; p + LANES <= t->k; p += LANES) {
+            add_products(false, first_lanes(0), a, b, p, sum);
         }
-        if (k > 0) {
-            const lane_mask mask = first_lanes(k);
-            for (int32_t r = 0; r < DOT_ROWS; r++) {
-                const vec left = load_masked(a[r] + p, mask);
-                for (int32_t q = 0; q < DOT_COLUMNS; q++) {
-                    sum[r][q] += left * load_masked(b[q] + p, mask);
-                }
-            }
+        if (p < t->k) {
+            add_products(true, first_lanes(t->k - (int32_t)p), a, b, p, sum);
         }
-        for (int32_t r = 0; r < DOT_ROWS; r++) {
+        EACH (r, DOT_ROWS) {
             a[r] = at(a[r] + t->k, t->a_skip);
         }
-        for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+        EACH (q, DOT_COLUMNS) {
             b[q] = at(b[q] + t->k, t->b_skip);
         }
     }
     quad totals[DOT_ROWS];
-    sums_of_rows(DOT_ROWS, (const vec(*)[DOT_COLUMNS])sum, totals);
+    sums_of_rows(DOT_ROWS, sum, totals);
     for (int32_t r = 0; r < DOT_ROWS; r++) {
         const quad total = totals[r];
         if (r < rows) {

@@ -202,24 +202,23 @@ ALWAYS_INLINE quad four_sums(vec v0, vec v1, vec v2, vec v3) {
 }
 
 /* The horizontal sums of `rows` x 4 vectors; with AVX-512, of 4 x 4. */
-ALWAYS_INLINE void sums_of_rows(int32_t rows, const vec (*v)[4], quad *sums) {
+ALWAYS_INLINE void sums_of_rows(int32_t rows, const vec *v, quad *sums) {
 #if defined __AVX512F__
     (void)rows;
     vec row[4];
-    for (int32_t i = 0; i < 4; i++) { /* within each quarter, as four_sums does */
-        const vec ab = __builtin_shufflevector(v[i][0], v[i][1], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
-                                               13, 28, 29) +
-                       __builtin_shufflevector(v[i][0], v[i][1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27,
-                                               14, 15, 30, 31);
-        const vec cd = __builtin_shufflevector(v[i][2], v[i][3], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
-                                               13, 28, 29) +
-                       __builtin_shufflevector(v[i][2], v[i][3], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27,
-                                               14, 15, 30, 31);
+    EACH (i, 4) { /* within each quarter, as four_sums does */
+        const vec *r = v + (ptrdiff_t)4 * i;
+        const vec ab =
+            __builtin_shufflevector(r[0], r[1], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+            __builtin_shufflevector(r[0], r[1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+        const vec cd =
+            __builtin_shufflevector(r[2], r[3], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+            __builtin_shufflevector(r[2], r[3], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
         row[i] = __builtin_shufflevector(ab, cd, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
                  __builtin_shufflevector(ab, cd, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
     }
     vec half[2];
-    for (int32_t i = 0; i < 2; i++) {
+    EACH (i, 2) {
         half[i] = __builtin_shufflevector(row[2 * i], row[2 * i + 1], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19,
                                           20, 21, 22, 23) +
                   __builtin_shufflevector(row[2 * i], row[2 * i + 1], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25,
@@ -233,8 +232,9 @@ ALWAYS_INLINE void sums_of_rows(int32_t rows, const vec (*v)[4], quad *sums) {
     sums[2] = __builtin_shufflevector(all, all, 8, 9, 10, 11);
     sums[3] = __builtin_shufflevector(all, all, 12, 13, 14, 15);
 #else
-    for (int32_t i = 0; i < rows; i++) {
-        sums[i] = four_sums(v[i][0], v[i][1], v[i][2], v[i][3]);
+    EACH (i, rows) {
+        const vec *r = v + (ptrdiff_t)4 * i;
+        sums[i] = four_sums(r[0], r[1], r[2], r[3]);
     }
 #endif
 }
