@@ -151,6 +151,12 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
     return (1, block) if block else (0, 0)
 
 
+def rows_are_summed_in_vectors(cost: CostTable) -> bool:
+    """Whether compilers add up a row that is contiguous in memory in vectors, as with AG_REDUCTION on hosts: faster
+    than the sums of several rows at a time, of which each term is loaded alone."""
+    return cost.vector > 4
+
+
 def terms_are_repeated(cost: CostTable, operations: int, again: int) -> bool:
     """Whether the terms of a tile of sums, each of which takes so many operations and loads, are computed for adjacent
     sums together, though `again` of the operations are then not shared by the terms of one sum. In return they share

@@ -4,8 +4,9 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen.codegen.compiler import compile_function
+from autodiff_gen.codegen.compiler import compile_function, compile_functions
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.targets import board
 
 
 def body(make, *shapes):
@@ -110,6 +111,15 @@ def test_shapes_of_sums(make, shapes, has, has_not):
     text = " ".join(body(make, *shapes).split())
     assert all(part in text for part in has), text
     assert not any(part in text for part in has_not), text
+
+
+@pytest.mark.parametrize("on, tile", [("stm32", True), ("host_avx2", False), ("host_avx512", False)])
+def test_rows_that_compilers_sum_in_vectors_have_no_tile(on, tile):
+    a, b = ag.Input("a", (16, 64)), ag.Input("b", (16, 64))
+    for axis, tiled in ((1, tile), (0, True)):
+        f = ag.function([a, b], [F.sum(a * b, axis)], name="f")
+        text = emit(compile_functions([f], "f", ("ref",), board.load(on)))["f.c"]
+        assert ("acc[" in text) == tiled
 
 
 def test_what_a_deeper_loop_reads_in_every_iteration_is_a_local():
