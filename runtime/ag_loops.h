@@ -24,11 +24,23 @@
 #if defined(AG_OPENMP_SIMD) && defined(__GNUC__) && !defined(__clang__)
 #define AG_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #define AG_REDUCTION(...) AG_PRAGMA(omp simd reduction(__VA_ARGS__))
+
+/* The larger and the smaller one; NaN if a or b is. Without a branch, as nothing predicts which lane wins. */
+static inline float ag_larger(float a, float b) {
+    const float larger = a > b ? a : b;
+    return a == a ? larger : a;
+}
+
+static inline float ag_smaller(float a, float b) {
+    const float smaller = a < b ? a : b;
+    return a == a ? smaller : a;
+}
+
 /* clang-format off */
-#pragma omp declare reduction(ag_max : float : \
-    omp_out = (omp_in <= omp_out || omp_out != omp_out) ? omp_out : omp_in) initializer(omp_priv = -__builtin_inff())
-#pragma omp declare reduction(ag_min : float : \
-    omp_out = (omp_in >= omp_out || omp_out != omp_out) ? omp_out : omp_in) initializer(omp_priv = __builtin_inff())
+#pragma omp declare reduction(ag_max : float : omp_out = ag_larger(omp_out, omp_in)) \
+    initializer(omp_priv = -__builtin_inff())
+#pragma omp declare reduction(ag_min : float : omp_out = ag_smaller(omp_out, omp_in)) \
+    initializer(omp_priv = __builtin_inff())
 /* clang-format on */
 #else
 #define AG_REDUCTION(...) AG_IVDEP
