@@ -298,7 +298,7 @@ static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
     }
     quad totals[DOT_ROWS];
     sums_of_rows(DOT_ROWS, sum, totals);
-    for (int32_t r = 0; r < DOT_ROWS; r++) {
+    EACH (r, DOT_ROWS) {
         const quad total = totals[r];
         if (r < rows) {
             float *c = row_of(t, i + r) + j;
