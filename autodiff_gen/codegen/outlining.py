@@ -68,10 +68,6 @@ class Outer:
     c_type: str
     is_const: bool
 
-    @property
-    def word(self) -> str:
-        return self.name.text if isinstance(self.name, c.Name) else self.name.name
-
 
 @dataclass(frozen=True)
 class Loops:
@@ -89,6 +85,11 @@ class Loops:
     def passed(self) -> list[int]:
         """The numbers of the variables that a call passes."""
         return list(dict.fromkeys(self.same))
+
+    @property
+    def dropped(self) -> list[Outer]:
+        """The variables that a call does not pass, as another one is the same."""
+        return [v for k, v in enumerate(self.outer) if self.same[k] != k]
 
 
 @dataclass(frozen=True)
@@ -328,23 +329,34 @@ def outlined(
     for _, steps, known in entries:
         scope = known.copy()
         changed.append(tuple(_visited(step, "", scope, call) for step in steps))
-    if any(
-        len(group[0][1].passed) < len(group[0][1].outer)
-        for form, group in groups.items()
-        if form in functions
-    ):
-        changed = [_without_unused_pointers(made) for made in changed]
-    return changed, list(functions.values())
+    called = [loops for form in functions for _, loops in groups[form]]
+    dropped = {v.name.text for loops in called for v in loops.dropped if isinstance(v.name, c.Name)}
+    return [_without_unused(steps, dropped) for steps in changed], list(functions.values())
 
 
-def _without_unused_pointers(steps: tuple[c.Statements, ...]) -> tuple[c.Statements, ...]:
-    """Steps without pointers that only loops of one step used, for an address that has another name too."""
-    used = {node.text for node in c_query.nodes(steps) if isinstance(node, c.Name)}
+def _without_unused(steps: tuple[c.Statements, ...], names: set[str]) -> tuple[c.Statements, ...]:
+    """Steps without the pointers of these names that nothing uses any more."""
+    if not names:
+        return steps
+    unused = names - {node.text for node in c_query.nodes(steps) if isinstance(node, c.Name)}
+    return tuple(_without(step, unused) for step in steps) if unused else steps
 
-    def is_unused(node: Any) -> bool:
-        return isinstance(node, c.Declare) and node.is_pointer and node.variables[0][0] not in used
 
-    return tuple(c_query.rewritten(step, lambda node: () if is_unused(node) else node) for step in steps)
+def _without(body: c.Statements, names: set[str]) -> c.Statements:
+    """Statements without the declarations of pointers of these names."""
+    out: list[c.Statement] = []
+    for s in body:
+        match s:
+            case c.Declare(variables=((name, _), *_)) if s.is_pointer and name in names:
+                continue
+            case c.For(body=inside):
+                s = replace(s, body=_without(inside, names))
+            case c.Block(inside):
+                s = c.Block(_without(inside, names))
+            case c.If(test, then, otherwise):
+                s = c.If(test, _without(then, names), _without(otherwise, names))
+        out.append(s)
+    return tuple(out)
 
 
 def _is_smaller(form: tuple[Any, ...], group: Sequence[tuple[str, Loops]]) -> bool:
@@ -382,25 +394,26 @@ def _inside(node: Any, cost: CostTable, batch: int) -> float:
 def _function(group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]) -> Function:
     (entry, first), *_ = group
     local = Scope(names.taken)
-    renamed: dict[str, str] = {}
+    renamed: dict[Variable, str] = {}
 
-    def short(name: str) -> str:
-        if name in OURS:
-            return name
-        if name not in renamed:
-            renamed[name] = local.fresh(layer.sub("", name))
-        return renamed[name]
+    def short(variable: Variable) -> str:
+        if isinstance(variable, c.Name) and variable.text in OURS:
+            return variable.text
+        if variable not in renamed:
+            word = variable.text if isinstance(variable, c.Name) else variable.name
+            renamed[variable] = local.fresh(layer.sub("", word))
+        return renamed[variable]
 
     types = {}
     for k in first.passed:
         c_type = first.outer[k].c_type.removeprefix("const ")
         is_const = c_type.endswith("*") and any(loops.outer[k].is_const for _, loops in group)
         types[k] = f"const {c_type}" if is_const else c_type
-    parameters = tuple(c.Parameter(types[k], short(first.outer[k].word)) for k in types)
+    parameters = tuple(c.Parameter(c_type, short(first.outer[k].name)) for k, c_type in types.items())
     copies = [
-        c.declare(types[k], short(v.word), c.Name(short(first.outer[k].word)), const=True)
-        for v, k in zip(first.outer, first.same, strict=True)
-        if v is not first.outer[k]
+        c.declare(types[k], short(v.name), c.Name(short(first.outer[k].name)), const=True)
+        for i, (v, k) in enumerate(zip(first.outer, first.same, strict=True))
+        if i != k
     ]
     return Function(
         names.fresh(f"{entry}_{first.step}"),
@@ -414,25 +427,28 @@ def _unbraced(body: c.Statements) -> c.Statements:
     return body[0].body if len(body) == 1 and isinstance(body[0], c.Block) else body
 
 
-def _renamed(body: c.Statements, variables: set[Variable], short: Callable[[str], str]) -> c.Statements:
+def _renamed(body: c.Statements, outer: set[Variable], short: Callable[[Variable], str]) -> c.Statements:
     """Loops with other names of local variables and of those from outside."""
     declarations = [n for n in c_query.nodes(body) if isinstance(n, c.For | c.Declare | c.Array | c.Table)]
     local = {name for node in declarations for name in _declared(node)}
 
+    def new(name: str) -> str:
+        return short(c.Name(name))
+
     def change(node: Any) -> Any:
         match node:
-            case c.Name(text) if text in local or node in variables:
-                return c.Name(short(text))
-            case c.Member(name=name) if node in variables:
-                return c.Name(short(name))
+            case c.Name(text) if text in local or node in outer:
+                return c.Name(short(node))
+            case c.Member() if node in outer:
+                return c.Name(short(node))
             case c.For(variable):
-                return replace(node, variable=short(variable))
+                return replace(node, variable=new(variable))
             case c.Declare(variables=pairs):
-                return replace(node, variables=tuple((short(name), value) for name, value in pairs))
+                return replace(node, variables=tuple((new(name), value) for name, value in pairs))
             case c.Array(name=name) | c.Table(name=name) | c.Increment(name):
-                return replace(node, name=short(name))
+                return replace(node, name=new(name))
             case c.Reduction(names=names):
-                return replace(node, names=tuple(map(short, names)))
+                return replace(node, names=tuple(map(new, names)))
         return node
 
     return c_query.rewritten(body, change)

@@ -64,9 +64,10 @@ def _copied_for(v: Value, scope: str, phase: str) -> Value:
     return copy
 
 
-def snapshot(v: Value, state: State) -> Value:
-    """A copy of the old value of a state, which is read after the state's update; the report lists them."""
-    with building(phase=UPDATE):
+def snapshot(v: Value, state: State, phase: str = UPDATE) -> Value:
+    """A copy of the old value of a state, which is read after the state's update; the report lists them. phase: that of
+    training to which it belongs."""
+    with building(phase=phase):
         copy = apply("copy", v, snapshot=True)
     copy.node.origin.labels[0] = Label(f"old_{identifier(state.name)}")
     return copy
@@ -325,13 +326,15 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
     for node, i in reads:
         indices.setdefault(node, set()).add(i)
 
-    def copy_of(v: Value) -> Value:
+    def copy_of(v: Value, node: Node) -> Value:
         state = state_of(v)
         assert state is not None
-        return snapshot(v, state)
+        # the states of a loop are what its iterations pass on
+        results = [base(r) for region in node.regions for r in region.results] or node.results
+        return snapshot(v, state, results[0].node.origin.phase if graph.inner else UPDATE)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        fixed = tuple(copy_of(v) if i in indices[node] else v for i, v in enumerate(operands))
+        fixed = tuple(copy_of(v, node) if i in indices[node] else v for i, v in enumerate(operands))
         return node.with_operands(fixed).results
 
     return rewritten(graph, rewrite, indices)

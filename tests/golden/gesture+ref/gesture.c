@@ -189,7 +189,6 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
         float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_activations */
 
-        /* ---- update: gru ---- */
         /* 7.2 old_activations[n,20] = d_gru_h_gates_t[..., 40:60] */
         float *const old_activations = t->arena + 17920; /* [n,20] steps 7.2 to 7.3 */
         for (int32_t i = 0; i < n; i++) {
@@ -198,7 +197,6 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* ---- backward: gru ---- */
         /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
          *     d_gru_h_gates_t[n,60] from d_gru_h_2, h, old_activations, d_gru_h_gates_t[..., 20:40],
          *             d_gru_sub, d_gru_h_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60] by sub, mul, neg,
