@@ -29,8 +29,9 @@ from .independent_loops import with_independent_loops
 from .init import init_statements
 from .kernel_call import sizes
 from .loop_accesses import CALLER, Memory
+from .loop_forms import Known, Variable
 from .outlining import Function as Outlined
-from .outlining import Known, Variable, outlined
+from .outlining import outlined
 from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
 from .vector_loops import all_short

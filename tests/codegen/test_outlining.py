@@ -10,7 +10,8 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen import files
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.outlining import Function, Known, outlined
+from autodiff_gen.codegen.loop_forms import Known
+from autodiff_gen.codegen.outlining import Function, outlined
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.model.loader import load_model
