@@ -16,7 +16,7 @@ import memory
 def test_the_rows_of_two_workloads(capsys):
     assert memory.main(["w1", "gru"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
-    network = {"w1": "296 (1.00 x)", "gru": "103,168 (1.00 x)"}
+    network = {"w1": "296 (1.00 x)", "gru": "101,120 (1.00 x)"}
     for name in ("w1", "gru"):
         program = compile_file(load_file(name).made, name, memory.KERNELS, board.load(memory.BOARD))
         row = next(r for r in rows if r[0] == name)
