@@ -39,7 +39,8 @@ MODULES = {"torch": "torch", "pio": "platformio", "browser": "selenium"}
 
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
-gc.set_threshold(1_000_000, 20, 20)  # PyTorch and the tests are many objects, which hardly any collection frees
+# PyTorch and the tests are many objects, which hardly any collection frees.
+gc.set_threshold(1_000_000, 20, 20)
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")

@@ -147,9 +147,8 @@ def test_training_equals_pytorchs(
     own = {k: torch.tensor(v) for k, v in trainer.state_dict().items()}
     twin.load_state_dict({k: own[k].reshape(v.shape) for k, v in twin.state_dict().items()})
     step = torch.optim.SGD(twin.parameters(), lr=0.1)
-    rng = np.random.default_rng(
-        16
-    )  # none of its activations is so near 0 that another rounding has another mask
+    # none of its activations is so near 0 that another rounding has another mask
+    rng = np.random.default_rng(16)
     for _ in range(4):
         x = rng.normal(size=(batch, 3, 8, 8)).astype(np.float32)
         label = rng.integers(0, CLASSES, batch)
