@@ -93,6 +93,16 @@ def readable_by_kernels(v: Value) -> bool:
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
 
+def _has_adjacent_rows(v: Value) -> bool:
+    """Whether rows of a matrix, the channels of an image, are next to each other in memory, and no column repeats."""
+    if not has_address(v):
+        return False
+    at = layout(v)
+    assert at is not None
+    (rows, columns), (row_step, column_step) = at.shape, at.strides
+    return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
+
+
 def _with_products_in_order(graph: Graph) -> Graph:
     """Where a reshape does not line up with a permute of a product that nothing else reads, the product is stored in
     the order of the permute, if its rows or its columns stay contiguous: kernels write with any leading dimension."""
@@ -188,6 +198,9 @@ def _with_readable_operands(graph: Graph, cost: CostTable, again: bool) -> Graph
             serves = [readable_by_kernels(v) for v in operands[:2]]
             if isinstance(lower, RowContraction) and lower.call is not None:
                 serves[1] = has_address(operands[1])
+                if not _has_adjacent_rows(operands[0]):
+                    pixels = copy_of(apply("permute", operands[0], dims=(1, 0)))
+                    operands, serves[0] = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), True
             fixed = [v if good else copy_of(v) for v, good in zip(operands[:2], serves, strict=True)]
             rest = operands[2:]
             if isinstance(lower, Contraction) and lower.epilogue:
