@@ -81,6 +81,25 @@ def test_loss_and_optimizer_of_torch_train_the_c_as_the_module(groups):
     module.load_state_dict({name: torch.from_numpy(ours[name]) for name in theirs})
 
 
+OPTIMIZERS = sorted(
+    name
+    for name, made in vars(torch.optim).items()
+    if isinstance(made, type)
+    and issubclass(vars(optim).get(name, int), optim.Optimizer)
+    and name != "Optimizer"
+)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_each_optimizer_of_torch_with_a_counterpart_keeps_its_settings(name):
+    module, net = net_of_two()
+    theirs = getattr(torch.optim, name)(module.parameters(), lr=0.125, weight_decay=0.25)
+    model = ag.Model.supervised(net, (4, 4), torch.nn.CrossEntropyLoss(), theirs)
+    [group] = model.optimizer.groups([state for state in model.states if state.role == "parameter"])
+    assert type(model.optimizer) is getattr(optim, name) and len(group.states) == 4
+    assert group.options == {key: theirs.param_groups[0][key] for key in group.options}
+
+
 class Own(torch.nn.MSELoss):
     pass
 

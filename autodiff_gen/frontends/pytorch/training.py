@@ -15,7 +15,7 @@ from . import schedules
 # id of a parameter of PyTorch -> it, and the parameter that from_torch made of it; None if the network does not use it.
 _imported: dict[int, tuple[weakref.ref[Any], nn.Parameter | None]] = {}
 # Options by which PyTorch selects an implementation.
-SPEED = ("foreach", "fused", "capturable", "differentiable")
+SPEED = {"foreach", "fused", "capturable", "differentiable"}
 
 
 def is_torch(given: Any) -> bool:
@@ -58,11 +58,12 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
     made = vars(optim).get(name)
     if not (isinstance(made, type) and issubclass(made, optim.Optimizer)):
         raise ModelError(f"optimizer: torch.optim.{name} has no counterpart in ag.optim")
+    # Groups also have entries of schedules, and of what is no choice: that AdamW's decay is decoupled.
+    chosen = inspect.signature(type(given)).parameters.keys() - SPEED
     groups = []
     for group in given.param_groups:
         parameters = [p for tensor in group["params"] if (p := _of(tensor, name)) is not None]
-        # schedules of PyTorch add entries of their own
-        options = {k: v for k, v in group.items() if k in given.defaults and k not in SPEED}
+        options = {k: v for k, v in group.items() if k in chosen and k in given.defaults}
         options["lr"] = float(group.get("initial_lr", group["lr"]) if scheduled else group["lr"])
         made(**options)  # rejects what is not supported
         known = inspect.signature(made).parameters
