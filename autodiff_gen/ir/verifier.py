@@ -97,7 +97,8 @@ def _check_types(graph: Graph, node: Node) -> None:
 
 
 def _check_regions(graph: Graph, node: Node) -> None:
-    """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own."""
+    """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own, and what
+    their loops store is no view of it."""
     for region in node.regions:
         params = {v.node for v in region.params}
         for inner in region.nodes:
@@ -108,6 +109,11 @@ def _check_regions(graph: Graph, node: Node) -> None:
             if not isinstance(node.op.lower, Fused):
                 _check_node(graph, inner, region.nodes)
         _check_signature(graph, node, region)
+        views = [v for v in region.results if v.base is not v]
+        if views and isinstance(node.op.lower, Fused):
+            raise _wrong(
+                graph, node, f"its loops have no memory for {views[0]!r}, a view of {views[0].base!r}"
+            )
 
 
 def _check_signature(graph: Graph, node: Node, region: Region) -> None:

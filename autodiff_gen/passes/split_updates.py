@@ -9,7 +9,7 @@ its own, and no copy of the old value is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.dependences import state_of
@@ -51,14 +51,15 @@ class _Split:
         moved = self._moved(region, stays)
         if moved is None:
             return None
-        cut = {v: None for n in moved for v in n.operands if v.node not in moved and not is_free(v.node)}
+        read = [v for n in moved for v in n.operands if v.node not in moved]
+        cut = [v.base for v in read if not is_free(v.base.node)]
         inside = list(dict.fromkeys([*stays, *(v for v in cut if v not in region.params)]))
         if not inside:
             return None
         outer = dict(zip(region.params, self.operands, strict=True))
         needed = Region(region.params, tuple(inside))
-        read = {v for n in needed.nodes for v in n.operands} | set(inside)
-        params = tuple(p for p in region.params if p in read)
+        used = {v for n in needed.nodes for v in n.operands} | set(inside)
+        params = tuple(p for p in region.params if p in used)
         made = Node(
             FUSED,
             tuple(outer[p] for p in params),
@@ -67,8 +68,9 @@ class _Split:
             (Region(params, tuple(inside)),),
         )
         outer.update(zip(inside, made.results, strict=True))
+        views = {v.node for r in read for v in _views(r)}
         for n in region.nodes:
-            if n in moved:
+            if n in moved or n in views:
                 copy = n.with_operands(tuple(outer.get(v, v) for v in n.operands))
                 outer.update(zip(n.results, copy.results, strict=True))
         return tuple(outer[r] for r in region.results)
@@ -88,3 +90,11 @@ class _Split:
             if is_arithmetic and not stored and (is_update or (readers and readers <= moved)):
                 moved.add(n)
         return moved
+
+
+def _views(v: Value) -> Iterator[Value]:
+    """v and what it is a view of, as far as these are views themselves: they are made again of the array, which is
+    what a result can be."""
+    while v.base is not v:
+        yield v
+        (v, *_) = v.node.operands

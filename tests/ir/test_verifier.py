@@ -134,6 +134,7 @@ fewer_params = lambda node, region: replace_region(region, params=region.params[
 wider_result = lambda node, region: replace_region(
     region, results=(F.broadcast_to(region.results[0], (2, 4)), *region.results[1:])
 )
+view_result = lambda node, region: replace_region(region, results=(region.results[0].T, *region.results[1:]))
 
 
 def replace_region(
@@ -158,6 +159,7 @@ ROWS: list[tuple[str, Callable[[], Graph], Callable[[Graph], Graph], str]] = [
     ("fused without param", a_loop, with_region(Fused, fewer_params), "a region reads <p0: f32[4]>"),
     ("fused results", a_loop, with_region(Fused, fewer_results), "a region has 1 params and 0 results"),
     ("fused type", a_loop, with_region(Fused, wider_result), "params [f32[4]] and results [f32[2,4]]"),
+    ("fused view", a_loop, with_region(Fused, view_result), "no memory for <permute: f32[4]>, a view of <mul: f32[4]>"),
     ("scan reads outside", a_scan, with_region(Scan, outer_result), "a region reads <x: f32[9,4]>"),
     ("scan results", a_scan, with_region(Scan, fewer_results), "results"),
     ("scan carry", a_scan, with_region(Scan, wider_result), "and results [f32[2,4]"),
