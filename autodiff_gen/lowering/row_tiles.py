@@ -47,8 +47,9 @@ def _tile_of(chain: list[Body], nest: LoopNest) -> int | None:
     """How many columns a tile has; None where there is nothing to keep, or it does not pay."""
     *around, inner = chain
     rows = _rows(inner, nest)
-    if not around or not rows or not isinstance(inner.extent, int) or inner.of is not None:
-        return None  # a loop over a block is a tile already
+    tiled = inner.of is not None or inner in nest.row_loops
+    if tiled or not around or not rows or not isinstance(inner.extent, int):
+        return None
     most = nest.cost.registers // len(rows)
     columns = columns_of_a_tile(nest.cost, inner.extent, most)
     iterations = math.prod(planned(tuple(b.extent for b in around)))
