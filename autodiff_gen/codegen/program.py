@@ -158,8 +158,8 @@ class Program:
     @property
     def headers(self) -> tuple[str, ...]:
         """What the entries' expressions need beyond ag_math.h."""
-        regions = [r for e in self.entries for s in e.plan.steps for r in s.node.regions]
-        lowers = [n.op.lower for r in regions for n in r.nodes]
+        nests = [s.nest for e in self.entries for _, s in e.plan.all_steps() if s.nest is not None]
+        lowers = [n.op.lower for nest in nests for n in nest.region.nodes]
         return tuple(sorted({k.header for k in lowers if isinstance(k, Elementwise) and k.header}))
 
     @property
