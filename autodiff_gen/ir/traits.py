@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .node import Node, Value
 from .op_kinds import Call, Contraction, Reduce, View, ViewKind
+from .strides import dense
 from .views import layout
 
 
@@ -23,11 +24,10 @@ def is_plain_product(node: Node) -> bool:
 
 
 def macs(node: Node) -> int:
-    """Multiply-accumulates of the kernel's call that a node becomes; all its operands have layouts."""
+    """Multiply-accumulates of the kernel's call that a node becomes, where operands without a layout are copied."""
     lower = node.op.lower
     assert isinstance(lower, Call)
-    layouts = [at for v in node.operands if (at := layout(v)) is not None]
-    assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
+    layouts = [layout(v) or dense(v.type.shape) for v in node.operands]
     return lower.macs(lower.choose(layouts, [r.type for r in node.results], node.attrs))
 
 

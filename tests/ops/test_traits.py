@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from op_cases import Case, case
+from small_graphs import x_of
 
-from autodiff_gen.ir.node import OPS, Op
+from autodiff_gen import functional as F
+from autodiff_gen.ir.node import OPS, Op, topological
 from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
+from autodiff_gen.ir.traits import macs
+from autodiff_gen.ir.views import layout
 from autodiff_gen.lowering.kernel_calls import call_of
 
 
@@ -275,3 +279,13 @@ def test_macs_are_the_sum_of_products_of_ones(name: str, i: int) -> None:
     ones = [np.ones_like(x) if x.dtype.kind == "f" else x for x in c.arrays]
     assert c.op.lower.macs(call) == np.sum(c.op.ref(*ones, **c.sample.attrs), dtype=np.float64)
     assert {"conv2d", "conv2d_dx", "conv2d_dw", "conv2d_pool_dx", "depthwise2d_dw"} <= {n for n, _ in COUNTED}
+
+
+def test_macs_of_a_product_whose_operand_is_copied_first() -> None:
+    """A reshape that no strides express has no layout."""
+    x, w = x_of(6, 4, 2, name="x"), x_of(6, 3, 3, 8, name="w")
+    image = F.reshape(F.permute(x, (1, 0, 2)), (1, 6, 8, 1))
+    assert layout(image) is None
+    y = F.conv2d(F.permute(image, (0, 3, 1, 2)), F.reshape(w, (48, 1, 3, 3)), padding=1)
+    conv = next(n for n in topological([y]) if isinstance(n.op.lower, Call))
+    assert macs(conv) == 6 * 8 * 48 * 9
