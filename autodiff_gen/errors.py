@@ -76,11 +76,12 @@ def unknown_name(
     kind: type[ModelError] = ModelError,
 ) -> Exception:
     """The error of a name that a module or an object does not have. `instead`: what to use in place of names that
-    PyTorch has; their errors are of this kind. Others are AttributeErrors, with the most similar known name.
+    PyTorch has; their errors are of this kind. Others are AttributeErrors, with the most similar known name,
+    unless they are private: tools look for many of these.
 
     A module's must not be AttributeErrors: `from module import name` would replace the message by Python's own."""
     if name in instead:
         return kind(f"{module}.{name} is not supported; {instead[name]}")
-    similar = difflib.get_close_matches(name, list(known), 1)
+    similar = [] if name.startswith("_") else difflib.get_close_matches(name, list(known), 1)
     hint = f"did you mean {similar[0]!r}?" if similar else "docs/operations.md lists what there is"
     return AttributeError(f"{module} has no {name!r}; {hint}")
