@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -28,15 +30,23 @@ class Table:
 
 
 def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
-    lines, line = [], ""
-    for x in array.reshape(-1).tolist():
-        item = c_syntax.literal(x, dtype) + ","
-        if line and len(line) + 1 + len(item) > WIDTH - 4:
-            lines.append(line)
-            line = item
-        else:
-            line = f"{line} {item}" if line else item
-    return Table(name, dtype.c, array.size, (*lines, line))
+    values = array.reshape(-1)
+    keys = values.view(f"u{values.itemsize}").tolist()  # the bits: 0.0 and -0.0 differ
+    distinct = dict(zip(keys, values.tolist(), strict=True))
+    items = {key: c_syntax.literal(x, dtype) + "," for key, x in distinct.items()}
+    return Table(name, dtype.c, array.size, _lines([items[key] for key in keys]))
+
+
+def _lines(items: Sequence[str]) -> tuple[str, ...]:
+    """As many items in each line as its width takes."""
+    ends = list(accumulate(len(item) + 1 for item in items))
+    lines, first = [], 0
+    while first < len(items):
+        before = ends[first - 1] if first else 0
+        last = max(bisect_right(ends, before + WIDTH - 3, first), first + 1)
+        lines.append(" ".join(items[first:last]))
+        first = last
+    return tuple(lines) or ("",)
 
 
 def constant_names(

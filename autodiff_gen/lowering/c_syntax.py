@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -26,10 +27,8 @@ def float_literal(x: float) -> str:
 def _shortest(bits: bytes) -> str:
     """The shortest decimal of a finite float32, of which -0.0 is another one than 0.0."""
     (exact,) = struct.unpack("<f", bits)
-    for digits in range(1, 10):
-        text = f"{exact:.{digits}g}"
-        if _float32(float(text)) == exact:
-            break
+    least = bisect_left(range(1, 9), True, key=lambda digits: _float32(float(f"{exact:.{digits}g}")) == exact)
+    text = f"{exact:.{least + 1}g}"
     return f"{float(text)!r}f"  # 200.0f rather than 2e+02f
 
 
