@@ -17,7 +17,7 @@ from ..ir.types import Dim
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
-from ..lowering.pipeline import Dump, lower, work_without_budget
+from ..lowering.pipeline import Dump, lower, without_cycle_collection, work_without_budget
 from ..lowering.plan import EntryPlan
 from ..passes.context import Context
 from ..targets.board import Board
@@ -28,6 +28,7 @@ from .regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
 
 
+@without_cycle_collection()
 def compile_model(
     model: ModelSpec,
     name: str,

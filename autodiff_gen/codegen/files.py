@@ -18,6 +18,7 @@ from ..ir.types import planned_size
 from ..kernels.table import Function
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
+from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .block_moves import LOAD, STORE, with_block_moves
 from .c_printer import PRINTER, WIDTH, folded
@@ -49,6 +50,7 @@ def templates() -> jinja2.Environment:
     )
 
 
+@without_cycle_collection()
 def emit(
     program: Program, probes: Mapping[str, Mapping[str, int]] | None = None, poison: bool = False
 ) -> dict[str, str]:

@@ -176,7 +176,7 @@ def lower(
 ) -> list[EntryPlan]:
     """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
     that exceeds the budget by little is planned again."""
-    with _without_cycle_collection():
+    with without_cycle_collection():
         begun = _until_the_budget(graphs, context, dump)
         plans = _finished(begun, context, dump)
         if context.budget is None:
@@ -192,9 +192,9 @@ def lower(
 
 
 @contextmanager
-def _without_cycle_collection() -> Iterator[None]:
-    """What is allocated is kept by the context until the plans are made: to search it for cycles that nothing refers to
-    takes a quarter of the time."""
+def without_cycle_collection() -> Iterator[None]:
+    """What is allocated is kept until the end, by the context of the plans for example: to search it for cycles that
+    nothing refers to takes a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
