@@ -22,7 +22,7 @@ from ..lowering.plan import EntryPlan
 from ..passes.context import Context
 from ..targets.board import Board
 from ..targets.memory import Space
-from .does_not_fit import does_not_fit
+from .does_not_fit import does_not_fit, states_do_not_fit
 from .program import Arg, Entry, Program, Slot
 from .regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
@@ -55,7 +55,7 @@ def compile_model(
     budget = budget_of(board, ram)
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
     if must_fit and arena is not None and arena < 0:
-        arena = None  # no plan makes parameters and optimizer state smaller
+        raise PlanError(states_do_not_fit(name, slots, spaces, board))
     dumped = _dumped(model.stages, dump)
     entries = _entries(model.entries(), name, tables, dumped, budget=arena, thorough=thorough)
     program = Program(

@@ -10,38 +10,53 @@ from ..ir.names import name_of
 from ..lowering.plan import EntryPlan, Placed
 from ..targets.board import Board
 from ..targets.memory import Space
-from .program import Program
+from .program import Program, Slot
 
 
 def does_not_fit(
     program: Program, spaces: Sequence[Space], small: Sequence[tuple[Space, int]], board: Board | None
 ) -> str:
     """spaces: the regions that it may use; small: those that are too small, and how many bytes it needs of each."""
-    where = f"board {board.id}" if board is not None else "ram"
-    budget = sum(s.bytes for s in spaces)
     missing = sum(needed - s.bytes for s, needed in small)
-    has = f"{budget} for it"
-    if len(spaces) > 1:
-        has += f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})"
     of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
     live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
-    planned_for_it = program.is_model and program.state_bytes <= budget
-    least = ", the least that was found," if planned_for_it else ","
-    undivided = ""
+    least, undivided = ",", ""
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
     if program.is_model:
+        least = ", the least that was found,"
         batch = 'a smaller batch (accumulate="mean" makes a step of several) ' if program.batch > 1 else ""
         mixed = next((e.plan.mixed for e in program.entries if e.plan.mixed), "")
         undivided = f"; the batch is not divided: {mixed}" if mixed else ""
-        helps = (
-            "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train "
-            f"(requires_grad_(False)), fewer of their channels (nn.update_channels), int8, {batch}or an "
-            "optimizer with less state would help"
-        )
+        helps = _helps(batch)
     return (
-        f"{program.name} needs {program.struct_bytes} bytes{least} {where} has {has}: {missing} bytes{of} are missing; "
-        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}{undivided}; "
-        f"{helps}"
+        f"{program.name} needs {program.struct_bytes} bytes{least} {_has(spaces, board)}: "
+        f"{missing} bytes{of} are missing; parameters and optimizer state take {program.state_bytes}, "
+        f"live at the peak: {live or 'nothing'}{undivided}; {helps}"
+    )
+
+
+def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space], board: Board | None) -> str:
+    """The same of a model of which parameters and optimizer state alone take more, so that no plan is looked for."""
+    needed = sum(s.type.bytes for s in slots)
+    missing = needed - sum(s.bytes for s in spaces)
+    largest = sorted(((s.name, s.type.bytes) for s in slots), key=lambda item: (-item[1], item[0]))[:6]
+    return (
+        f"{name} needs {needed} bytes for parameters and optimizer state alone, {_has(spaces, board)}: {missing} bytes "
+        f"are missing; the largest: {', '.join(f'{name} {size}' for name, size in largest)}; {_helps()}"
+    )
+
+
+def _has(spaces: Sequence[Space], board: Board | None) -> str:
+    """What there is, and where."""
+    where = f"board {board.id}" if board is not None else "ram"
+    regions = f" ({', '.join(f'{s.region} {s.bytes}' for s in spaces)})" if len(spaces) > 1 else ""
+    return f"{where} has {sum(s.bytes for s in spaces)} for it{regions}"
+
+
+def _helps(batch: str = "") -> str:
+    return (
+        "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train (requires_grad_(False)), "
+        f"fewer of their channels (nn.update_channels), int8, {batch}or an optimizer with less state would help"
     )
 
 

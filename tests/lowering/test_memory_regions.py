@@ -229,7 +229,16 @@ WRONG = [
     ({"dtcm": 4096}, BoardError, "board stm32_ccm has no region 'dtcm' (known: sram, ccm)"),
     ({"sram": 4096, "ccm": 1 << 20}, BoardError, "ccm has 65536 bytes for the trainer, not 1048576"),
     ({"sram": 1000, "ccm": 9000}, PlanError, "has 10000 for it (sram 1000, ccm 9000): "),
-    ({"ccm": 1000}, PlanError, 'a smaller batch (accumulate="mean" makes a step of several) or an optimizer'),
+    (
+        {"ccm": 18000},
+        PlanError,
+        'a smaller batch (accumulate="mean" makes a step of several) or an optimizer',
+    ),
+    (
+        {"ccm": 1000},
+        PlanError,
+        "needs 17768 bytes for parameters and optimizer state alone, board stm32_ccm has 1000",
+    ),
 ]
 
 
