@@ -7,6 +7,7 @@ once: no order gains by putting it off.
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -35,13 +36,17 @@ class State(NamedTuple):
         return [s for part in reversed(parts) for s in part]
 
 
-def _after(problem: Problem, state: State, s: int) -> State:
-    """The state after step s, and after every step that then costs nothing."""
-    left, ready = ~state.done, list(state.ready)
-    peak = max(state.peak, state.live + problem.needed(left, s))
-    live = state.live + problem.added(left, s)
-    done = _take(problem, s, state.done, ready)
-    return _after_free_steps(problem, done, peak, live, ready, [s], state)
+def _after(problem: Problem, state: State, s: int, limit: float, seen: set[tuple[int, int]]) -> State | None:
+    """The state after step s, and after every step that then costs nothing; None where its peak exceeds the limit, or
+    where a state that the steps so far lead to as well has been `seen`."""
+    needed, added = problem.effect(~state.done, s)
+    done, peak = state.done | problem.bit[s], max(state.peak, state.live + needed)
+    if peak > limit or (done, peak) in seen:
+        return None
+    seen.add((done, peak))
+    ready = list(state.ready)
+    _take(problem, s, state.done, ready)
+    return _after_free_steps(problem, done, peak, state.live + added, ready, [s], state)
 
 
 def _take(problem: Problem, s: int, done: int, ready: list[int]) -> int:
@@ -68,8 +73,10 @@ def _after_free_steps(
         room, left = peak - live, ~done
         best, least = -1, 1
         for s in ready:
-            if problem.may_be_free[s] and problem.needed(left, s) <= room:
-                added = problem.added(left, s)
+            if problem.may_be_free[s]:
+                needed, added = problem.effect(left, s)
+                if needed > room:
+                    continue
                 if added < least:
                     best, least = s, added
                 if added < 0:
@@ -81,33 +88,35 @@ def _after_free_steps(
         last.append(best)
 
 
-def search(problem: Problem, beam: int, limit: int | None = None) -> State | None:
+def search(problem: Problem, beam: int, limit: float = math.inf) -> State | None:
     """All steps done, with the lowest peak that a beam of so many states finds; None if all exceed the limit."""
     everything = (1 << len(problem.bit)) - 1
     first = [s for s, needs in enumerate(problem.needs) if needs == 0]
     front, best = [_after_free_steps(problem, 0, 0, 0, first, [], None)], None
     while front:
         found: dict[int, State] = {}
+        seen = set[tuple[int, int]]()
         for state in front:
             if state.done == everything:
-                best = state if best is None or state.peak < best.peak else best
+                if best is None or state.peak < best.peak:
+                    best, limit = state, state.peak - 1
                 continue
-            for new in _following(problem, state):
+            for new in _following(problem, state, limit, seen):
                 other = found.get(new.done)
                 if other is None or (new.peak, new.live) < (other.peak, other.live):
                     found[new.done] = new
         # States have done different numbers of steps; each round, all of them have made one more choice.
         front = sorted(found.values(), key=lambda s: (s.peak, s.live))[:beam]
         if best is not None:
-            front = [s for s in front if s.peak < best.peak]
-        elif limit is not None:
             front = [s for s in front if s.peak <= limit]
     return best
 
 
-def _following(problem: Problem, state: State) -> Iterator[State]:
+def _following(problem: Problem, state: State, limit: float, seen: set[tuple[int, int]]) -> Iterator[State]:
     tried = set()
     for s in state.ready:
         if problem.kind[s] not in tried:
             tried.add(problem.kind[s])
-            yield _after(problem, state, s)
+            new = _after(problem, state, s, limit, seen)
+            if new is not None:
+                yield new

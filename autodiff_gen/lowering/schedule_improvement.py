@@ -85,11 +85,11 @@ class _Order:
         live, left = self.before[first] if first < end else (0, 0)
         alive = self.alive[:first]
         for s in order[first:end]:
-            size = live + problem.needed(left, s)
-            if size > limit[0]:
-                return size, 1
-            alive.append(size)
-            live += problem.added(left, s)
+            needed, added = problem.effect(left, s)
+            if live + needed > limit[0]:
+                return live + needed, 1
+            alive.append(live + needed)
+            live += added
             left &= ~problem.bit[s]
         alive += self.alive[end:]
         peak = max(alive)

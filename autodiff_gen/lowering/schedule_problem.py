@@ -4,6 +4,9 @@ it to the last that reads it. Sets of steps are integers with a bit for each ste
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 
 
@@ -41,6 +44,15 @@ class Problem:
         self.may_be_free = [
             self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
         ]
+        self.effects: list[dict[int, tuple[int, int]]] = [{} for _ in range(count)]
+        self.matter = [
+            functools.reduce(
+                operator.or_,
+                (r for _, r in itertools.chain(self.frees[s], *(of for _, of in self.reuses[s]))),
+                0,
+            )
+            for s in range(count)
+        ]
         # Steps of one kind are interchangeable: it is enough to try the first of them.
         kinds: dict[object, int] = {}
         self.kind = [
@@ -57,6 +69,14 @@ class Problem:
             )
             for s in range(count)
         ]
+
+    def effect(self, left: int, s: int) -> tuple[int, int]:
+        """What `needed` and `added` give; kept, as few of the steps in `left` matter for it."""
+        known, key = self.effects[s], left & self.matter[s]
+        found = known.get(key)
+        if found is None:
+            found = known[key] = self.needed(left, s), self.added(left, s)
+        return found
 
     def added(self, left: int, s: int) -> int:
         """The bytes that are alive after step s and were not before it, where the steps in `left` are not done."""
@@ -82,8 +102,9 @@ class Problem:
         """The bytes that are alive at each step of this order."""
         out, live, left = [], 0, ~0
         for s in order:
-            out.append(live + self.needed(left, s))
-            live += self.added(left, s)
+            needed, added = self.effect(left, s)
+            out.append(live + needed)
+            live += added
             left &= ~self.bit[s]
         return out
 

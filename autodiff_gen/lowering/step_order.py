@@ -27,29 +27,36 @@ Edge = tuple[int, int]  # a step, and one that comes after it
 
 @dataclass(frozen=True)
 class _Problem:
-    """The arguments of `order_steps`."""
+    """The arguments of `order_steps`, but of what steps make the buffers alone; sizes: the bytes of each buffer."""
 
-    before: list[list[int]]
-    makes: list[dict[int, int]]
-    reads: list[list[int]]
-    reuses: list[list[tuple[int, list[int]]]]
-    scratch: list[int]
+    before: tuple[tuple[int, ...], ...]
+    makes: tuple[tuple[int, ...], ...]
+    reads: tuple[tuple[int, ...], ...]
+    reuses: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
+    scratch: tuple[int, ...]
+    sizes: tuple[int, ...]
 
 
 def ordered(plan: EntryPlan, context: Context) -> list[Step]:
     """The steps, numbered in an order with a low peak of live bytes."""
-    p = _problem(plan, context)
-    found = [plan.steps[i] for i in order_steps(p.before, p.makes, p.reads, p.reuses, p.scratch)]
+    found = [plan.steps[i] for i in _order(_problem(plan, context))]
     for number, s in enumerate(found, start=1):
         s.number = number
     return found
 
 
+@functools.lru_cache(maxsize=256)
+def _order(p: _Problem) -> tuple[int, ...]:
+    """Kept, as stages leave graphs that differ, but not in this."""
+    makes = [{b: (p.sizes[b] + 3) // 4 * 4 for b in made} for made in p.makes]
+    return tuple(order_steps(p.before, makes, p.reads, p.reuses, p.scratch))
+
+
 def least_alive(plan: EntryPlan, context: Context) -> list[int]:
     """The bytes that are alive at each step in any order."""
     p = _problem(plan, context)
-    exact = [{b: size - 3 for b, size in made.items()} for made in p.makes]  # before they were rounded up
-    return surely_alive(_needs(p.before), exact, p.reads, p.reuses, p.scratch)
+    makes = [{b: p.sizes[b] for b in made} for made in p.makes]
+    return surely_alive(_needs(p.before), makes, p.reads, p.reuses, p.scratch)
 
 
 def _problem(plan: EntryPlan, context: Context) -> _Problem:
@@ -59,22 +66,23 @@ def _problem(plan: EntryPlan, context: Context) -> _Problem:
 def _stated(plan: EntryPlan, context: Context) -> _Problem:
     steps = plan.steps
     ids: dict[Value, int] = {}
-    makes: list[dict[int, int]] = []
+    makes = []
     read = {v.base for s in steps for v in s.node.operands}
     donors = [reusable(s, context) for s in steps]
     for s, of_results in zip(steps, donors, strict=True):
         replaced = {v for of in of_results.values() for v in of if v.node is s.node} - read
         mine = [r for r in s.node.results if not (r in plan.states or r in plan.outputs or r in replaced)]
-        makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
+        makes.append(tuple([ids.setdefault(r, len(ids)) for r in mine]))
     reads, reuses = [], []
     for s, of_results in zip(steps, donors, strict=True):
-        reads.append([ids[v.base] for v in s.node.operands if v.base in ids])
+        reads.append(tuple([ids[v.base] for v in s.node.operands if v.base in ids]))
         stored = [(r, _first_donors(of, of_results, ids)) for r, of in of_results.items() if r in ids]
-        reuses.append([(ids[r], [ids[v] for v in of]) for r, of in stored])
+        reuses.append(tuple([(ids[r], tuple([ids[v] for v in of])) for r, of in stored]))
     before = _before(plan, context.first)
     _add_preferences(steps, before)
-    scratch = [sum(p.bytes for p in scratch_of(s)) for s in steps]
-    return _Problem(before, makes, reads, reuses, scratch)
+    scratch = tuple([sum(p.bytes for p in scratch_of(s)) for s in steps])
+    sizes = tuple([r.type.bytes for r in ids])
+    return _Problem(tuple(map(tuple, before)), tuple(makes), tuple(reads), tuple(reuses), scratch, sizes)
 
 
 def _first_donors(
