@@ -20,6 +20,9 @@ from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
 from .types import Type, planned
 
+if TYPE_CHECKING:
+    from .strides import Strided
+
 _serial = itertools.count()
 
 
@@ -209,7 +212,7 @@ class Value:
     torch.Tensor build more nodes; functional/tensor_methods.py, which is above this package, installs them.
     """
 
-    __slots__ = ("base", "index", "node", "type")
+    __slots__ = ("base", "index", "node", "strided", "type")
     __array_priority__ = 1000
     __array_ufunc__ = None  # so that numpy_array * value builds a node
 
@@ -217,6 +220,7 @@ class Value:
         """base: of a view, the value whose bytes it shows, no view itself."""
         self.node, self.index, self.type = node, index, type
         self.base = self if base is None else base
+        self.strided: tuple[Strided | None] | None = None  # ir/views.py: the layout, once it is known
 
     shape = property(lambda self: self.type.shape)
     dtype = property(lambda self: self.type.dtype)

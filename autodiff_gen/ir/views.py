@@ -21,13 +21,17 @@ def stored(v: Value) -> Strided:
 
 def layout(v: Value) -> Strided | None:
     """The layout of `v` over the bytes of base(v); None when a reshape needs a copy first."""
-    at: Strided | None = stored(v.base)
-    chain = []
-    while v is not v.base:
-        chain.append(v.node)
-        v = v.node.operands[0]
-    for node in reversed(chain):
-        at = view_layout(node, at) if at is not None else None
+    chain: list[Value] = []
+    while v.strided is None:
+        if v is v.base:
+            v.strided = (stored(v),)
+        else:
+            chain.append(v)
+            v = v.node.operands[0]
+    (at,) = v.strided
+    for view in reversed(chain):
+        at = view_layout(view.node, at) if at is not None else None
+        view.strided = (at,)
     return at
 
 
