@@ -120,22 +120,40 @@ class Context:
         in an estimate, of which the time would be the square of that of a stage."""
         if self.backends is None or self.memory_after is None or self.is_estimate:
             return True
-        if self.excess(stage, old):
-            after, before = ((self.memory(stage, g).peak, self.excess(stage, g)) for g in (new, old))
-            return after < before
-        if not self.cost.memory:
+        excess = self.excess(stage, old)
+        if not (excess or self.cost.memory):
             return False
+        before = self.memory(stage, old).peak
+        if excess:
+            least, _ = self.least_peak(stage, new)
+            return least <= before and (self.memory(stage, new).peak, self.excess(stage, new)) < (
+                before,
+                excess,
+            )
         takes = work(old.nodes, self.cost)
         more = max(work(new.nodes, self.cost) - takes, 0.0) / takes
-        old_peak, new_peak = self.memory(stage, old).peak, self.memory(stage, new).peak
-        return new_peak < old_peak and more <= self.cost.memory * (old_peak - new_peak) / old_peak
+        most = self.cost.memory
+        return self._is_lower(
+            stage, new, lambda peak: peak < before and more <= most * (before - peak) / before
+        )
+
+    def takes_less(self, stage: str, new: Graph, old: Graph) -> bool:
+        """Whether `new`, as the result of a stage, takes less of the arena than `old`."""
+        before = self.memory(stage, old).peak
+        return self._is_lower(stage, new, lambda peak: peak < before)
 
     def takes_no_more(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new`, as the result of a stage, takes as much of the arena as `old` or less; false until the target
         is known, and in an estimate."""
         if self.backends is None or self.memory_after is None or self.is_estimate:
             return False
-        return self.memory(stage, new).peak <= self.memory(stage, old).peak and not self.excess(stage, new)
+        before = self.memory(stage, old).peak
+        return self._is_lower(stage, new, lambda peak: peak <= before) and not self.excess(stage, new)
+
+    def _is_lower(self, stage: str, graph: Graph, test: Callable[[int], bool]) -> bool:
+        """Whether the peak of the entry meets a test that a lower one meets as well; it is not measured where the least
+        that it can be does not."""
+        return test(self.least_peak(stage, graph)[0]) and test(self.memory(stage, graph).peak)
 
     def memory(self, stage: str, graph: Graph) -> ArenaUse:
         """What the entry takes of the arena, if `graph` is the result of a stage."""

@@ -40,7 +40,7 @@ from .recomputation import Recomputation
 from .work import work
 
 NAME = "rematerialize_products"
-MOST_MEASURED = 100  # graphs: a limit of compile time
+MOST_TRIED = 120  # graphs: a limit of compile time
 MOST_ALONE = 8  # values that are tried alone: a limit of compile time
 LEAST_SHARE = 50  # of the bytes that are missing, which a value is a part of: a limit of compile time
 
@@ -51,15 +51,15 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
         context = replace(context, budget=round(context.slack * context.budget))
     if graph.inner or context.budget is None:
         return graph
-    measured, budget, best = set[Graph](), context.budget, graph
-    while len(measured) < MOST_MEASURED:
+    tried, budget, best = set[Graph](), context.budget, graph
+    while len(tried) < MOST_TRIED:
         if not context.excess(NAME, graph):
             gaps = context.placed(NAME, graph) - budget
             if gaps <= 0:
                 return graph
             context = replace(context, budget=context.budget - gaps)  # between buffers
             continue
-        better = _improved(graph, context, measured)
+        better = _improved(graph, context, tried)
         if better is None:
             break
         graph = better
@@ -68,7 +68,7 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
     return best
 
 
-def _improved(graph: Graph, context: Context, measured: set[Graph]) -> Graph | None:
+def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None:
     """The graph with copies of values that are alive at the peak, which is lower then or reached by fewer steps: with
     the fewest copies that meet the budget, or else those that take least time for their bytes of those that save
     most."""
@@ -78,22 +78,25 @@ def _improved(graph: Graph, context: Context, measured: set[Graph]) -> Graph | N
     missing, now = use.peak - context.budget, _height(use.steps)
     candidates = [v for v in found.idle if v.type.bytes * LEAST_SHARE >= min(missing, use.peak)]
     candidates.sort(key=lambda v: work(found.nodes(v), context.cost) / v.type.bytes)
-    tried: list[tuple[int, float, Graph]] = []  # the bytes that it saves, the time that it takes
-    nodes = 0
+    better: list[tuple[int, float, Graph]] = []  # the bytes that it saves, the time that it takes
+    nodes = most = 0
     for chosen, alone in _choices(candidates, _number(candidates, missing)):
         new = found.computed_again(frozenset(chosen), alone)
         shares = not alone or len(new.nodes) > nodes
         nodes = len(new.nodes)
-        if not shares or context.least_peak(NAME, new) >= now:
+        if not shares:
             continue
-        measured.add(new)
+        tried.add(new)
+        least = context.least_peak(NAME, new)
+        if least >= now or (now[0] - least[0]) * 2 < most:
+            continue
         height = _height(context.memory(NAME, new).steps)
         if height[0] <= context.budget:
             return new
         if height < now:
-            tried.append((now[0] - height[0], work(new.nodes, context.cost) - before, new))
-    most = max((saved for saved, _, _ in tried), default=0)
-    enough = [t for t in tried if t[0] * 2 >= most]
+            better.append((now[0] - height[0], work(new.nodes, context.cost) - before, new))
+            most = max(most, now[0] - height[0])
+    enough = [t for t in better if t[0] * 2 >= most]
     return min(enough, key=lambda t: t[1] / max(t[0], 1))[2] if enough else None
 
 

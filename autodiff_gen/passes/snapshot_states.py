@@ -52,7 +52,7 @@ def _is_better(new: Graph, old: Graph, context: Context) -> bool:
     """Whether the copies are worth it; in an estimate, all those at a peak together, whether the arena is smaller."""
     name = snapshot_states.__name__
     if context.is_estimate:
-        return context.memory(name, new).peak < context.memory(name, old).peak
+        return context.takes_less(name, new, old)
     return context.is_worth_its_time(name, new, old)
 
 

@@ -19,7 +19,7 @@ from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.targets import board
 
 WEIGHS = re.compile(r"""\bcontext\.(
-    budget|slack|is_estimate|excess|is_worth_its_time|least_peak|live_at_peak|memory|over_budget|placed|samples|takes_no_more|
+    budget|slack|is_estimate|excess|is_worth_its_time|least_peak|live_at_peak|memory|over_budget|placed|samples|takes_less|takes_no_more|
     weighs_memory)\b""", re.VERBOSE)  # fmt: skip
 
 
