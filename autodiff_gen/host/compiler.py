@@ -7,6 +7,7 @@ under a temporary name and renamed, so that concurrent processes can build the s
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import shlex
@@ -75,13 +76,12 @@ class Compiler:
         contract = "-ffp-contract=off" if backends.only_ref else "-ffp-contract=fast"
         level = self.opt or (REF_LEVEL if backends.only_ref else TUNED_LEVEL)
         include = (*backends.include_dirs(), installation.runtime())
-        headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
-        headers += _texts(sorted((backends.root / "tiles").glob("*.[ch]")))
-        used = fingerprint(self.identity, *headers)
+        headers = [p for folder in include for p in sorted(folder.glob("*.h"))]
+        headers += sorted((backends.root / "tiles").glob("*.[ch]"))
+        used = fingerprint(self.identity, *map(_content, headers))
         sources = backends.sources(called)
         kernels = [
-            (s, fingerprint(used, repr(s.cflags), text))
-            for s, text in zip(sources, _texts(s.path for s in sources), strict=True)
+            (source, fingerprint(used, repr(source.cflags), _content(source.path))) for source in sources
         ]
         texts = (f"{name}\0{text}" for name, text in files.items())
         library = (
@@ -146,8 +146,15 @@ def cache_folder() -> Path:
     return folder
 
 
-def _texts(paths: Iterable[Path]) -> list[str]:
-    return [p.read_text(encoding="utf-8") for p in paths]
+def _content(path: Path) -> str:
+    """A text that differs between contents of a file, which is read again after a change."""
+    status = path.stat()
+    return _hash_of(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hash_of(path: Path, size: int, changed: int, inode: int) -> str:
+    return fingerprint(path.read_text(encoding="utf-8"))
 
 
 def fingerprint(*parts: str) -> str:

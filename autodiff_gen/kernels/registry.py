@@ -25,6 +25,9 @@ from .work import work_of
 
 REF = "ref"
 
+TREE = installation.kernels()
+_OF_THE_TREE: dict[Path, Backend] = {}
+
 
 @dataclass(frozen=True)
 class Backends:
@@ -190,7 +193,7 @@ def load(
                 raise KernelError(
                     f"{what}backend {word!r} is listed after 'ref', which serves every call: put 'ref' last"
                 )
-            backend = load_backend(_find(word, root, base), root)
+            backend = _backend(_find(word, root, base), root)
             if backend.name in chosen:
                 raise KernelError(f"{what}backend {backend.name!r} is listed twice: name it once")
             _check_features(backend, features)
@@ -206,7 +209,7 @@ def load(
         for name in overrides[kernel]:
             if all(k.name != kernel for k in loaded[name].kernels):
                 raise KernelError(f"[kernels.use] {kernel}: backend {name!r} has no {kernel}")
-    ref = loaded.pop(REF, None) or load_backend(_find(REF, root, Path()), root)
+    ref = loaded.pop(REF, None) or _backend(_find(REF, root, Path()), root)
     result = Backends(
         root,
         (*loaded.values(), ref),
@@ -258,6 +261,16 @@ def _root(root: Path | None) -> Path:
     if root is not None:
         return root
     return installation.kernels()
+
+
+def _backend(folder: Path, root: Path) -> Backend:
+    """The backend of a folder. Those of the tree are read once, but for what third-party sources bring."""
+    if root != TREE or folder.parent != TREE:
+        return load_backend(folder, root)
+    found = _OF_THE_TREE.get(folder) or load_backend(folder, root)
+    if not found.external:
+        _OF_THE_TREE[folder] = found
+    return found
 
 
 def _find(name: str, root: Path, base: Path) -> Path:
