@@ -32,6 +32,7 @@ _SECONDS = 60  # without a line of output: whole programs take 0.1 to 6, and 40 
 _ENDLESS = "does not end"
 _LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
 _HOST = 32768  # COMPARE_HOST
+_LEVEL = "-O1"  # of `ref` and the cases: sooner compiled, and about as fast
 _ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last alone
 
 
@@ -128,9 +129,10 @@ class _Program:
             plain = replace(plain, target=replace(plain.target, cflags=flags))
         floats = _HOST if ram is None else _LARGE
         large = [f"-DCOMPARE_FLOATS={floats}"] if ram is None or ram >= 16 * 4 * floats else []
+        sources, words = [s.path for s in ref.sources()], [*ref.sources()[0].cflags, _LEVEL]
         return [
-            *self._cached(plain, [s.path for s in ref.sources()], ref.sources()[0].cflags, kernels),
-            *self._cached(plain, sorted(compare.glob("*.c")), large, [*kernels, *system, compare]),
+            *self._cached(plain, sources, words, kernels),
+            *self._cached(plain, sorted(compare.glob("*.c")), [*large, _LEVEL], [*kernels, *system, compare]),
             *self._cached(plain, support, (), system),
         ]
 
