@@ -44,6 +44,7 @@ class Example:
     name: str
     tree: Path
     full: str  # what `./scons board=host run` prints after the board's name
+    few: Path  # a samples.bin of few samples
 
     def program(self, board: str) -> Path:
         return self.tree / "build" / board / f"{self.name}+kernels=ref" / "firmware.elf"
@@ -68,9 +69,10 @@ def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     def make(folder: Path) -> None:
         said = scons(tree, "board=host", f"model={name}", "kernels=ref", "run")
         (folder / "full").write_text(printed(said, name, "host").rstrip())
+        data(name, folder / "few", *STREAMED[name][1])
 
-    full = once(tmp_path_factory, f"{name} on the host", make) / "full"
-    return Example(name, tree, full.read_text())
+    made = once(tmp_path_factory, f"{name} on the host", make)
+    return Example(name, tree, (made / "full").read_text(), made / "few")
 
 
 @pytest.mark.slow
@@ -85,8 +87,8 @@ def test_the_readme_shows_what_is_printed(example: Example) -> None:
 def test_a_board_learns_the_same_as_the_host_in_the_memory_of_the_readme(
     example: Example, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    board, words = STREAMED[example.name]
-    data(example.name, tmp_path / "samples.bin", *words)
+    board, _ = STREAMED[example.name]
+    shutil.copy(example.few, tmp_path / "samples.bin")
     scons(example.tree, f"board={board}", f"model={example.name}", "kernels=ref")
     there = run(board, example.program(board), tmp_path).split(f"on {board}")[1]
     here = run("host", example.program("host"), tmp_path).split("on host")[1]
@@ -142,7 +144,7 @@ BAD: list[tuple[Callable[[samples.SampleSet], bytes], str]] = [
 @pytest.mark.cc
 def test_bad_samples_are_named(example: Example, tmp_path: Path) -> None:
     file = tmp_path / "samples.bin"
-    good = data(example.name, file, *STREAMED[example.name][1])
+    good = samples.read(example.few)
     for spoil, message in BAD[: 2 if example.name == "autoencoder" else 4]:
         file.write_bytes(spoil(good))
         done = subprocess.run(
