@@ -1,13 +1,13 @@
 /* The gemm family with the widest tile that fits the registers; few columns use the 4 x 4 micro-kernels, few
  * rows use gemv. */
 #include "ag_kernels.h"
-#include "pack_b.h"
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
+#include "tiles/vectors.h"
 
 #include <stdbool.h>
 
-enum { M = AG_TILE_M, N = AG_TILE_N };
+enum { M = AG_TILE_M, N = AG_TILE_N, PACKED_K = 64 }; /* 4 KB of stack in AArch64, 2 KB in AArch32 */
 
 /* One column of tiles: element [i, p] of A is at a + i * a_i + ..., C has `ldc`. */
 typedef struct {
@@ -56,7 +56,11 @@ static void tiles(const panel *p, ag_tile *t, float *c, int32_t column_overlap) 
     t->c_step = ag_bytes(p->ldc);
     t->beta = p->beta;
     for (; column_overlap == 0 && i + M <= p->m; i += M, a += M * p->a_i, dst += M * p->ldc) {
-        set_rows(t, a, p->a_i);
+        if (p->microkernel == AG_MICROKERNEL(tn)) {
+            t->a[0] = a;
+        } else {
+            set_rows(t, a, p->a_i);
+        }
         t->c = dst;
         p->microkernel(t);
     }
@@ -121,6 +125,27 @@ void ag_gemm_tn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
     }
 }
 
+/* packed[p][j] = element p of row j, of N rows. */
+static void pack(float *packed, const float *b, ptrdiff_t ldb, int32_t k) {
+    for (int32_t j = 0; j < N; j += LANES, b += LANES * ldb, packed += LANES) {
+        int32_t p = 0;
+        for (; p + LANES <= k; p += LANES) {
+            vec v[LANES];
+            EACH (i, LANES) {
+                v[i] = load(b + i * ldb + p);
+            }
+            transpose(v);
+            EACH (i, LANES) {
+                store(packed + (ptrdiff_t)(p + i) * N, v[i]);
+            }
+        }
+        for (; p < k; p++) {
+            const float *rows[LANES] = {b + p, b + ldb + p, b + 2 * ldb + p, b + 3 * ldb + p};
+            store(packed + (ptrdiff_t)p * N, next_gathered(rows));
+        }
+    }
+}
+
 void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta,
                          const ag_epilogue *epilogue) {
@@ -135,15 +160,15 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
         ag_gemm_nt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, epilogue);
         return;
     }
-    const bool packed = m >= 2 * M && k <= AG_PACKED_K;
+    const bool packed = m >= 2 * M && k <= PACKED_K;
     const panel p = {packed ? AG_MICROKERNEL(nn) : AG_MICROKERNEL(nt), a, lda, ldc, m, beta};
     ag_tile t = tile_of(k, 1, N, alpha);
-    float buffer[AG_PACKED_K * N];
+    float buffer[PACKED_K * N];
     for (int32_t j = 0; j < n; j += N) {
         const int32_t overlap = overlap_at(j, n);
         const float *row = b + (j - overlap) * (ptrdiff_t)ldb;
         if (packed) {
-            ag_pack_columns(buffer, row, ldb, k);
+            pack(buffer, row, ldb, k);
             t.b[0] = buffer;
         } else {
             for (int32_t q = 0; q < N; q++, row += ldb) {

@@ -15,6 +15,7 @@
 #define AG_MOVE_INSTRUCTIONS 1
 #define AG_RUN_INSTRUCTIONS 1
 #define AG_LANE_FACTORS 1
+#define AG_TILE_INSTRUCTIONS 1
 #if defined AG_TILE_N /* narrow.h */
 #elif defined __aarch64__
 #define AG_TILE_N 16
@@ -122,6 +123,9 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #define PASSING(name, i) register vec name __asm__("v2" #i)
 #define NEXT "ldr %q0, [%1], #16"
 #define PUT "str %q1, [%0], #16"
+#define NEXT_BY "ld1 {%0.4s}, [%1], %2"
+#define NEXT_LANE "ld1 {%0.s}[0], [%1], %2"
+#define LANE(lane, p) "ld1 {%0.s}[" #lane "], [%" #p "], #4\n"
 #define LOAD_HELD "ld1 {v0.4s-v3.4s}, [%4], #64"
 #define LOAD_RUN "ld1 {v20.4s-v23.4s}, [%4]"
 #define LOAD_NEXT "ld1 {v20.4s-v23.4s}, [%4], #64"
@@ -131,6 +135,13 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #define PASSING(name, i) register vec name __asm__("q1" #i)
 #define NEXT "vld1.32 {%e0, %f0}, [%1]!"
 #define PUT "vst1.32 {%e1, %f1}, [%0]!"
+#define NEXT_BY "vld1.32 {%e0, %f0}, [%1], %2"
+#define NEXT_LANE "vld1.32 {%e0[0]}, [%1], %2"
+#define LANE(lane, p) "vld1.32 {" LANE_##lane "}, [%" #p "]!\n"
+#define LANE_0 "%e0[0]"
+#define LANE_1 "%e0[1]"
+#define LANE_2 "%f0[0]"
+#define LANE_3 "%f0[1]"
 #define LOAD_HELD "vldmia %4!, {d0-d7}"
 #define LOAD_RUN "vldmia %4, {d20-d27}"
 #define LOAD_NEXT "vldmia %4!, {d20-d27}"
@@ -179,8 +190,78 @@ ALWAYS_INLINE void put_run(float **p, vecs r) {
     __asm__ volatile(STORE_NEXT : "+r"(*p) : "w"(v0), "w"(v1), "w"(v2), "w"(v3) : "memory");
 }
 
+/* AG_TILE_N floats; moves on by `step` bytes. */
+typedef struct {
+    vec val[AG_TILE_N / LANES];
+} tile_row;
+
+ALWAYS_INLINE tile_row next_row(const float **p, ptrdiff_t step) {
+#if AG_TILE_N == 16
+    FOUR(PASSING);
+    __asm__ volatile("ld1 {v20.4s-v23.4s}, [%4], %5"
+                     : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p)
+                     : "r"(step)
+                     : "memory");
+    return (tile_row){{v0, v1, v2, v3}};
+#elif AG_TILE_N == 8
+    PASSING(v0, 0);
+    PASSING(v1, 1);
+    __asm__ volatile("vld1.32 {d20-d23}, [%2], %3" : "=w"(v0), "=w"(v1), "+r"(*p) : "r"(step) : "memory");
+    return (tile_row){{v0, v1}};
+#else
+    vec v;
+    __asm__ volatile(NEXT_BY : "=w"(v), "+r"(*p) : "r"(step) : "memory");
+    return (tile_row){{v}};
+#endif
+}
+
+/* The next float of each of four rows. */
+ALWAYS_INLINE vec next_gathered(const float **p) {
+    vec v;
+    __asm__ volatile(LANE(0, 1) LANE(1, 2) LANE(2, 3) LANE(3, 4)
+                     : "=w"(v), "+r"(p[0]), "+r"(p[1]), "+r"(p[2]), "+r"(p[3])
+                     :
+                     : "memory");
+    return v;
+}
+
+ALWAYS_INLINE void transpose(vec *v) {
+#if defined __aarch64__
+    const vec low0 = vzip1q_f32(v[0], v[2]), high0 = vzip2q_f32(v[0], v[2]);
+    const vec low1 = vzip1q_f32(v[1], v[3]), high1 = vzip2q_f32(v[1], v[3]);
+    v[0] = vzip1q_f32(low0, low1), v[1] = vzip2q_f32(low0, low1);
+    v[2] = vzip1q_f32(high0, high1), v[3] = vzip2q_f32(high0, high1);
+#else /* in place, which gcc 12 does not do */
+    __asm__("vtrn.32 %q0, %q1\n vtrn.32 %q2, %q3\n vswp %f0, %e2\n vswp %f1, %e3"
+            : "+w"(v[0]), "+w"(v[1]), "+w"(v[2]), "+w"(v[3]));
+#endif
+}
+
 ALWAYS_INLINE factors four_factors(const float *p) {
     return load(p);
+}
+
+ALWAYS_INLINE factors next_factors(const float **p) {
+    return next_vec(p);
+}
+
+ALWAYS_INLINE factors next_factor(const float **p) {
+    factors f;
+    __asm__ volatile(LANE(0, 1) : "=w"(f), "+r"(*p) : : "memory");
+    return f;
+}
+
+/* The same, and one factor; they move on by `step` bytes. */
+ALWAYS_INLINE factors four_factors_by(const float **p, ptrdiff_t step) {
+    factors f;
+    __asm__ volatile(NEXT_BY : "=w"(f), "+r"(*p) : "r"(step) : "memory");
+    return f;
+}
+
+ALWAYS_INLINE factors one_factor_by(const float **p, ptrdiff_t step) {
+    factors f;
+    __asm__ volatile(NEXT_LANE : "=w"(f), "+r"(*p) : "r"(step) : "memory");
+    return f;
 }
 
 ALWAYS_INLINE factors one_factor(float f) {

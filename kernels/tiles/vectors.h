@@ -27,7 +27,11 @@
  *     AG_RUN_INSTRUCTIONS   a run, vecs: load_run, next_run, put_run; held_run, the load of a run
  *                           that is used again after another one was loaded
  *     AG_LANE_FACTORS       up to four factors: one_factor, four_factors, scaled;
- *                           times(v, f, i): v * f[i], plus(sum, v, f, i): sum + v * f[i] */
+ *                           times(v, f, i): v * f[i], plus(sum, v, f, i): sum + v * f[i]
+ *     AG_TILE_INSTRUCTIONS  what microkernel.c reads, where LANES is 4: next_row, a tile_row of AG_TILE_N
+ *                           floats, four_factors_by and one_factor_by move the pointer on by so many
+ *                           bytes; next_factor, next_factors of LANES, next_gathered, of as many
+ *                           rows, by what they read; transpose, LANES vectors */
 #ifndef AG_TILES_VECTORS_H
 #define AG_TILES_VECTORS_H
 
