@@ -2,7 +2,7 @@
  * rows use gemv. */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
-#include "tiles/microkernel.h"
+#include "tiles/local_tile.h"
 #include "tiles/vectors.h"
 
 #include <stdbool.h>
@@ -18,34 +18,11 @@ typedef struct {
     float beta;
 } panel;
 
-/* Stores rows i0 and up, columns j0 and up of an edge tile. */
-static void store_edge_tile(float *c, ptrdiff_t ldc, const float sums[M][N], int32_t i0, int32_t j0,
-                            float beta) {
-    for (int32_t i = i0; i < M; i++) {
-        for (int32_t j = j0; j < N; j++) {
-            float *dst = c + i * ldc + j;
-            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *dst;
-        }
-    }
-}
-
 static inline void set_rows(ag_tile *t, const float *a, ptrdiff_t a_i) {
     t->a[0] = a;
     t->a[1] = a + a_i;
     t->a[2] = t->a[1] + a_i;
     t->a[3] = t->a[2] + a_i;
-}
-
-/* The edge tile at row i of C, whose first row_overlap rows and column_overlap columns are already stored. */
-static void edge_tile(const panel *p, ag_tile *t, float *c, int32_t i, int32_t row_overlap,
-                      int32_t column_overlap) {
-    float sums[M][N];
-    set_rows(t, p->a + i * p->a_i, p->a_i);
-    t->c = &sums[0][0];
-    t->c_step = ag_bytes(N);
-    t->beta = 0.0f;
-    p->microkernel(t);
-    store_edge_tile(c + i * p->ldc, p->ldc, (const float (*)[N])sums, row_overlap, column_overlap, p->beta);
 }
 
 /* All tiles of N columns of C; B is set. */
@@ -65,8 +42,9 @@ static void tiles(const panel *p, ag_tile *t, float *c, int32_t column_overlap) 
         p->microkernel(t);
     }
     for (; i < p->m; i += M) {
-        const int32_t overlap = i + M > p->m ? i + M - p->m : 0;
-        edge_tile(p, t, c, i - overlap, overlap, column_overlap);
+        const int32_t overlap = i + M > p->m ? i + M - p->m : 0, row = i - overlap;
+        set_rows(t, p->a + row * p->a_i, p->a_i);
+        ag_local_tile(p->microkernel, t, c + row * p->ldc, p->ldc, 1, overlap, column_overlap, N, p->beta);
     }
 }
 

@@ -43,25 +43,6 @@ static inline ag_window_taps ag_window_taps_of(int32_t p, int32_t q, const ag_co
     return taps;
 }
 
-/* Whether all windows of the convolution in the pooling window with this number are inside x, along one axis.
- */
-static inline bool ag_pool_window_inside(int32_t number, int32_t pool_stride, int32_t elements,
-                                         int32_t stride, int32_t pad, int32_t reach, int32_t windows,
-                                         int32_t extent) {
-    const int32_t first = number * pool_stride, last = first + elements - 1;
-    return first * stride >= pad && last < windows && last * stride - pad + reach < extent;
-}
-
-static inline bool ag_pool_window_inside_h(int32_t p, const ag_conv2d_pool_shape *s) {
-    return ag_pool_window_inside(p, s->pool_stride_h, s->pool_h, s->stride_h, s->pad_top,
-                                 (s->kh - 1) * s->dilation_h, s->oh, s->h);
-}
-
-static inline bool ag_pool_window_inside_w(int32_t q, const ag_conv2d_pool_shape *s) {
-    return ag_pool_window_inside(q, s->pool_stride_w, s->pool_w, s->stride_w, s->pad_left,
-                                 (s->kw - 1) * s->dilation_w, s->ow, s->w);
-}
-
 /* Offset in the image of the convolution's window at the first element of the pooling window. */
 static inline ptrdiff_t ag_pool_corner(int32_t p, int32_t q, const ag_conv2d_pool_shape *s) {
     return (ptrdiff_t)(p * s->pool_stride_h * s->stride_h - s->pad_top) * s->x_h +
@@ -78,21 +59,30 @@ typedef struct {
     int32_t top, bottom, first, last;
 } ag_pool_region;
 
+/* Along one axis, the pooling windows *first ... *last - 1 are those in which all windows of the convolution
+ * are inside x. */
+static inline void ag_pool_inside(int32_t *first, int32_t *last, int32_t count, int32_t pool_stride,
+                                  int32_t elements, int32_t windows, int32_t stride, int32_t pad,
+                                  int32_t reach, int32_t extent) {
+    *first = 0;
+    while (*first < count && *first * pool_stride * stride < pad) {
+        ++*first;
+    }
+    for (*last = *first; *last < count; ++*last) {
+        const int32_t window = *last * pool_stride + elements - 1;
+        if (window >= windows || window * stride - pad + reach >= extent) {
+            break;
+        }
+    }
+}
+
 /* The interior: all windows in their pooling windows are inside x. */
 static inline ag_pool_region ag_pool_interior_of(const ag_conv2d_pool_shape *s) {
-    ag_pool_region i = {0, 0, 0, 0};
-    while (i.first < s->pw && !ag_pool_window_inside_w(i.first, s)) {
-        i.first++;
-    }
-    for (i.last = i.first; i.last < s->pw && ag_pool_window_inside_w(i.last, s);) {
-        i.last++;
-    }
-    while (i.top < s->ph && !ag_pool_window_inside_h(i.top, s)) {
-        i.top++;
-    }
-    for (i.bottom = i.top; i.bottom < s->ph && ag_pool_window_inside_h(i.bottom, s);) {
-        i.bottom++;
-    }
+    ag_pool_region i;
+    ag_pool_inside(&i.first, &i.last, s->pw, s->pool_stride_w, s->pool_w, s->ow, s->stride_w, s->pad_left,
+                   (s->kw - 1) * s->dilation_w, s->w);
+    ag_pool_inside(&i.top, &i.bottom, s->ph, s->pool_stride_h, s->pool_h, s->oh, s->stride_h, s->pad_top,
+                   (s->kh - 1) * s->dilation_h, s->h);
     return i;
 }
 
