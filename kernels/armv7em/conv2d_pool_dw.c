@@ -106,7 +106,5 @@ static void ag_sum_windows_armv7em(float *sums, const ag_weighted_window *list, 
     }
 }
 
-#define AG_POOL_SUMS 96
-#define AG_POOL_LIST 53 /* with it, a call takes at most 1 KB of stack, at -Os too */
 #define AG_SUM_WINDOWS ag_sum_windows_armv7em
 #include "tiles/conv2d_pool_dw.c"

@@ -22,6 +22,9 @@
 #else
 #define AG_TILE_N 8
 #endif
+/* Of conv2d_pool_dw.c: 3 KB of stack in AArch64. */
+#define AG_POOL_SUMS 256
+#define AG_POOL_LIST 192
 
 #if defined __aarch64__
 #define FMA_LANE(sum, v, w, lane) vfmaq_laneq_f32(sum, v, w, lane)

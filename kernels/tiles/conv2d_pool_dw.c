@@ -12,8 +12,15 @@
 
 #include <string.h>
 
-#ifndef AG_POOL_SUMS
-#define AG_POOL_SUMS 64 /* floats */
+/* The sums of a list of windows: a backend's own, or those of sum_windows.h. */
+#ifndef AG_SUM_WINDOWS
+#include "tiles/sum_windows.h"
+#define AG_SUM_WINDOWS ag_sum_windows
+#endif
+/* Sums and windows at a time; a backend may define more. With these, a call takes at most 1 KB of stack. */
+#ifndef AG_POOL_LIST
+#define AG_POOL_SUMS 96
+#define AG_POOL_LIST 53
 #endif
 
 /* A row of the window as lines of elements that are `step` apart in x, 1 where possible: the whole row (ALL),
@@ -116,9 +123,7 @@ static void ag_pool_dw_add(float *sums, const float *x, float dy, const ag_windo
 typedef struct {
     union {
         float sums[AG_POOL_SUMS];
-#ifdef AG_POOL_LIST
         ag_weighted_window list[AG_POOL_LIST]; /* the windows are listed from `first` on, after the sums */
-#endif
     } mem;
     int32_t first, count;
     const ag_window_block *block;
@@ -126,7 +131,6 @@ typedef struct {
     const ag_pool_gradient *g;
 } ag_pool_dw;
 
-#ifdef AG_POOL_LIST
 static inline void ag_pool_dw_add_listed(ag_pool_dw *d) {
     if (d->count > 0) {
         AG_SUM_WINDOWS(d->mem.sums, d->mem.list + d->first, d->count, d->g->row_step, d->block->rows,
@@ -157,20 +161,6 @@ static inline void ag_pool_dw_interior(ag_pool_dw *d, const float *x, const floa
         }
     }
 }
-#else
-/* The same, one by one. */
-static inline void ag_pool_dw_interior(ag_pool_dw *d, const float *x, const float *dy, const uint8_t *index,
-                                       int32_t count, int32_t channels, ptrdiff_t step,
-                                       const ptrdiff_t *element) {
-    const int32_t rows = d->block->rows, length = d->block->elements,
-                  skip = ag_bytes(d->g->row_step - length);
-    for (; count > 0; count--, x += step, dy += channels, index += channels) {
-        if (*dy != 0.0f) {
-            ag_axpy_rows(d->mem.sums, 0, x + element[*index], skip, rows, length, *dy);
-        }
-    }
-}
-#endif
 
 /* Adds `count` pooled pixels of row p from q on; dy and index at the channel of the row. */
 static void ag_pool_dw_pixels(ag_pool_dw *d, const float *x, const float *dy, const uint8_t *index, int32_t p,
@@ -197,11 +187,9 @@ static void ag_pool_dw_sums(ag_pool_dw *d, const float *x, const float *dy, cons
     const ptrdiff_t corner =
         ag_pool_corner(0, g->interior.first, s) + d->block->row * g->row_step + d->block->element;
     const int32_t sums = d->block->rows * d->block->lines * d->block->elements;
-#ifdef AG_POOL_LIST
     const int32_t floats = (int32_t)(sizeof(ag_weighted_window) / sizeof(float));
     d->first = (sums + floats - 1) / floats;
     d->count = 0;
-#endif
     ag_zero_floats(d->mem.sums, sums);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++, dy += row, index += row) {
@@ -219,9 +207,7 @@ static void ag_pool_dw_sums(ag_pool_dw *d, const float *x, const float *dy, cons
             }
         }
     }
-#ifdef AG_POOL_LIST
     ag_pool_dw_add_listed(d);
-#endif
 }
 
 static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_block *block,
