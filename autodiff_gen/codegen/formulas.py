@@ -19,6 +19,7 @@ from ..ir.op_kinds import (
     Reduce,
     RowContraction,
     View,
+    ViewKind,
 )
 from ..ir.types import normalise_axes
 from ..lowering import c_ast as c
@@ -226,6 +227,8 @@ def _view(node: Node, text: str) -> str:
     shape = node.results[0].type.shape
     dims = lower.dims(operand.type.shape, shape, node.attrs)
     kept = [d for d in dims or () if d is not None]
+    if lower.kind is ViewKind.WINDOWS:
+        return f"windows({text})"
     if not lower.window and kept == sorted(kept):
         mark = _inserted(node) if not text[-1:].isdigit() or text[:1].isalpha() else ""
     elif not lower.window and dims != (1, 0):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from .kernel_call import KernelCall
 from .strides import Strided
-from .types import Shape, Type
+from .types import Shape, Size, Type
 
 Attrs: TypeAlias = Mapping[str, Any]
 
@@ -88,6 +88,7 @@ class ViewKind(Enum):
     RESHAPE = auto()  # `shape`: the same elements in row-major order
     BROADCAST = auto()  # `shape`: repeats elements
     WINDOW = auto()  # `starts`, `steps`: a strided slice
+    WINDOWS = auto()  # `kernel`, `stride`, `dilation`: sliding windows over axes 1 and 2, which may overlap
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,10 @@ def _no_rows(operands: Sequence[Any], attrs: Attrs) -> Any:
     return None
 
 
+def _no_windows(shapes: Sequence[Shape], attrs: Attrs) -> Windows | None:
+    return None
+
+
 def _no_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
     return None
 
@@ -200,6 +205,18 @@ class Composition:
     operand: int
     joined: Callable[[Attrs, Attrs], dict[str, Any] | None]
     biased: bool = False
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of an image, operand `image`, of so many rows and columns, times filters of so many outputs; the operands
+    `weights`, and the result if `is_gradient`, are w[outputs, rows, columns, channels]."""
+
+    image: int
+    kernel: tuple[int, int]
+    outputs: Size
+    weights: tuple[int, ...] = ()
+    is_gradient: bool = False
 
 
 @dataclass(frozen=True)
@@ -223,7 +240,9 @@ class Call:
     attributes) -> how the op computes that part of it, None where it cannot. term_of: (operand, a range of it, shapes
     of the operands, attributes) -> how the op computes a term of its result, which is the sum of those of ranges that
     make up an axis; None where it is no such sum. in_place: the kernel that computes a call with the result in the
-    memory of operand 0, both dense; "" where none can.
+    memory of operand 0, both dense; "" where none can. windows: (shapes of the operands, attributes) -> the windows of
+    an image of which the op is a product, with the attributes `stride`, `padding` and `dilation`, None where it is none
+    or where channels are in groups.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -243,6 +262,7 @@ class Call:
     term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _no_term
     by_rows: Callable[[Sequence[Any], Attrs], Any] = _no_rows
     in_place: Callable[[KernelCall], str] = _not_in_place
+    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _no_windows
 
 
 @dataclass(frozen=True)
@@ -251,10 +271,11 @@ class RowContraction:
     computed of row i of operand 0 and of all of operand 1. `call`: layouts of the operands, a number of rows,
     attributes -> the call that completes so many rows, which reads operand 0 as it is stored; None for products of
     matrices. by_channel: of operand 1, row i reads channel i, its last axis, alone; the call stores a block of rows
-    with the channels last, as [columns, rows]."""
+    with the channels last, as [columns, rows]. windows: as of a call."""
 
     call: Callable[[Sequence[Strided], int, Attrs], KernelCall] | None = None
     by_channel: bool = False
+    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _no_windows
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,8 @@ def _is_aligned_view(node: Node, kind: ViewKind, axis: int, before: int) -> bool
     if kind is ViewKind.WINDOW:
         is_whole = node.attrs["starts"][axis] == 0 and node.attrs["steps"][axis] == 1
         return axis == before and bool(is_whole) and _equal(node)
+    if kind is ViewKind.WINDOWS:
+        return axis == before == 0
     if kind is ViewKind.BROADCAST:
         return bool(axis - y.ndim == before - x.ndim)
     outer = (product(shape) for shape in (x.type.shape[:before], y.type.shape[:axis]))

@@ -35,6 +35,12 @@ class Strided:
         offset = self.offset + sum(a * s for a, s in zip(starts, self.strides, strict=True))
         return Strided(shape, tuple(k * s for k, s in zip(steps, self.strides, strict=True)), offset)
 
+    def windows(self, shape: Shape, stride: Sequence[int], dilation: Sequence[int]) -> Strided:
+        """Sliding windows [n, p, q, i, j, c] of an image [n, h, w, c], where they begin and each of their elements."""
+        image, row, column, channel = self.strides
+        begins = row * stride[0], column * stride[1]
+        return Strided(shape, (image, *begins, row * dilation[0], column * dilation[1], channel), self.offset)
+
 
 @cache
 def row_major(shape: Shape) -> tuple[int, ...]:

@@ -122,7 +122,7 @@ def _of_elementwise(node: Node, at: Range) -> Tile | None:
 def _of_view(node: Node, at: Range) -> Tile | None:
     (x,), (y,), kind = node.operands, node.results, node.op.lower
     assert isinstance(kind, View)
-    if kind.kind is ViewKind.WINDOW:
+    if kind.kind in (ViewKind.WINDOW, ViewKind.WINDOWS):
         return None
     changes: dict[str, Any] = {} if kind.kind is ViewKind.PERMUTE else {"shape": _part(y.type.shape, at)}
     if kind.kind is ViewKind.RESHAPE:

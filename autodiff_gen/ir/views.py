@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .node import Node, Value
-from .op_kinds import Fused, Pick, View
+from .op_kinds import Fused, Pick, View, ViewKind
 from .strides import Strided, dense
 from .types import Dim, Shape, Size
 
@@ -41,6 +41,8 @@ def view_layout(view: Node, at: Strided) -> Strided | None:
     assert isinstance(lower, View)
     if lower.window:
         return at.window(out, view.attrs["starts"], view.attrs["steps"])
+    if lower.kind is ViewKind.WINDOWS:
+        return at.windows(out, view.attrs["stride"], view.attrs["dilation"])
     dims = lower.dims(at.shape, out, view.attrs)
     if dims is not None:
         return Strided(out, tuple(0 if d is None else at.strides[d] for d in dims), at.offset)

@@ -22,6 +22,7 @@ from ..kernels.registry import Backends
 from ..passes.apply_optimizer import apply_optimizer
 from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
+from ..passes.copy_windows import copy_windows
 from ..passes.crop_propagation import crop_propagation
 from ..passes.cse import cse
 from ..passes.differentiate import differentiate
@@ -114,6 +115,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
+    weighing(copy_windows),  # of images with few channels, of which products would read short rows
     on_entries(finite_guard),  # one number that is finite only if all new states are
     weighing(rematerialize),  # what the backward pass reads of elementwise values is computed again
     weighing(pack_masks),  # a bit of what the backward pass only compares with limits

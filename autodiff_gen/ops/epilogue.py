@@ -64,7 +64,9 @@ def register_with_epilogue(op: Op) -> Op:
     assert isinstance(base, Call | Contraction)
     lower: Call | Contraction = Contraction(epilogue=True)
     if isinstance(base, Call):
-        lower = Call(choose, strided=base.strided, macs=base.macs, term=op.name, tile=tile)
+        lower = Call(
+            choose, strided=base.strided, macs=base.macs, term=op.name, tile=tile, windows=base.windows
+        )
     return register(Op(base.finished, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op)))
 
 

@@ -14,7 +14,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import VJP, Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call, Range, RowContraction, Tile
+from ..ir.op_kinds import Attrs, Call, Range, RowContraction, Tile, Windows
 from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Type, planned, product
 from .epilogue import register_with_epilogue
@@ -152,6 +152,9 @@ class WindowProduct:
                 finished=f"{self.name}_epilogue",
                 tile=self._tile,
                 term_of=self._term_of,
+                windows=lambda shapes, attrs: self._windows(
+                    Windows(0, self.window(shapes[1]), shapes[1][0], weights=(1,)), attrs
+                ),
             ),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
@@ -186,6 +189,9 @@ class WindowProduct:
                 tile=self._dw_tile,
                 term_of=self._dw_term_of,
                 by_rows=self._dw_by_rows,
+                windows=lambda shapes, attrs: self._windows(
+                    Windows(0, attrs["kernel"], shapes[1][-1], is_gradient=True), attrs
+                ),
             ),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
@@ -205,6 +211,9 @@ class WindowProduct:
                 term=f"{self.name}_dw",
                 summed=(0, 1),
                 macs=macs,
+                windows=lambda shapes, attrs: self._windows(
+                    Windows(0, attrs["kernel"], shapes[1][-1], weights=(2,), is_gradient=True), attrs
+                ),
             ),
         )
         register(
@@ -213,7 +222,11 @@ class WindowProduct:
                 infer=self._rows_type,
                 ref=self._rows,
                 vjp=None,
-                lower=RowContraction(self._rows_call, self._by_channel),
+                lower=RowContraction(
+                    self._rows_call,
+                    self._by_channel,
+                    lambda shapes, attrs: self._windows(Windows(1, attrs["kernel"], shapes[0][0]), attrs),
+                ),
             )
         )
         register_with_epilogue(register(y))
@@ -224,6 +237,9 @@ class WindowProduct:
         """Whether the weights of a channel of y are those of the same channel of x alone, and are stored channel-last,
         as those of depthwise convolutions are."""
         return row_axis(self.dw_along, self.rows[0][2]) != 0
+
+    def _windows(self, of: Windows, attrs: Attrs) -> Windows | None:
+        return of if self.summed(attrs) else None
 
     def _dw_by_rows(self, operands: Sequence[Value], attrs: Attrs) -> Value | None:
         return gradient_by_rows(f"{self.name}_dw_rows", self.dw_along, operands, attrs)

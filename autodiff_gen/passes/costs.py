@@ -88,6 +88,15 @@ def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
     return copy < macs / cost.gemm.tile * (cost.load + cost.store + cost.loop)
 
 
+def windows_are_copied(cost: CostTable, elements: int, outputs: int, run: int, whole: int) -> bool:
+    """Whether the windows of an image, so many elements, are copied for a product with filters of so many outputs. A
+    kernel begins anew, as for a result, after `run` elements of a window that are next to each other in the image; of a
+    copy, all elements of a window, `whole`, are. A kernel without tiles has no registers to load anew."""
+    copy = elements * (cost.load + cost.store + cost.arena + cost.loop / run)
+    begun = elements * outputs * cost.gemm.result * (1 / run - 1 / whole)
+    return cost.gemm.tile > 1 and copy < begun
+
+
 def block_of_a_product(
     cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool, counts: Sequence[int] = ()
 ) -> tuple[int, int] | None:

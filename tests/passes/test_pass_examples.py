@@ -11,10 +11,12 @@ from graph_text import example, normalised, parsed
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import BACKWARD
+from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.passes.copy_insertion import with_old_states_copied
+from autodiff_gen.passes.copy_windows import copy_windows
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.micro_batches import divided
 from autodiff_gen.passes.pack_masks import pack_masks
@@ -23,6 +25,7 @@ from autodiff_gen.passes.rematerialize import rematerialize
 from autodiff_gen.passes.snapshot_states import larger_results
 from autodiff_gen.passes.store_functions import repeated_functions, stored
 from autodiff_gen.passes.strips import Region
+from autodiff_gen.targets import board
 
 ABRIDGED = (
     "differentiate",
@@ -37,6 +40,9 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
+    "copy_windows": lambda graph: copy_windows(
+        graph, Context(backends=registry.for_board(board.load("mps2_an386")))
+    ),
     "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
     "snapshot_states": lambda graph: with_old_states_copied(
         graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]

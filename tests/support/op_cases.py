@@ -33,6 +33,7 @@ INTERNAL = {
     "fused",
     "axpby",
     "column_sums_into",
+    "sliding_windows",
     "conv2d_dw_into",
     "conv2d_dw_rows",
     "conv2d_dw_rows_s8_f32",

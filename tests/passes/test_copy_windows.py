@@ -1,0 +1,101 @@
+"""Convolutions of images with few channels are computed of a copy of their windows, with the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from interpreted_training import InterpretedTrainer
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.passes import costs
+from autodiff_gen.targets import board
+
+# Channels of the image, and the layer: borders on all sides, strides, gaps, and windows that do not reach the end.
+LAYERS: dict[str, tuple[int, Callable[[], nn.Conv2d]]] = {
+    "border": (1, lambda: nn.Conv2d(1, 8, 3, padding=1)),
+    "strides": (1, lambda: nn.Conv2d(1, 6, (5, 2), stride=(2, 3), padding=(2, 1), bias=False)),
+    "gaps": (2, lambda: nn.Conv2d(2, 5, (3, 2), dilation=(2, 3), padding=(0, 2))),
+    "inside": (3, lambda: nn.Conv2d(3, 4, 3, stride=2)),
+}
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "SGD": lambda: optim.SGD(lr=0.1),
+    "momentum": lambda: optim.SGD(lr=0.1, momentum=0.9, weight_decay=0.01),
+    "Adam": lambda: optim.Adam(lr=0.01),
+}
+
+
+def head(channels: int) -> list[nn.Module]:
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 3)]
+
+
+def model(layer: str, optimizer: str) -> ag.Model:
+    channels, make = LAYERS[layer]
+    first = make()
+    net = nn.Sequential(first, nn.ReLU(), *head(first.out_channels))
+    return ag.Model.supervised(
+        net, input=(2, channels, 10, 8), loss=nn.CrossEntropyLoss(), optimizer=OPTIMIZERS[optimizer]()
+    )
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    "layer, optimizer",
+    [("border", "SGD"), ("border", "Adam"), ("strides", "momentum"), ("gaps", "SGD"), ("inside", "Adam")],
+)
+def test_training_is_that_of_the_interpreter(
+    layer: str, optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autodiff_gen.passes.copy_windows.windows_are_copied", lambda *_: True)
+    made = model(layer, optimizer)
+    trainer, expected = made.on_host("ref"), InterpretedTrainer(made)
+    assert any("= windows(" in text for text in trainer.source.values())
+    rng = np.random.default_rng(4)
+    for k in range(3):
+        x = rng.uniform(-1, 1, (2, LAYERS[layer][0], 10, 8)).astype(np.float32)
+        label = np.array([k, 2 - k], np.uint8)
+        assert trainer.train_step(x, label) == pytest.approx(
+            expected.step({"x": x, "label": label}), rel=1e-5
+        )
+    found = trainer.state_dict()
+    for state, value in expected.values.items():
+        if state.type.dtype.kind == "f":
+            most = 1e-5 * np.abs(value).max() + 1e-6
+            np.testing.assert_allclose(
+                found[state.name], state.restored(value), rtol=0, atol=most, err_msg=state.name
+            )
+
+
+def copies(channels: int, outputs: int, name: str, ram: int = 1 << 24) -> int:
+    """How many steps of a program for a board copy windows."""
+    net = nn.Sequential(nn.Conv2d(channels, outputs, 5), nn.Tanh(), *head(outputs))
+    made = ag.Model.supervised(
+        net, input=(1, channels, 32, 32), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
+    )
+    program = compile_model(made, "m", None, board.load(name), ram, must_fit=False)
+    return sum(text.count("= windows(") for text in emit(program).values())
+
+
+def test_windows_of_few_channels_are_copied_for_many_outputs() -> None:
+    assert copies(1, 64, "mps2_an386") == 3  # forward pass, gradient, prediction
+    assert copies(1, 8, "mps2_an386") == 0
+    assert copies(16, 64, "mps2_an386") == 0
+
+
+def test_windows_are_not_copied_where_kernels_have_no_tiles() -> None:
+    assert copies(1, 64, "mps2_an385") == 0
+
+
+def test_windows_are_not_copied_for_a_budget() -> None:
+    assert copies(1, 64, "mps2_an386", 200_000) == 0
+
+
+def test_decision() -> None:
+    cost = board.load("mps2_an386").cost
+    assert costs.windows_are_copied(cost, 5000, 64, 4, 40)
+    assert not costs.windows_are_copied(cost, 5000, 64, 40, 40)
