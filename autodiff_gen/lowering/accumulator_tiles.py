@@ -62,7 +62,7 @@ def _tile_within(body: Body, nest: LoopNest) -> bool:
 def _tiled_loops(chain: list[Body], nest: LoopNest, sums: _Sums) -> tuple[list[Body], int] | None:
     """The innermost loops whose iterations fit the registers together, and 0; or the innermost one, and the size of its
     blocks."""
-    most = nest.cost.registers // (sums.count + len(sums.rows))
+    most = nest.cost.registers // sums.arrays
     loops, block = accumulator_tile(nest.cost, [body.extent for body in chain], most)
     return (chain[-loops:], block) if loops else None
 
@@ -72,10 +72,10 @@ def _tiled_loops(chain: list[Body], nest: LoopNest, sums: _Sums) -> tuple[list[B
 
 @dataclass(frozen=True)
 class _Sums:
-    """The reductions in a loop: how many there are, which rows their terms read, what one iteration computes for all of
-    its terms, and whether it stores them."""
+    """The reductions in a loop: how many accumulators and rows a loop over terms needs at most, which rows the terms
+    read, what one iteration computes for all of its terms, and whether it stores them."""
 
-    count: int
+    arrays: int
     rows: set[Value]
     computed: set[Node]
     stores: bool
@@ -83,8 +83,8 @@ class _Sums:
 
 def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
     """Those of `body`, where it is reductions, each alone in its loops, and steps between them."""
-    count, stores = 0, False
-    loads: set[Value] = set()
+    arrays, stores = 0, False
+    rows: set[Value] = set()
     computed: set[Node] = set()
     runs: list[list[Root]] = [[]]
     for item in body.items:
@@ -95,6 +95,8 @@ def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
                 runs[-1].append(item.root)
             continue
         runs.append([])
+        count = 0
+        loads: set[Value] = set()
         for step in item.steps():
             if not _is_plain(step.root, nest):
                 return None
@@ -107,9 +109,11 @@ def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
                 count += 1
                 if not _terms_fit(step.root, body, nest, loads, computed):
                     return None
-    if not count or not _runs_are_independent(runs, body, nest):
+        arrays = max(arrays, count + len(loads))
+        rows |= loads
+    if not arrays or not _runs_are_independent(runs, body, nest):
         return None
-    return _Sums(count, loads, computed, stores)
+    return _Sums(arrays, rows, computed, stores)
 
 
 def _is_plain(root: Root, nest: LoopNest) -> bool:

@@ -14,6 +14,7 @@ dense arrays of one shape is flattened, so that one loop runs over all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..ir.build import apply
 from ..ir.graph import Graph
@@ -21,6 +22,7 @@ from ..ir.node import INPUT, Node, Op, Region, Value, register
 from ..ir.op_kinds import Fused, Iota, View
 from ..ir.types import Shape, Type, product
 from .context import Context
+from .cse import key_of
 from .flat_loops import flat_shape
 from .fusion_groups import Groups, grouped, is_fusable, with_free
 from .store_between_passes import stored_between_passes
@@ -93,6 +95,9 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
     flat = flat_shape(members, inside)
     params: dict[Value, Value] = {}
     inner: dict[Value, Value] = {}
+    known: dict[
+        Any, Node
+    ] = {}  # what is computed of the same operands again is computed once, as far as it is inside
 
     def resolve(v: Value) -> Value:
         if v in inner:
@@ -108,6 +113,8 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
         if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
             attrs = {"size": types[0].shape}
         made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
+        if needed.isdisjoint(v.node.results):
+            made = known.setdefault(key_of(made, operands), made)
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 
