@@ -5,9 +5,15 @@
  * are in use at the same time have different k, and compilers compute in these registers. Elsewhere k means
  * nothing. The zeros take no instruction. GCC looks for what is stored in such a variable before it is read,
  * back to the beginning of the function if need be, and in long functions gives up, with every local array in
- * memory. */
+ * memory.
+ *
+ * AG_STORE_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ... With that FPU, in core registers, where BIC with
+ * the sign of a number is 0 for a negative one; a NaN must be a positive one. All that arithmetic computes between
+ * ag_begin_default_nan() and ag_end_default_nan() are. */
 #ifndef AG_BLOCKS_H
 #define AG_BLOCKS_H
+
+#include <stdint.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && defined(__thumb2__) &&              \
     defined(__ARM_FP) && !defined(__ARM_FEATURE_MVE)
@@ -26,6 +32,17 @@
         __asm__("vstmia %1, {" first "-" fourth "}"                                                          \
                 : "=m"(*(float (*)[4])p)                                                                     \
                 : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                                   \
+    }                                                                                                        \
+    static inline __attribute__((always_inline, unused)) void ag_store_positive_##k(float *p,                \
+                                                                                    const float *v) {        \
+        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
+        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
+        __asm__("vmov r4, r5, " first ", " second "\n\tvmov r6, r8, " third ", " fourth                      \
+                "\n\tbic r4, r4, r4, asr #31\n\tbic r5, r5, r5, asr #31"                                     \
+                "\n\tbic r6, r6, r6, asr #31\n\tbic r8, r8, r8, asr #31\n\tstm %1, {r4, r5, r6, r8}"        \
+                : "=m"(*(float (*)[4])p)                                                                     \
+                : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d)                                                     \
+                : "r4", "r5", "r6", "r8");                                                                   \
     }
 AG_BLOCK_REGISTERS(0, "s0", "s1", "s2", "s3")
 AG_BLOCK_REGISTERS(1, "s4", "s5", "s6", "s7")
@@ -34,6 +51,18 @@ AG_BLOCK_REGISTERS(3, "s12", "s13", "s14", "s15")
 #undef AG_BLOCK_REGISTERS
 #define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p)
 #define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v)
+#define AG_STORE_POSITIVE(k, p, v) ag_store_positive_##k(p, v)
+
+static inline __attribute__((unused)) uint32_t ag_begin_default_nan(void) {
+    uint32_t modes;
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(modes) : : "memory");
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(modes | 1u << 25) : "memory");
+    return modes;
+}
+
+static inline __attribute__((unused)) void ag_end_default_nan(uint32_t modes) {
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(modes) : "memory");
+}
 #else
 static inline void ag_copy_block(float *to, const float *from) {
     to[0] = from[0];
@@ -43,6 +72,21 @@ static inline void ag_copy_block(float *to, const float *from) {
 }
 #define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p)
 #define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v)
+
+static inline void ag_store_positive(float *p, const float *v) {
+    for (int k = 0; k < 4; k++) {
+        p[k] = v[k] <= 0.0f ? 0.0f : v[k];
+    }
+}
+#define AG_STORE_POSITIVE(k, p, v) ag_store_positive(p, v)
+
+static inline uint32_t ag_begin_default_nan(void) {
+    return 0;
+}
+
+static inline void ag_end_default_nan(uint32_t modes) {
+    (void)modes;
+}
 #endif
 
 #endif

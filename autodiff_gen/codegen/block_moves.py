@@ -8,8 +8,9 @@
                                        }
 
 Compilers merge neither loads nor stores of floats, nor do they unroll such a loop. What is computed, and in which
-order, stays the same. Loops that call functions stay as they are, and are not to be unrolled: four times the code of a
-function would save little of its time.
+order, stays the same. The positive part of a sum is computed where a block of it is stored, by fewer instructions; the
+loops around are in a mode of the FPU in which their NaN is one that this leaves as it is. Loops that call functions
+stay as they are, and are not to be unrolled: four times the code of a function would save little of its time.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from .loop_accesses import (
 )
 
 LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
+BEGIN, END, MODES = "ag_begin_default_nan", "ag_end_default_nan", "fpu_modes"
+SUMS = ("{0} + {1}", "{0} - {1}")
 UNROLLED = 16  # iterations of a loop that compilers unroll completely
 SHORT = 32  # iterations of a loop that takes little time, unless it is inside of another one
 
@@ -50,7 +53,21 @@ def with_block_moves(
         return tuple(steps)
     pointers: Pointers = dict(floats)
     change = functools.partial(_changed, min(cost.registers // BLOCK, 4))  # ag_blocks.h has four
-    return tuple(with_innermost_loops(step, pointers, change) for step in steps)
+    moved = (with_innermost_loops(step, pointers, change) for step in steps)
+    return tuple(tuple(_with_default_nan(s) for s in step) for step in moved)
+
+
+def _with_default_nan(statement: c.Statement) -> c.Statement:
+    """A statement with the mode of the FPU that what it stores needs."""
+    stored = {
+        e.expr.function
+        for e in c_query.nodes(statement)
+        if isinstance(e, c.ExprStatement) and isinstance(e.expr, c.Call)
+    }
+    if not any(name.startswith("AG_STORE") and name != STORE for name in stored):
+        return statement
+    begin = c.Declare("const uint32_t", ((MODES, c.Call(BEGIN, ())),))
+    return c.Block((begin, statement, c.ExprStatement(c.Call(END, (c.Name(MODES),)))))
 
 
 def _changed(most: int, loop: c.For, pointers: Pointers, is_inside: bool) -> c.Statements:
@@ -114,7 +131,9 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
     start = tile.start
     at = c.Sum((c.Name(tile.variable),), (start,))
     here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
-    body = c_query.rewritten(tile.body, lambda node: here.get(node, node) if _is_element(node) else node)
+    stores = {e: _store_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
+    body = tuple(_stored(s, stores) for s in tile.body)
+    body = c_query.rewritten(body, lambda node: here.get(node, node) if _is_element(node) else node)
     old = c.Name(tile.variable)
     first = {e: c_query.rewritten(e, lambda node: start if node == old else node) for e in elements}
     out: list[c.Statement] = [c.Array("float", name, BLOCK) for name in names.values()]
@@ -125,8 +144,36 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
     out.append(replace(tile, body=body))
     for e, (_, is_written) in elements.items():
         if is_written:
-            out.append(_call(STORE, registers[e], c.Unary("&", first[e]), c.Name(names[e])))
+            store = stores.get(e, STORE)
+            out.append(_call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e])))
     return tuple(out)
+
+
+def _store_of(element: c.Element, body: c.Statements) -> str:
+    """The macro that stores a block of an element: one that computes the last operation too, if that is of a sum, and
+    nothing else in the loop is the element."""
+    declared = [s for s in body if isinstance(s, c.Declare)]
+    sums = {
+        name
+        for s in declared
+        for name, value in s.variables
+        if isinstance(value, c.Template) and value.text in SUMS
+    }
+    alone = sum(node == element for node in c_query.nodes(body)) == 1
+    match next((s for s in body if isinstance(s, c.Assign) and s.target == element), None):
+        case c.Assign(_, c.Template(operands=(c.Name(name),), stored=macro), "=") if alone and name in sums:
+            return macro or STORE
+    return STORE
+
+
+def _stored(statement: c.Statement, stores: Mapping[c.Element, str]) -> c.Statement:
+    """An assignment without the operation that the macro computes."""
+    match statement:
+        case c.Assign(c.Element() as target, c.Template(operands=(operand, *_))) if (
+            stores.get(target, STORE) != STORE
+        ):
+            return replace(statement, value=operand)
+    return statement
 
 
 def _varies(element: c.Element, tile: c.For) -> bool:

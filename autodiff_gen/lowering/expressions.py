@@ -208,7 +208,7 @@ class Expressions:
         text = _filled(lower.c, node.attrs)
         called = c_query.functions_of(lower.c)
         return Expr(
-            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called),
+            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called, lower.stored),
             home,
             tuple(args),
             v.type.dtype,

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 from c_build import compile_c
+from checkout import C
+from firmware_build import program, run
 
-from autodiff_gen.codegen.block_moves import LOAD, STORE, with_block_moves
+from autodiff_gen.codegen.block_moves import BEGIN, END, LOAD, STORE, with_block_moves
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loop_accesses import CALLER, Memory
+from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.lowering import c_query
 from autodiff_gen.model.loader import load_model
@@ -132,6 +135,41 @@ def test_boards_say_whether_they_have_them() -> None:
         on = replace(board.load(name), profile=profile)
         source = emit(compile_model(load_model("gesture")[0], "gesture", None, on))["gesture.c"]
         assert ((LOAD in source), ('#include "ag_blocks.h"' in source)) == (said, said)
+
+
+RELU = c.Template("{0} <= 0.0f ? 0.0f : {0}", (c.Name("v"),), 10, (70,), (), "AG_STORE_POSITIVE")
+SUM = c.Template("{0} - {1}", (at("b", INDEX), c.Literal("1.0f")), 70, (70, 71), ())
+
+
+@pytest.mark.parametrize(
+    "value, more, macro",
+    [
+        (SUM, (), "AG_STORE_POSITIVE"),
+        (c.Unary("-", at("b", INDEX)), (), STORE),  # a NaN may be negative
+        (SUM, (c.Assign(at("a", INDEX), c.Name("v")),), STORE),
+        (SUM, (added(at("a", INDEX)),), STORE),
+    ],
+    ids=["sum", "negated", "stored again", "read again"],
+)
+def test_a_macro_stores_the_positive_part_of_sums(value: c.Expr, more: c.Statements, macro: str) -> None:
+    body = (c.Declare("float", (("v", value),), True), copy(to=at("a", INDEX), of=RELU), *more)
+    (tree,) = with_block_moves([(A, B, c.For("i", c.number(LENGTH), body))], M4F, {})
+    assert moved(tree, macro) == "a"
+    text = "\n".join(PRINTER.lines(tree))
+    assert ("?" in text, BEGIN in text, END in text) == (
+        (True, False, False) if macro == STORE else (False, True, True)
+    )
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
+@pytest.mark.parametrize("name", ["mps2_an386", "mps2_an500"])
+def test_the_positive_part_is_exact(name: str, level: str, tmp_path: Path) -> None:
+    b = board.load(name)
+    tables = registry.load(("ref",), features=b.target.features)
+    own, elf = [C / "positive_blocks.c"], tmp_path / "positive.elf"
+    program(b, tables, [], own, elf, cc=None, flags=(level,), include=())
+    run(name, elf, tmp_path)
 
 
 PROGRAM = """
