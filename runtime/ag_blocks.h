@@ -1,13 +1,15 @@
 /* Blocks of four floats that generated loops load and store (codegen/block_moves.py).
  *
  * AG_LOAD_BLOCK(k, v, p): v[0] = p[0], ... v[3] = p[3]; AG_STORE_BLOCK(k, p, v): the other way. With Arm's
- * single-precision FPU each is one VLDM or VSTM, of the k-th four of registers, k from 0 to 3: blocks that
+ * single-precision FPU each is one VLDM or VSTM, of the k-th four of registers, k from 0 to 5: blocks that
  * are in use at the same time have different k, and compilers compute in these registers. Elsewhere k means
  * nothing. The zeros take no instruction. GCC looks for what is stored in such a variable before it is read,
  * back to the beginning of the function if need be, and in long functions gives up, with every local array in
  * memory.
  *
- * AG_STORE_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ... With that FPU, in core registers, where BIC with
+ * AG_LOAD_NEXT(k, v, p), AG_STORE_NEXT(k, p, v): the same, and p += 4, by the same instruction.
+ *
+ * AG_STORE_POSITIVE(k, p, v), AG_STORE_NEXT_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ... With that FPU, in core registers, where BIC with
  * the sign of a number is 0 for a negative one; a NaN must be a positive one. All that arithmetic computes between
  * ag_begin_default_nan() and ag_end_default_nan() are. */
 #ifndef AG_BLOCKS_H
@@ -44,11 +46,56 @@
                 : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d)                                                     \
                 : "r4", "r5", "r6", "r8");                                                                   \
     }
+#define AG_NEXT_REGISTERS(k, first, second, third, fourth)                                                   \
+    static inline __attribute__((always_inline, unused)) const float *ag_load_next_##k(float *v,             \
+                                                                                       const float *p) {     \
+        register float a __asm__(first) = 0.0f, b __asm__(second) = 0.0f;                                    \
+        register float c __asm__(third) = 0.0f, d __asm__(fourth) = 0.0f;                                    \
+        __asm__ volatile("vldmia %4!, {" first "-" fourth "}"                                                \
+                         : "=t"(a), "=t"(b), "=t"(c), "=t"(d), "+r"(p)                                       \
+                         :                                                                                   \
+                         : "memory");                                                                        \
+        v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
+        return p;                                                                                            \
+    }                                                                                                        \
+    static inline __attribute__((always_inline, unused)) float *ag_store_next_##k(float *p, const float *v) { \
+        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
+        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
+        __asm__ volatile("vstmia %0!, {" first "-" fourth "}"                                                \
+                         : "+r"(p)                                                                           \
+                         : "t"(a), "t"(b), "t"(c), "t"(d)                                                    \
+                         : "memory");                                                                        \
+        return p;                                                                                            \
+    }                                                                                                        \
+    static inline __attribute__((always_inline, unused)) float *ag_store_next_positive_##k(float *p,         \
+                                                                                           const float *v) { \
+        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
+        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
+        __asm__ volatile("vmov r4, r5, " first ", " second "\n\tvmov r6, r8, " third ", " fourth             \
+                         "\n\tbic r4, r4, r4, asr #31\n\tbic r5, r5, r5, asr #31"                            \
+                         "\n\tbic r6, r6, r6, asr #31\n\tbic r8, r8, r8, asr #31\n\tstm %0!, {r4, r5, r6, r8}" \
+                         : "+r"(p)                                                                           \
+                         : "t"(a), "t"(b), "t"(c), "t"(d)                                                    \
+                         : "r4", "r5", "r6", "r8", "memory");                                                \
+        return p;                                                                                            \
+    }
 AG_BLOCK_REGISTERS(0, "s0", "s1", "s2", "s3")
 AG_BLOCK_REGISTERS(1, "s4", "s5", "s6", "s7")
 AG_BLOCK_REGISTERS(2, "s8", "s9", "s10", "s11")
 AG_BLOCK_REGISTERS(3, "s12", "s13", "s14", "s15")
+AG_BLOCK_REGISTERS(4, "s16", "s17", "s18", "s19")
+AG_BLOCK_REGISTERS(5, "s20", "s21", "s22", "s23")
+AG_NEXT_REGISTERS(0, "s0", "s1", "s2", "s3")
+AG_NEXT_REGISTERS(1, "s4", "s5", "s6", "s7")
+AG_NEXT_REGISTERS(2, "s8", "s9", "s10", "s11")
+AG_NEXT_REGISTERS(3, "s12", "s13", "s14", "s15")
+AG_NEXT_REGISTERS(4, "s16", "s17", "s18", "s19")
+AG_NEXT_REGISTERS(5, "s20", "s21", "s22", "s23")
+#undef AG_NEXT_REGISTERS
 #undef AG_BLOCK_REGISTERS
+#define AG_LOAD_NEXT(k, v, p) p = ag_load_next_##k(v, p)
+#define AG_STORE_NEXT(k, p, v) p = ag_store_next_##k(p, v)
+#define AG_STORE_NEXT_POSITIVE(k, p, v) p = ag_store_next_positive_##k(p, v)
 #define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p)
 #define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v)
 #define AG_STORE_POSITIVE(k, p, v) ag_store_positive_##k(p, v)
@@ -70,6 +117,9 @@ static inline void ag_copy_block(float *to, const float *from) {
     to[2] = from[2];
     to[3] = from[3];
 }
+#define AG_LOAD_NEXT(k, v, p) ag_copy_block(v, (p += 4) - 4)
+#define AG_STORE_NEXT(k, p, v) ag_copy_block((p += 4) - 4, v)
+#define AG_STORE_NEXT_POSITIVE(k, p, v) ag_store_positive((p += 4) - 4, v)
 #define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p)
 #define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v)
 

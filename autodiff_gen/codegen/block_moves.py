@@ -19,13 +19,13 @@ import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.statements import LOOP_NAMES
 from ..targets.cost_table import BLOCK, CostTable
+from .block_registers import SUMS, distance, is_element, registers_of
 from .loop_accesses import (
     LOCAL,
     Access,
@@ -39,7 +39,7 @@ from .loop_accesses import (
 
 LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
 BEGIN, END, MODES = "ag_begin_default_nan", "ag_end_default_nan", "fpu_modes"
-SUMS = ("{0} + {1}", "{0} - {1}")
+BLOCKS = 6  # whose registers ag_blocks.h names
 UNROLLED = 16  # iterations of a loop that compilers unroll completely
 SHORT = 32  # iterations of a loop that takes little time, unless it is inside of another one
 
@@ -52,7 +52,7 @@ def with_block_moves(
     if not cost.block_moves:
         return tuple(steps)
     pointers: Pointers = dict(floats)
-    change = functools.partial(_changed, min(cost.registers // BLOCK, 4))  # ag_blocks.h has four
+    change = functools.partial(_changed, BLOCKS)
     moved = (with_innermost_loops(step, pointers, change) for step in steps)
     return tuple(tuple(_with_default_nan(s) for s in step) for step in moved)
 
@@ -64,7 +64,7 @@ def _with_default_nan(statement: c.Statement) -> c.Statement:
         for e in c_query.nodes(statement)
         if isinstance(e, c.ExprStatement) and isinstance(e.expr, c.Call)
     }
-    if not any(name.startswith("AG_STORE") and name != STORE for name in stored):
+    if not any(name.endswith("_POSITIVE") for name in stored):
         return statement
     begin = c.Declare("const uint32_t", ((MODES, c.Call(BEGIN, ())),))
     return c.Block((begin, statement, c.ExprStatement(c.Call(END, (c.Name(MODES),)))))
@@ -133,11 +133,11 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
     here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
     stores = {e: _store_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
     body = tuple(_stored(s, stores) for s in tile.body)
-    body = c_query.rewritten(body, lambda node: here.get(node, node) if _is_element(node) else node)
+    body = c_query.rewritten(body, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
     first = {e: c_query.rewritten(e, lambda node: start if node == old else node) for e in elements}
     out: list[c.Statement] = [c.Array("float", name, BLOCK) for name in names.values()]
-    registers = _registers(elements, accesses, tile.body)
+    registers = registers_of(elements, accesses, tuple(_stored(s, stores) for s in tile.body))
     for e, (is_read, _) in elements.items():
         if is_read:
             out.append(_call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
@@ -182,10 +182,6 @@ def _varies(element: c.Element, tile: c.For) -> bool:
     return any(v and c.Name(v) not in fixed for v in linear(element.index) or ())
 
 
-def _is_element(node: Any) -> bool:
-    return isinstance(node, c.Element)
-
-
 def _call(function: str, register: int, *arguments: c.Expr) -> c.Statement:
     return c.ExprStatement(c.Call(function, (c.number(register), *arguments)))
 
@@ -213,7 +209,7 @@ def _in_order(body: c.Statements, pointers: Pointers) -> list[tuple[c.Element, A
         found = accesses_of(statement, pointers)
         if found is None:
             return None
-        nodes = [node for node in c_query.nodes(statement) if _is_element(node)]
+        nodes = [node for node in c_query.nodes(statement) if is_element(node)]
         pairs = list(zip(nodes, found, strict=True))
         reads = [(e, replace(a, is_written=False)) for e, a in pairs if not a.is_written or _adds(statement)]
         out += [*reads, *((e, a) for e, a in pairs if a.is_written)]
@@ -244,33 +240,10 @@ def _blocks(
 
 def _may_be_one(a: Access, b: Access) -> bool:
     """Whether two accesses of one iteration may be to the same bytes."""
-    distance = _distance(a, b)
-    if distance is None or a.memory.element != b.memory.element:
+    between = distance(a, b)
+    if between is None or a.memory.element != b.memory.element:
         return not a.memory.is_apart_from(b.memory)
-    return abs(distance) < a.memory.element
-
-
-def _distance(a: Access, b: Access) -> int | None:
-    """The bytes between two accesses of one iteration; None where that is not known."""
-    if a.place is None or b.place is None or a.memory.anchor != b.memory.anchor:
-        return None
-    if any(a.place.get(v, 0) != b.place.get(v, 0) for v in {*a.place, *b.place} if v):
-        return None
-    return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
-
-
-def _registers(
-    elements: Iterable[c.Element], accesses: Sequence[tuple[c.Element, Access]], body: c.Statements
-) -> dict[c.Element, int]:
-    """The number of the registers of each block: what replaces another block in memory, or is a copy of it, is in the
-    same ones."""
-    at = dict(reversed(accesses))
-    copied = {s.target: s.value for s in body if isinstance(s, c.Assign) and s.op == "="}
-    found: dict[c.Element, int] = {}
-    for e in elements:
-        same = (k for other, k in found.items() if copied.get(e) == other or _distance(at[e], at[other]) == 0)
-        found[e] = next(same, len(set(found.values())))
-    return found
+    return abs(between) < a.memory.element
 
 
 def _block_names(elements: Iterable[c.Element], taken: set[str]) -> dict[c.Element, str]:

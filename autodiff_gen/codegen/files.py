@@ -20,7 +20,7 @@ from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
-from .block_moves import LOAD, STORE, with_block_moves
+from .block_moves import with_block_moves
 from .c_printer import PRINTER, WIDTH, folded
 from .constants import constant_tables
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
@@ -31,6 +31,7 @@ from .init import init_statements
 from .kernel_call import sizes
 from .loop_accesses import CALLER, Memory
 from .loop_forms import Known, Variable
+from .next_blocks import NEXT, with_next_blocks
 from .outlining import Function as Outlined
 from .outlining import outlined
 from .program import Arg, Entry, Program, Slot
@@ -79,8 +80,9 @@ def emit(
         replace(code, steps=with_block_moves(code.steps, cost, floats | _arguments(e)))
         for code, e in zip(codes, program.entries, strict=True)
     ]
+    codes = [replace(code, steps=with_next_blocks(code.steps, cost)) for code in codes]
     steps = [step for code in codes for step in code.steps]
-    blocks = not c_query.calls(steps).isdisjoint((LOAD, STORE))
+    blocks = not c_query.calls(steps).isdisjoint((*NEXT, *NEXT.values()))
     loop_pragmas = any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps))
     short = all_short(steps, program.batch, long)
     codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})

@@ -17,7 +17,7 @@ from ..ir.loop_axes import Axes, axes_before
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, View
 from ..ir.types import planned
-from ..passes.costs import columns_of_a_tile, rows_are_kept
+from ..passes.costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
 from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, chains
@@ -49,6 +49,8 @@ def _tile_of(chain: list[Body], nest: LoopNest) -> int | None:
     rows = _rows(inner, nest)
     tiled = inner.of is not None or inner in nest.row_loops
     if tiled or not around or not rows or not isinstance(inner.extent, int):
+        return None
+    if rows_are_read_by_blocks(nest.cost, len(rows), inner.extent):
         return None
     most = nest.cost.registers // len(rows)
     columns = columns_of_a_tile(nest.cost, inner.extent, most)

@@ -71,6 +71,12 @@ def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, colu
     return cost.vector == 1 and cost.code * in_blocks < row_by_row
 
 
+def rows_are_read_by_blocks(cost: CostTable, rows: int, extent: int) -> bool:
+    """Whether loops over rows of `extent` elements read blocks of them one after the other, with those of so many rows
+    that stay the same: an instruction that loads a block moves a pointer to the next one too."""
+    return cost.block_moves and extent % BLOCK == 0 and extent > cost.registers >= 2 * rows * BLOCK
+
+
 def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
     """How many columns of rows of `extent` elements are kept at a time: as few as divide the row, as code grows with
     them, but so many that the end of an iteration costs less than an operation on each, if that is possible, and those
@@ -156,7 +162,7 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
         loops += 1
     if loops or not extents or not isinstance(extents[-1], int):
         return loops, 0
-    if cost.block_moves and extents[-1] % BLOCK == 0 and BLOCK <= most < cost.registers:
+    if cost.block_moves and extents[-1] % BLOCK == 0 and BLOCK // 2 <= most < cost.registers:
         return 1, BLOCK
     blocks = [d for d in reversed(divisors(extents[-1])) if 1 < d <= most]
     block = next((d for d in blocks if d % cost.vector == 0), blocks[0] if blocks else 0)

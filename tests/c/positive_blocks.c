@@ -10,7 +10,7 @@ static const float a[16] = {1.0f, -1.0f, 0.0f, -0.0f, INFINITY, -INFINITY, INFIN
 static const float b[16] = {1.0f, 0.5f, 0.0f, -0.0f, 1.0f, 1.0f, -INFINITY, 0.0f,
                             0.0f, 3e38f, -3e38f, -0.5f, 0.0f, 0.0f, 0.0f, 0.0f};
 
-static float x[16], y[16], found[16];
+static float x[16], y[16], found[16], again[16];
 
 static uint32_t bits(float v) {
     uint32_t word;
@@ -29,6 +29,17 @@ static __attribute__((noinline)) void sums(void) {
         }
         AG_STORE_POSITIVE(2, &found[i], sum);
     }
+    const float *x_next = x, *y_next = y;
+    float *again_next = again;
+    for (int i = 0; i < 16; i += 4) {
+        float x_block[4], y_block[4], sum[4];
+        AG_LOAD_NEXT(4, x_block, x_next);
+        AG_LOAD_NEXT(5, y_block, y_next);
+        for (int k = 0; k < 4; k++) {
+            sum[k] = x_block[k] - y_block[k];
+        }
+        AG_STORE_NEXT_POSITIVE(4, again_next, sum);
+    }
     ag_end_default_nan(fpu_modes);
 }
 
@@ -45,6 +56,7 @@ int main(void) {
     for (int i = 0; i < 16; i++) {
         const volatile float sum = x[i] - y[i];
         const float wanted = sum <= 0.0f ? 0.0f : sum;
+        wrong += bits(again[i]) != bits(found[i]);
         wrong += wanted != wanted ? found[i] == found[i] : bits(found[i]) != bits(wanted);
     }
     memcpy(found, &negative_nan, sizeof negative_nan);

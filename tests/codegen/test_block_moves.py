@@ -16,6 +16,7 @@ from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loop_accesses import CALLER, Memory
+from autodiff_gen.codegen.next_blocks import with_next_blocks
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.lowering import c_query
@@ -124,6 +125,45 @@ def test_the_text_of_a_block() -> None:
         "    AG_STORE_BLOCK(2, &a[i], a_block);",
         "}",
     ]
+
+
+def test_the_text_of_blocks_that_follow_each_other() -> None:
+    """What is loaded and stored has one pointer."""
+    row = c.total((c.times(c.Name("j"), 64), INDEX))
+    of_row = c.Element(c.Name("a"), row)
+    value = c.Template("{0} + {1}", (of_row, at("b", INDEX, 8)), 70, (70, 71), ())
+    inner = c.For("i", c.number(LENGTH), (c.Assign(of_row, value),))
+    steps = with_block_moves([(A, B, c.For("j", c.number(2), (inner,)))], M4F, {})
+    assert with_next_blocks(steps, replace(M4F, block_moves=False)) == steps
+    ((*_, made),) = with_next_blocks(steps, M4F)
+    assert PRINTER.lines([made]) == [
+        "for (int32_t j = 0; j < 2; j++) {",
+        "    {",
+        "        const float *b_next = &b[8];",
+        "        float *a_next = &a[j * 64 + 0];",
+        "        for (int32_t i = 0; i < 64; i += 4) {",
+        "            float a_block[4];",
+        "            float b_block[4];",
+        "            AG_LOAD_BLOCK(0, a_block, a_next);",
+        "            AG_LOAD_NEXT(1, b_block, b_next);",
+        "            for (int32_t k = i; k < i + 4; k++) {",
+        "                a_block[k - i] = a_block[k - i] + b_block[k - i];",
+        "            }",
+        "            AG_STORE_NEXT(0, a_next, a_block);",
+        "        }",
+        "    }",
+        "}",
+    ]
+
+
+def test_a_sum_is_in_the_registers_of_a_term() -> None:
+    product = c.Template("{0} * {1}", (at("a", INDEX), at("b", INDEX)), 80, (80, 90), ())
+    value = c.Template("{0} + {1}", (product, at("x", INDEX)), 70, (70, 71), ())
+    x, y = (pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in ((2, "x"), (3, "y")))
+    loop = c.For("i", c.number(LENGTH), (c.Assign(at("y", INDEX), value),))
+    ((*_, made),) = with_block_moves([(A, B, x, y, loop)], M4F, {})
+    calls = [n for n in c_query.nodes(made) if isinstance(n, c.Call) and n.function in (LOAD, STORE)]
+    assert [PRINTER.expression(call.arguments[0]) for call in calls] == ["0", "1", "2", "2"]
 
 
 def test_boards_say_whether_they_have_them() -> None:

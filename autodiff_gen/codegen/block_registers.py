@@ -1,0 +1,68 @@
+"""Which blocks of floats are in the same registers (codegen/block_moves.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ..lowering import c_ast as c
+from ..lowering import c_query
+from .loop_accesses import Access
+
+SUMS = ("{0} + {1}", "{0} - {1}")  # the templates of sums
+
+
+def is_element(node: Any) -> bool:
+    return isinstance(node, c.Element)
+
+
+def registers_of(
+    elements: Collection[c.Element], accesses: Sequence[tuple[c.Element, Access]], body: c.Statements
+) -> dict[c.Element, int]:
+    """The number of the registers of each block: what replaces another block in memory, is a copy of it, or is the
+    sum of it and others, is in the same ones."""
+    at = dict(reversed(accesses))
+    copied = {s.target: s.value for s in body if isinstance(s, c.Assign) and s.op == "="}
+    found: dict[c.Element, int] = {}
+    addends = _addends(elements, body)
+    for e in elements:
+        same = (
+            k
+            for other, k in found.items()
+            if other in (copied.get(e), addends.get(e)) or distance(at[e], at[other]) == 0
+        )
+        found[e] = next(same, len(set(found.values())))
+    return found
+
+
+def distance(a: Access, b: Access) -> int | None:
+    """The bytes between two accesses of one iteration; None where that is not known."""
+    if a.place is None or b.place is None or a.memory.anchor != b.memory.anchor:
+        return None
+    if any(a.place.get(v, 0) != b.place.get(v, 0) for v in {*a.place, *b.place} if v):
+        return None
+    return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
+
+
+def _addends(elements: Collection[c.Element], body: c.Statements) -> dict[c.Element, c.Element]:
+    """For elements that are sums, a term that nothing else reads: a multiply-add replaces it by the sum."""
+    declared = {name: value for s in body if isinstance(s, c.Declare) for name, value in s.variables}
+    every = [node for node in c_query.nodes(body) if is_element(node)]
+    found: dict[c.Element, c.Element] = {}
+    for s in body:
+        if isinstance(s, c.Assign) and s.op == "=" and isinstance(s.target, c.Element):
+            value = declared.get(s.value.text) if isinstance(s.value, c.Name) else s.value
+            alone = (
+                t for t in _terms(value) if t in elements and every.count(t) == 1 and t not in found.values()
+            )
+            term = next(alone, None)
+            if isinstance(term, c.Element):
+                found[s.target] = term
+    return found
+
+
+def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
+    """The terms of a sum, itself of sums if need be, from which it is computed without another copy."""
+    if isinstance(value, c.Template) and value.text in SUMS:
+        return tuple(t for k, v in enumerate(value.operands) for t in (_terms(v) if k == 0 else (v,)))
+    return () if value is None else (value,)

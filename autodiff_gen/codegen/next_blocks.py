@@ -1,0 +1,88 @@
+"""Blocks of floats that follow each other in memory, for cores whose loads and stores move the pointer to the next one.
+
+    for (i = 0; i < 64; i += 4) {              {
+        AG_LOAD_BLOCK(0, x_block, &x[i]);          const float *x_next = x;
+        ...                                  ->    for (i = 0; i < 64; i += 4) {
+    }                                                  AG_LOAD_NEXT(0, x_block, x_next);
+                                                       ...
+
+What is loaded and stored has one pointer, which moves when it is stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..ir.identifiers import numbered
+from ..lowering import c_ast as c
+from ..lowering import c_query
+from ..targets.cost_table import BLOCK, CostTable
+from .block_moves import LOAD, STORE
+
+NEXT = {LOAD: "AG_LOAD_NEXT", STORE: "AG_STORE_NEXT", "AG_STORE_POSITIVE": "AG_STORE_NEXT_POSITIVE"}
+
+
+def with_next_blocks(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.Statements, ...]:
+    """The steps of an entry, whose loops are over blocks already, with such pointers."""
+    if not cost.block_moves:
+        return tuple(steps)
+    taken = set()
+    for node in c_query.nodes(tuple(steps)):
+        match node:
+            case c.Name(name) | c.Array(name=name):
+                taken.add(name)
+            case c.Declare(variables=variables):
+                taken.update(name for name, _ in variables)
+
+    def change(node: Any) -> Any:
+        is_over_blocks = isinstance(node, c.For) and node.step == BLOCK
+        return _through_pointers(node, taken) if is_over_blocks else node
+
+    return tuple(c_query.rewritten(step, change) for step in steps)
+
+
+def _through_pointers(loop: c.For, taken: set[str]) -> c.Statement:
+    """The loop with pointers for blocks that follow each other from iteration to iteration. taken: names of
+    variables."""
+    at: dict[c.Element, str] = {}
+    pointers: list[c.Statement] = []
+    body = list(loop.body)
+    for k in reversed(range(len(body))):
+        match body[k]:
+            case c.ExprStatement(c.Call(function, (register, *arguments))) if function in NEXT:
+                element = next(a.operand for a in arguments if isinstance(a, c.Unary))
+                assert isinstance(element, c.Element)
+                begin = _begin(element, c.Name(loop.variable))
+                if begin is None:
+                    continue
+                moves = element not in at
+                if moves:
+                    at[element] = _name(element, taken.union(at.values()))
+                    c_type = "const float *" if function == LOAD else "float *"
+                    pointers.append(c.Declare(c_type, ((at[element], begin),)))
+                pointer = c.Name(at[element])
+                moved = (pointer if isinstance(a, c.Unary) else a for a in arguments)
+                call = c.Call(NEXT[function] if moves else function, (register, *moved))
+                body[k] = c.ExprStatement(call)
+    made = replace(loop, body=tuple(body))
+    return c.Block((*reversed(pointers), made)) if pointers else made
+
+
+def _name(element: c.Element, taken: set[str]) -> str:
+    word = f"{c_query.words(element.array)[0]}_next"
+    names = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
+    return next(name for name in names if name not in taken)
+
+
+def _begin(element: c.Element, variable: c.Name) -> c.Expr | None:
+    """Where an element is whose index is the sum of a variable, which is 0 there, and other terms; None for others."""
+    match element.index:
+        case c.Name() as index if index == variable:
+            return element.array
+        case c.Sum(terms, ()) if terms.count(variable) == 1:
+            rest = tuple(t for t in terms if t != variable)
+            return c.Unary("&", c.Element(element.array, c.total(rest)))
+    return None
