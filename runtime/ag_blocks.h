@@ -9,9 +9,9 @@
  *
  * AG_LOAD_NEXT(k, v, p), AG_STORE_NEXT(k, p, v): the same, and p += 4, by the same instruction.
  *
- * AG_STORE_POSITIVE(k, p, v), AG_STORE_NEXT_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ... With that FPU, in core registers, where BIC with
- * the sign of a number is 0 for a negative one; a NaN must be a positive one. All that arithmetic computes between
- * ag_begin_default_nan() and ag_end_default_nan() are. */
+ * AG_STORE_POSITIVE(k, p, v), AG_STORE_NEXT_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ... With that
+ * FPU, in core registers, where BIC with the sign of a number is 0 for a negative one; a NaN must be a
+ * positive one. All that arithmetic computes between ag_begin_default_nan() and ag_end_default_nan() are. */
 #ifndef AG_BLOCKS_H
 #define AG_BLOCKS_H
 
@@ -41,7 +41,7 @@
         register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
         __asm__("vmov r4, r5, " first ", " second "\n\tvmov r6, r8, " third ", " fourth                      \
                 "\n\tbic r4, r4, r4, asr #31\n\tbic r5, r5, r5, asr #31"                                     \
-                "\n\tbic r6, r6, r6, asr #31\n\tbic r8, r8, r8, asr #31\n\tstm %1, {r4, r5, r6, r8}"        \
+                "\n\tbic r6, r6, r6, asr #31\n\tbic r8, r8, r8, asr #31\n\tstm %1, {r4, r5, r6, r8}"         \
                 : "=m"(*(float (*)[4])p)                                                                     \
                 : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d)                                                     \
                 : "r4", "r5", "r6", "r8");                                                                   \
@@ -58,7 +58,8 @@
         v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
         return p;                                                                                            \
     }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) float *ag_store_next_##k(float *p, const float *v) { \
+    static inline __attribute__((always_inline, unused)) float *ag_store_next_##k(float *p,                  \
+                                                                                  const float *v) {          \
         register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
         register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
         __asm__ volatile("vstmia %0!, {" first "-" fourth "}"                                                \
@@ -71,12 +72,13 @@
                                                                                            const float *v) { \
         register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
         register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
-        __asm__ volatile("vmov r4, r5, " first ", " second "\n\tvmov r6, r8, " third ", " fourth             \
-                         "\n\tbic r4, r4, r4, asr #31\n\tbic r5, r5, r5, asr #31"                            \
-                         "\n\tbic r6, r6, r6, asr #31\n\tbic r8, r8, r8, asr #31\n\tstm %0!, {r4, r5, r6, r8}" \
-                         : "+r"(p)                                                                           \
-                         : "t"(a), "t"(b), "t"(c), "t"(d)                                                    \
-                         : "r4", "r5", "r6", "r8", "memory");                                                \
+        __asm__ volatile(                                                                                    \
+            "vmov r4, r5, " first ", " second "\n\tvmov r6, r8, " third ", " fourth                          \
+            "\n\tbic r4, r4, r4, asr #31\n\tbic r5, r5, r5, asr #31"                                         \
+            "\n\tbic r6, r6, r6, asr #31\n\tbic r8, r8, r8, asr #31\n\tstm %0!, {r4, r5, r6, r8}"            \
+            : "+r"(p)                                                                                        \
+            : "t"(a), "t"(b), "t"(c), "t"(d)                                                                 \
+            : "r4", "r5", "r6", "r8", "memory");                                                             \
         return p;                                                                                            \
     }
 AG_BLOCK_REGISTERS(0, "s0", "s1", "s2", "s3")

@@ -1,14 +1,15 @@
-/* AG_STORE_POSITIVE of sums that are positive, negative, zeros, infinite, and NaN of either sign; exits with the number
- * of elements that differ from `v <= 0 ? 0 : v`, or with 64 where the mode of the FPU is not what it was. */
+/* AG_STORE_POSITIVE of sums that are positive, negative, zeros, infinite, and NaN of either sign; exits with
+ * the number of elements that differ from `v <= 0 ? 0 : v`, or with 64 where the mode of the FPU is not what
+ * it was. */
 #include "ag_blocks.h"
 
 #include <math.h>
 #include <string.h>
 
-static const float a[16] = {1.0f, -1.0f, 0.0f, -0.0f, INFINITY, -INFINITY, INFINITY, 1e-45f,
-                            -1e-45f, 3e38f, -3e38f, 0.5f, 0.0f, 0.0f, 7.0f, -7.0f};
-static const float b[16] = {1.0f, 0.5f, 0.0f, -0.0f, 1.0f, 1.0f, -INFINITY, 0.0f,
-                            0.0f, 3e38f, -3e38f, -0.5f, 0.0f, 0.0f, 0.0f, 0.0f};
+static const float a[16] = {1.0f,    -1.0f, 0.0f,   -0.0f, INFINITY, -INFINITY, INFINITY, 1e-45f,
+                            -1e-45f, 3e38f, -3e38f, 0.5f,  0.0f,     0.0f,      7.0f,     -7.0f};
+static const float b[16] = {1.0f, 0.5f,  0.0f,   -0.0f, 1.0f, 1.0f, -INFINITY, 0.0f,
+                            0.0f, 3e38f, -3e38f, -0.5f, 0.0f, 0.0f, 0.0f,      0.0f};
 
 static float x[16], y[16], found[16], again[16];
 
