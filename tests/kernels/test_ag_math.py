@@ -404,9 +404,13 @@ def test_header_is_clean_as_c_and_cpp(cc, std, tmp_path):
 
 # ---- the faster functions of backends
 
-FAST = {b: registry.load([b], root=KERNELS).functions for b in ("fastmath", "armv7em")}
+FAST = {b: registry.load([b], root=KERNELS).functions for b in ("fastmath", "armv7em", "host")}
 HEADERS = {b: {f.header for f in functions.values()} for b, functions in FAST.items()}
-EDGES = {"fastmath": (87, 88, 6.2, 3.12), "armv7em": (87, 87.34, 88, 0.5, 32, 0.8, 4)}
+EDGES = {
+    "fastmath": (87, 88, 6.2, 3.12),
+    "armv7em": (87, 87.34, 88, 0.5, 32, 0.8, 4),
+    "host": (87, 87.34, 88, 104, 9, 3.92),
+}
 
 
 def fast_source(backend):
