@@ -10,6 +10,9 @@
 #ifndef AG_LOOPS_H
 #define AG_LOOPS_H
 
+#include <stdint.h>
+#include <string.h>
+
 #if defined(__clang__)
 #define AG_IVDEP
 #define AG_NOUNROLL _Pragma("clang loop unroll(disable)")
@@ -45,5 +48,45 @@ static inline float ag_smaller(float a, float b) {
 #else
 #define AG_REDUCTION(...) AG_IVDEP
 #endif
+
+/* Rows on hosts with wide vectors (codegen/row_results.py). */
+
+/* The sum of partial sums, as a tree; `count` is a multiple of 4. */
+static inline float ag_sum(const float *parts, int32_t count) {
+#if defined(__GNUC__)
+    typedef float quad __attribute__((vector_size(16)));
+    quad sums = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int32_t i = 0; i < count; i += 4) {
+        quad part;
+        memcpy(&part, parts + i, sizeof part);
+        sums += part;
+    }
+#else
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int32_t i = 0; i < count; i++) {
+        sums[i % 4] += parts[i];
+    }
+#endif
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+/* An integer that is larger for a larger float, 0 for -infinity and largest for NaN; and the float of it. */
+static inline uint32_t ag_order(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits ^ (0u - (bits >> 31)) >> 1) - 0x807fffffu;
+}
+
+static inline float ag_of_order(uint32_t order) {
+    const uint32_t key = order + 0x807fffffu, bits = key ^ (0u - (key >> 31)) >> 1;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint32_t ag_latest(uint32_t order, float x) {
+    const uint32_t other = ag_order(x);
+    return other > order ? other : order;
+}
 
 #endif

@@ -36,6 +36,7 @@ from .outlining import Function as Outlined
 from .outlining import outlined
 from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
+from .row_results import with_row_results
 from .vector_loops import all_short
 
 
@@ -81,6 +82,8 @@ def emit(
         for code, e in zip(codes, program.entries, strict=True)
     ]
     codes = [replace(code, steps=with_next_blocks(code.steps, cost)) for code in codes]
+    if reorder:
+        codes = [replace(code, steps=with_row_results(code.steps, cost)) for code in codes]
     steps = [step for code in codes for step in code.steps]
     blocks = not c_query.calls(steps).isdisjoint((*NEXT, *NEXT.values()))
     loop_pragmas = any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps))

@@ -4,15 +4,18 @@ a model on several boards, and the extremes of ag_loops.h."""
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from c_build import compile_c
 from checkout import ROOT
 
+from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.independent_loops import with_independent_loops
+from autodiff_gen.codegen.row_results import with_row_results
 from autodiff_gen.ir.node import Op
 from autodiff_gen.ir.op_kinds import Reduce
 from autodiff_gen.lowering import c_ast as c
@@ -77,7 +80,8 @@ def test_loop(row: str) -> None:
 )
 def test_reference_kernels_keep_the_order_of_sums(name: str, kernels: list[str], said: bool) -> None:
     program = compile_model(load_model("attention")[0], "attention", kernels, board.load(name))
-    assert ("AG_REDUCTION(" in emit(program)["attention.c"]) == said
+    text = emit(program)["attention.c"]
+    assert any(word in text for word in ("AG_REDUCTION(", "ag_sum(", "ag_latest(")) == said
 
 
 EXTREMES = """
@@ -89,16 +93,24 @@ int main(void) {
     for (int32_t at = 0; at < 37; at++) {
         float x[37], most = -INFINITY, least = INFINITY, sum = 0.0f;
         for (int32_t i = 0; i < 37; i++) x[i] = (float)((i * 7 + 36 - at) % 37);
-        for (int32_t with_nan = 0; with_nan < 2; with_nan++, x[at] = NAN) {
+        for (int32_t with_nan = 0; with_nan < 3; with_nan++) {
+            if (with_nan > 0) x[at] = with_nan > 1 ? -NAN : NAN;
             AG_REDUCTION(ag_max : most)
             for (int32_t i = 0; i < 37; i++) most = (x[i] > most || x[i] != x[i]) ? x[i] : most;
             AG_REDUCTION(ag_min : least)
             for (int32_t i = 0; i < 37; i++) least = (x[i] < least || x[i] != x[i]) ? x[i] : least;
             AG_REDUCTION(+ : sum)
             for (int32_t i = 0; i < 37; i++) sum += x[i];
-            if (with_nan) printf("%d", (most != most) + (least != least) + (sum != sum));
-            else printf("%g %g %g ", (double)most, (double)least, (double)sum);
-            x[at] = NAN;
+            uint32_t most_order = 0, least_order = 0;
+            AG_IVDEP
+            for (int32_t i = 0; i < 37; i++) most_order = ag_latest(most_order, x[i]);
+            AG_IVDEP
+            for (int32_t i = 0; i < 37; i++) least_order = ag_latest(least_order, -x[i]);
+            const float latest = ag_of_order(most_order), first = -ag_of_order(least_order);
+            if (with_nan) printf("%d", (most != most) + (least != least) + (sum != sum) +
+                                 (latest != latest) + (first != first));
+            else printf("%g %g %g %g %g ", (double)most, (double)least, (double)sum, (double)latest,
+                        (double)first);
         }
         puts("");
     }
@@ -114,4 +126,61 @@ def test_extremes_are_nan_if_any_element_is(cc: str, flags: tuple[str, ...], tmp
     (tmp_path / "main.c").write_text(EXTREMES)
     program = compile_c(cc, [tmp_path / "main.c"], tmp_path / "program", [*flags, f"-I{ROOT / 'runtime'}"])
     done = subprocess.run([program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["36 0 666 3"] * 37
+    assert done.stdout.splitlines() == ["36 0 666 36 0 55"] * 37
+
+
+ROW = c.For(
+    "i", c.number(LENGTH), (ADD, SQUARES), independent=True, reduction=c.Reduction("+", ("sum", "squares"))
+)
+BEGUN = (c.declare("float", "sum", c.Literal("0.0f")), c.declare("float", "squares", c.Literal("0.0f")))
+PARTS = """
+float sum_parts[16];
+float squares_parts[16];
+AG_IVDEP
+for (int32_t j = 0; j < 16; j++) {
+    float sum = 0.0f;
+    float squares = 0.0f;
+    for (int32_t i = 0; i < 64; i += 16) {
+        sum += x[i + j];
+        squares += x[i + j] * x[i + j];
+    }
+    sum_parts[j] = sum;
+    squares_parts[j] = squares;
+}
+float sum = ag_sum(sum_parts, 16);
+float squares = ag_sum(squares_parts, 16);
+"""
+MOST_OF_ROW = """
+uint32_t most_order = 0;
+AG_IVDEP
+for (int32_t i = 0; i < 64; i++) {
+    most_order = ag_latest(most_order, x[i]);
+}
+float most = ag_of_order(most_order);
+"""
+LEAST_OF_ROW = MOST_OF_ROW.replace("x[i]", "-x[i]").replace("ag_of_order(", "-ag_of_order(")
+
+
+def row_results(board_name: str, *statements: c.Statement) -> str:
+    (found,) = with_row_results([statements], board.load(board_name).cost)
+    return "\n" + "\n".join(PRINTER.lines(found)) + "\n"
+
+
+def test_short_rows_have_partial_sums_where_vectors_are_wide() -> None:
+    assert row_results("host_avx512", *BEGUN, ROW) == PARTS
+    for other, rows in (
+        ("virt_a53", (*BEGUN, ROW)),
+        ("host_avx512", (*BEGUN, replace(ROW, stop=c.number(LENGTH + 1)))),
+        ("host_avx512", (*BEGUN, replace(ROW, stop=c.number(LENGTH**2)))),
+        ("host_avx512", (*BEGUN, replace(ROW, stop=c.Name("n")))),
+        ("host_avx512", (*(replace(d, c_type="int32_t") for d in BEGUN), ROW)),
+        ("host_avx512", (ROW,)),
+    ):
+        assert "_parts" not in row_results(other, *rows)
+
+
+@pytest.mark.parametrize(("op", "text"), [(reductions.amax, MOST_OF_ROW), (reductions.amin, LEAST_OF_ROW)])
+def test_an_extreme_is_one_of_integers_where_vectors_are_wide(op: Op, text: str) -> None:
+    most = step(op, MOST, x())
+    row = c.For("i", c.number(LENGTH), (most,), reduction=c.Reduction(most.identifier, ("most",)))
+    assert row_results("host_avx2", c.declare("float", "most", c.Literal("-INFINITY")), row) == text
