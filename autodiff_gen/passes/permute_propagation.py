@@ -179,11 +179,9 @@ def _reduction(node: Node, view: Permuted) -> Sequence[Permuted] | None:
 
 
 def _assembly(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
-    """Assembled in the order of the largest permuted part."""
-    leader = _leader(views)
-    if any(len(group) > 1 for group in leader.axes):
-        return None
-    order = _order(leader)
+    """Assembled in the order of the largest permuted part. An axis of several pieces, such as those of an upsampled
+    image, is where its first piece is."""
+    order = _order(_leader(views))
     attrs = {
         "shape": tuple(node.attrs["shape"][k] for k in order),
         "starts": tuple(tuple(each[k] for k in order) for each in node.attrs["starts"]),

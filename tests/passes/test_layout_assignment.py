@@ -251,6 +251,14 @@ def test_permutes_cancel(name: str) -> None:
     assert count([y], "permute") > 0 and count([after], "permute") == 0, str(after)
 
 
+def test_an_upsampled_image_is_joined_in_the_order_of_memory() -> None:
+    x = image(2, 3, 5, 4)
+    wide = F.interpolate(nchw(F.tanh(x)), scale_factor=2)
+    y = nhwc(F.cat([wide[:, :2], wide], 1))
+    (after,) = propagated([y]).roots
+    assert (y.node.op.name, after.node.op.name) == ("permute", "assemble")
+
+
 def test_a_graph_whose_readers_take_strides_stays_as_it_is() -> None:
     x, w = image(2, 3), ag.Param("w", init.uniform((4, 3), bound=1.0, seed=1))
     y = F.relu(F.matmul(x, w.T).T)
