@@ -19,6 +19,7 @@ from ..kernels.table import Function
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..lowering.pipeline import without_cycle_collection
+from ..passes.costs import has_wide_vectors
 from ..targets.installation import __version__
 from .block_moves import with_block_moves
 from .c_printer import PRINTER, WIDTH, folded
@@ -26,6 +27,7 @@ from .constants import constant_tables
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
 from .geometry import geometry_names
 from .geometry import table as geometry_table
+from .if_conversion import with_both_alternatives
 from .independent_loops import with_independent_loops
 from .init import init_statements
 from .kernel_call import sizes
@@ -76,11 +78,13 @@ def emit(
     long = program.backends.cost.vector_loop
     reorder = not program.backends.only_ref
     codes = [replace(e, steps=with_independent_loops(e.steps, program.batch, long, reorder)) for e in codes]
-    floats, cost = _float_arrays(program), program.backends.cost
-    codes = [
-        replace(code, steps=with_block_moves(code.steps, cost, floats | _arguments(e)))
-        for code, e in zip(codes, program.entries, strict=True)
-    ]
+    states, cost = _float_arrays(program), program.backends.cost
+    floats = [states | _arguments(e) for e in program.entries]
+    if has_wide_vectors(cost):
+        codes = [
+            replace(e, steps=with_both_alternatives(e.steps, f)) for e, f in zip(codes, floats, strict=True)
+        ]
+    codes = [replace(e, steps=with_block_moves(e.steps, cost, f)) for e, f in zip(codes, floats, strict=True)]
     codes = [replace(code, steps=with_next_blocks(code.steps, cost)) for code in codes]
     if reorder:
         codes = [replace(code, steps=with_row_results(code.steps, cost)) for code in codes]

@@ -26,7 +26,7 @@ from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.statements import LOOP_NAMES
-from ..passes.costs import rows_are_summed_in_vectors
+from ..passes.costs import has_wide_vectors
 from ..targets.cost_table import CostTable
 
 SHORT = 16  # vectors of a row, which compilers unroll completely
@@ -35,7 +35,7 @@ EXTREMES = {"ag_max": "", "ag_min": "-"}  # the sign of what is the largest then
 
 def with_row_results(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.Statements, ...]:
     """The steps of an entry with such loops, if the target has wide vectors."""
-    if not rows_are_summed_in_vectors(cost):
+    if not has_wide_vectors(cost):
         return tuple(steps)
     return tuple(_Rows(cost.vector, _names(step)).changed(step) for step in steps)
 

@@ -21,7 +21,7 @@ from ..ir.loop_axes import axes_before
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
 from ..ir.types import planned
-from ..passes.costs import accumulator_tile, rows_are_kept, rows_are_summed_in_vectors, terms_are_repeated
+from ..passes.costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
 from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile, chains
@@ -128,7 +128,7 @@ def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], comput
     and to `computed` what is no load yet. What changes with another loop too cannot be stored: each term computes it
     again. False where that does not pay, where memory is not read row by row, or where a term calls a function."""
     innermost, is_row = root.inner.axis, _is_row(kept, root, nest)
-    if not is_row and rows_are_summed_in_vectors(nest.cost):
+    if not is_row and has_wide_vectors(nest.cost):
         return False
     params = set(nest.region.params)
     term, again = 0, 0  # operations and loads of a term; operations that others repeat

@@ -169,9 +169,10 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
     return (1, block) if block else (0, 0)
 
 
-def rows_are_summed_in_vectors(cost: CostTable) -> bool:
-    """Whether compilers add up a row that is contiguous in memory in vectors, as with AG_REDUCTION on hosts: faster
-    than the sums of several rows at a time, of which each term is loaded alone."""
+def has_wide_vectors(cost: CostTable) -> bool:
+    """Whether loops are written for compilers to make vectors of them. A row that is contiguous in memory is added up
+    in vectors, as with AG_REDUCTION on hosts: faster than the sums of several rows at a time, of which each term is
+    loaded alone. Both alternatives of a selection are computed: faster than a branch for each element."""
     return cost.vector > 4
 
 

@@ -1,0 +1,73 @@
+"""Loops that may be vectorised compute both alternatives of a selection, unless its condition depends on indices."""
+
+from __future__ import annotations
+
+import pytest
+
+from autodiff_gen.codegen.c_printer import PRINTER
+from autodiff_gen.codegen.if_conversion import SELECTION, with_both_alternatives
+from autodiff_gen.codegen.loop_accesses import CALLER, Memory
+from autodiff_gen.ir.op_kinds import Elementwise
+from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.ops.masks import where
+
+INDEX = c.Name("i")
+FLOATS = {name: Memory(CALLER, name, 0, 4, is_float=True) for name in "xaby"}
+
+
+def at(array: str, index: c.Expr = INDEX) -> c.Element:
+    return c.Element(c.Name(array), index)
+
+
+def selected(condition: c.Expr, *values: c.Expr) -> c.Template:
+    return c.Template(SELECTION, (condition, *values), 20, (21, 21, 20), ())
+
+
+ZERO = c.Literal("0.0f")
+MASK = c.Binary("<=", at("x"), ZERO)
+SUM = c.Binary("+", at("a"), at("b"))
+STAYS = {
+    "the condition depends on the index": selected(c.Binary("<", INDEX, c.number(3)), ZERO, at("a")),
+    "a selection around it does": selected(
+        c.Binary("<", INDEX, c.number(3)), ZERO, selected(MASK, ZERO, at("a"))
+    ),
+    "the condition depends on a row that is looked up": selected(
+        c.Binary("<", c.Name("row"), c.number(3)), ZERO, at("a", c.Name("row"))
+    ),
+    "the index is read": selected(MASK, ZERO, at("a", at("x"))),
+    "what is selected are integers": selected(MASK, c.number(0), at("labels")),
+    "numbers": selected(MASK, ZERO, c.Literal("1.0f")),
+}
+
+
+def loop(value: c.Expr, *, independent: bool = True) -> c.For:
+    return c.For("i", c.number(64), (c.Assign(at("y"), value),), independent=independent)
+
+
+def lines(statement: c.For) -> list[str]:
+    (found,) = with_both_alternatives([(statement,)], FLOATS)
+    return PRINTER.lines(found)
+
+
+def test_the_template_is_that_of_where() -> None:
+    assert isinstance(where.lower, Elementwise) and where.lower.c == SELECTION
+
+
+def test_both_alternatives_are_computed() -> None:
+    inner = selected(MASK, ZERO, at("b"))
+    assert lines(loop(selected(MASK, at("a"), inner)))[2:-1] == [
+        "    const float other = b[i];",
+        "    const float other_2 = a[i];",
+        "    const float other_3 = x[i] <= 0.0f ? 0.0f : other;",
+        "    y[i] = x[i] <= 0.0f ? other_2 : other_3;",
+    ]
+
+
+@pytest.mark.parametrize("case", STAYS)
+def test_what_a_condition_may_guard_stays(case: str) -> None:
+    assert lines(loop(STAYS[case])) == PRINTER.lines((loop(STAYS[case]),))
+
+
+def test_loops_that_are_not_vectorised_branch() -> None:
+    assert "other" not in "".join(lines(loop(selected(MASK, ZERO, SUM), independent=False)))
+    assert "other" in "".join(lines(loop(selected(MASK, ZERO, SUM))))
