@@ -57,4 +57,4 @@ static inline void ag_pool_scatter(const float *dy, const uint8_t *index, float 
 }
 
 #define AG_POOL_CHANNELS
-#include "tiles/max_pool2d.c"
+#include "tiles/max_pool2d.c" /* NOLINT(bugprone-suspicious-include) */
