@@ -84,7 +84,9 @@ def joined(nn: Any) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.wide = nn.Sequential(*block(3, 8))
-            self.narrow = nn.Sequential(nn.MaxPool2d(2), *block(8, 16), nn.Upsample(scale_factor=2))
+            self.narrow = nn.Sequential(
+                nn.MaxPool2d(2), *block(8, 16), *block(16, 16), nn.Upsample(scale_factor=2)
+            )
             self.head = nn.Sequential(*block(24, 8), nn.AvgPool2d(8), nn.Flatten(), nn.Linear(8, CLASSES))
 
         def forward(self, x: Any) -> Any:
