@@ -1,6 +1,6 @@
-/* Convolutions over channel-last images, and their gradients: this order of the sums is the specification.
- * The file that includes this one defines `operand`, the type of w in the gradient of x, and of x in that of
- * w, and real(q, zero), the number that one represents.
+/* Gradients of convolutions over channel-last images: this order of the sums is the specification. The file
+ * that includes this one defines `operand`, the type of w in the gradient of x, and of x in that of w, and
+ * real(q, zero), the number that one represents.
  *
  * Functions that are inlined with their numbers of channels are as fast as if they were written for each. */
 #ifndef AG_REF_CONVOLUTION_H
