@@ -9,14 +9,14 @@
 
 /* x, but not beyond `limit`, of which the bits are given. Integers, as compilers compute the results of
  * limits beforehand and then select twice; negative floats are the larger unsigned ones. */
-static inline float ag_limited(float x, uint32_t limit) {
+static inline float ag_limited_float(float x, uint32_t limit) {
     const uint32_t bits = ag_float_bits(x);
     const uint32_t above = bits < (limit | 0x80000000u) ? bits : limit | 0x80000000u;
     return ag_bits_float((int32_t)above < (int32_t)limit ? above : limit);
 }
 
 AG_MATH_INLINE float ag_expf_host(float x) {
-    const float limited = ag_limited(x, 0x42d00000u); /* e^-104 rounds to 0, e^104 to infinity */
+    const float limited = ag_limited_float(x, 0x42d00000u); /* e^-104 rounds to 0, e^104 to infinity */
     const float round = 12583166.0f;                  /* 1.5 * 2^23 + 254 */
     const float shifted = limited * 1.442695f + round;
     const float n = shifted - round;
