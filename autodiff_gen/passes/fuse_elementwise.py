@@ -18,6 +18,7 @@ from typing import Any
 
 from ..ir.build import apply
 from ..ir.graph import Graph
+from ..ir.loop_axes import label
 from ..ir.node import INPUT, Node, Op, Region, Value, register
 from ..ir.op_kinds import Fused, Iota, View
 from ..ir.types import Shape, Type, product
@@ -90,14 +91,24 @@ def _condensed_order(groups: Groups) -> list[int]:
 
 def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
     """One fused node for the members; returns the new value of each of their results that others read."""
-    inside = {r for n in with_free(members) for r in n.results}
     results = [r for n in members for r in n.results if r in needed]
+    params, region = _region(members, results)
+    if not _has_labels(region):  # an equal value of two loops is computed in each
+        params, region = _region(members, results, once=False)
+    operands = tuple(_reshaped(outside(v), p.type) for v, p in zip(params, region.params, strict=True))
+    node = Node(FUSED, operands, {}, tuple(r.type for r in region.results), (region,))
+    return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
+
+
+def _region(members: list[Node], results: list[Value], once: bool = True) -> tuple[list[Value], Region]:
+    """What the params of a region for the members show, and the region. once: what is computed of the same operands
+    again, and is no result, is computed once."""
+    inside = {r for n in with_free(members) for r in n.results}
+    stored = set(results)
     flat = flat_shape(members, inside)
     params: dict[Value, Value] = {}
     inner: dict[Value, Value] = {}
-    known: dict[
-        Any, Node
-    ] = {}  # what is computed of the same operands again is computed once, as far as it is inside
+    known: dict[Any, Node] = {}
 
     def resolve(v: Value) -> Value:
         if v in inner:
@@ -113,16 +124,18 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
         if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
             attrs = {"size": types[0].shape}
         made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
-        if needed.isdisjoint(v.node.results):
+        if once and stored.isdisjoint(v.node.results):
             made = known.setdefault(key_of(made, operands), made)
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 
-    region_results = tuple(resolve(r) for r in results)
-    operands = tuple(_reshaped(outside(v), p.type) for v, p in params.items())
-    types = tuple(r.type for r in region_results)
-    node = Node(FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),))
-    return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
+    made = tuple(map(resolve, results))
+    return list(params), Region(tuple(params.values()), made)
+
+
+def _has_labels(region: Region) -> bool:
+    inside = {r for n in region.nodes for r in n.results if not isinstance(n.op.lower, View)}
+    return label(region.nodes, inside) is not None
 
 
 def _flattened(type: Type, flat: Shape | None) -> Type:

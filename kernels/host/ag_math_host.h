@@ -17,7 +17,7 @@ static inline float ag_limited_float(float x, uint32_t limit) {
 
 AG_MATH_INLINE float ag_expf_host(float x) {
     const float limited = ag_limited_float(x, 0x42d00000u); /* e^-104 rounds to 0, e^104 to infinity */
-    const float round = 12583166.0f;                  /* 1.5 * 2^23 + 254 */
+    const float round = 12583166.0f;                        /* 1.5 * 2^23 + 254 */
     const float shifted = limited * 1.442695f + round;
     const float n = shifted - round;
     const float r = (limited - n * 0.69314575f) - n * 1.4286068e-06f; /* ln2 in two parts, as in ag_math.h */
