@@ -18,7 +18,7 @@ from link_build import link_program
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.device import frames
+from autodiff_gen.device import frames, timeouts
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
@@ -44,6 +44,13 @@ def program(model):
 @pytest.fixture(scope="module")
 def firmware(model, tmp_path_factory):
     return firmware_of(model, tmp_path_factory)
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    """A process of this computer replies in far less than a tenth of a second; its lost frames need no longer wait."""
+    monkeypatch.setattr(timeouts, "SHORTEST", 0.01)
+    monkeypatch.setattr(timeouts, "FIRST", 0.05)
 
 
 @pytest.fixture
@@ -117,6 +124,7 @@ def test_checkpoints_survive(program, firmware, model, tmp_path):
 @pytest.mark.parametrize(
     "accidents", [{"share": 0.05}, {"share": 0.2}, {"bytes": 0.0003}, {"bytes": 0.002}], ids=str
 )
+@pytest.mark.usefixtures("short_waits")
 def test_a_bad_line_changes_nothing(program, firmware, model, tmp_path, seed, accidents):
     trainer = model.on_host()
     line = Noise(Pipe([str(firmware)], tmp_path), seed, **accidents)
@@ -135,7 +143,7 @@ def test_a_bad_line_changes_nothing(program, firmware, model, tmp_path, seed, ac
     device.close()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("short_waits")
 def test_2000_digits_on_a_bad_line_equal_a_clean_one(tmp_path_factory, tmp_path, seed, record_property):
     """The digits network as a program of the host; in QEMU the same is done with fewer digits."""
     model, _, _ = load_model("mnist")
