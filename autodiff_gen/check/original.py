@@ -95,7 +95,8 @@ def comparisons(
 
     program = without_dropout(program)
     inputs = _inputs(program, np.random.default_rng(seed), data or {})
-    theirs = Original(file, program.tied).outputs(inputs)
+    original = Original(file, program.tied)
+    theirs = original.outputs(inputs)
     generator = np.random.default_rng(seed + 1)
     classes = len(theirs) == 1 and theirs[0].ndim == 2 and theirs[0].shape[1] > 1
     targets = [
@@ -107,14 +108,12 @@ def comparisons(
         ours = _Ours(program, name, inputs, targets, getattr(optim, rule)(**options))
         if k == 0:
             loss, outputs, gradients = ours.derivatives()
-            original = Original(file, program.tied)
             their_loss, their_outputs, their_gradients = original.derivatives(inputs, targets)
             named = zip(_output_names(program), outputs, their_outputs, strict=True)
             rows += [Row("outputs", n, _error(a, b)) for n, a, b in named]
             rows.append(Row("loss", "loss", _error(loss, their_loss)))
             rows += _rows("gradients", gradients, their_gradients, program)
         after, losses = ours.steps()
-        original = Original(file, program.tied)
         their_after, their_losses = original.steps(inputs, targets, rule, options, STEPS)
         rows.append(
             Row(f"{STEPS} steps of {rule}: losses", "loss", _error(losses, their_losses), AFTER_STEPS)

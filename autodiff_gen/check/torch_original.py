@@ -29,15 +29,18 @@ class Original:
         self.module.recompile()
         for name, other in tied.items():  # torch.export.load has made two parameters of them
             setattr(*_place(self.module, name), getattr(*_place(self.module, other)))
+        self._start = {name: tensor.detach().clone() for name, tensor in self._states()}
 
     def outputs(self, inputs: Arrays) -> list[NDArray[Any]]:
-        """The results; buffers change as in training."""
+        """The results."""
+        self._restore()
         return [t.detach().numpy() for t in self._results(inputs)]
 
     def derivatives(
         self, inputs: Arrays, targets: Sequence[NDArray[Any]]
     ) -> tuple[float, list[Any], dict[str, Any]]:
         """The loss, the outputs, and the gradients by name."""
+        self._restore()
         results = self._results(inputs)
         loss = _loss(results, targets)
         _backward(loss)
@@ -53,6 +56,7 @@ class Original:
         count: int,
     ) -> tuple[dict[str, Any], list[float]]:
         """Parameters and buffers after some steps, and the losses."""
+        self._restore()
         trained = [p for p in self.module.parameters() if p.requires_grad]
         optimizer = getattr(torch.optim, rule)(trained, **options)
         losses = []
@@ -62,8 +66,16 @@ class Original:
             _backward(loss)
             optimizer.step()
             losses.append(float(loss.detach()))
-        named = [*self.module.named_parameters(), *self.module.named_buffers()]
-        return {n: t.detach().numpy() for n, t in named}, losses
+        return {n: t.detach().numpy().copy() for n, t in self._states()}, losses
+
+    def _states(self) -> list[tuple[str, Any]]:
+        return [*self.module.named_parameters(), *self.module.named_buffers()]
+
+    def _restore(self) -> None:
+        """Parameters and buffers as in the file, without gradients."""
+        for name, tensor in self._states():
+            tensor.detach().copy_(self._start[name])
+            tensor.grad = None
 
     def _results(self, inputs: Arrays) -> list[Any]:
         before = torch.get_default_dtype()
