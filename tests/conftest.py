@@ -78,6 +78,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # pytest collects garbage at its end, several times
+
+
 def pytest_report_header() -> str:
     return f"seed: AUTODIFF_SEED={SEED}"
 
