@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.dependences import state_of
-from ..ir.graph import Graph
+from ..ir.graph import Graph, State
 from ..ir.node import Node, Region, Value, base, users
 from ..ir.op_kinds import Elementwise, View
 from ..ir.rewrite import rewritten
@@ -23,25 +23,32 @@ from .fusion_groups import is_free
 
 def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:
     """The graph in which fused nodes do not update the states that these operands show, where that is possible."""
-    indices: dict[Node, set[int]] = {}
+    states: dict[Node, set[State]] = {}
     for node, i in late:
         state = state_of(node.operands[i])
         assert state is not None
-        indices.setdefault(node, set()).add(base(graph.updates[state]).index)
+        states.setdefault(node, set()).add(state)
+    written = {state: new.base for state, new in graph.updates.items()}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        return _Split(node, operands, indices[node]).results()
+        own = {state: new.index for state, new in written.items() if new.node is node}
+        outside = {index for state, index in own.items() if state in states[node]}
+        params = zip(node.regions[0].params, node.operands, strict=True)
+        overwritten = {p for p, v in params if state_of(v) in own.keys() - states[node]}
+        return _Split(node, operands, outside, overwritten).results()
 
-    return rewritten(graph, rewrite, indices)
+    return rewritten(graph, rewrite, states)
 
 
 @dataclass
 class _Split:
-    """A fused node over new operands, and which of its results are computed outside."""
+    """A fused node over new operands, which of its results are computed outside, and which of its parameters show
+    states that it updates inside."""
 
     node: Node
     operands: tuple[Value, ...]
     indices: set[int]
+    overwritten: set[Value]
 
     def results(self) -> tuple[Value, ...] | None:
         """The results of the two halves in the old order; None where nothing would be left inside, or the updates are
@@ -76,13 +83,14 @@ class _Split:
         return tuple(outer[r] for r in region.results)
 
     def _moved(self, region: Region, stays: Sequence[Value]) -> set[Node] | None:
-        """The updates and the arithmetic that leads to them alone."""
+        """The updates and the arithmetic that leads to them alone, of values that the node does not overwrite."""
         read_by = users(region.nodes)
         updates = {region.results[i] for i in self.indices}
         moved: set[Node] = set()
         for n in reversed(region.nodes):
             readers = {m for v in n.results for m in read_by.get(v, ())}
             is_arithmetic = isinstance(n.op.lower, Elementwise | View)
+            is_arithmetic &= self.overwritten.isdisjoint(map(base, n.operands))
             is_update = not updates.isdisjoint(n.results)
             if is_update and not (is_arithmetic and readers <= moved):
                 return None
