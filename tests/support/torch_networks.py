@@ -246,18 +246,18 @@ class Spotter(nn.Module):
 
 
 class Cells(nn.Module):
-    """A loop over cells, and a state that the network returns."""
+    """A loop over cells, with and without a first state, and a state that the network returns."""
 
     def __init__(self) -> None:
         super().__init__()
         self.gru, self.lstm, self.fc = nn.GRUCell(4, 4), nn.LSTMCell(4, 4), nn.Linear(4, 3)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        h = c = s = torch.zeros(x.shape[0], 4)
+        s, state = torch.zeros(x.shape[0], 4), None
         for t in range(x.shape[1]):
             s = self.gru(x[:, t], s)
-            h, c = self.lstm(s, (h, c))
-        return self.fc(h), c
+            state = self.lstm(s, state)
+        return self.fc(state[0]), state[1]
 
 
 class Transformer(nn.Module):

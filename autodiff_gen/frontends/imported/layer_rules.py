@@ -163,8 +163,8 @@ def _recurrent(class_name: str) -> Callable[..., Layer]:
             own["nonlinearity"] = a["nonlinearity"]
         if class_name == "GRU":
             own["reset_after"] = a.get("reset_after", True)
-        inputs = (a["input"],) if a["hx"] is None else (a["input"], a["hx"])
-        return Layer(class_name, sizes | own, inputs, weights, not a["training"] and a["dropout"] > 0)
+        evaluated = not a["training"] and a["dropout"] > 0
+        return Layer(class_name, sizes | own, _with_state(a), weights, evaluated)
 
     return build
 
@@ -176,9 +176,14 @@ def _cell(class_name: str) -> Callable[..., Layer]:
         weights = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), a["weights"], strict=False))
         sizes = {"input_size": shape(a["weights"][0])[1], "hidden_size": shape(a["weights"][1])[1]}
         options = {**sizes, "bias": len(weights) == 4, "nonlinearity": a.get("nonlinearity", "tanh")}
-        return Layer(class_name, options, (a["input"], a["hx"]), weights)
+        return Layer(class_name, options, _with_state(a), weights)
 
     return build
+
+
+def _with_state(a: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The inputs of a recurrent layer."""
+    return (a["input"],) if a["hx"] is None else (a["input"], a["hx"])
 
 
 def _pick(a: Mapping[str, Any], *names: str) -> dict[str, Any]:

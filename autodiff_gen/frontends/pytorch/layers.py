@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..imported.program import ValueRef, WeightRef
@@ -101,8 +102,7 @@ def _recurrent(function: str, nonlinearity: str | None = None) -> Rule:
         layers = a["num_layers"] * (2 if a["bidirectional"] else 1)
         if len(a["params"]) != layers * (4 if a["has_biases"] else 2):
             raise Unsupported("has a proj_size; put a linear layer after it")
-        zero = all(isinstance(s, ValueRef | WeightRef) and s.name in c.zeros for s in states)
-        given = None if zero else states if function == "lstm" else states[0]
+        given = None if _are_zeros(c, states) else states if function == "lstm" else states[0]
         options = {
             "num_layers": a["num_layers"],
             "bias": a["has_biases"],
@@ -124,9 +124,16 @@ def _cell(function: str, nonlinearity: str | None = None) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
         weights = tuple(a[k] for k in ("w_ih", "w_hh", "b_ih", "b_hh") if a.get(k) is not None)
         options = {"nonlinearity": nonlinearity} if nonlinearity is not None else {}
-        return c.emit_all(function, c.names(), a["input"], a["hx"], weights, **options)
+        states = a["hx"] if isinstance(a["hx"], Sequence) else (a["hx"],)
+        given = None if _are_zeros(c, states) else a["hx"]
+        return c.emit_all(function, c.names(), a["input"], given, weights, **options)
 
     return rule
+
+
+def _are_zeros(c: Converter, states: Sequence[Any]) -> bool:
+    """Whether a recurrent layer begins with zeros, as it does without a state."""
+    return all(isinstance(s, ValueRef | WeightRef) and s.name in c.zeros for s in states)
 
 
 LAYERS: dict[str, Rule] = {
