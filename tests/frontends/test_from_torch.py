@@ -100,6 +100,25 @@ def test_each_optimizer_of_torch_with_a_counterpart_keeps_its_settings(name):
     assert group.options == {key: theirs.param_groups[0][key] for key in group.options}
 
 
+def test_an_optimizer_of_torch_trains_what_modules_share():
+    """A module that the network has under two names, and calls twice."""
+
+    class Scale(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.by = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, x):
+            return x * self.by
+
+    shared = Scale()
+    module = torch.nn.Sequential(shared, torch.nn.Tanh(), shared, torch.nn.Linear(4, 2))
+    net = ag.from_torch(module, (1, 4))
+    theirs = torch.optim.SGD(module.parameters(), lr=0.125)
+    model = ag.Model.supervised(net, (4, 4), torch.nn.CrossEntropyLoss(), theirs)
+    assert not model.frozen and {s.name for s in model.states} == {n for n, _ in module.named_parameters()}
+
+
 class Own(torch.nn.MSELoss):
     pass
 

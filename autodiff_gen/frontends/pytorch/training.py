@@ -30,8 +30,12 @@ def remember(module: Any, net: nn.Module) -> None:
         for path, inner in net.named_modules()
         for name, own in inner._members()[0].items()
     }
-    for name, parameter in module.named_parameters(remove_duplicate=False):
-        _imported[id(parameter)] = weakref.ref(parameter), held.get(name)
+    became: dict[int, nn.Parameter | None] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):  # a shared one has several names
+        own = became.get(id(parameter))
+        own = held.get(name) if own is None else own
+        became[id(parameter)] = own
+        _imported[id(parameter)] = weakref.ref(parameter), own
 
 
 def loss(given: Any) -> Any:
