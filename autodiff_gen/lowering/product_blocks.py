@@ -72,7 +72,9 @@ def _block(root: Root, nest: LoopNest, factors: Sequence[Strided], context: Cont
     inside = Body(outside, second[0], second[1], of=second[2])
     outside.items, inside.items = [inside], inner.items
     for step in steps:
-        step.root.inner = step.root.home = inside
+        step.root.inner = inside
+        if step.root.home is inner:  # that of a reduction over the rows is around them
+            step.root.home = inside
     root.inner = root.home = around
     items: list[Body | Step] = [product, outside]
     for block in reversed(outer):
