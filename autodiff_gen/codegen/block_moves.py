@@ -8,7 +8,7 @@
                                        }
 
 Compilers merge neither loads nor stores of floats, nor do they unroll such a loop. What is computed, and in which
-order, stays the same. The positive part of a sum is computed where a block of it is stored, by fewer instructions; the
+order, stays the same. A sum is limited to numbers from 0 on where a block of it is stored, by fewer instructions; the
 loops around are in a mode of the FPU in which their NaN is one that this leaves as it is. Loops that call functions
 stay as they are, and are not to be unrolled: four times the code of a function would save little of its time.
 """
@@ -19,6 +19,7 @@ import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
@@ -38,7 +39,9 @@ from .loop_accesses import (
 )
 
 LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
+POSITIVE, LIMITED = "AG_STORE_POSITIVE", "AG_STORE_LIMITED"
 BEGIN, END, MODES = "ag_begin_default_nan", "ag_end_default_nan", "fpu_modes"
+_STORES: Mapping[str, tuple[Any, ...]] = {"": (STORE,), "INFINITY": (POSITIVE,)}  # by the upper limit
 BLOCKS = 6  # whose registers ag_blocks.h names
 UNROLLED = 16  # iterations of a loop that compilers unroll completely
 SHORT = 32  # iterations of a loop that takes little time, unless it is inside of another one
@@ -64,7 +67,7 @@ def _with_default_nan(statement: c.Statement) -> c.Statement:
         for e in c_query.nodes(statement)
         if isinstance(e, c.ExprStatement) and isinstance(e.expr, c.Call)
     }
-    if not any(name.endswith("_POSITIVE") for name in stored):
+    if stored.isdisjoint((POSITIVE, LIMITED)):
         return statement
     begin = c.Declare("const uint32_t", ((MODES, c.Call(BEGIN, ())),))
     return c.Block((begin, statement, c.ExprStatement(c.Call(END, (c.Name(MODES),)))))
@@ -131,27 +134,28 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
     start = tile.start
     at = c.Sum((c.Name(tile.variable),), (start,))
     here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
-    stores = {e: _store_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
-    body = tuple(_stored(s, stores) for s in tile.body)
-    body = c_query.rewritten(body, lambda node: here.get(node, node) if is_element(node) else node)
+    highs = {e: _limit_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
+    limited = tuple(_unlimited(s, highs) for s in tile.body)
+    body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
     first = {e: c_query.rewritten(e, lambda node: start if node == old else node) for e in elements}
     out: list[c.Statement] = [c.Array("float", name, BLOCK) for name in names.values()]
-    registers = registers_of(elements, accesses, tuple(_stored(s, stores) for s in tile.body))
+    registers = registers_of(elements, accesses, limited)
     for e, (is_read, _) in elements.items():
         if is_read:
             out.append(_call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
     out.append(replace(tile, body=body))
     for e, (_, is_written) in elements.items():
         if is_written:
-            store = stores.get(e, STORE)
-            out.append(_call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e])))
+            high = highs.get(e, "")
+            store, *limit = _STORES.get(high, (LIMITED, c.Literal(high)))
+            out.append(_call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e]), *limit))
     return tuple(out)
 
 
-def _store_of(element: c.Element, body: c.Statements) -> str:
-    """The macro that stores a block of an element: one that computes the last operation too, if that is of a sum, and
-    nothing else in the loop is the element."""
+def _limit_of(element: c.Element, body: c.Statements) -> str:
+    """The upper limit that a sum has where it is stored as an element, which nothing else in the loop is; empty without
+    one."""
     declared = [s for s in body if isinstance(s, c.Declare)]
     sums = {
         name
@@ -161,17 +165,15 @@ def _store_of(element: c.Element, body: c.Statements) -> str:
     }
     alone = sum(node == element for node in c_query.nodes(body)) == 1
     match next((s for s in body if isinstance(s, c.Assign) and s.target == element), None):
-        case c.Assign(_, c.Template(operands=(c.Name(name),), stored=macro), "=") if alone and name in sums:
-            return macro or STORE
-    return STORE
+        case c.Assign(_, c.Template(operands=(c.Name(name),), high=high), "=") if alone and name in sums:
+            return high
+    return ""
 
 
-def _stored(statement: c.Statement, stores: Mapping[c.Element, str]) -> c.Statement:
-    """An assignment without the operation that the macro computes."""
+def _unlimited(statement: c.Statement, highs: Mapping[c.Element, str]) -> c.Statement:
+    """An assignment without the limits that the macro computes."""
     match statement:
-        case c.Assign(c.Element() as target, c.Template(operands=(operand, *_))) if (
-            stores.get(target, STORE) != STORE
-        ):
+        case c.Assign(c.Element() as target, c.Template(operands=(operand,))) if highs.get(target):
             return replace(statement, value=operand)
     return statement
 

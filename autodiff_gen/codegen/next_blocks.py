@@ -20,9 +20,14 @@ from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..targets.cost_table import BLOCK, CostTable
-from .block_moves import LOAD, STORE
+from .block_moves import LIMITED, LOAD, POSITIVE, STORE
 
-NEXT = {LOAD: "AG_LOAD_NEXT", STORE: "AG_STORE_NEXT", "AG_STORE_POSITIVE": "AG_STORE_NEXT_POSITIVE"}
+NEXT = {
+    LOAD: "AG_LOAD_NEXT",
+    STORE: "AG_STORE_NEXT",
+    POSITIVE: "AG_STORE_NEXT_POSITIVE",
+    LIMITED: "AG_STORE_NEXT_LIMITED",
+}
 
 
 def with_next_blocks(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.Statements, ...]:

@@ -31,8 +31,7 @@ class Elementwise:
     reach to need no parentheses (one value, or one per operand). `cheap` expressions may be computed
     again rather than stored. `calls`: whether it calls a function that ag_math.h also has without branches, for
     vectors. `header` declares what the expression calls, beyond ag_math.h. `converts`: it is a conversion to the
-    result's dtype. `stored`: the macro of ag_blocks.h that computes and stores a block of results, of operands that are
-    sums. `expand`, of an expression that calls a function among others, makes the same number, to the last
+    result's dtype. `expand`, of an expression that calls a function among others, makes the same number, to the last
     bit, of the op that is this function and others.
     """
 
@@ -43,7 +42,6 @@ class Elementwise:
     calls: bool = False
     header: str = ""
     converts: bool = False
-    stored: str = ""
     expand: Callable[[Sequence[Any], Attrs], Sequence[Any]] | None = None
 
 

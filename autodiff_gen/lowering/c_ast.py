@@ -103,8 +103,8 @@ class Conditional:
 @dataclass(frozen=True)
 class Template:
     """The C template of an op's record: `{0}`, `{1}` are the operands, which must reach the precedence `needs` to be
-    written without parentheses; `calls` are the functions that the text itself calls, `stored` the macro that stores a
-    block of results.
+    written without parentheses; `calls` are the functions that the text itself calls. `high`: the result is the one
+    operand between 0 and this limit, empty for others.
     """
 
     text: str
@@ -112,7 +112,7 @@ class Template:
     precedence: int
     needs: tuple[int, ...]
     calls: tuple[str, ...]
-    stored: str = ""
+    high: str = ""
 
 
 Expr: TypeAlias = (

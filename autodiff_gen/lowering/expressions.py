@@ -207,8 +207,10 @@ class Expressions:
             arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
         called = c_query.functions_of(lower.c)
+        low, high = node.op.limits(node.attrs)
+        limit = c_syntax.literal(high, v.type.dtype) if low == 0 < high else ""
         return Expr(
-            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called, lower.stored),
+            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called, limit),
             home,
             tuple(args),
             v.type.dtype,

@@ -182,7 +182,7 @@ relu = register(
         infer=floating,
         ref=lambda x: np.maximum(x, 0),
         vjp=simple(lambda dy, x, y: apply("where", y <= 0.0, 0.0, dy)),
-        lower=Elementwise("{0} <= 0.0f ? 0.0f : {0}", SELECT, ADD, cheap=True, stored="AG_STORE_POSITIVE"),
+        lower=Elementwise("{0} <= 0.0f ? 0.0f : {0}", SELECT, ADD, cheap=True),
         samples=ONES,
         torch="torch.relu(a)",
         bounded_by=(0,),

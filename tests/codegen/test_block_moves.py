@@ -11,7 +11,7 @@ from c_build import compile_c
 from checkout import C
 from firmware_build import program, run
 
-from autodiff_gen.codegen.block_moves import BEGIN, END, LOAD, STORE, with_block_moves
+from autodiff_gen.codegen.block_moves import BEGIN, END, LIMITED, LOAD, POSITIVE, STORE, with_block_moves
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
@@ -177,22 +177,26 @@ def test_boards_say_whether_they_have_them() -> None:
         assert ((LOAD in source), ('#include "ag_blocks.h"' in source)) == (said, said)
 
 
-RELU = c.Template("{0} <= 0.0f ? 0.0f : {0}", (c.Name("v"),), 10, (70,), (), "AG_STORE_POSITIVE")
+RELU = c.Template("{0} <= 0.0f ? 0.0f : {0}", (c.Name("v"),), 10, (70,), (), "INFINITY")
+RELU6 = replace(RELU, text="{0} <= 0.0f ? 0.0f : {0} >= 6.0f ? 6.0f : {0}", high="6.0f")
 SUM = c.Template("{0} - {1}", (at("b", INDEX), c.Literal("1.0f")), 70, (70, 71), ())
 
 
 @pytest.mark.parametrize(
-    "value, more, macro",
+    "value, limited, more, macro",
     [
-        (SUM, (), "AG_STORE_POSITIVE"),
-        (c.Unary("-", at("b", INDEX)), (), STORE),  # a NaN may be negative
-        (SUM, (c.Assign(at("a", INDEX), c.Name("v")),), STORE),
-        (SUM, (added(at("a", INDEX)),), STORE),
+        (SUM, RELU, (), POSITIVE),
+        (SUM, RELU6, (), LIMITED),
+        (c.Unary("-", at("b", INDEX)), RELU, (), STORE),  # a NaN may be negative
+        (SUM, RELU, (c.Assign(at("a", INDEX), c.Name("v")),), STORE),
+        (SUM, RELU, (added(at("a", INDEX)),), STORE),
     ],
-    ids=["sum", "negated", "stored again", "read again"],
+    ids=["sum", "with a limit", "negated", "stored again", "read again"],
 )
-def test_a_macro_stores_the_positive_part_of_sums(value: c.Expr, more: c.Statements, macro: str) -> None:
-    body = (c.Declare("float", (("v", value),), True), copy(to=at("a", INDEX), of=RELU), *more)
+def test_a_macro_stores_sums_between_limits(
+    value: c.Expr, limited: c.Expr, more: c.Statements, macro: str
+) -> None:
+    body = (c.Declare("float", (("v", value),), True), copy(to=at("a", INDEX), of=limited), *more)
     (tree,) = with_block_moves([(A, B, c.For("i", c.number(LENGTH), body))], M4F, {})
     assert moved(tree, macro) == "a"
     text = "\n".join(PRINTER.lines(tree))
@@ -204,7 +208,7 @@ def test_a_macro_stores_the_positive_part_of_sums(value: c.Expr, more: c.Stateme
 @pytest.mark.qemu
 @pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
 @pytest.mark.parametrize("name", ["mps2_an386", "mps2_an500"])
-def test_the_positive_part_is_exact(name: str, level: str, tmp_path: Path) -> None:
+def test_sums_between_limits_are_exact(name: str, level: str, tmp_path: Path) -> None:
     b = board.load(name)
     tables = registry.load(("ref",), features=b.target.features)
     own, elf = [C / "positive_blocks.c"], tmp_path / "positive.elf"
