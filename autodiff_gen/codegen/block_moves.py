@@ -26,7 +26,7 @@ from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.statements import LOOP_NAMES
 from ..targets.cost_table import BLOCK, CostTable
-from .block_registers import SUMS, distance, is_element, registers_of
+from .block_registers import SUMS, added_to, distance, is_element, registers_of
 from .loop_accesses import (
     LOCAL,
     Access,
@@ -35,6 +35,7 @@ from .loop_accesses import (
     accesses_of,
     are_independent,
     linear,
+    local_array,
     with_innermost_loops,
 )
 
@@ -81,9 +82,7 @@ def _changed(most: int, loop: c.For, pointers: Pointers, is_inside: bool) -> c.S
     if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
         moved = _moved(loop, pointers, most, repeated=True)
         if moved:
-            pointers |= {
-                s.name: Memory(f"{LOCAL}{s.name}", s.name, 0, 4) for s in moved if isinstance(s, c.Array)
-            }
+            pointers |= {s.name: local_array(s.c_type, s.name) for s in moved if isinstance(s, c.Array)}
         return moved or (loop,)
     moved = _moved(_tile(loop), pointers, most) if _is_divided(loop, UNROLLED if is_inside else SHORT) else ()
     return (replace(loop, body=moved, step=BLOCK),) if moved else (loop,)
@@ -121,11 +120,15 @@ def _tile(loop: c.For) -> c.For:
 def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False) -> c.Statements:
     """The loop over a block between its loads and its stores; nothing where there are none. most: blocks that registers
     hold. repeated: loops are around the tile; what does not change with them stays an ordinary load, which compilers
-    move out of them."""
+    move out of them, unless a product is added to it, for which they would copy each element."""
     accesses = _in_order(tile.body, pointers)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, BLOCK):
         return ()
-    moving = {e for e, a in accesses if a.is_written or not repeated or _varies(e, tile)}
+    again = {e for e in added_to(tile.body) if repeated and not _varies(e, tile)}
+    moving = {
+        e for e, a in accesses if _is_in_memory(a) and (a.is_written or not repeated or _varies(e, tile))
+    }
+    moving |= again
     elements = _blocks(accesses, moving, tile.variable, most)
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
@@ -138,7 +141,7 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
     limited = tuple(_unlimited(s, highs) for s in tile.body)
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
-    first = {e: c_query.rewritten(e, lambda node: start if node == old else node) for e in elements}
+    first = {e: _first(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements}
     out: list[c.Statement] = [c.Array("float", name, BLOCK) for name in names.values()]
     registers = registers_of(elements, accesses, limited)
     for e, (is_read, _) in elements.items():
@@ -151,6 +154,19 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
             store, *limit = _STORES.get(high, (LIMITED, c.Literal(high)))
             out.append(_call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e]), *limit))
     return tuple(out)
+
+
+def _is_in_memory(access: Access) -> bool:
+    """Whether an access is not to a local array, which compilers keep in registers."""
+    return not access.memory.root.startswith(LOCAL)
+
+
+def _first(element: c.Element) -> c.Element:
+    """An element with a plain index where it is the first one of a local array."""
+    match element.index:
+        case c.Sum(terms, less) if terms == less:
+            return replace(element, index=c.number(0))
+    return element
 
 
 def _limit_of(element: c.Element, body: c.Statements) -> str:

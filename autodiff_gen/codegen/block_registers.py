@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..lowering import c_ast as c
@@ -10,6 +10,7 @@ from ..lowering import c_query
 from .loop_accesses import Access
 
 SUMS = ("{0} + {1}", "{0} - {1}")  # the templates of sums
+PRODUCT = "{0} * {1}"
 
 
 def is_element(node: Any) -> bool:
@@ -17,10 +18,12 @@ def is_element(node: Any) -> bool:
 
 
 def registers_of(
-    elements: Collection[c.Element], accesses: Sequence[tuple[c.Element, Access]], body: c.Statements
+    elements: Mapping[c.Element, tuple[bool, bool]],
+    accesses: Sequence[tuple[c.Element, Access]],
+    body: c.Statements,
 ) -> dict[c.Element, int]:
     """The number of the registers of each block: what replaces another block in memory, is a copy of it, or is the
-    sum of it and others, is in the same ones."""
+    sum of it and others, is in the same ones. elements: whether they are loaded, and whether they are stored."""
     at = dict(reversed(accesses))
     copied = {s.target: s.value for s in body if isinstance(s, c.Assign) and s.op == "="}
     found: dict[c.Element, int] = {}
@@ -29,7 +32,8 @@ def registers_of(
         same = (
             k
             for other, k in found.items()
-            if other in (copied.get(e), addends.get(e)) or distance(at[e], at[other]) == 0
+            if distance(at[e], at[other]) == 0
+            or (not elements[e][0] and other in (copied.get(e), addends.get(e)))
         )
         found[e] = next(same, len(set(found.values())))
     return found
@@ -44,14 +48,28 @@ def distance(a: Access, b: Access) -> int | None:
     return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
 
 
+def added_to(body: c.Statements) -> set[c.Element]:
+    """The elements that nothing but one sum reads, to which a product is added: a multiply-add replaces them by the
+    sum."""
+    every = [node for node in c_query.nodes(body) if is_element(node)]
+    found = set()
+    for node in c_query.nodes(body):
+        if isinstance(node, c.Template) and node.text in SUMS:
+            terms = node.operands
+            if any(isinstance(t, c.Template) and t.text == PRODUCT for t in terms):
+                found |= {t for t in terms if isinstance(t, c.Element) and every.count(t) == 1}
+    return found
+
+
 def _addends(elements: Collection[c.Element], body: c.Statements) -> dict[c.Element, c.Element]:
-    """For elements that are sums, a term that nothing else reads: a multiply-add replaces it by the sum."""
+    """For elements that are sums, or functions of one, a term that nothing else reads: a multiply-add replaces it by
+    the sum."""
     declared = {name: value for s in body if isinstance(s, c.Declare) for name, value in s.variables}
     every = [node for node in c_query.nodes(body) if is_element(node)]
     found: dict[c.Element, c.Element] = {}
     for s in body:
         if isinstance(s, c.Assign) and s.op == "=" and isinstance(s.target, c.Element):
-            value = declared.get(s.value.text) if isinstance(s.value, c.Name) else s.value
+            value = _sum_of(s.value, declared)
             alone = (
                 t for t in _terms(value) if t in elements and every.count(t) == 1 and t not in found.values()
             )
@@ -59,6 +77,18 @@ def _addends(elements: Collection[c.Element], body: c.Statements) -> dict[c.Elem
             if isinstance(term, c.Element):
                 found[s.target] = term
     return found
+
+
+def _sum_of(value: c.Expr, declared: Mapping[str, c.Expr | None]) -> c.Expr | None:
+    """The expression that a value is the result of, but for functions of it alone."""
+    while True:
+        match value:
+            case c.Name(name) if (of := declared.get(name)) is not None:
+                value = of
+            case c.Template(operands=(operand,)):
+                value = operand
+            case _:
+                return value
 
 
 def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:

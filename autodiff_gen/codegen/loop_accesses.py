@@ -73,7 +73,7 @@ def with_innermost_loops(
             case c.Declare(variables=((name, value),)) if statement.is_pointer and value is not None:
                 pointers[name] = declared(statement, name, value, pointers)
             case c.Array(c_type, name):
-                pointers[name] = Memory(f"{LOCAL}{name}", name, 0, SIZES.get(c_type, 4))
+                pointers[name] = local_array(c_type, name)
             case c.For(body=body) if any(isinstance(node, c.For) for node in c_query.nodes(body)):
                 statement = replace(statement, body=with_innermost_loops(body, dict(pointers), change, True))
             case c.For():
@@ -88,6 +88,10 @@ def with_innermost_loops(
                 statement = c.Block(with_innermost_loops(body, dict(pointers), change, is_inside))
         out.append(statement)
     return tuple(out)
+
+
+def local_array(c_type: str, name: str) -> Memory:
+    return Memory(f"{LOCAL}{name}", name, 0, SIZES.get(c_type, 4), is_float=c_type == "float")
 
 
 def declared(pointer: c.Declare, name: str, value: c.Expr, pointers: Pointers) -> Memory:

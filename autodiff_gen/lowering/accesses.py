@@ -146,9 +146,10 @@ class Accesses:
                     if statement.piece is not None:
                         window = window_of(value, statement.piece)
                     self._add(self.writes, value, at, body, window)
-                case LoadRows(loop, rows):
-                    for load in rows.loads.values():
-                        self._read(load, loop)
+                case LoadRows(loop, rows, local):
+                    self._visit(local, loop)
+                    for element in rows.elements.values():
+                        self._read(element, loop)
                 case Row():
                     node = statement.root.node
                     for operand in node.operands:

@@ -66,16 +66,16 @@ Accumulators: TypeAlias = list[Expr]  # one for each result
 @dataclass(eq=False)
 class Rows:
     """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: that of the loop over
-    tiles, None where one tile is all; loads: each array, and what it holds at `at`."""
+    tiles, None where one tile is all; elements: each array, and what it holds at `at`."""
 
     at: Expr
     first: Expr | None
-    loads: dict[Expr, Expr] = field(default_factory=dict)
+    elements: dict[Expr, Expr] = field(default_factory=dict)
 
-    def loaded(self, v: Value, index: tuple[Index, ...]) -> Expr:
-        """A new array for a row of v in memory."""
-        array = Expr(unnamed, self.at.home, dtype=v.type.dtype)
-        self.loads[array] = Expr(unnamed, self.at.home, dtype=v.type.dtype, memory=(v, index))
+    def filled(self, element: Expr) -> Expr:
+        """A new array of such elements."""
+        array = Expr(unnamed, self.at.home, dtype=element.dtype)
+        self.elements[array] = element
         return array
 
     def element(self, array: Expr, at: Expr) -> Expr:

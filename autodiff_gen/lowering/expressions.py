@@ -146,20 +146,30 @@ class Expressions:
             return self._place(v, index)
         if isinstance(lower, Pick):
             return self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
-        return self._compute(v, index, body)
+        return self._of_row(v, index) or self._compute(v, index, body)
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
+        row = self._of_row(v, index)
+        if row is not None:
+            return row
         home = home_of(index, self.nest.top)
-        if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
-            rows = self.rows[home]
-            at = tuple(None if i is None else rows.at for i in index)
-            return rows.element(rows.loaded(v, self.index_in_memory(v, at)), self.loop_vars[home])
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
         load = Expr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
+
+    def _of_row(self, v: Value, index: tuple[Index, ...]) -> Expr | None:
+        """The element of the local array of a tile of rows, in which it is loaded or computed once for all rows; None
+        for what changes along other axes too."""
+        home = home_of(index, self.nest.top)
+        if home not in self.rows or any(i is not None and i is not self.loop_vars[home] for i in index):
+            return None
+        rows = self.rows[home]
+        element = self.value(v, tuple(None if i is None else rows.at for i in index), rows.at.home)
+        element.uses += 1
+        return rows.element(rows.filled(element), self.loop_vars[home])
 
     def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The number of the element at `index`: row by row, or by the strides of the node."""

@@ -117,15 +117,16 @@ class LoopTree:
         size = what.loop.extent
         assert isinstance(size, int)
         arrays: list[c.Statement] = []
-        loads: list[c.Statement] = []
-        for array, load in what.rows.loads.items():
-            assert load.memory is not None
-            name = self._fresh("_".join([*c_query.words(self.place_of(load.memory[0])), "i"]))
+        filled: list[c.Statement] = [s for local in what.locals for s in self._statement(local)]
+        for array, element in what.rows.elements.items():
+            memory = element.memory
+            words = [self._word(element.hint)] if memory is None else c_query.words(self.place_of(memory[0]))
+            name = self._fresh("_".join([*words, "i"]))
             self.names[array] = c.Name(name)
             arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
-            element = what.rows.element(array, what.rows.at)
-            loads.append(c.Assign(self._expr(element), self._expr(load)))
-        return [*arrays, self._for(what.loop, tuple(loads))]
+            at = self._expr(what.rows.element(array, what.rows.at))
+            filled.append(c.Assign(at, self._expr(element)))
+        return [*arrays, self._for(what.loop, tuple(filled))]
 
     def _begin(self, begin: Begin) -> list[c.Statement]:
         lower = begin.root.node.op.lower

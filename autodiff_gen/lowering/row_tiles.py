@@ -5,7 +5,8 @@
             y[i, c] = x[i, c] * scale[c]     ->        for i in n:
                                                            for c in c0, ... c0 + 3: y[i, c] = x[i, c] * s[c - c0]
 
-Compilers cannot do it: as far as they know, what is stored to y may be an element of scale.
+Compilers cannot do it: as far as they know, what is stored to y may be an element of scale. What is computed of such
+values alone is one too.
 """
 
 from __future__ import annotations

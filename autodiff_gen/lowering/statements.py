@@ -70,10 +70,11 @@ class Row:
 
 @dataclass(frozen=True)
 class LoadRows:
-    """The local arrays of a tile of rows are declared and filled by `loop`."""
+    """The local arrays of a tile of rows are declared and filled by `loop`, after `locals` in it."""
 
     loop: Body
     rows: Rows
+    locals: list[Statement]
 
 
 Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row | LoadRows
@@ -122,7 +123,9 @@ class Statements:
             self._name_variable(loop, body)
             first = None if loop.of is None else self.exprs.loop_vars[loop.of]
             rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop], first)
-            out.append(LoadRows(loop, rows))
+            self.exprs.enter(loop)
+            self._out[loop] = []
+            out.append(LoadRows(loop, rows, self._out[loop]))
         elif isinstance(lower, RowContraction):
             (v,) = root.node.results
             scratch = self.nest.scratch.get(v)

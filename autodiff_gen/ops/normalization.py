@@ -92,7 +92,7 @@ def _vjp(
 ) -> list[Value | None]:
     """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
     dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. With
-    a weight, what is the same for all elements is computed first: dx = dy * scale - x * slope + offset. Without one, as
+    a weight, what is the same for all elements is computed first: dx = offset - x * slope + dy * scale. Without one, as
     in a layer norm, whose weight is applied to the result, x - mean is stored and read."""
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
     _, mean, _, inv_std = outs
@@ -112,7 +112,7 @@ def _vjp(
         if weights:
             slope = with_role(slope * scale, "slope")
             offset = with_role(mean * slope - total * inv_count * scale, "offset")
-            dx = dy * scale - x * slope + offset
+            dx = offset - x * slope + dy * scale
         else:
             offset = with_role(total * inv_count, "offset")
             dx = (dy - offset - centred * slope) * scale

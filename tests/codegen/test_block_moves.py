@@ -166,6 +166,23 @@ def test_a_sum_is_in_the_registers_of_a_term() -> None:
     assert [PRINTER.expression(call.arguments[0]) for call in calls] == ["0", "1", "2", "2"]
 
 
+def test_a_product_is_added_to_a_row_that_is_loaded_anew() -> None:
+    """Where loops around the block keep a row in a local array, which a multiply-add would replace by the sum."""
+    load = c.For("k", c.number(4), (c.Assign(at("row", c.Name("k")), at("b", c.Name("k"))),))
+    row, text = c.Array("float", "row", 4), ("row_block", "AG_LOAD_BLOCK(0, row_block, &row[0]);", "row[k] -")
+    product = c.Template(
+        "{0} * {1}", (at("a", c.times(c.Name("j"), 4), c.Name("k")), c.Literal("2.0f")), 80, (80, 90), ()
+    )
+    for value, is_loaded in ((product, True), (c.Literal("2.0f"), False)):
+        total = c.Template("{0} - {1}", (at("row", c.Name("k")), value), 70, (70, 71), ())
+        limited = replace(RELU, operands=(c.Name("v"),))
+        stored = c.Assign(at("a", c.times(c.Name("j"), 4), c.Name("k")), limited)
+        tile = c.For("k", c.number(4), (c.Declare("float", (("v", total),), True), stored))
+        (tree,) = with_block_moves([(A, B, row, load, c.For("j", c.number(9), (tile,)))], M4F, {})
+        lines = "\n".join(PRINTER.lines(tree))
+        assert [word in lines for word in text] == [is_loaded, is_loaded, not is_loaded], lines
+
+
 def test_boards_say_whether_they_have_them() -> None:
     for name, profile, said in (
         ("stm32", "speed", True),

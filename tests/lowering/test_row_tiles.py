@@ -59,6 +59,13 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             ["i < 64; i += 4) { float x1_i[4]; float x2_i[4]; float x3_i[4];"],
             [],
         ),
+        # what is computed of rows alone is computed for a tile
+        (
+            lambda x, scale, y: x * scale + (y - scale),
+            [(7, 16), (16,), (16,)],
+            ["x1_i[j - i] = x1[j]; val_i[j - i] = x2[j] - x1[j]; }", "x1_i[k - i] + val_i[k - i]"],
+            ["x2_i"],
+        ),
         # as few columns as make the end of an iteration cheap, unless the registers are for fewer
         (lambda x, scale: x * scale, [(9, 42), (42,)], ["i < 42; i += 3"], []),
         (lambda x, *rows: sum(rows, x), [(9, 64), *[(64,)] * 5], ["i < 64; i += 2"], []),
