@@ -1,13 +1,14 @@
-/* Blocks of four floats that generated loops load and store (codegen/block_moves.py).
+/* Blocks of four or eight floats that generated loops load and store (codegen/block_moves.py).
  *
- * AG_LOAD_BLOCK(k, v, p): v[0] = p[0], ... v[3] = p[3]; AG_STORE_BLOCK(k, p, v): the other way. With Arm's
- * single-precision FPU each is one VLDM or VSTM, of the k-th four of registers, k from 0 to 5: blocks that
- * are in use at the same time have different k, and compilers compute in these registers. Elsewhere k means
- * nothing. The zeros take no instruction. GCC looks for what is stored in such a variable before it is read,
- * back to the beginning of the function if need be, and in long functions gives up, with every local array in
- * memory.
+ * AG_LOAD_BLOCK(k, v, p): v[0] = p[0], ..., all of the array v; AG_STORE_BLOCK(k, p, v): the other way. With
+ * Arm's single-precision FPU each is one VLDM or VSTM, from the k-th four of registers on, k from 0 to 5:
+ * blocks that are in use at the same time have other registers, and compilers compute in these. Elsewhere k
+ * means nothing. The zeros take no instruction. GCC looks for what is stored in such a variable before it is
+ * read, back to the beginning of the function if need be, and in long functions gives up, with every local
+ * array in memory.
  *
- * AG_LOAD_NEXT(k, v, p), AG_STORE_NEXT(k, p, v): the same, and p += 4, by the same instruction.
+ * AG_LOAD_NEXT(k, v, p), AG_STORE_NEXT(k, p, v): the same, and p moves to the next block, by the same
+ * instruction.
  *
  * AG_STORE_POSITIVE(k, p, v), AG_STORE_NEXT_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ...
  * AG_STORE_LIMITED(k, p, v, high), AG_STORE_NEXT_LIMITED(k, p, v, high): the same, and high where it is more;
@@ -39,107 +40,125 @@ static inline int32_t ag_from_limit(float high) {
     return 0x7fffffff - 0x400000 - limit.bits;
 }
 
-#define AG_BLOCK_REGISTERS(k, first, second, third, fourth)                                                  \
-    static inline __attribute__((always_inline, unused)) void ag_load_block_##k(float *v, const float *p) {  \
-        register float a __asm__(first) = 0.0f, b __asm__(second) = 0.0f;                                    \
-        register float c __asm__(third) = 0.0f, d __asm__(fourth) = 0.0f;                                    \
-        __asm__("vldmia %4, {" first "-" fourth "}"                                                          \
-                : "=t"(a), "=t"(b), "=t"(c), "=t"(d)                                                         \
-                : "r"(p), "m"(*(const float (*)[4])p));                                                      \
+#define AG_INLINE static inline __attribute__((always_inline, unused))
+/* Variables in registers: four, or four more, that hold v or, for asm to write to them, zeros. */
+#define AG_FOUR(v0, v1, v2, v3, first, second, third, fourth)                                                \
+    register float a __asm__(first) = v0, b __asm__(second) = v1;                                            \
+    register float c __asm__(third) = v2, d __asm__(fourth) = v3
+#define AG_FOUR_MORE(v4, v5, v6, v7, fifth, sixth, seventh, eighth)                                          \
+    register float e __asm__(fifth) = v4, f __asm__(sixth) = v5;                                             \
+    register float g __asm__(seventh) = v6, h __asm__(eighth) = v7
+#define AG_BLOCK_REGISTERS(k, s0, s1, s2, s3, s4, s5, s6, s7)                                                \
+    AG_INLINE void ag_load_block_##k(float *v, const float *p, int wide) {                                   \
+        AG_FOUR(0.0f, 0.0f, 0.0f, 0.0f, s0, s1, s2, s3);                                                     \
+        if (wide) {                                                                                          \
+            AG_FOUR_MORE(0.0f, 0.0f, 0.0f, 0.0f, s4, s5, s6, s7);                                            \
+            __asm__("vldmia %8, {" s0 "-" s7 "}"                                                             \
+                    : "=t"(a), "=t"(b), "=t"(c), "=t"(d), "=t"(e), "=t"(f), "=t"(g), "=t"(h)                 \
+                    : "r"(p), "m"(*(const float (*)[8])p));                                                  \
+            v[4] = e, v[5] = f, v[6] = g, v[7] = h;                                                          \
+        } else {                                                                                             \
+            __asm__("vldmia %4, {" s0 "-" s3 "}"                                                             \
+                    : "=t"(a), "=t"(b), "=t"(c), "=t"(d)                                                     \
+                    : "r"(p), "m"(*(const float (*)[4])p));                                                  \
+        }                                                                                                    \
         v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
     }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) void ag_store_block_##k(float *p, const float *v) { \
-        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
-        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
-        __asm__("vstmia %1, {" first "-" fourth "}"                                                          \
-                : "=m"(*(float (*)[4])p)                                                                     \
-                : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                                   \
-    }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) void ag_store_positive_##k(float *p,                \
-                                                                                    const float *v) {        \
-        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
-        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
-        __asm__(AG_POSITIVE(first, second, third, fourth) "stm %1, {r4, r5, r6, r8}"                         \
-                : "=m"(*(float (*)[4])p)                                                                     \
-                : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d)                                                     \
-                : "r4", "r5", "r6", "r8");                                                                   \
-    }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) void ag_store_limited_##k(float *p, const float *v, \
-                                                                                   float high) {             \
-        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
-        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
-        const int32_t most = ag_from_limit(high), back = most + 0x400000;                                    \
-        __asm__(AG_POSITIVE(first, second, third, fourth) AG_EACH(AG_LIMITED) "stm %1, {r4, r5, r6, r8}"     \
-                : "=m"(*(float (*)[4])p)                                                                     \
-                : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d), [most] "r"(most), [back] "r"(back)                 \
-                : "r4", "r5", "r6", "r8", "cc");                                                             \
-    }
-#define AG_NEXT_REGISTERS(k, first, second, third, fourth)                                                   \
-    static inline __attribute__((always_inline, unused)) const float *ag_load_next_##k(float *v,             \
-                                                                                       const float *p) {     \
-        register float a __asm__(first) = 0.0f, b __asm__(second) = 0.0f;                                    \
-        register float c __asm__(third) = 0.0f, d __asm__(fourth) = 0.0f;                                    \
-        __asm__ volatile("vldmia %4!, {" first "-" fourth "}"                                                \
-                         : "=t"(a), "=t"(b), "=t"(c), "=t"(d), "+r"(p)                                       \
-                         :                                                                                   \
-                         : "memory");                                                                        \
+    AG_INLINE const float *ag_load_next_##k(float *v, const float *p, int wide) {                            \
+        AG_FOUR(0.0f, 0.0f, 0.0f, 0.0f, s0, s1, s2, s3);                                                     \
+        if (wide) {                                                                                          \
+            AG_FOUR_MORE(0.0f, 0.0f, 0.0f, 0.0f, s4, s5, s6, s7);                                            \
+            __asm__ volatile("vldmia %8!, {" s0 "-" s7 "}"                                                   \
+                             : "=t"(a), "=t"(b), "=t"(c), "=t"(d), "=t"(e), "=t"(f), "=t"(g), "=t"(h),       \
+                               "+r"(p)                                                                       \
+                             :                                                                               \
+                             : "memory");                                                                    \
+            v[4] = e, v[5] = f, v[6] = g, v[7] = h;                                                          \
+        } else {                                                                                             \
+            __asm__ volatile("vldmia %4!, {" s0 "-" s3 "}"                                                   \
+                             : "=t"(a), "=t"(b), "=t"(c), "=t"(d), "+r"(p)                                   \
+                             :                                                                               \
+                             : "memory");                                                                    \
+        }                                                                                                    \
         v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
         return p;                                                                                            \
     }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) float *ag_store_next_##k(float *p,                  \
-                                                                                  const float *v) {          \
-        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
-        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
-        __asm__ volatile("vstmia %0!, {" first "-" fourth "}"                                                \
-                         : "+r"(p)                                                                           \
-                         : "t"(a), "t"(b), "t"(c), "t"(d)                                                    \
-                         : "memory");                                                                        \
+    AG_INLINE void ag_store_block_##k(float *p, const float *v, int wide) {                                  \
+        AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
+        if (wide) {                                                                                          \
+            AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
+            __asm__("vstmia %1, {" s0 "-" s7 "}"                                                             \
+                    : "=m"(*(float (*)[8])p)                                                                 \
+                    : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d), "t"(e), "t"(f), "t"(g), "t"(h));               \
+        } else {                                                                                             \
+            __asm__("vstmia %1, {" s0 "-" s3 "}"                                                             \
+                    : "=m"(*(float (*)[4])p)                                                                 \
+                    : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                               \
+        }                                                                                                    \
+    }                                                                                                        \
+    AG_INLINE float *ag_store_next_##k(float *p, const float *v, int wide) {                                 \
+        AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
+        if (wide) {                                                                                          \
+            AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
+            __asm__ volatile("vstmia %0!, {" s0 "-" s7 "}"                                                   \
+                             : "+r"(p)                                                                       \
+                             : "t"(a), "t"(b), "t"(c), "t"(d), "t"(e), "t"(f), "t"(g), "t"(h)                \
+                             : "memory");                                                                    \
+        } else {                                                                                             \
+            __asm__ volatile("vstmia %0!, {" s0 "-" s3 "}"                                                   \
+                             : "+r"(p)                                                                       \
+                             : "t"(a), "t"(b), "t"(c), "t"(d)                                                \
+                             : "memory");                                                                    \
+        }                                                                                                    \
         return p;                                                                                            \
     }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) float *ag_store_next_positive_##k(float *p,         \
-                                                                                           const float *v) { \
-        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
-        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
-        __asm__ volatile(AG_POSITIVE(first, second, third, fourth) "stm %0!, {r4, r5, r6, r8}"               \
+    AG_INLINE float *ag_store_next_positive_##k(float *p, const float *v, int wide) {                        \
+        AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
+        __asm__ volatile(AG_POSITIVE(s0, s1, s2, s3) "stm %0!, {r4, r5, r6, r8}"                             \
                          : "+r"(p)                                                                           \
                          : "t"(a), "t"(b), "t"(c), "t"(d)                                                    \
                          : "r4", "r5", "r6", "r8", "memory");                                                \
+        if (wide) {                                                                                          \
+            AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
+            __asm__ volatile(AG_POSITIVE(s4, s5, s6, s7) "stm %0!, {r4, r5, r6, r8}"                         \
+                             : "+r"(p)                                                                       \
+                             : "t"(e), "t"(f), "t"(g), "t"(h)                                                \
+                             : "r4", "r5", "r6", "r8", "memory");                                            \
+        }                                                                                                    \
         return p;                                                                                            \
     }                                                                                                        \
-    static inline __attribute__((always_inline, unused)) float *ag_store_next_limited_##k(                   \
-        float *p, const float *v, float high) {                                                              \
-        register float a __asm__(first) = v[0], b __asm__(second) = v[1];                                    \
-        register float c __asm__(third) = v[2], d __asm__(fourth) = v[3];                                    \
+    AG_INLINE float *ag_store_next_limited_##k(float *p, const float *v, float high, int wide) {             \
         const int32_t most = ag_from_limit(high), back = most + 0x400000;                                    \
-        __asm__ volatile(AG_POSITIVE(first, second, third, fourth)                                           \
-                             AG_EACH(AG_LIMITED) "stm %0!, {r4, r5, r6, r8}"                                 \
+        AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
+        __asm__ volatile(AG_POSITIVE(s0, s1, s2, s3) AG_EACH(AG_LIMITED) "stm %0!, {r4, r5, r6, r8}"         \
                          : "+r"(p)                                                                           \
                          : "t"(a), "t"(b), "t"(c), "t"(d), [most] "r"(most), [back] "r"(back)                \
                          : "r4", "r5", "r6", "r8", "memory", "cc");                                          \
+        if (wide) {                                                                                          \
+            AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
+            __asm__ volatile(AG_POSITIVE(s4, s5, s6, s7) AG_EACH(AG_LIMITED) "stm %0!, {r4, r5, r6, r8}"     \
+                             : "+r"(p)                                                                       \
+                             : "t"(e), "t"(f), "t"(g), "t"(h), [most] "r"(most), [back] "r"(back)            \
+                             : "r4", "r5", "r6", "r8", "memory", "cc");                                      \
+        }                                                                                                    \
         return p;                                                                                            \
     }
-AG_BLOCK_REGISTERS(0, "s0", "s1", "s2", "s3")
-AG_BLOCK_REGISTERS(1, "s4", "s5", "s6", "s7")
-AG_BLOCK_REGISTERS(2, "s8", "s9", "s10", "s11")
-AG_BLOCK_REGISTERS(3, "s12", "s13", "s14", "s15")
-AG_BLOCK_REGISTERS(4, "s16", "s17", "s18", "s19")
-AG_BLOCK_REGISTERS(5, "s20", "s21", "s22", "s23")
-AG_NEXT_REGISTERS(0, "s0", "s1", "s2", "s3")
-AG_NEXT_REGISTERS(1, "s4", "s5", "s6", "s7")
-AG_NEXT_REGISTERS(2, "s8", "s9", "s10", "s11")
-AG_NEXT_REGISTERS(3, "s12", "s13", "s14", "s15")
-AG_NEXT_REGISTERS(4, "s16", "s17", "s18", "s19")
-AG_NEXT_REGISTERS(5, "s20", "s21", "s22", "s23")
-#undef AG_NEXT_REGISTERS
+AG_BLOCK_REGISTERS(0, "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+AG_BLOCK_REGISTERS(1, "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
+AG_BLOCK_REGISTERS(2, "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15")
+AG_BLOCK_REGISTERS(3, "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19")
+AG_BLOCK_REGISTERS(4, "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23")
+AG_BLOCK_REGISTERS(5, "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27")
 #undef AG_BLOCK_REGISTERS
-#define AG_LOAD_NEXT(k, v, p) p = ag_load_next_##k(v, p)
-#define AG_STORE_NEXT(k, p, v) p = ag_store_next_##k(p, v)
-#define AG_STORE_NEXT_POSITIVE(k, p, v) p = ag_store_next_positive_##k(p, v)
-#define AG_STORE_NEXT_LIMITED(k, p, v, high) p = ag_store_next_limited_##k(p, v, high)
-#define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p)
-#define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v)
-#define AG_STORE_POSITIVE(k, p, v) ag_store_positive_##k(p, v)
-#define AG_STORE_LIMITED(k, p, v, high) ag_store_limited_##k(p, v, high)
+#define AG_IS_WIDE(v) (sizeof(v) == 8 * sizeof(float))
+#define AG_LOAD_NEXT(k, v, p) p = ag_load_next_##k(v, p, AG_IS_WIDE(v))
+#define AG_STORE_NEXT(k, p, v) p = ag_store_next_##k(p, v, AG_IS_WIDE(v))
+#define AG_STORE_NEXT_POSITIVE(k, p, v) p = ag_store_next_positive_##k(p, v, AG_IS_WIDE(v))
+#define AG_STORE_NEXT_LIMITED(k, p, v, high) p = ag_store_next_limited_##k(p, v, high, AG_IS_WIDE(v))
+#define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p, AG_IS_WIDE(v))
+#define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v, AG_IS_WIDE(v))
+#define AG_STORE_POSITIVE(k, p, v) (void)ag_store_next_positive_##k(p, v, AG_IS_WIDE(v))
+#define AG_STORE_LIMITED(k, p, v, high) (void)ag_store_next_limited_##k(p, v, high, AG_IS_WIDE(v))
 
 static inline __attribute__((unused)) uint32_t ag_begin_default_nan(void) {
     uint32_t modes;
@@ -152,32 +171,34 @@ static inline __attribute__((unused)) void ag_end_default_nan(uint32_t modes) {
     __asm__ volatile("vmsr fpscr, %0" : : "r"(modes) : "memory");
 }
 #else
-static inline void ag_copy_block(float *to, const float *from) {
-    to[0] = from[0];
-    to[1] = from[1];
-    to[2] = from[2];
-    to[3] = from[3];
+#define AG_BLOCK_OF(v) ((int)(sizeof(v) / sizeof(float)))
+static inline void ag_copy_block(float *to, const float *from, int count) {
+    for (int k = 0; k < count; k++) {
+        to[k] = from[k];
+    }
 }
-#define AG_LOAD_NEXT(k, v, p) ag_copy_block(v, (p += 4) - 4)
-#define AG_STORE_NEXT(k, p, v) ag_copy_block((p += 4) - 4, v)
-#define AG_STORE_NEXT_POSITIVE(k, p, v) ag_store_positive((p += 4) - 4, v)
-#define AG_STORE_NEXT_LIMITED(k, p, v, high) ag_store_limited((p += 4) - 4, v, high)
-#define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p)
-#define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v)
 
-static inline void ag_store_positive(float *p, const float *v) {
-    for (int k = 0; k < 4; k++) {
+static inline void ag_store_positive(float *p, const float *v, int count) {
+    for (int k = 0; k < count; k++) {
         p[k] = v[k] <= 0.0f ? 0.0f : v[k];
     }
 }
 
-static inline void ag_store_limited(float *p, const float *v, float high) {
-    for (int k = 0; k < 4; k++) {
+static inline void ag_store_limited(float *p, const float *v, float high, int count) {
+    for (int k = 0; k < count; k++) {
         p[k] = v[k] <= 0.0f ? 0.0f : v[k] >= high ? high : v[k];
     }
 }
-#define AG_STORE_POSITIVE(k, p, v) ag_store_positive(p, v)
-#define AG_STORE_LIMITED(k, p, v, high) ag_store_limited(p, v, high)
+#define AG_LOAD_NEXT(k, v, p) ag_copy_block(v, (p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), AG_BLOCK_OF(v))
+#define AG_STORE_NEXT(k, p, v) ag_copy_block((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, AG_BLOCK_OF(v))
+#define AG_STORE_NEXT_POSITIVE(k, p, v)                                                                      \
+    ag_store_positive((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, AG_BLOCK_OF(v))
+#define AG_STORE_NEXT_LIMITED(k, p, v, high)                                                                 \
+    ag_store_limited((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, high, AG_BLOCK_OF(v))
+#define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p, AG_BLOCK_OF(v))
+#define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v, AG_BLOCK_OF(v))
+#define AG_STORE_POSITIVE(k, p, v) ag_store_positive(p, v, AG_BLOCK_OF(v))
+#define AG_STORE_LIMITED(k, p, v, high) ag_store_limited(p, v, high, AG_BLOCK_OF(v))
 
 static inline uint32_t ag_begin_default_nan(void) {
     return 0;

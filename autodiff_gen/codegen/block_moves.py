@@ -1,21 +1,21 @@
 """Loops over floats that are next to each other in memory, for cores that load and store a block by one instruction.
 
-    for (i = 0; i < 64; i++) {         for (i = 0; i < 64; i += 4) {
-        y[i] = x[i] * s;          ->       float x_block[4], y_block[4];
+    for (i = 0; i < 64; i++) {         for (i = 0; i < 64; i += 8) {
+        y[i] = x[i] * s;          ->       float x_block[8], y_block[8];
     }                                      AG_LOAD_BLOCK(0, x_block, &x[i]);
-                                           for (j = i; j < i + 4; j++) y_block[j - i] = x_block[j - i] * s;
-                                           AG_STORE_BLOCK(1, &y[i], y_block);
+                                           for (j = i; j < i + 8; j++) y_block[j - i] = x_block[j - i] * s;
+                                           AG_STORE_BLOCK(2, &y[i], y_block);
                                        }
 
-Compilers merge neither loads nor stores of floats, nor do they unroll such a loop. What is computed, and in which
-order, stays the same. A sum is limited to numbers from 0 on where a block of it is stored, by fewer instructions; the
-loops around are in a mode of the FPU in which their NaN is one that this leaves as it is. Loops that call functions
-stay as they are, and are not to be unrolled: four times the code of a function would save little of its time.
+Blocks are of eight floats where all of a loop fit the registers, otherwise of four. Compilers merge neither loads nor
+stores of floats, nor do they unroll such a loop. What is computed, and in which order, stays the same. A sum is limited
+to numbers from 0 on where a block of it is stored, by fewer instructions; the loops around are in a mode of the FPU in
+which their NaN is one that this leaves as it is. Loops that call functions stay as they are, and are not to be
+unrolled: four times the code of a function would save little of its time.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.statements import LOOP_NAMES
-from ..targets.cost_table import BLOCK, CostTable
+from ..targets.cost_table import BLOCK, WIDE, CostTable
 from .block_registers import SUMS, added_to, distance, is_element, registers_of
 from .loop_accesses import (
     LOCAL,
@@ -44,6 +44,7 @@ POSITIVE, LIMITED = "AG_STORE_POSITIVE", "AG_STORE_LIMITED"
 BEGIN, END, MODES = "ag_begin_default_nan", "ag_end_default_nan", "fpu_modes"
 _STORES: Mapping[str, tuple[Any, ...]] = {"": (STORE,), "INFINITY": (POSITIVE,)}  # by the upper limit
 BLOCKS = 6  # whose registers ag_blocks.h names
+OPERATIONS = 12  # with those on elements, of a loop that compilers unroll for a wide block
 UNROLLED = 16  # iterations of a loop that compilers unroll completely
 SHORT = 32  # iterations of a loop that takes little time, unless it is inside of another one
 
@@ -56,8 +57,7 @@ def with_block_moves(
     if not cost.block_moves:
         return tuple(steps)
     pointers: Pointers = dict(floats)
-    change = functools.partial(_changed, BLOCKS)
-    moved = (with_innermost_loops(step, pointers, change) for step in steps)
+    moved = (with_innermost_loops(step, pointers, _changed) for step in steps)
     return tuple(tuple(_with_default_nan(s) for s in step) for step in moved)
 
 
@@ -74,18 +74,22 @@ def _with_default_nan(statement: c.Statement) -> c.Statement:
     return c.Block((begin, statement, c.ExprStatement(c.Call(END, (c.Name(MODES),)))))
 
 
-def _changed(most: int, loop: c.For, pointers: Pointers, is_inside: bool) -> c.Statements:
+def _changed(loop: c.For, pointers: Pointers, is_inside: bool) -> c.Statements:
     if any(name.startswith("ag_") for name in c_query.calls(loop.body)):
         return (replace(loop, rolled=loop.rolled or _is_unrolled(loop)),)
     if loop.step != 1 or not _is_plain(loop.body):
         return (loop,)
     if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
-        moved = _moved(loop, pointers, most, repeated=True)
+        moved = _moved(loop, pointers, BLOCK, repeated=True)
         if moved:
             pointers |= {s.name: local_array(s.c_type, s.name) for s in moved if isinstance(s, c.Array)}
         return moved or (loop,)
-    moved = _moved(_tile(loop), pointers, most) if _is_divided(loop, UNROLLED if is_inside else SHORT) else ()
-    return (replace(loop, body=moved, step=BLOCK),) if moved else (loop,)
+    for width in (WIDE, BLOCK):
+        if _is_divided(loop, width, UNROLLED if is_inside else SHORT):
+            moved = _moved(_tile(loop, width), pointers, width)
+            if moved:
+                return (replace(loop, body=moved, step=width),)
+    return (loop,)
 
 
 def _is_unrolled(loop: c.For) -> bool:
@@ -93,15 +97,15 @@ def _is_unrolled(loop: c.For) -> bool:
     return isinstance(loop.stop, c.Literal) and BLOCK < int(loop.stop.text) <= UNROLLED and loop.step == 1
 
 
-def _is_divided(loop: c.For, short: int) -> bool:
+def _is_divided(loop: c.For, width: int, short: int) -> bool:
     """Whether a loop has more than so many iterations, and blocks are all of it."""
     match loop.start, loop.stop:
         case c.Literal("0"), c.Literal(text) | c.Binary("*", c.Literal(text), c.Name("n" | "count")):
-            return int(text) % BLOCK == 0 and (loop.stop != c.Literal(text) or int(text) > short)
+            return int(text) % width == 0 and (loop.stop != c.Literal(text) or int(text) > short)
     return False
 
 
-def _tile(loop: c.For) -> c.For:
+def _tile(loop: c.For, width: int) -> c.For:
     """The loop over the elements of one block."""
     taken = _names(loop.body)
     after = LOOP_NAMES.find(loop.variable) + 1
@@ -112,24 +116,24 @@ def _tile(loop: c.For) -> c.For:
         loop,
         variable=variable.text,
         start=old,
-        stop=c.Binary("+", old, c.number(BLOCK)),
+        stop=c.Binary("+", old, c.number(width)),
         body=body,
     )
 
 
-def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False) -> c.Statements:
-    """The loop over a block between its loads and its stores; nothing where there are none. most: blocks that registers
-    hold. repeated: loops are around the tile; what does not change with them stays an ordinary load, which compilers
-    move out of them, unless a product is added to it, for which they would copy each element."""
+def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = False) -> c.Statements:
+    """The loop over a block between its loads and its stores; nothing where there are none, or where wide ones do not
+    fit the registers. repeated: loops are around the tile; what does not change with them stays an ordinary load, which
+    compilers move out of them, unless a product is added to it, for which they would copy each element."""
     accesses = _in_order(tile.body, pointers)
-    if accesses is None or not are_independent([a for _, a in accesses], tile.variable, BLOCK):
+    if accesses is None or not are_independent([a for _, a in accesses], tile.variable, width):
         return ()
     again = {e for e in added_to(tile.body) if repeated and not _varies(e, tile)}
     moving = {
         e for e, a in accesses if _is_in_memory(a) and (a.is_written or not repeated or _varies(e, tile))
     }
     moving |= again
-    elements = _blocks(accesses, moving, tile.variable, most)
+    elements = _blocks(accesses, moving, tile.variable)
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
@@ -142,8 +146,11 @@ def _moved(tile: c.For, pointers: Pointers, most: int, *, repeated: bool = False
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
     first = {e: _first(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements}
-    out: list[c.Statement] = [c.Array("float", name, BLOCK) for name in names.values()]
-    registers = registers_of(elements, accesses, limited)
+    out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]
+    size = width // BLOCK
+    registers = {e: k * size for e, k in registers_of(elements, accesses, limited).items()}
+    if size > 1 and (max(registers.values()) + size > BLOCKS or _operations(limited) > OPERATIONS):
+        return ()
     for e, (is_read, _) in elements.items():
         if is_read:
             out.append(_call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
@@ -194,6 +201,10 @@ def _unlimited(statement: c.Statement, highs: Mapping[c.Element, str]) -> c.Stat
     return statement
 
 
+def _operations(body: c.Statements) -> int:
+    return sum(isinstance(node, c.Element | c.Template | c.StepTemplate) for node in c_query.nodes(body))
+
+
 def _varies(element: c.Element, tile: c.For) -> bool:
     """Whether it changes with a loop between the tile and that over tiles."""
     fixed = (c.Name(tile.variable), tile.start)
@@ -240,7 +251,7 @@ def _adds(statement: c.Statement) -> bool:
 
 
 def _blocks(
-    accesses: Sequence[tuple[c.Element, Access]], moving: set[c.Element], variable: str, most: int
+    accesses: Sequence[tuple[c.Element, Access]], moving: set[c.Element], variable: str
 ) -> dict[c.Element, tuple[bool, bool]]:
     """Those of `moving` that move by blocks: whether they are loaded, and whether they are stored. None do where what
     an iteration has stored under one name may be read or stored again under another one."""
@@ -250,7 +261,7 @@ def _blocks(
     found: dict[c.Element, tuple[bool, bool]] = {}
     for element, access in accesses:
         is_block = access.memory.is_float and access.place is not None and access.place.get(variable, 0) == 4
-        if is_block and element in moving and (element in found or len(found) < most):
+        if is_block and element in moving and (element in found or len(found) < BLOCKS):
             is_read, is_written = found.get(element, (not access.is_written, False))
             found[element] = is_read, is_written or access.is_written
     return found

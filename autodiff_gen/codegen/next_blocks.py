@@ -19,7 +19,7 @@ from typing import Any
 from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
-from ..targets.cost_table import BLOCK, CostTable
+from ..targets.cost_table import BLOCK, WIDE, CostTable
 from .block_moves import LIMITED, LOAD, POSITIVE, STORE
 
 NEXT = {
@@ -43,7 +43,7 @@ def with_next_blocks(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.
                 taken.update(name for name, _ in variables)
 
     def change(node: Any) -> Any:
-        is_over_blocks = isinstance(node, c.For) and node.step == BLOCK
+        is_over_blocks = isinstance(node, c.For) and node.step in (BLOCK, WIDE)
         return _through_pointers(node, taken) if is_over_blocks else node
 
     return tuple(c_query.rewritten(step, change) for step in steps)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-BLOCK = 4  # floats that loops load or store by one instruction, where a board has block_moves
+BLOCK, WIDE = 4, 8  # floats that loops load or store by one instruction, where a board has block_moves
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-/* AG_STORE_POSITIVE and AG_STORE_LIMITED of sums that are positive, negative, zeros, infinite, at the limit,
- * and NaN of either sign; exits with the number of elements that differ from `v <= 0 ? 0 : v` and from that
- * which is `high` where it is more, or with 64 where the mode of the FPU is not what it was. */
+/* AG_STORE_POSITIVE and AG_STORE_LIMITED, of blocks of four and of eight sums that are positive, negative,
+ * zeros, infinite, at the limit, and NaN of either sign; exits with the number of elements that differ from
+ * `v <= 0 ? 0 : v` and from that which is `high` where it is more, or with 64 where the mode of the FPU is
+ * not what it was. */
 #include "ag_blocks.h"
 
 #include <math.h>
@@ -39,17 +40,17 @@ static __attribute__((noinline)) void sums(void) {
     const float *x_next = x, *y_next = y;
     float *again_next = again, *limited_next = limited_again[0], *limited_next_2 = limited_again[1];
     float *limited_next_3 = limited_again[2];
-    for (int i = 0; i < 16; i += 4) {
-        float x_block[4], y_block[4], sum[4];
+    for (int i = 0; i < 16; i += 8) {
+        float x_block[8], y_block[8], sum[8];
         AG_LOAD_NEXT(4, x_block, x_next);
-        AG_LOAD_NEXT(5, y_block, y_next);
-        for (int k = 0; k < 4; k++) {
+        AG_LOAD_NEXT(2, y_block, y_next);
+        for (int k = 0; k < 8; k++) {
             sum[k] = x_block[k] - y_block[k];
         }
         AG_STORE_NEXT_POSITIVE(4, again_next, sum);
         AG_STORE_NEXT_LIMITED(3, limited_next, sum, highs[0]);
-        AG_STORE_NEXT_LIMITED(2, limited_next_2, sum, highs[1]);
-        AG_STORE_NEXT_LIMITED(1, limited_next_3, sum, highs[2]);
+        AG_STORE_NEXT_LIMITED(5, limited_next_2, sum, highs[1]);
+        AG_STORE_NEXT_LIMITED(0, limited_next_3, sum, highs[2]);
     }
     ag_end_default_nan(fpu_modes);
 }
