@@ -19,7 +19,7 @@
     SCALE(7) SCALE(8) SCALE(9) SCALE(10) SCALE(11) SCALE(12) SCALE(13)    \
     SCALE(14) SCALE(15)
 
-/* ip counts the columns of a run; each tile starts at 0, with its pointers to B on the stack. */
+/* ip counts the columns of a run; each tile starts at 0, of rows by rows with its pointers to B on the stack. */
 #define ENTER                 \
     "push {r4-r11, lr}\n"     \
     "vpush {d8-d15}\n"        \
@@ -49,14 +49,21 @@
     "b 14f\n"                                                             \
     "13:"
 
+/* To 8, where alpha is 1 and beta 0; otherwise beta is in s17, and the flags are of whether alpha is 1. */
+#define ONLY_STORED(alpha, beta)                                          \
+    "cmp " alpha ", #0x3f800000\n" /* 1.0f */                             \
+    "it eq\n cmpeq " beta ", #0\n"                                        \
+    "beq 8f\n"                                                            \
+    "vmov s17, " beta "\n"                                                \
+    "cmp " alpha ", #0x3f800000\n"
+
 /* C = alpha * sums (+ beta * C), after `update` or "" for sums that no weights are updated by; `next` moves the
  * pointers to B to the next tile, and counts this one */
 #define LEAVE(update, next, zeros)                                        \
     "ldr r2, [r0, #" C_STEP "]\n"                                         \
     update                                                                \
-    "ldr r3, [r0, #" ALPHA "]\n"                                          \
-    "vldr s17, [r0, #" BETA "]\n"                                         \
-    "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
+    "ldrd r3, r9, [r0, #" ALPHA "]\n"                                     \
+    ONLY_STORED("r3", "r9")                                               \
     "beq 7f\n"                                                            \
     "vmov s16, r3\n"                                                      \
     SCALE_16                                                              \
@@ -127,13 +134,15 @@
     TILE(16, 17, 18, 19, 24, 25, 26, 27)                                 \
     TILE(20, 21, 22, 23, 28, 29, 30, 31)
 
-/* Rows of A times rows of B. */
+/* Rows of A times rows of B. r10 points to the tile of C, r11: from a row of B to that of the next tile. */
 __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
         "add r9, r0, #" B "\n"
         "ldm r9, {r5-r8}\n"
+        "ldr r10, [r0, #" C "]\n"
+        "ldr r11, [r0, #" B_NEXT "]\n"
         "0: push {r5-r8}\n"
         ZERO
         "ldm r0, {r1-r4}\n"
@@ -142,14 +151,13 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         RUN(THREE_K_NT, TWO_K_NT, ONE_K_NT)
         "subs lr, #1\n"
         "beq 5f\n"
-        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
-        "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n"
-        "add r5, r11\n add r6, r11\n add r7, r11\n add r8, r11\n"
+        "ldr r9, [r0, #" A_SKIP "]\n"
+        "add r1, r9\n add r2, r9\n add r3, r9\n add r4, r9\n"
+        "ldr r9, [r0, #" B_SKIP "]\n"
+        "add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"
         "b 1b\n"
-        "5:"
-        RESULT
-        LEAVE("", "pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"
-              "subs ip, #4\n", "64"));
+        "5: mov r1, r10\n add r10, #16\n"
+        LEAVE("", "pop {r5-r8}\n add r5, r11\n add r6, r11\n add r7, r11\n add r8, r11\n subs ip, #4\n", "64"));
 }
 
 /* One k of two rows of A times eight columns of B; four k. */
@@ -202,9 +210,8 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "add r1, r10\n add r2, r10\n add r5, r11\n"
         "b 1b\n"
         "5: ldr r9, [r0, #" C_STEP "]\n"
-        "ldr r10, [r0, #" ALPHA "]\n"
-        "vldr s17, [r0, #" BETA "]\n"
-        "cmp r10, #0x3f800000\n" /* 1.0f */
+        "ldrd r10, r11, [r0, #" ALPHA "]\n"
+        ONLY_STORED("r10", "r11")
         "beq 7f\n"
         "vmov s16, r10\n"
         SCALE_16
@@ -266,10 +273,10 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "ldrd r7, r8, [r0, #" A_STEP "]\n"
         "0: mov r5, r4\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
-        "cmp ip, #6\n"
-        "beq 10f\n"
         "cmp ip, #8\n"
-        "ble 11f\n"
+        "bgt 10f\n"
+        "cmp ip, #6\n"
+        "bne 11f\n"
         "10: adr r1, 9f\n"
         "vldm r1, {s0-s23}\n"
         "ldr r1, [r0]\n"
@@ -300,7 +307,10 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "vmov s24, r3\n"
         UPDATE_ROW_OF_6(0, 1, 2, 3, 4, 5) UPDATE_ROW_OF_6(6, 7, 8, 9, 10, 11)
         UPDATE_ROW_OF_6(12, 13, 14, 15, 16, 17) UPDATE_ROW_OF_6(18, 19, 20, 21, 22, 23)
-        "b 4f\n"
+        "4: add r4, #24\n add r6, #24\n"
+        "subs ip, #6\n"
+        "bne 0b\n"
+        "b 12f\n"
         "3: vmov s25, r10\n"
         "cmp r3, #0x3f800000\n" /* 1.0f */
         "beq 7f\n"
@@ -320,10 +330,7 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "vstm r9, {s6-s11}\n add r9, r2\n"
         "vstm r9, {s12-s17}\n add r9, r2\n"
         "vstm r9, {s18-s23}\n"
-        "4: add r4, #24\n add r6, #24\n"
-        "subs ip, #6\n"
-        "bne 0b\n"
-        "b 12f\n"
+        "b 4b\n"
         "11:"
         ZERO
         "ldr r1, [r0]\n"
