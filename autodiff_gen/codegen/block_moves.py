@@ -134,6 +134,12 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     }
     moving |= again
     elements = _blocks(accesses, moving, tile.variable)
+    size = width // BLOCK
+    registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body).items()}
+    fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
+    if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
+        return ()
+    elements = fit
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
@@ -147,10 +153,6 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     old = c.Name(tile.variable)
     first = {e: _first(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements}
     out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]
-    size = width // BLOCK
-    registers = {e: k * size for e, k in registers_of(elements, accesses, limited).items()}
-    if size > 1 and (max(registers.values()) + size > BLOCKS or _operations(limited) > OPERATIONS):
-        return ()
     for e, (is_read, _) in elements.items():
         if is_read:
             out.append(_call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
@@ -261,7 +263,7 @@ def _blocks(
     found: dict[c.Element, tuple[bool, bool]] = {}
     for element, access in accesses:
         is_block = access.memory.is_float and access.place is not None and access.place.get(variable, 0) == 4
-        if is_block and element in moving and (element in found or len(found) < BLOCKS):
+        if is_block and element in moving:
             is_read, is_written = found.get(element, (not access.is_written, False))
             found[element] = is_read, is_written or access.is_written
     return found

@@ -39,6 +39,7 @@ def at(array: str, *terms: c.Expr | int) -> c.Element:
 A = pointer("a", ARENA)
 B = pointer("b", c.plus(ARENA, [c.number(LENGTH)]))
 SAME = pointer("b", ARENA)
+MORE = [pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in enumerate("cdefgx", start=1)]
 WORDS = c.Declare("int32_t *", (("b", c.Cast("int32_t *", ARENA)),), True, bytes=256)
 EXP = c.Template("ag_expf({0})", (at("b", INDEX),), 100, (0,), ("ag_expf",))
 
@@ -74,6 +75,20 @@ ROWS: dict[str, tuple[list[c.Declare], list[c.Statement], int, str, str]] = {
         LENGTH,
         "",
         "",
+    ),
+    "six arrays, and the sum in place of one": (
+        [A, SAME, *MORE],
+        [copy(to=at("a", INDEX), of=c.Sum(tuple(at(x, INDEX) for x in "bcdefg")))],
+        LENGTH,
+        "bcdefg",
+        "a",
+    ),
+    "a seventh array": (
+        [A, SAME, *MORE],
+        [copy(to=at("a", INDEX), of=c.Sum(tuple(at(x, INDEX) for x in "bcdefgx")))],
+        LENGTH,
+        "bcdefg",
+        "a",
     ),
     "a function": ([A, B], [copy(to=at("a", INDEX), of=EXP)], LENGTH, "", ""),
     "integers": ([A, WORDS], [copy(to=at("a", INDEX), of=at("b", INDEX))], LENGTH, "", "a"),
