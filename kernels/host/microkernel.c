@@ -28,10 +28,26 @@ static inline float *row_of(const ag_tile *t, int32_t i) {
                      : (float *)(void *)((char *)t->c + (ptrdiff_t)i * t->c_step);
 }
 
-/* sum[i * vectors + j] = row i of A, whose elements are a_step bytes apart, times vector j of the rows of B,
- * b_step bytes apart; `rows`, `vectors` and `masked`, which says that the last vector has `last` elements,
- * are constants.
- */
+/* sum[i * vectors + j] += k products of row i of A, from a[i] + offset on, and vector j of the rows of B,
+ * from b on; elements are a_step bytes apart, rows of B b_step. `rows`, `vectors` and `masked`, which says
+ * that the last vector has the lanes of `mask`, are constants. */
+ALWAYS_INLINE void add_run(int32_t rows, int32_t vectors, bool masked, lane_mask mask, const float *const *a,
+                           ptrdiff_t offset, ptrdiff_t a_step, const float *b, ptrdiff_t b_step, int32_t k,
+                           vec *sum) {
+    for (; k > 0; k--) {
+        vec v[VECTORS];
+        EACH (j, vectors) {
+            v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
+        }
+        EACH (e, rows * vectors) {
+            sum[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
+        }
+        offset += a_step;
+        b = at(b, b_step);
+    }
+}
+
+/* The sums of a tile. */
 ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, int32_t last, const operands *p,
                                   vec *sum) {
     const float *a[AG_TILE_M];
@@ -44,38 +60,15 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
         a[i] = p->a[i];
     }
     if (LANES > 4 && p->blocks == 1 && p->runs == 1) { /* short sums: up to 20 % faster without the loops */
-        const float *b = p->b;
-        const ptrdiff_t a_step = p->a_step, b_step = p->b_step;
-        ptrdiff_t offset = 0;
-        for (int32_t k = p->k; k > 0; k--) {
-            vec v[VECTORS];
-            EACH (j, vectors) {
-                v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
-            }
-            EACH (e, rows * vectors) {
-                s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
-            }
-            offset += a_step;
-            b = at(b, b_step);
-        }
+        add_run(rows, vectors, masked, mask, a, 0, p->a_step, p->b, p->b_step, p->k, s);
     } else {
         for (int32_t block = 0; block < p->blocks; block++) {
             const float *b = at(p->b, block * p->b_next);
             ptrdiff_t offset = block * p->a_next;
             for (int32_t run = p->runs; run > 0; run--) {
-                for (int32_t k = p->k; k > 0; k--) {
-                    vec v[VECTORS];
-                    EACH (j, vectors) {
-                        v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
-                    }
-                    EACH (e, rows * vectors) {
-                        s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
-                    }
-                    offset += p->a_step;
-                    b = at(b, p->b_step);
-                }
-                offset += p->a_skip;
-                b = at(b, p->b_skip);
+                add_run(rows, vectors, masked, mask, a, offset, p->a_step, b, p->b_step, p->k, s);
+                offset += p->k * p->a_step + p->a_skip;
+                b = at(b, p->k * p->b_step + p->b_skip);
             }
         }
     }
@@ -84,12 +77,9 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
     }
 }
 
-/* One tile, of which the rows at c[i] are stored. */
-ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, int32_t last, const operands *p,
-                                  float *const *c, float alpha, float beta) {
-    const lane_mask mask = first_lanes(last);
-    vec sum[AG_TILE_M * VECTORS];
-    broadcast_sums(rows, vectors, masked, last, p, sum);
+/* The rows at c[i] = alpha * sum + beta * c[i] */
+ALWAYS_INLINE void put_tile(int32_t rows, int32_t vectors, bool masked, lane_mask mask, vec *sum,
+                            float *const *c, float alpha, float beta) {
     if (alpha != 1.0f) {
         EACH (e, rows * vectors) {
             sum[e] *= alpha;
@@ -109,6 +99,36 @@ ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, in
     EACH (e, rows * vectors) {
         put(masked && e % vectors == vectors - 1, c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, mask,
             sum[e]);
+    }
+}
+
+/* One tile, of which the rows at c[i] are stored. */
+ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, int32_t last, const operands *p,
+                                  float *const *c, float alpha, float beta) {
+    vec sum[AG_TILE_M * VECTORS];
+    broadcast_sums(rows, vectors, masked, last, p, sum);
+    put_tile(rows, vectors, masked, first_lanes(last), sum, c, alpha, beta);
+}
+
+/* Whole tiles one below the other, whose sums have one run: from p->a[0] and c on, without pointers in
+ * memory. */
+ALWAYS_INLINE void stacked_tiles(int32_t tiles, const operands *p, ptrdiff_t a_row, float *c, ptrdiff_t c_row,
+                                 float alpha, float beta) {
+    const lane_mask all = first_lanes(LANES);
+    const float *a = p->a[0];
+    for (; tiles > 0; tiles--, a = at(a, AG_TILE_M * a_row), c += AG_TILE_M * c_row) {
+        const float *from[AG_TILE_M];
+        float *to[AG_TILE_M];
+        vec sum[AG_TILE_M * VECTORS];
+        EACH (i, AG_TILE_M) {
+            from[i] = at(a, i * a_row);
+            to[i] = c + i * c_row;
+        }
+        EACH (e, AG_TILE_M * VECTORS) {
+            sum[e] = zero();
+        }
+        add_run(AG_TILE_M, VECTORS, false, all, from, 0, p->a_step, p->b, p->b_step, p->k, sum);
+        put_tile(AG_TILE_M, VECTORS, false, all, sum, to, alpha, beta);
     }
 }
 
@@ -171,9 +191,18 @@ ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], con
 /* a_row bytes from row to row of A. */
 static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
     float unused[AG_TILE_N], *c[AG_TILE_M];
+    const int32_t left = t->rows % AG_TILE_M; /* one or two are computed with the tile before them */
+    const int32_t tiles = t->rows / AG_TILE_M - (left == 1 || left == 2);
+    /* with AVX-512 tiles take longer, and what comes before them a smaller part of it */
+    const bool stacked = LANES == 8 && tiles > 0 && !t->c_rows && p->blocks == 1 && p->runs == 1;
     for (int32_t j = 0; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
         const int32_t columns = t->columns - j;
-        for (int32_t i = 0, rows; i < t->rows; i += rows) {
+        int32_t i = stacked && columns >= AG_TILE_N ? tiles * AG_TILE_M : 0;
+        if (i > 0) {
+            p->a[0] = t->a[0];
+            stacked_tiles(tiles, p, a_row, t->c + j, t->c_step / (int32_t)sizeof(float), t->alpha, t->beta);
+        }
+        for (int32_t rows; i < t->rows; i += rows) {
             const int32_t rest = t->rows - i;
             rows = AG_TILE_M;
 #if AG_TILE_M > 4
