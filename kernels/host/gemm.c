@@ -5,7 +5,18 @@
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 
-enum { PANEL = AG_TILE_N, PACKED_K = 128, SUM_ROWS = 96 };
+enum {
+    PANEL = AG_TILE_N,
+    PACKED = 4096, /* floats of B that are copied: half of an L1 cache */
+    PACKED_K = PACKED / PANEL,
+    FEW_ROWS = 128, /* that caches hold without a copy */
+    SUM_ROWS = 192,
+    LINE = 64 / sizeof(float), /* of a cache */
+};
+
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
 
 /* C = alpha * A B + beta * C, A[i, p] at a + i * a_i + p * a_p: `tiles` is nn where a_p is 1, tn where a_i
  * is. */
@@ -36,6 +47,15 @@ void ag_gemm_nn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
+/* Begins to load rows that are to be read by columns: a core does not foresee such reads. */
+static void prefetch_rows(const float *p, ptrdiff_t ld, int32_t rows, int32_t columns) {
+    for (; rows > 0; rows--, p += ld) {
+        for (int32_t j = 0; j < columns; j += LINE) {
+            __builtin_prefetch(p + j);
+        }
+    }
+}
+
 /* The first `columns` columns of k rows of B. */
 static void copy_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k, int32_t columns) {
     for (; k > 0; k--, b += ldb, dst += PANEL) {
@@ -52,12 +72,15 @@ static void by_blocks(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t l
                       int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     float packed[PACKED_K * PANEL], sums[SUM_ROWS * PANEL];
     for (int32_t j = 0; j < n; j += PANEL) {
-        const int32_t columns = n - j < PANEL ? n - j : PANEL;
+        const int32_t columns = smaller(n - j, PANEL);
         for (int32_t i = 0, rows; i < m; i += rows) {
-            rows = m - i < SUM_ROWS ? m - i : SUM_ROWS;
+            rows = smaller(m - i, SUM_ROWS);
             for (int32_t p = 0, length; p < k; p += length) {
-                length = k - p < PACKED_K ? k - p : PACKED_K;
+                length = smaller(k - p, PACKED_K);
                 copy_columns(packed, b + p * ldb + j, ldb, length, columns);
+                const int32_t next = p + length < k ? p + length : 0, from = next > 0 ? j : j + PANEL;
+                prefetch_rows(b + next * ldb + from, ldb, smaller(k - next, PACKED_K),
+                              smaller(n - from, PANEL));
                 product(AG_MICROKERNEL(tn), a + p * lda + i, 1, lda, packed, PANEL, sums, PANEL, rows,
                         columns, length, 1.0f, p > 0 ? 1.0f : 0.0f);
             }
@@ -74,9 +97,12 @@ static void by_blocks(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t l
 void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta,
                          const ag_epilogue *epilogue) {
-    if (k > PACKED_K && m > PANEL) { /* copying takes as long as a row of products */
+    if (k > FEW_ROWS && m > PANEL) { /* copying takes as long as a row of products */
         by_blocks(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
+        if (m * k <= PACKED) {
+            prefetch_rows(a, lda, k, m);
+        }
         product(AG_MICROKERNEL(tn), a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     }
     AG_FINISH(epilogue, c, ldc, m, n);
