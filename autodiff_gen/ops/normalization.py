@@ -7,6 +7,7 @@ It is one op until the gradients are known; then the pass expand_composites make
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..ir.build import apply, constant
 from ..ir.names import with_role
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Composite
-from ..ir.types import Dim, Type, broadcast, normalise_axes, product
+from ..ir.types import Dim, Shape, Type, broadcast, normalise_axes, product
 from .reductions import reduced
 from .support import floating, sum_to
 
@@ -57,6 +58,51 @@ def _sum(x: Value, axes: Sequence[int]) -> Value:
     return apply("reshape", total, shape=reduced(x.type.shape, axes, True))
 
 
+@dataclass(frozen=True)
+class _Loops:
+    """The loops over the elements of x and the sums over `axes`. Where the last axis is summed and the one before it is
+    not, as in a group normalisation of images whose channels are the last axis, elements of a group are apart: loops
+    are over both axes as one, and sums over the others come first."""
+
+    x: Value
+    axes: tuple[int, ...]
+
+    @property
+    def merged(self) -> bool:
+        """Whether the last two axes are one."""
+        last = self.x.ndim - 1
+        fixed = all(isinstance(d, int) for d in self.x.type.shape[-2:])
+        return last in self.axes and last - 1 not in self.axes and len(self.axes) > 1 and fixed
+
+    def _flat(self, shape: Shape) -> Shape:
+        return (*shape[:-2], product(shape[-2:])) if self.merged else shape
+
+    def flat(self, v: Value) -> Value:
+        """A value of the shape of x, as loops see it."""
+        return apply("reshape", v, shape=self._flat(v.type.shape)) if self.merged else v
+
+    def whole(self, v: Value) -> Value:
+        """The same, as others see it."""
+        return apply("reshape", v, shape=self.x.type.shape) if self.merged else v
+
+    def each(self, statistic: Value) -> Value:
+        """A statistic for each channel, as loops see it."""
+        if not self.merged:
+            return statistic
+        shape = (*statistic.type.shape[:-1], self.x.type.shape[-1])
+        of_each = apply("copy", apply("broadcast_to", statistic, shape=shape))
+        return apply("reshape", with_role(of_each, "by_channel"), shape=self._flat(shape))
+
+    def total(self, v: Value) -> Value:
+        """The statistic that is the sum of a value of loops."""
+        if not self.merged:
+            return _sum(v, self.axes)
+        sums = _sum(v, self.axes[:-1])
+        return _sum(
+            apply("reshape", sums, shape=(*sums.type.shape[:-1], *self.x.type.shape[-2:])), self.axes[-1:]
+        )
+
+
 def _scale(inv_std: Value, weights: Sequence[Value]) -> Value:
     return with_role(inv_std * weights[0], "scale") if weights else inv_std
 
@@ -67,20 +113,20 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     result is x * scale + shift, as in PyTorch: a multiply-accumulate of an element."""
     x, *weights = operands
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
-    inv_count = _inv_count(x, axes)
+    loops, inv_count = _Loops(x, axes), _inv_count(x, axes)
     first = with_role(_first(x, axes), "first")
-    shifted = with_role(x - first, "shifted")
-    offset = with_role(_sum(shifted, axes) * inv_count, "offset")
+    shifted = with_role(loops.flat(x) - loops.each(first), "shifted")
+    offset = with_role(loops.total(shifted) * inv_count, "offset")
     mean = with_role(first + offset, "mean")
-    squares = _sum(apply("square", shifted), axes) * inv_count
+    squares = loops.total(apply("square", shifted)) * inv_count
     var = with_role(apply("relu", squares - apply("square", offset)), "var")
     inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
     scale = _scale(inv_std, weights)
     if len(weights) == 2:
-        y = x * scale + with_role(weights[1] - mean * scale, "shift")
+        y = loops.flat(x) * loops.each(scale) + with_role(loops.each(weights[1] - mean * scale), "shift")
     else:
-        y = with_role(x - mean, "centered") * scale
-    return with_role(y, "normalized"), mean, var, inv_std
+        y = with_role(loops.flat(x) - loops.each(mean), "centered") * loops.each(scale)
+    return with_role(loops.whole(y), "normalized"), mean, var, inv_std
 
 
 def _vjp(
@@ -97,12 +143,14 @@ def _vjp(
     (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
     _, mean, _, inv_std = outs
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
-    inv_count = _inv_count(x, axes)
-    centred = with_role(x - mean, "centered")
+    loops, inv_count = _Loops(x, axes), _inv_count(x, axes)
+    each = loops.each
+    centred = with_role(loops.flat(x) - each(mean), "centered")
     dx = d_weight = d_bias = None
     if dy is not None:
-        total = _sum(dy, axes)
-        along = _sum(dy * centred, axes)
+        dy = loops.flat(dy)
+        total = loops.total(dy)
+        along = loops.total(dy * centred)
         if weights and wanted[1]:
             d_weight = sum_to(along * inv_std, weights[0].type.shape)
         if len(weights) == 2 and wanted[2]:
@@ -112,20 +160,20 @@ def _vjp(
         if weights:
             slope = with_role(slope * scale, "slope")
             offset = with_role(mean * slope - total * inv_count * scale, "offset")
-            dx = offset - x * slope + dy * scale
+            dx = each(offset) - loops.flat(x) * each(slope) + dy * each(scale)
         else:
             offset = with_role(total * inv_count, "offset")
-            dx = (dy - offset - centred * slope) * scale
+            dx = (dy - each(offset) - centred * each(slope)) * each(scale)
     if d_inv_std is not None:
         of_var = d_inv_std * -0.5 * (apply("square", inv_std) * inv_std)
         d_var = of_var if d_var is None else d_var + of_var
     if d_var is not None:
-        of_x = centred * (d_var * (inv_count * 2.0))
+        of_x = centred * each(d_var * (inv_count * 2.0))
         dx = of_x if dx is None else dx + of_x
     if d_mean is not None:
-        of_x = apply("broadcast_to", d_mean * inv_count, shape=x.type.shape)
+        of_x = apply("broadcast_to", each(d_mean * inv_count), shape=centred.type.shape)
         dx = of_x if dx is None else dx + of_x
-    return [dx if wanted[0] else None, d_weight, d_bias][: len(inputs)]
+    return [loops.whole(dx) if wanted[0] and dx is not None else None, d_weight, d_bias][: len(inputs)]
 
 
 _TORCH = (
@@ -149,6 +197,8 @@ standardize = register(
             Sample(((3, 4),), {"axes": (1,), "eps": 1e-2}),
             Sample(((2, 3, 4), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
             Sample(((2, 3, 4), (2, 3, 1)), {"axes": (2,), "eps": 1e-1}),
+            Sample(((2, 5, 3, 2),), {"axes": (1, 3), "eps": 1e-1}),
+            Sample(((2, 5, 3, 2), (3, 1), (3, 1)), {"axes": (1, 3), "eps": 1e-1}),
             Sample(((2, 3, 4), (3, 1), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
         ),
         torch=_TORCH,
