@@ -149,7 +149,7 @@ void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
                          const ag_epilogue *epilogue) {
     /* Packing B costs one pass over its elements, dot products cost a horizontal sum for each element of C. A
      * sum is complete before C is read. */
-    if (6 * m > k && (k <= PACKED_K || beta == 0.0f)) {
+    if (8 * m >= k && (k <= PACKED_K || beta == 0.0f)) {
         by_packed_panels(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         by_dots(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
