@@ -8,7 +8,8 @@
  * array in memory.
  *
  * AG_LOAD_NEXT(k, v, p), AG_STORE_NEXT(k, p, v): the same, and p moves to the next block, by the same
- * instruction.
+ * instruction. AG_MOVE(p, n): p += n, by an addition of its own in each iteration of a loop, where compilers
+ * would add an index to each pointer.
  *
  * AG_STORE_POSITIVE(k, p, v), AG_STORE_NEXT_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ...
  * AG_STORE_LIMITED(k, p, v, high), AG_STORE_NEXT_LIMITED(k, p, v, high): the same, and high where it is more;
@@ -155,6 +156,9 @@ AG_BLOCK_REGISTERS(5, "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27")
 #define AG_STORE_NEXT(k, p, v) p = ag_store_next_##k(p, v, AG_IS_WIDE(v))
 #define AG_STORE_NEXT_POSITIVE(k, p, v) p = ag_store_next_positive_##k(p, v, AG_IS_WIDE(v))
 #define AG_STORE_NEXT_LIMITED(k, p, v, high) p = ag_store_next_limited_##k(p, v, high, AG_IS_WIDE(v))
+#define AG_MOVE(p, n)                                                                                        \
+    p += n;                                                                                                  \
+    __asm__("" : "+r"(p))
 #define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p, AG_IS_WIDE(v))
 #define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v, AG_IS_WIDE(v))
 #define AG_STORE_POSITIVE(k, p, v) (void)ag_store_next_positive_##k(p, v, AG_IS_WIDE(v))
@@ -195,6 +199,7 @@ static inline void ag_store_limited(float *p, const float *v, float high, int co
     ag_store_positive((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, AG_BLOCK_OF(v))
 #define AG_STORE_NEXT_LIMITED(k, p, v, high)                                                                 \
     ag_store_limited((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, high, AG_BLOCK_OF(v))
+#define AG_MOVE(p, n) p += n
 #define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p, AG_BLOCK_OF(v))
 #define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v, AG_BLOCK_OF(v))
 #define AG_STORE_POSITIVE(k, p, v) ag_store_positive(p, v, AG_BLOCK_OF(v))

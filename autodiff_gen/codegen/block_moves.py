@@ -152,6 +152,8 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
     first = {e: _first(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements}
+    if repeated:
+        first = {e: first[_stored_over(e, elements, dict(reversed(accesses)))] for e in elements}
     out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]
     for e, (is_read, _) in elements.items():
         if is_read:
@@ -163,6 +165,14 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
             store, *limit = _STORES.get(high, (LIMITED, c.Literal(high)))
             out.append(_call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e]), *limit))
     return tuple(out)
+
+
+def _stored_over(
+    element: c.Element, elements: Mapping[c.Element, tuple[bool, bool]], at: Mapping[c.Element, Access]
+) -> c.Element:
+    """The element that is stored in the place of one, which may have another name."""
+    places = (e for e, (_, is_written) in elements.items() if is_written)
+    return next((e for e in places if distance(at[e], at[element]) == 0), element)
 
 
 def _is_in_memory(access: Access) -> bool:

@@ -6,7 +6,8 @@
     }                                                  AG_LOAD_NEXT(0, x_block, x_next);
                                                        ...
 
-What is loaded and stored has one pointer, which moves when it is stored.
+What is loaded and stored has one pointer, which moves when it is stored. Blocks at other distances have pointers that
+AG_MOVE moves, so that compilers do not add an index to each of them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..targets.cost_table import BLOCK, WIDE, CostTable
-from .block_moves import LIMITED, LOAD, POSITIVE, STORE
+from .block_moves import LIMITED, LOAD, POSITIVE, STORE, UNROLLED
 
+MOVE = "AG_MOVE"
 NEXT = {
     LOAD: "AG_LOAD_NEXT",
     STORE: "AG_STORE_NEXT",
@@ -43,8 +45,9 @@ def with_next_blocks(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.
                 taken.update(name for name, _ in variables)
 
     def change(node: Any) -> Any:
-        is_over_blocks = isinstance(node, c.For) and node.step in (BLOCK, WIDE)
-        return _through_pointers(node, taken) if is_over_blocks else node
+        if not isinstance(node, c.For):
+            return node
+        return _through_pointers(node, taken) if node.step in (BLOCK, WIDE) else _with_steps(node, taken)
 
     return tuple(c_query.rewritten(step, change) for step in steps)
 
@@ -74,6 +77,53 @@ def _through_pointers(loop: c.For, taken: set[str]) -> c.Statement:
                 body[k] = c.ExprStatement(call)
     made = replace(loop, body=tuple(body))
     return c.Block((*reversed(pointers), made)) if pointers else made
+
+
+def _with_steps(loop: c.For, taken: set[str]) -> c.Statement:
+    """The loop with pointers for the blocks in it that are at other distances from iteration to iteration."""
+    variable = c.Name(loop.variable)
+    calls = [s.expr for s in loop.body if isinstance(s, c.ExprStatement) and isinstance(s.expr, c.Call)]
+    places = dict.fromkeys(a for call in calls for a in call.arguments if isinstance(a, c.Unary))
+    stored = {a for call in calls for a in call.arguments if call.function != LOAD}
+    names: dict[c.Expr, c.Expr] = {}
+    pointers: list[c.Statement] = []
+    moves: list[c.Statement] = []
+    for place in places if _is_a_loop(loop) else ():
+        assert isinstance(place.operand, c.Element)
+        found = _step(place.operand, variable)
+        if found is not None:
+            begin, step = found
+            used = taken.union(name.text for name in names.values() if isinstance(name, c.Name))
+            name = names[place] = c.Name(_name(place.operand, used))
+            pointers.append(
+                c.Declare("float *" if place in stored else "const float *", ((name.text, begin),))
+            )
+            moves.append(c.ExprStatement(c.Call(MOVE, (name, c.number(step)))))
+    if not pointers:
+        return loop
+    body = c_query.rewritten(
+        loop.body, lambda node: names.get(node, node) if isinstance(node, c.Unary) else node
+    )
+    return c.Block((*pointers, replace(loop, body=(*body, *moves))))
+
+
+def _is_a_loop(loop: c.For) -> bool:
+    """Whether a loop counts from 0, and is known to be so long that compilers do not unroll it completely."""
+    is_long = isinstance(loop.stop, c.Literal) and (loop.rolled or int(loop.stop.text) > UNROLLED)
+    return loop.step == 1 and loop.start == c.number(0) and is_long
+
+
+def _step(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
+    """Where an element is for which a variable is 0, and how far it moves with it."""
+    if not isinstance(element.index, c.Sum) or element.index.less:
+        return None
+    terms = element.index.terms
+    found = [t for t in terms if variable in c_query.nodes(t)]
+    match found:
+        case [c.Binary("*", c.Name() as name, c.Literal(text)) as term] if name == variable:
+            rest = tuple(t for t in terms if t is not term)
+            return c.Unary("&", c.Element(element.array, c.total(rest))), int(text)
+    return None
 
 
 def _name(element: c.Element, taken: set[str]) -> str:

@@ -123,6 +123,27 @@ def test_a_shorter_loop_inside_of_another_one() -> None:
         assert moved(tree, LOAD) == loaded
 
 
+@pytest.mark.parametrize(
+    "length, rolled, moves", [(17, False, True), (16, False, False), (5, True, True)], ids=str
+)
+def test_pointers_move_from_row_to_row(length: int, rolled: bool, moves: bool) -> None:
+    """In loops that compilers do not unroll; what is stored in the place of what is loaded has one pointer."""
+    row = c.times(c.Name("j"), 64)
+    inner = c.For("k", c.number(4), (copy(to=at("a", row, c.Name("k")), of=at("b", row, c.Name("k"))),))
+    loop = c.For("j", c.number(length), (inner,), rolled=rolled)
+    steps = with_block_moves([(A, SAME, loop)], M4F, {})
+    ((*_, made),) = with_next_blocks(steps, M4F)
+    lines = PRINTER.lines([made])
+    assert ("    float *a_next = &a[0];" in lines) is moves
+    moved = [line.strip() for line in lines if "AG_" in line and "ROLL" not in line]
+    place = "a_next" if moves else "&a[j * 64 + 0]"
+    assert moved == [
+        f"AG_LOAD_BLOCK(0, b_block, {place});",
+        f"AG_STORE_BLOCK(0, {place}, a_block);",
+        *(["AG_MOVE(a_next, 64);"] if moves else []),
+    ]
+
+
 def test_blocks_are_wide_where_all_of_them_fit_the_registers() -> None:
     """Blocks that are in the same registers count once; loops with many operations are not unrolled eight times."""
     more = [pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in enumerate("cdx", start=2)]
