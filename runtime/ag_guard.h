@@ -11,7 +11,7 @@ enum { AG_GUARD_LOSS = -7, AG_GUARD_GRADIENTS = -9 };
 
 /* Whether all of x[n] are finite: 0 * x is 0 for finite x, otherwise NaN. Where compilers make vectors of
  * loops (ag_loops.h), integers are compared, as their order does not matter: without the sign, infinity is
- * the least of those that are not finite. */
+ * the least of those that are not finite. With Arm's single-precision FPU one VLDM loads eight numbers. */
 static inline int ag_all_finite(const float *x, int32_t n) {
 #if defined(AG_OPENMP_SIMD)
     int32_t largest = 0;
@@ -24,6 +24,21 @@ static inline int ag_all_finite(const float *x, int32_t n) {
     return largest < 0x7f800000;
 #else
     float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
+#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FEATURE_FMA) && !defined(__ARM_FEATURE_MVE)
+    if (n >= 8) {
+        n -= 8;
+        __asm__("1: vldmia %[x]!, {s0-s7}\n\tsubs %[n], #8\n\t"
+                "vfma.f32 %[a], s0, %[zero]\n\tvfma.f32 %[b], s1, %[zero]\n\t"
+                "vfma.f32 %[a], s2, %[zero]\n\tvfma.f32 %[b], s3, %[zero]\n\t"
+                "vfma.f32 %[a], s4, %[zero]\n\tvfma.f32 %[b], s5, %[zero]\n\t"
+                "vfma.f32 %[a], s6, %[zero]\n\tvfma.f32 %[b], s7, %[zero]\n\t"
+                "bge 1b"
+                : [x] "+r"(x), [n] "+r"(n), [a] "+t"(a), [b] "+t"(b)
+                : [zero] "t"(0.0f)
+                : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "cc", "memory");
+        n += 8;
+    }
+#endif
     for (; n >= 4; n -= 4, x += 4) {
         a += 0.0f * x[0];
         b += 0.0f * x[1];
