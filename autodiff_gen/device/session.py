@@ -57,8 +57,9 @@ class Session:
         return f"{self.program.name} on {self.profile.id}"
 
     def trainer(self) -> Trainer:
-        """The model as a Python object of the host, with the kernels of the program."""
-        return Trainer(self.program, Compiler(find_compiler(None), ""))
+        """The model as a Python object of the host, with the kernels of the program and the board's instructions."""
+        instructions = [flag for flag in self.profile.target.cflags if flag.startswith("-m")]
+        return Trainer(self.program, Compiler((*find_compiler(None), *instructions)))
 
     @property
     def runner(self) -> str:

@@ -7,6 +7,7 @@ import pytest
 from c_build import HOST, compile_c
 from checkout import ROOT
 
+from autodiff_gen.device import session
 from autodiff_gen.targets import board
 
 WIDER = ("host_avx2", "host_avx512")
@@ -52,3 +53,12 @@ def test_wider_boards_take_the_vector_kernels_first(name):
     b = board.load(name)
     assert b.is_host and b.kernels.backends[0] == "host"
     assert {"host", name.removeprefix("host_")} <= set(b.target.features)
+
+
+@pytest.mark.parametrize("name", WIDER)
+def test_kernels_are_compiled_for_the_instructions_of_the_board(name, monkeypatch):
+    """Those of 8-bit integers use them, and do not compile without: as `predict` runs them on the host."""
+    monkeypatch.setattr(session, "Trainer", lambda program, compiler: compiler)
+    compiler = session.Session("xor", name).trainer()
+    march = [flag for flag in board.load(name).target.cflags if flag.startswith("-march=")]
+    assert march and set(march) <= set(compiler.command)
