@@ -272,12 +272,14 @@ def initialiser(name: str, values: Any, seed: int) -> Initialiser:
     if isinstance(values, Drawn):
         values = values.draw(values.shape, np.random.default_rng(seed))
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values, dtype=np.float64) if np.isrealobj(values) else None
     except (TypeError, ValueError):
-        kind = type(values).__name__
+        array = None
+    if array is None:
+        kind = getattr(values, "dtype", type(values).__name__)
         raise ModelError(
             f"parameter {name!r}: expected an initialiser (ag.init) or an array of numbers, not {kind}"
-        ) from None
+        )
     if array.size == 0:
         raise ModelError(f"parameter {name!r}: shape {list(array.shape)} holds no elements")
     with np.errstate(over="ignore"):

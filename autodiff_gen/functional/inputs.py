@@ -13,7 +13,7 @@ from ..ir.build import make_input, make_state
 from ..ir.graph import State
 from ..ir.identifiers import KEYWORDS, is_identifier
 from ..ir.node import Value
-from ..ir.types import Dim, Shape, Size, Type, dtype, f32
+from ..ir.types import Dim, Shape, Size, Type, dtype, f32, f64
 
 
 def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:
@@ -24,6 +24,9 @@ def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis:
     """
     if not is_identifier(name):
         raise ModelError(f"input {name!r}: {why_not(name)}")
+    kind = _dtype(dtype)
+    if kind is f64:
+        raise ModelError(f"input {name!r}: dtype={dtype!r}: generated C holds no double; take 'f32'")
     extents = _extents(f"input {name!r}", shape)
     sizes: list[Size] = list(extents)
     if batch_axis is not None:
@@ -34,7 +37,7 @@ def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis:
         if extents[batch_axis] > 1:
             sizes[batch_axis] = Dim(1, extents[batch_axis])
             check_batch_first(f"input {name!r}", tuple(sizes))
-    return make_input(name, Type(_dtype(dtype), tuple(sizes)))
+    return make_input(name, Type(kind, tuple(sizes)))
 
 
 _dtype = dtype

@@ -129,6 +129,11 @@ class Model:
             )
         if torch_training.is_torch(loss):
             loss = torch_training.loss(loss)
+        for what, given in (("network", net), ("loss", loss)):
+            if isinstance(given, type):
+                raise ModelError(f"the {what} is the class {given.__name__}; make one: {given.__name__}()")
+            if not callable(given):
+                raise ModelError(f"the {what} is {type(given).__name__}, expected a layer or a function")
         x = Input("x", input, batch_axis=0)
         scores = net(x)
         if not isinstance(scores, Value):

@@ -48,6 +48,16 @@ MODELS = {
     "shapes of mse_loss": ("F.mse_loss(x, t)", ["mse_loss", "[1,4]", "[1,3]"]),
     "shapes of linear": ("nn.Linear(5, 2)(x)", ["[1,4]", "[2,5]"]),
     "loss is no scalar": ("model = ag.Model([x], [t], {'z': z}, z - t, sgd)", ["loss", "[1,3]", "scalar"]),
+    "loss is a class": (
+        "model = ag.Model.supervised(nn.Linear(4, 3), input=(1, 4), loss=nn.MSELoss, optimizer=sgd)",
+        ["loss", "class MSELoss", "MSELoss()"],
+    ),
+    "network is no function": (
+        "model = ag.Model.supervised(None, input=(1, 4), loss=nn.MSELoss(), optimizer=sgd)",
+        ["network", "NoneType", "layer"],
+    ),
+    "input in double": ("ag.Input('d', (1, 4), dtype='f64')", ["'d'", "double", "'f32'"]),
+    "complex weights": ("ag.Param('u', np.ones(3) * 1j)", ["'u'", "complex128", "numbers"]),
     "loss is a number": ("model = ag.Model([x], [t], {'z': z}, 1.0, sgd)", ["loss", "float"]),
     "parameter that the loss does not reach": (
         "u = ag.Param('u', np.ones((3, 3)))\n"

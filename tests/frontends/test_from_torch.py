@@ -409,6 +409,10 @@ BAD = {
         lambda self, x: self.lstm(x[:, None])[0],
         "lstm.input has a proj_size; put a linear layer after it",
     ),
+    "indices": (
+        lambda self, x: torch.nn.functional.max_pool2d_with_indices(x[:, None, None], (1, 2)),
+        "has further results without counterpart; use the first alone",
+    ),
     "buffer": (
         lambda self, x: x + self.running_var.add_(1),
         "changes 'running_var' in place, which only the layers of torch.nn may do",

@@ -177,10 +177,12 @@ class _Conversion:
                     "reads an axis in which the batch is not the outermost; use batch_first=True"
                 )
             result = rule(self, arguments)
+            results = result if isinstance(result, list) else [result]
+            if any(last_read.get(r, -1) > k for r in node.results[len(results) :]):
+                raise Unsupported("has further results without counterpart; use the first alone")
         except Unsupported as error:
             self._problem(node.target, str(error))
             return
-        results = result if isinstance(result, list) else [result]
         source = next((v.name for v in node.arguments.values() if isinstance(v, ValueRef)), None)
         for r, value in zip(node.results, results, strict=False):
             self.known[r] = value
