@@ -6,7 +6,8 @@
  * to the next; their terms may be added up in another order (codegen/reduction_loops.py). A board whose
  * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are
  * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
- * (lowering/row_tiles.py). To unroll this one too would only make the code larger. */
+ * (lowering/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over a
+ * vector or two, and has to be there when a compiler looks for vectors (codegen/independent_loops.py). */
 #ifndef AG_LOOPS_H
 #define AG_LOOPS_H
 

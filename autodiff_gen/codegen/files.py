@@ -77,8 +77,11 @@ def emit(
     codes, used = _with_own_functions(codes, program.backends.functions)
     long = program.backends.cost.vector_loop
     reorder = not program.backends.only_ref
-    codes = [replace(e, steps=with_independent_loops(e.steps, program.batch, long, reorder)) for e in codes]
     states, cost = _float_arrays(program), program.backends.cost
+    vector = cost.vector if has_wide_vectors(cost) else 0
+    codes = [
+        replace(e, steps=with_independent_loops(e.steps, program.batch, long, reorder, vector)) for e in codes
+    ]
     floats = [states | _arguments(e) for e in program.entries]
     if has_wide_vectors(cost):
         codes = [

@@ -147,6 +147,17 @@ def test_only_long_innermost_loops() -> None:
     assert with_independent_loops(steps, batch=LENGTH, shortest=0) == tuple(steps)
 
 
+def test_short_loops_of_whole_vectors_are_not_unrolled() -> None:
+    body = (c.Assign(at("a", INDEX), at("b", INDEX)),)
+    loops = tuple(c.For("i", c.number(count), body) for count in (8, 12, 16, 24))
+    for vector, rolled in ((8, [True, False, True, False]), (0, 4 * [False])):
+        *_, first, second, third, fourth = with_independent_loops(
+            [(A, B, *loops, c.For("i", c.Name("n"), body))], batch=8, shortest=8, vector=vector
+        )[0][:-1]
+        found = [s.rolled for s in (first, second, third, fourth) if isinstance(s, c.For)]
+        assert found == rolled
+
+
 # Real models
 
 
