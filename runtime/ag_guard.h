@@ -33,7 +33,7 @@ static inline int ag_all_finite(const float *x, int32_t n) {
                 "vfma.f32 %[a], s4, %[zero]\n\tvfma.f32 %[b], s5, %[zero]\n\t"
                 "vfma.f32 %[a], s6, %[zero]\n\tvfma.f32 %[b], s7, %[zero]\n\t"
                 "bge 1b"
-                : [x] "+r"(x), [n] "+r"(n), [a] "+t"(a), [b] "+t"(b)
+                : [x] "+&r"(x), [n] "+&r"(n), [a] "+&t"(a), [b] "+&t"(b)
                 : [zero] "t"(0.0f)
                 : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "cc", "memory");
         n += 8;
