@@ -97,6 +97,43 @@ def test_an_earlier_opset_is_converted():
     np.testing.assert_allclose(found[0], e / e.sum((1, 2), keepdims=True), rtol=1e-5)
 
 
+NUMBERS = np.random.default_rng(4).uniform(0.5, 1.5, (2, 1, 4, 4)).astype(np.float32)
+OF_OPSET = {
+    "BatchNormalization": lambda opset: of_nodes(
+        make_node("BatchNormalization", ["x", "scale", "shift", "mean", "var"], ["y"]),
+        opset=opset,
+        **dict(zip(("scale", "shift", "mean", "var"), NUMBERS[0, 0], strict=True)),
+    ),
+    "RNN": lambda opset: of_nodes(
+        make_node("RNN", ["x", "w", "r"], ["steps"], hidden_size=4),
+        make_node("Squeeze", ["steps", "one"], ["y"]),
+        shape=(3, 2, 4),
+        opset=opset,
+        **dict(zip("wr", NUMBERS, strict=True)),
+        one=np.int64([1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("op", OF_OPSET)
+def test_arguments_of_opset_13(op):
+    """Later opsets call them by other names, or have more."""
+    first, later = (convert(OF_OPSET[op](opset), "net") for opset in (13, 17))
+    assert repr(first.calls) == repr(later.calls) and first.weights.keys() == later.weights.keys()
+    for name, weight in first.weights.items():
+        np.testing.assert_array_equal(weight.array, later.weights[name].array, name)
+
+
+def test_a_number_among_names_of_modules():
+    made = of_nodes(
+        make_node("Gemm", ["x", "body.0.weight"], ["h"], name="/body/0/Gemm"),
+        make_node("Add", ["h", "0.bias"], ["y"], name="/0/Add"),
+        **{"body.0.weight": NUMBERS[0, 0], "0.bias": NUMBERS[0, 0, 0]},
+    )
+    net = ag.from_onnx(made)
+    assert [name for name, _ in net.named_parameters()] == ["body.0.weight", "0.bias"]
+
+
 def test_a_classifier_of_scikit_learn_trains_on_its_scores(tmp_path):
     """Not on its labels or probabilities: the loss contains the softmax."""
     file = tmp_path / "net.onnx"

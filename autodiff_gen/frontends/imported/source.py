@@ -50,6 +50,11 @@ def network_source(program: Program) -> tuple[str, Program]:
             inline.add(interrupted.path)
 
 
+def _are_numbered(children: Mapping[str, object]) -> bool:
+    """Whether modules are those of a list; numbers among other names are keys of a dictionary."""
+    return bool(children) and all(name.isdigit() for name in children)
+
+
 class _Source:
     def __init__(self, program: Program, inline: set[str]) -> None:
         self.program, self.inline = program, inline
@@ -83,14 +88,14 @@ class _Source:
         if path in self.program.layers:
             return Form(LAYER, self.program.layers[path])
         children, own = self.children[path], self._own(path)
-        if children and all(name.isdigit() for name in children):
+        if _are_numbered(children):
             last = max(map(int, children))
             children = {str(k): children.get(str(k), "") for k in range(last + 1)}
         nodes = self.invocations.get(path, [])
         if nodes and not own and all(self._is_chain(node, children) for node in nodes):
             return Form(SEQUENTIAL, children=children)
         if not nodes and not own:
-            return Form(LIST if "0" in children else DICT, children=children)
+            return Form(LIST if _are_numbered(children) else DICT, children=children)
         each: list[Invocation | None] = [*nodes] or [None]
         texts = {self._class(path, node, children, own) for node in each}
         if len(texts) > 1:
@@ -134,7 +139,7 @@ class _Source:
         self, path: str, node: Invocation | None, children: Mapping[str, str], own: Mapping[str, str]
     ) -> str:
         """The class of a module after its name."""
-        numbered = "0" in children
+        numbered = _are_numbered(children)
         plain = all(map(is_attribute, children))
         base = "Module" if plain else SEQUENTIAL if numbered else DICT
         found = [f"(nn.{base}):"]
@@ -171,8 +176,7 @@ class _Source:
         """Python text of the module at `path` in the one at `start`, which is called `root`."""
         text, at = root, start
         for name in path.split(".") if path else []:
-            siblings = self.children[at]
-            numbered = all(sibling.isdigit() for sibling in siblings)
+            numbered = _are_numbered(self.children[at])
             text += f"[{name}]" if numbered else f".{name}" if is_attribute(name) else f"[{name!r}]"
             at = f"{at}.{name}" if at else name
         return text
@@ -197,7 +201,7 @@ class _Source:
         if form.kind == DICT:
             return Nested("nn.ModuleDict({", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
         if items and not all(map(is_attribute, items)):
-            if "0" in items:
+            if _are_numbered(items):
                 return Nested(f"{form.text}(", list(items.values()), ")")
             return Nested(f"{form.text}({{", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
         return Nested(f"{form.text}(", [prefixed(f"{k}=", t) for k, t in items.items()], ")")

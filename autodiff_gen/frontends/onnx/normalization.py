@@ -11,17 +11,25 @@ from ..imported.program import BUFFER, Weight
 from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import Constant
 
-ROLES = {"scale": "weight", "B": "bias", "input_mean": "running_mean", "input_var": "running_var"}
+ROLES = {
+    "scale": "weight",
+    "B": "bias",
+    "input_mean": "running_mean",
+    "input_var": "running_var",
+    "mean": "running_mean",  # of opset 13
+    "var": "running_var",
+}
 
 
 def _batch_norm(c: Any, a: Arguments) -> Any:
     """In evaluation mode unless the file says otherwise; train() lets it learn."""
-    kinds = {"input_mean": {"kind": BUFFER}, "input_var": {"kind": BUFFER}}
-    given = {role: c.weight(a[n], role, **kinds.get(n, {})) for n, role in ROLES.items()}
-    if isinstance(a["input_mean"], Constant):  # the counter of the layer, which no file has
+    kinds = {"running_mean": {"kind": BUFFER}, "running_var": {"kind": BUFFER}}
+    given = {role: c.weight(a[n], role, **kinds.get(role, {})) for n, role in ROLES.items() if n in a}
+    if isinstance(a.get("input_mean", a.get("mean")), Constant):
+        # the counter of the layer, which no file has
         path = given["running_mean"].name.rpartition(".")[0]
         c.weights[f"{path}.num_batches_tracked"] = Weight(np.zeros((), np.int32), BUFFER)
-    training, momentum = bool(a["training_mode"]), 1 - a["momentum"]
+    training, momentum = bool(a.get("training_mode")), 1 - a["momentum"]
     momentum = float(f"{momentum:.7g}")
     results = _statistics(c, a, given, momentum) if training and any(map(c.is_read, c.names()[1:])) else []
     operands = (given[k] for k in ("running_mean", "running_var", "weight", "bias"))

@@ -20,7 +20,7 @@ def _recurrent(function: str) -> Rule:
     def rule(c: Any, a: Arguments) -> Any:
         directions = 2 if a["direction"] == "bidirectional" else 1
         nonlinearity = _check(c, a, function, directions)
-        first, backwards = bool(a["layout"]), a["direction"] == "reverse"  # the batch is the first axis
+        first, backwards = bool(a.get("layout")), a["direction"] == "reverse"  # the batch is the first axis
         time = 1 if first else 0
         steps = tuple(c.values[a["X"].name].shape[:2])
         x = c.emit("flip", a["X"], time) if backwards else a["X"]
@@ -68,7 +68,7 @@ def _check(c: Any, a: Arguments, function: str, directions: int) -> str:
         raise Unsupported("has clip or input_forget; leave them out")
     if a.get("P") is not None:
         raise Unsupported("has peepholes; leave them out")
-    lengths, steps = a.get("sequence_lens"), c.shape(a["X"])[1 if a["layout"] else 0]
+    lengths, steps = a.get("sequence_lens"), c.shape(a["X"])[1 if a.get("layout") else 0]
     if lengths is not None and c.uniform(lengths) != steps:
         raise Unsupported("has sequence_lens; pad the sequences")
     return "relu" if relu else "tanh"
