@@ -124,6 +124,16 @@ def test_arguments_of_opset_13(op):
         np.testing.assert_array_equal(weight.array, later.weights[name].array, name)
 
 
+def test_an_error_without_words_has_its_name(monkeypatch):
+    def run(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("onnx.reference.ReferenceEvaluator.run", run)
+    made = of_nodes(make_node("Neg", ["c"], ["d"]), make_node("Add", ["x", "d"], ["y"]), c=NUMBERS[0, 0, 0])
+    with pytest.raises(ag.AutodiffError, match="cannot be computed: AssertionError"):
+        ag.from_onnx(made)
+
+
 def test_a_number_among_names_of_modules():
     made = of_nodes(
         make_node("Gemm", ["x", "body.0.weight"], ["h"], name="/body/0/Gemm"),

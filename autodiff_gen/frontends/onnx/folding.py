@@ -110,4 +110,5 @@ def reference(proto: Any, given: Mapping[str, NDArray[Any]], opset: int) -> list
                 np.asarray(r) for r in ReferenceEvaluator(proto, opsets={"": opset}).run(None, dict(given))
             ]
     except Exception as error:  # errors of NumPy and of the evaluator, of many kinds
-        raise Unsupported(f"cannot be computed: {str(error).strip().partition(chr(10))[0]}") from None
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise Unsupported(f"cannot be computed: {reason}") from None
