@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..lowering import c_ast as c
+from .block_moves import UNROLLED
 from .loop_accesses import LOCAL, Access, Pointers, all_accesses, are_independent, with_innermost_loops
 from .reduction_loops import reduction
 from .vector_loops import iterations
-
-UNROLLED = 16  # iterations of the longest loops that compilers unroll completely
 
 
 def with_independent_loops(
