@@ -282,28 +282,29 @@ void AG_MICROKERNEL(tg)(const ag_tile *t) {
     }
 }
 
-/* sum[r * DOT_COLUMNS + q] += row a[r] * column b[q], of one vector, or of the selected part of it. */
-ALWAYS_INLINE void add_products(bool part, lane_mask mask, const float *const *a, const float *const *b,
-                                ptrdiff_t p, vec *sum) {
+/* sum[r * DOT_COLUMNS + q] += row a[r] * column b[q], of one vector, or of the selected part of it, for
+ * `height` rows. */
+ALWAYS_INLINE void add_products(int32_t height, bool part, lane_mask mask, const float *const *a,
+                                const float *const *b, ptrdiff_t p, vec *sum) {
     vec right[DOT_COLUMNS];
     EACH (q, DOT_COLUMNS) {
         right[q] = get(part, b[q] + p, mask);
     }
-    EACH (e, DOT_ROWS * DOT_COLUMNS) {
+    EACH (e, height * DOT_COLUMNS) {
         sum[e] += get(part, a[e / DOT_COLUMNS] + p, mask) * right[e % DOT_COLUMNS];
     }
 }
 
-/* DOT_ROWS rows from i on, DOT_COLUMNS columns from j on. */
-static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
-    const int32_t rows = t->rows - i < DOT_ROWS ? t->rows - i : DOT_ROWS;
+/* `height` rows from i on, a constant, DOT_COLUMNS columns from j on. */
+ALWAYS_INLINE void dot_tile(int32_t height, const ag_tile *t, int32_t i, int32_t j) {
+    const int32_t rows = t->rows - i < height ? t->rows - i : height;
     const int32_t columns = t->columns - j < DOT_COLUMNS ? t->columns - j : DOT_COLUMNS;
     const float *a[DOT_ROWS], *b[DOT_COLUMNS];
     vec sum[DOT_ROWS * DOT_COLUMNS];
-    EACH (e, DOT_ROWS * DOT_COLUMNS) {
+    EACH (e, height * DOT_COLUMNS) {
         sum[e] = zero();
     }
-    EACH (q, DOT_ROWS) {
+    EACH (q, height) {
         const int32_t row = i + (q < rows ? q : rows - 1);
         a[q] = t->c_rows ? t->a[row] : at(t->a[0], (ptrdiff_t)row * t->a_row);
     }
@@ -313,12 +314,12 @@ static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
     for (int32_t run = t->k_runs; run > 0; run--) {
         ptrdiff_t p = 0;
         for (; p + LANES <= t->k; p += LANES) {
-            add_products(false, first_lanes(0), a, b, p, sum);
+            add_products(height, false, first_lanes(0), a, b, p, sum);
         }
         if (p < t->k) {
-            add_products(true, first_lanes(t->k - (int32_t)p), a, b, p, sum);
+            add_products(height, true, first_lanes(t->k - (int32_t)p), a, b, p, sum);
         }
-        EACH (r, DOT_ROWS) {
+        EACH (r, height) {
             a[r] = at(a[r] + t->k, t->a_skip);
         }
         EACH (q, DOT_COLUMNS) {
@@ -326,8 +327,8 @@ static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
         }
     }
     quad totals[DOT_ROWS];
-    sums_of_rows(DOT_ROWS, sum, totals);
-    EACH (r, DOT_ROWS) {
+    sums_of_rows(height, sum, totals);
+    EACH (r, height) {
         const quad total = totals[r];
         if (r < rows) {
             float *c = row_of(t, i + r) + j;
@@ -346,7 +347,11 @@ static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
 void AG_MICROKERNEL(nt)(const ag_tile *t) {
     for (int32_t j = 0; j < t->columns; j += DOT_COLUMNS) {
         for (int32_t i = 0; i < t->rows; i += DOT_ROWS) {
-            dot_tile(t, i, j);
+            if (DOT_ROWS == 3 && t->rows - i == 2) {
+                dot_tile(2, t, i, j);
+            } else {
+                dot_tile(DOT_ROWS, t, i, j);
+            }
         }
     }
 }
