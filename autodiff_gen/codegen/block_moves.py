@@ -170,7 +170,7 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
 def _stored_over(
     element: c.Element, elements: Mapping[c.Element, tuple[bool, bool]], at: Mapping[c.Element, Access]
 ) -> c.Element:
-    """The element that is stored in the place of one, which may have another name."""
+    """The element that is stored at the address of one, which may have another name."""
     places = (e for e, (_, is_written) in elements.items() if is_written)
     return next((e for e in places if distance(at[e], at[element]) == 0), element)
 

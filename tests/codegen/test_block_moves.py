@@ -127,7 +127,7 @@ def test_a_shorter_loop_inside_of_another_one() -> None:
     "length, rolled, moves", [(17, False, True), (16, False, False), (5, True, True)], ids=str
 )
 def test_pointers_move_from_row_to_row(length: int, rolled: bool, moves: bool) -> None:
-    """In loops that compilers do not unroll; what is stored in the place of what is loaded has one pointer."""
+    """In loops that compilers do not unroll; what is loaded and stored at one address has one pointer."""
     row = c.times(c.Name("j"), 64)
     inner = c.For("k", c.number(4), (copy(to=at("a", row, c.Name("k")), of=at("b", row, c.Name("k"))),))
     loop = c.For("j", c.number(length), (inner,), rolled=rolled)

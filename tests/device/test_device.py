@@ -48,7 +48,7 @@ def firmware(model, tmp_path_factory):
 
 @pytest.fixture
 def short_waits(monkeypatch):
-    """A process of this computer replies in far less than a tenth of a second; its lost frames need no longer wait."""
+    """A process of the host replies in far less than a tenth of a second; its lost frames need no longer wait."""
     monkeypatch.setattr(timeouts, "SHORTEST", 0.01)
     monkeypatch.setattr(timeouts, "FIRST", 0.05)
 
