@@ -271,7 +271,8 @@ class Trainer:
             self._view(slots[name])[...] = slots[name].state.stored(array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint with the generated code's `save`, in the format that the board reads and writes."""
+        """Write a checkpoint with the generated code's `save`, in the format that the board reads and writes. Raises
+        DataError where the file cannot be written."""
         data = bytearray()
 
         def write(_: Any, offset: int, source: int, count: int) -> int:
@@ -282,8 +283,11 @@ class Trainer:
         self._compiled.call(f"{self.program.name}_save", _CALLBACK(write), None)
         target = Path(path)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        temporary.write_bytes(data)
-        os.replace(temporary, target)
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, target)
+        except OSError as error:
+            raise DataError(f"checkpoint {path}: cannot be written: {error.strerror}") from None
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read a checkpoint with the generated code's `load`. Raises DataError, and changes nothing, when it is damaged

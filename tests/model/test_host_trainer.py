@@ -256,6 +256,11 @@ def test_a_checkpoint_that_is_not_there(trainer, tmp_path):
         trainer.load(tmp_path / "none")
 
 
+def test_a_checkpoint_in_a_folder_that_is_not_there(trainer, tmp_path):
+    with pytest.raises(DataError, match="none/c: cannot be written: No such file"):
+        trainer.save(tmp_path / "none" / "c")
+
+
 def test_no_compiler_is_an_error_with_the_install_command(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
