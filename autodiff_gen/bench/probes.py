@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..codegen.entries import step_comments
+from ..codegen.formulas import of_results
 from ..codegen.program import Program
 from ..ir.node import CONST, Value, base
 from ..ir.op_kinds import Call, Contraction, RowContraction
@@ -48,7 +49,7 @@ def probes(program: Program) -> list[Probe]:
                     len(listed) + 1,
                     entry.name,
                     number,
-                    comments[number].replace("\n", "; "),
+                    of_results(comments[number]),
                     FORWARD if (phase := phases.phase(top)) == LOSS else phase,
                     phases.layer(top),
                     times * macs(step),

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..ir.graph import State
-from ..ir.node import CONST, Node, Op, Value
+from ..ir.identifiers import Scope
+from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import (
     ATOM,
     MUL,
@@ -15,7 +16,6 @@ from ..ir.op_kinds import (
     Elementwise,
     Extent,
     Iota,
-    Leaf,
     Reduce,
     RowContraction,
     View,
@@ -27,7 +27,10 @@ from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
 from ..lowering.plan import EntryPlan, Step
 
-LONGEST = 24  # operators and parentheses of a formula; what takes more is told by its operands and ops
+LONGEST = (
+    24  # operators and parentheses of a formula; what takes more is told with the local values of its loops
+)
+LET = "let "  # begins the line of a local value
 
 
 class Names(Protocol):
@@ -46,9 +49,15 @@ def plain(literal: str) -> str:
     return literal[:-1] if literal[-1:] == "f" and literal[-2:-1].isdigit() else literal
 
 
-def loops_comment(names: Names, step: Step) -> str:
-    """A line for each result: the formula of its elements, or its operands and ops where that would be long."""
-    return "\n".join(_Formulas(names, step).lines())
+def loops_comment(names: Names, step: Step, locals_: Mapping[Value, str]) -> str:
+    """A line for each result: the formula of its elements. Before a long one are those of the local values of which it
+    is made; locals_: what the loops call them."""
+    return "\n".join(_Formulas(names, step, locals_).lines())
+
+
+def of_results(comment: str) -> str:
+    """The lines of a comment that tell results, on one line."""
+    return "; ".join(line for line in comment.split("\n") if not line.startswith(LET))
 
 
 class _TooLongError(Exception):
@@ -57,60 +66,59 @@ class _TooLongError(Exception):
 
 class _Formulas:
     """The results of a loop nest in the order in which they need each other. A result is called by its name in the
-    formulas after its own; a state that has been given its new value is then `old name` where the old one is meant.
+    formulas after its own, and so is a local value that has a line; a state that has been given its new value is then
+    `old name` where the old one is meant.
     """
 
-    def __init__(self, names: Names, step: Step) -> None:
-        self.names, self.step = names, step
+    def __init__(self, names: Names, step: Step, locals_: Mapping[Value, str]) -> None:
+        self.names, self.locals = names, locals_
         region = step.node.regions[0]
         self.nodes = region.nodes
         self.outer = dict(zip(region.params, step.node.operands, strict=True))
         self.results = dict(zip(region.results, step.node.results, strict=True))
         self.done: dict[Value, str] = {}
         self.renewed: set[State] = set()
+        self.out: list[str] = []
+        self.is_whole = True  # the formula in hand is not divided
+        own = (names.bare(names.place(v)) for v in step.node.operands if v.base.node.op is not CONST)
+        self.scope = Scope([*own, *map(self._name, step.node.results)])
 
     def lines(self) -> list[str]:
         position = {n: k for k, n in enumerate(self.nodes)}
         order = sorted(self.results, key=lambda v: (position.get(v.base.node, -1), v.index))
-        return [self._line(v, self.results[v]) for v in order]
+        for v in order:
+            self._add(v, self.results[v])
+        return self.out
 
-    def _line(self, v: Value, result: Value) -> str:
+    def _add(self, v: Value, result: Value) -> None:
+        """The line of a result, after those of local values that it needs."""
         state = self.names.plan.states.get(result)
-        name = self.names.bare(self.names.place(result) if state is None else self.names.slots[state])
-        shape = shown(result.type.shape) if result.type.shape else ""
+        name = self._name(result)
         try:
-            text = self._checked(self._formula(v)[0])
-            line = f"{name}{shape} = {text}"
+            self.is_whole = True
+            text, _ = self._formula(v)
         except _TooLongError:
-            line = f"{name}{shape} from {self._sources(v)}"
+            self.is_whole = False
+            text, _ = self._formula(v)
+        self.out.append(f"{name}{shown(result.type.shape) if result.type.shape else ''} = {text}")
         self.done[v.base] = name
         if state is not None:
             self.renewed.add(state)
-        return line
 
-    def _sources(self, v: Value) -> str:
-        """`x, w by mul, sum`: the operands and ops of a long formula."""
-        found: dict[str, None] = {}
-        ops: dict[Op, None] = {}
-        seen: set[Value] = set()
+    def _name(self, result: Value) -> str:
+        state = self.names.plan.states.get(result)
+        return self.names.bare(self.names.place(result) if state is None else self.names.slots[state])
 
-        def visit(v: Value, is_top: bool = False) -> None:
-            if v in seen:
-                return
-            seen.add(v)
-            if v in self.outer or (v.base in self.done and not is_top):
-                text = self._named(v)
-                found.update({text: None} if not text[:1].isdigit() and text[:1] != "-" else {})
-                return
-            for o in v.node.operands:
-                visit(o)
-            lower = v.node.op.lower
-            if not isinstance(lower, View | Leaf | Iota | Extent) and getattr(lower, "c", "") != "{0}":
-                ops[v.node.op] = None
-
-        visit(v, is_top=True)
-        names = ", ".join(op.name for op in ops)
-        return f"{', '.join(found)} by {names}" if found else f"constants by {names}"
+    def _local(self, v: Value) -> str:
+        """The name of a local value, which has a line from now on."""
+        text, _ = self._formula(v)
+        word = self.locals[v]
+        if word in self.scope.taken:  # a local of another loop
+            word = word.rstrip("0123456789").rstrip("_")
+        name = self.scope.fresh(word)
+        self.out.append(f"{LET}{name} = {text}")
+        self.done[v] = name
+        return name
 
     def _named(self, v: Value, outer: Value | None = None) -> str:
         """A result that has its line already, or what is read from outside: `outer`, else all of it."""
@@ -129,6 +137,8 @@ class _Formulas:
         if v in self.outer or (v.base in self.done and not is_top):
             text = self._named(v)
             return text, UNARY if text.startswith(("-", "old ")) else ATOM
+        if v in self.locals and not (is_top or self.is_whole):
+            return self._local(v), ATOM
         node, lower = v.node, v.node.op.lower
         if isinstance(lower, View):
             text, precedence = self._formula(node.operands[0], is_top)
@@ -185,7 +195,7 @@ class _Formulas:
         return self._named(v, _matrix(self.outer[v])) if v in self.outer else self._operand(v, ATOM)
 
     def _checked(self, text: str) -> str:
-        if text.count(" ") + text.count("(") > LONGEST:
+        if self.is_whole and text.count(" ") + text.count("(") > LONGEST:
             raise _TooLongError
         return text
 

@@ -169,10 +169,11 @@ class EntryBody:
             return region_statements(self, step)
         number = self.number(step.number)
         if step.nest is not None:
-            return [c.Comment(loops_comment(self, step), number), *self._loops(step)]
+            tree = self._loops(step)
+            return [c.Comment(loops_comment(self, step, tree.called), number), *c.braced(tree.top)]
         return [c.Comment(call_comment(self, step.node, step.calls[step.node][0]), number), *self._call(step)]
 
-    def _loops(self, step: Step) -> c.Statements:
+    def _loops(self, step: Step) -> LoopTree:
         assert step.nest is not None and step.statements is not None
         nest, region = step.nest, step.nest.region
         outer = dict(zip(region.params, step.node.operands, strict=True))
@@ -212,7 +213,7 @@ class EntryBody:
             }
             return [*out, self._statement(call, kernel, values | self._memory(step, node), node)]
 
-        return c.braced(LoopTree(step.statements, place, layout_of, row_call, self.scope.taken, step.own).top)
+        return LoopTree(step.statements, place, layout_of, row_call, self.scope.taken, step.own)
 
     def _memory(self, step: Step, node: Node) -> dict[str, c.Expr]:
         """Scratch memory of the kernel that computes a node of the step."""

@@ -39,7 +39,7 @@ class LoopTree:
 
     places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
     scalar passed by value; taken: names in scope around it; own: for values of the nest those that names are of, where
-    they are others.
+    they are others. called: what the locals are called that are values of the nest.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class LoopTree:
         self.around, self.taken, self.own = taken, set[str](), own
         self.exprs = statements.exprs
         self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
+        self.called: dict[Value, str] = {}
         self.top = self._sequence(statements.top, nest.top)
 
     def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
@@ -94,8 +95,7 @@ class LoopTree:
                 return []
             hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
         value = self._made(expr)
-        name = self._fresh(hint)
-        self.names[expr] = c.Name(name)
+        name = self._named(expr, hint)
         c_type = "int8_t" if expr.dtype is s8 and expr.is_plain_load else C_TYPES[expr.dtype.name]
         return [c.declare(c_type, name, value, const=True)]
 
@@ -121,8 +121,7 @@ class LoopTree:
         for array, element in what.rows.elements.items():
             memory = element.memory
             words = [self._word(element.hint)] if memory is None else c_query.words(self.place_of(memory[0]))
-            name = self._fresh("_".join([*words, "i"]))
-            self.names[array] = c.Name(name)
+            name = self._named(array, "_".join([*words, "i"]), element.hint)
             arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
             at = self._expr(what.rows.element(array, what.rows.at))
             filled.append(c.Assign(at, self._expr(element)))
@@ -134,8 +133,7 @@ class LoopTree:
         out: list[c.Statement] = []
         tile = begin.root.tile
         for acc, init in zip(begin.accumulators, lower.init, strict=True):
-            name = self._fresh(self._word(acc.hint))
-            self.names[acc] = c.Name(name)
+            name = self._named(acc, self._word(acc.hint))
             c_type = C_TYPES[acc.dtype.name]
             if tile is None:
                 out.append(c.declare(c_type, name, c.Literal(init)))
@@ -211,6 +209,15 @@ class LoopTree:
         if offset:
             up.append(c.number(offset))
         return c.Element(place, c.total(up, down))
+
+    def _named(self, expr: Expr, word: str, hint: str | Value | None = None) -> str:
+        """The name of a new local; hint: what it is, if the expression does not say so."""
+        name = self._fresh(word)
+        self.names[expr] = c.Name(name)
+        value = expr.hint if hint is None else hint
+        if not isinstance(value, str):
+            self.called.setdefault(self.own.get(value, value), name)
+        return name
 
     def _word(self, hint: str | Value) -> str:
         return hint if isinstance(hint, str) else short_name(self.own.get(hint, hint))

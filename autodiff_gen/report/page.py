@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 
+from ..codegen.formulas import of_results
 from ..errors import counted
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from ..targets.installation import __version__
@@ -198,7 +199,7 @@ def other_program(report: Report, bench: Mapping[str, Any]) -> str:
     for key, value in ours.items():
         if bench.get(key) != value:
             return f"it is of {key} {bench.get(key)}, not {value}"
-    steps = {(e.name, s.number, s.text.replace("\n", "; ")) for e in report.entries for s in e.steps}
+    steps = {(e.name, s.number, of_results(s.text)) for e in report.entries for s in e.steps}
     same = steps == {(r["entry"], r["step"], r["text"]) for r in bench["graph_steps"] if r["step"]}
     return "" if same else "its steps are others"
 

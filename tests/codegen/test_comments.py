@@ -152,6 +152,23 @@ def test_no_comment_is_cut() -> None:
     for model in MODELS:
         for comment, _ in steps(compile_model(load_model(model)[0], model)):
             assert "..." not in comment.replace("[..., ", "["), comment
+            assert not re.search(r" by [a-z_0-9]+(, [a-z_0-9]+)*$", comment, re.MULTILINE), comment
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_local_values_are_called_as_in_the_loops(model: str) -> None:
+    """What the comment of a step defines is declared in its loops, under the same name where that is free."""
+    program = compile_model(load_model(model)[0], model)
+    for entry in program.entries:
+        nodes = [n for plan in entry.plan.all_plans() for n in topological(plan.graph.roots)]
+        tables = {n.results[0]: "table" for n in nodes if n.op is CONST}
+        for statements in entry_code(entry, program, tables, {}, {}).steps:
+            comments = [n.text for n in c_query.nodes(statements) if isinstance(n, c.Comment)]
+            defined = re.findall(r"^let (\w+) = ", "\n".join(comments), re.MULTILINE)
+            declared = {n.name for n in c_query.nodes(statements) if isinstance(n, c.Array)}
+            for n in c_query.nodes(statements):
+                declared |= {word for word, _ in n.variables} if isinstance(n, c.Declare) else set()
+            assert {word for word in defined if not word[-1:].isdigit()} <= declared
 
 
 def test_the_readme_shows_what_is_generated() -> None:
@@ -199,6 +216,14 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "sums over axes": (lambda a: [F.sum(a * a, (0, 2)), F.sum(a, 1) * 2.0, F.mean(a)], [(2, 3, 4)]),
     "an inlined product": (lambda a, b: [F.sigmoid(a @ b.T) - 1.0], [(3, 4), (2, 4)]),
     "an axis added last": (lambda a, b: [(a + b.reshape(3, 1)) / (a * a + 1.0)], [(3, 4), (3,)]),
+    "a polynomial that is needed twice": (
+        lambda a, b: [F.tanh(p := a * b * (a + 1.0) * (b - 2.0) + a / b - b / a + a * a * b) * p - F.exp(p)],
+        [(3, 4)] * 2,
+    ),
+    "a result that another one needs": (
+        lambda a, b: [s := F.sum(F.exp(a - b) * a + b * b * a, 1, keepdim=True), F.log(s) * a - b / s * s],
+        [(3, 40)] * 2,
+    ),
     "a difference of differences": (lambda a, b: [a - (b - a) - (a - (b - 1.0)), a / (b / a)], [(3, 4)] * 2),
 }
 
@@ -217,9 +242,11 @@ MATHS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("longest", [1, formulas.LONGEST, 1000])
 @pytest.mark.parametrize("case", EVALUATED)
-def test_formulas_are_true(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formulas, "LONGEST", 1000)
+def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divided wherever a local value has a name, where they are long, and nowhere."""
+    monkeypatch.setattr(formulas, "LONGEST", longest)
     make, shapes = EVALUATED[case]
     xs = [ag.Input(f"x{k}", shape) for k, shape in enumerate(shapes)]
     program = compile_function(ag.function(xs, make(*xs)), "f")
@@ -235,6 +262,9 @@ def test_formulas_are_true(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
             left, _, right = line.partition(" = ")
             name, _, shape = left.rstrip("]").partition("[")
             value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(MATHS), known)
+            if name.startswith(formulas.LET):
+                known[name.removeprefix(formulas.LET)] = value
+                continue
             dims = extents(shape) if shape else ()
             fits = np.size(value) == np.prod(dims)
             known[name] = np.reshape(value, dims) if fits else np.broadcast_to(value, dims)

@@ -96,12 +96,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 2.5 gru_h[n,20] from gru_activations_t[..., 40:60], gru_activations_t[..., 0:20],
-         *             gru_h_gates_t[..., 0:20], gru_h_gates_t[..., 40:60], gru_activations_t[..., 20:40],
-         *             gru_h_gates_t[..., 20:40], gru_h by add, sigmoid, mul, tanh, sub
-         *     gru_activations_t[n,60] from gru_activations_t[..., 20:40], gru_h_gates_t[..., 20:40],
-         *             gru_activations_t[..., 0:20], gru_h_gates_t[..., 0:20], gru_activations_t[...,
-         *             40:60], gru_h_gates_t[..., 40:60] by add, sigmoid, mul, tanh, assemble_placed */
+        /* 2.5 let gru_r = sigmoid(gru_activations_t[..., 0:20] + gru_h_gates_t[..., 0:20])
+         *     let gru_n = tanh(gru_activations_t[..., 40:60] + gru_r * gru_h_gates_t[..., 40:60])
+         *     let z = sigmoid(gru_activations_t[..., 20:40] + gru_h_gates_t[..., 20:40])
+         *     gru_h[n,20] = gru_n + z * (gru_h - gru_n)
+         *     gru_activations_t[n,60] = assemble_placed(z, gru_r, gru_n) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_r = ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 +
@@ -198,12 +197,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
-         *     d_gru_h_gates_t[n,60] from d_gru_h_2, h, old_activations, d_gru_h_gates_t[..., 20:40],
-         *             d_gru_sub, d_gru_h_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60] by sub, mul, neg,
-         *             add, square, assemble_placed
-         *     d_gru_x_gates_t[n,60] from d_gru_h_2, h, old_activations, (old d_gru_h_gates_t)[..., 20:40],
-         *             d_gru_sub, d_gru_x_gates_t[..., 40:60], (old d_gru_h_gates_t)[..., 0:20] by sub,
-         *             mul, neg, add, square, assemble_placed */
+         *     let d_x_gates_t = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] * (1.0 -
+         *             d_gru_h_gates_t[..., 20:40])
+         *     let d_x_gates_t_2 = (d_gru_h_2 + -d_gru_sub) * (1.0 - square(old_activations))
+         *     let d_x_gates_t_3 = d_x_gates_t_2 * d_gru_x_gates_t[..., 40:60] * d_gru_h_gates_t[..., 0:20]
+         *             * (1.0 - d_gru_h_gates_t[..., 0:20])
+         *     d_gru_h_gates_t[n,60] = assemble_placed(d_x_gates_t, d_x_gates_t_2 * d_gru_h_gates_t[...,
+         *             0:20], d_x_gates_t_3)
+         *     d_gru_x_gates_t[n,60] = assemble_placed(d_x_gates_t, d_x_gates_t_3, d_x_gates_t_2) */
         float *const d_gru_sub = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
@@ -291,8 +292,15 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update ---- */
-    /* 14 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
-     *            d_head_weight, d_head_bias by square, sum, add, sqrt, div, minimum */
+    /* 14 let squares = sum(square(d_gru_weight_ih_l0))
+     *    let squares_2 = sum(square(d_gru_weight_hh_l0))
+     *    let squares_3 = sum(square(d_gru_bias_ih_l0))
+     *    let squares_4 = sum(square(d_gru_bias_hh_l0))
+     *    let squares_5 = sum(square(d_head_weight))
+     *    let squares_6 = sum(square(d_head_bias))
+     *    let val = 1.0 / (sqrt(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) +
+     *            1e-06)
+     *    grad_scale = minimum(val, 1.0) */
     float *const grad_scale = t->arena + 105; /* scalar steps 14 to 21 */
     {
         float squares = 0.0f;
@@ -486,10 +494,10 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
         float *const gru_xw = t->arena + 7680; /* [n,60] steps 2.2 to 2.3 */
         ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
-        /* 2.3 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_xw[..., 0:20],
-         *             gru_bias_hh_l0[0:20], gru_xw[..., 40:60], gru_bias_hh_l0[40:60], x_gates_t[...,
-         *             20:40], gru_xw[..., 20:40], gru_bias_hh_l0[20:40], gru_h by add, sigmoid, mul, tanh,
-         *             sub */
+        /* 2.3 let gru_n = tanh(x_gates_t[..., 40:60] + sigmoid(x_gates_t[..., 0:20] + (gru_xw[..., 0:20] +
+         *             gru_bias_hh_l0[0:20])) * (gru_xw[..., 40:60] + gru_bias_hh_l0[40:60]))
+         *     gru_h[n,20] = gru_n + sigmoid(x_gates_t[..., 20:40] + (gru_xw[..., 20:40] +
+         *             gru_bias_hh_l0[20:40])) * (gru_h - gru_n) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] + ag_sigmoidf(x_gates_t[i * 1920 +

@@ -53,7 +53,9 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
     }
 
     /* 1  value = pow(x, y) + pow(2.0, x) + pow(y, -1.5)
-     *    dx from x, y by pow, eq, ge, logical_and, where, log, mul, sub, add
+     *    let val_2 = pow(2.0, x)
+     *    dx = val_2 * log(where(2.0 == 0.0 && x >= 0.0, 1.0, 2.0)) + where(y == 0.0, 0.0, y * pow(x, y -
+     *            1.0))
      *    dy = -1.5 * pow(y, -2.5) + pow(x, y) * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
     {
         const float val = ag_powf(x, y);
@@ -71,9 +73,18 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value from x, y by mul, sqrt, add, sub, div, pow
-     *    dx from y, x by eq, mul, sqrt, add, sub, pow, where, neg, div
-     *    dy from y, x by mul, sqrt, add, sub, pow, eq, ge, logical_and, where, log, div, neg */
+    /* 1  let val = sqrt(x)
+     *    let val_2 = x * y + val
+     *    let val_3 = (val_2 - y) / val_2
+     *    let val_4 = y - val_2
+     *    let val_5 = pow(val_2, y)
+     *    let val_6 = val_4 * val_5
+     *    value = val_2 * val_2 - val_3 + val_6
+     *    let d_val = -1.0 / val_2
+     *    let d_val_2 = where(y == 0.0, 0.0, val_4 * y * pow(val_2, y - 1.0)) + -val_5 + -(-1.0 * (val_3 /
+     *            val_2)) + d_val + val_2 + val_2
+     *    dx = d_val_2 * 0.5 / val + d_val_2 * y
+     *    dy = val_6 * log(where(val_2 == 0.0 && y >= 0.0, 1.0, val_2)) + val_5 + -d_val + d_val_2 * x */
     {
         const float val = sqrtf(x);
         const float val_2 = x * y + val;

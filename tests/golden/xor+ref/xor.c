@@ -35,10 +35,15 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
 
     /* ---- forward, loss and backward: layer0 ---- */
     /* 1  layer1_out[n,8] = relu(x . layer0_weight' + layer0_bias)
-     *    loss from layer1_out, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log,
-     *            pick, div
-     *    d_layer2_out[n,2] from label, layer1_out, layer2_weight', layer2_bias by to_s32, eq, div, neg,
-     *            where, mul, sum, add, amax, sub, exp
+     *    let xw = layer1_out . layer2_weight'
+     *    let out = xw + layer2_bias
+     *    let max = amax(out, axis=1)
+     *    let exp_shifted = exp(out - max)
+     *    let exp_sum = sum(exp_shifted, axis=1)
+     *    let acc = sum(log(exp_sum) - pick(out - max, label))
+     *    loss = acc / n
+     *    d_layer2_out[n,2] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+     *            exp_sum)[:, None] * exp_shifted
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
     float *const layer1_out = t->arena;                /* [n,8] steps 1 to 2 */
     float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 3 */
