@@ -145,7 +145,7 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
         return ()
     names = _block_names(elements, {*_names(tile.body), *pointers})
     start = tile.start
-    at = c.Sum((c.Name(tile.variable),), (start,))
+    at = c.total([c.Name(tile.variable)], [start] if start != c.number(0) else [])
     here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
     highs = {e: _limit_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
     limited = tuple(_unlimited(s, highs) for s in tile.body)
@@ -181,10 +181,12 @@ def _is_in_memory(access: Access) -> bool:
 
 
 def _first(element: c.Element) -> c.Element:
-    """An element with a plain index where it is the first one of a local array."""
+    """An element without terms of its index that are 0, or cancel as where it is the first one of a local array."""
     match element.index:
         case c.Sum(terms, less) if terms == less:
             return replace(element, index=c.number(0))
+        case c.Sum(terms, less):
+            return replace(element, index=c.total([t for t in terms if t != c.number(0)], less))
     return element
 
 

@@ -61,6 +61,8 @@ class Printer:
                 return f"{pointer}->{name}", ATOM
             case c.Call(function, arguments):
                 return f"{function}({', '.join(map(self.expression, arguments))})", ATOM
+            case c.Unary("&", c.Element(array, index)):
+                return f"&{self._element(array, index, is_first=True)}", UNARY
             case c.Unary(symbol, operand):
                 return symbol + self.expression(operand, ATOM), UNARY
             case c.Initializer(fields):
@@ -84,9 +86,10 @@ class Printer:
                 parts = (self.expression(test, 30), self.expression(then, 30), self.expression(otherwise))
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", SELECT
 
-    def _element(self, array: c.Expr, index: c.Expr) -> str:
+    def _element(self, array: c.Expr, index: c.Expr, is_first: bool = False) -> str:
+        """is_first: where an array begins, not an element beside others."""
         inside = self.expression(index)
-        if isinstance(index, c.Binary) and index.symbol == "*":
+        if isinstance(index, c.Binary) and index.symbol == "*" and not is_first:
             inside += " + 0"  # beside `i * 10 + 1`
         if isinstance(array, c.Binary) and array.symbol == "+":
             start = self.expression(array.right)
@@ -147,7 +150,7 @@ class Printer:
                 return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
                 said = self._said(statement)
-                return [*said, self._head(statement), *self._inside(statement.body), "}"]
+                return [*said, self._head(statement), *self._inside(_unbraced(statement.body)), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
                 return [*self._folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]
@@ -212,6 +215,13 @@ class Printer:
         ]
         return [*(f"{' *' if k else '/*'} {line}" for k, line in enumerate(lines[:-1])),
                 f"{' *' if len(lines) > 1 else '/*'} {lines[-1]} */"]  # fmt: skip
+
+
+def _unbraced(body: Sequence[c.Statement]) -> Sequence[c.Statement]:
+    """What is in braces, without those of a block that is all of it."""
+    while len(body) == 1 and isinstance(body[0], c.Block):
+        body = body[0].body
+    return body
 
 
 def _cut(start: str, terms: Sequence[str], width: int) -> list[str]:

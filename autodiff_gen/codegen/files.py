@@ -187,8 +187,11 @@ def _function(function: Outlined) -> dict[str, Any]:
     steps: dict[str, list[str]] = {}
     for entry, step in function.callers:
         steps.setdefault(entry, []).append(step)
-    said = " and ".join(f"{', '.join(numbers)} of {entry}" for entry, numbers in steps.items())
-    text = f"/* Loops of step{'s' if len(function.callers) > 1 else ''} {said}\0*/"
+    said = " and ".join(
+        f"step{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} of {entry}"
+        for entry, numbers in steps.items()
+    )
+    text = f"/* Loops of {said}\0*/"
     return {
         "comment": "\n".join(folded(text, WIDTH, " * ")),
         "signature": _head(f"static void {function.name}", function.parameters),

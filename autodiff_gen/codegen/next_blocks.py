@@ -115,9 +115,10 @@ def _is_a_loop(loop: c.For) -> bool:
 
 def _step(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
     """Where an element is for which a variable is 0, and how far it moves with it."""
-    if not isinstance(element.index, c.Sum) or element.index.less:
+    index = element.index if isinstance(element.index, c.Sum) else c.Sum((element.index,))
+    if index.less:
         return None
-    terms = element.index.terms
+    terms = index.terms
     found = [t for t in terms if variable in c_query.nodes(t)]
     match found:
         case [c.Binary("*", c.Name() as name, c.Literal(text)) as term] if name == variable:

@@ -136,7 +136,7 @@ def test_pointers_move_from_row_to_row(length: int, rolled: bool, moves: bool) -
     lines = PRINTER.lines([made])
     assert ("    float *a_next = &a[0];" in lines) is moves
     moved = [line.strip() for line in lines if "AG_" in line and "ROLL" not in line]
-    place = "a_next" if moves else "&a[j * 64 + 0]"
+    place = "a_next" if moves else "&a[j * 64]"
     assert moved == [
         f"AG_LOAD_BLOCK(0, b_block, {place});",
         f"AG_STORE_BLOCK(0, {place}, a_block);",
@@ -191,19 +191,17 @@ def test_the_text_of_blocks_that_follow_each_other() -> None:
     ((*_, made),) = with_next_blocks(steps, M4F)
     assert PRINTER.lines([made]) == [
         "for (int32_t j = 0; j < 2; j++) {",
-        "    {",
-        "        const float *b_next = &b[8];",
-        "        float *a_next = &a[j * 64 + 0];",
-        "        for (int32_t i = 0; i < 64; i += 8) {",
-        "            float a_block[8];",
-        "            float b_block[8];",
-        "            AG_LOAD_BLOCK(0, a_block, a_next);",
-        "            AG_LOAD_NEXT(2, b_block, b_next);",
-        "            for (int32_t k = i; k < i + 8; k++) {",
-        "                a_block[k - i] = a_block[k - i] + b_block[k - i];",
-        "            }",
-        "            AG_STORE_NEXT(0, a_next, a_block);",
+        "    const float *b_next = &b[8];",
+        "    float *a_next = &a[j * 64];",
+        "    for (int32_t i = 0; i < 64; i += 8) {",
+        "        float a_block[8];",
+        "        float b_block[8];",
+        "        AG_LOAD_BLOCK(0, a_block, a_next);",
+        "        AG_LOAD_NEXT(2, b_block, b_next);",
+        "        for (int32_t k = i; k < i + 8; k++) {",
+        "            a_block[k - i] = a_block[k - i] + b_block[k - i];",
         "        }",
+        "        AG_STORE_NEXT(0, a_next, a_block);",
         "    }",
         "}",
     ]

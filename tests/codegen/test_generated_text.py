@@ -80,6 +80,7 @@ PRINTED: list[tuple[c.Expr, str]] = [
     (c.Unary("-", c.Literal("-1.0f")), "-(-1.0f)"),
     (c.Cast("float", c.Binary("*", A, B)), "(float)(a * b)"),
     (c.Element(A, c.times(K, 10)), "a[k * 10 + 0]"),
+    (c.Unary("&", c.Element(A, c.times(K, 10))), "&a[k * 10]"),
     (c.Element(c.Binary("+", A, B), K), "a[b + k]"),
     (c.Element(c.Cast("uint8_t *", c.Binary("+", A, B)), K), "((uint8_t *)(a + b))[k]"),
     (c.plus(A, [c.times(K, 10)]), "a + (ptrdiff_t)k * 10"),
@@ -101,6 +102,13 @@ def test_a_long_statement_is_cut_at_blanks() -> None:
     assert lines[0] == "for (int32_t i = 0; i < 3; i++) {" and lines[-1] == "}"
     assert max(map(len, lines)) <= WIDTH - 4
     assert " ".join(line.strip() for line in lines[1:-1]) == PRINTER.expression(call) + ";"
+
+
+def test_a_block_that_is_all_of_a_loop_has_no_braces_of_its_own() -> None:
+    body = (c.declare("float", "x", c.Literal("0.0f")), c.Assign(A, c.Name("x")))
+    said = ["for (int32_t i = 0; i < 3; i++) {", "    float x = 0.0f;", "    a = x;", "}"]
+    assert PRINTER.lines([c.For("i", c.number(3), body)]) == said
+    assert PRINTER.lines([c.For("i", c.number(3), (c.Block((c.Block(body),)),))]) == said
 
 
 def test_comments_of_declarations_are_in_one_column() -> None:

@@ -14,7 +14,7 @@
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
-/* Loops of steps 2.1 of train_step and 2.1 of predict */
+/* Loops of step 2.1 of train_step and step 2.1 of predict */
 static void train_step_2_1(int32_t n, float *h) {
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {

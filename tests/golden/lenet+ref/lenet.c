@@ -28,7 +28,7 @@ static const ag_conv2d_pool_shape layer3_shape = {
     .ph = 4, .pw = 4
 };
 
-/* Loops of steps 2 of train_step and 2 of predict */
+/* Loops of step 2 of train_step and step 2 of predict */
 static void train_step_2(int32_t n, float *out) {
     float *const pooled = out;
     for (int32_t i = 0; i < 864 * n; i++) {
@@ -36,7 +36,7 @@ static void train_step_2(int32_t n, float *out) {
     }
 }
 
-/* Loops of steps 4 of train_step and 4 of predict */
+/* Loops of step 4 of train_step and step 4 of predict */
 static void train_step_4(int32_t n, float *out) {
     float *const pooled = out;
     for (int32_t i = 0; i < 256 * n; i++) {
