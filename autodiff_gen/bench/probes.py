@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..codegen.entries import step_comments
+from ..codegen.entries import step_trees
 from ..codegen.formulas import of_results
 from ..codegen.program import Program
 from ..ir.node import CONST, Value, base
@@ -13,6 +13,7 @@ from ..ir.op_kinds import Call, Contraction, RowContraction
 from ..ir.origin import FORWARD, LOSS
 from ..ir.traits import is_sum
 from ..ir.types import planned, planned_size
+from ..lowering import c_query
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, ScanPlan, Step
 
@@ -39,10 +40,11 @@ def probes(program: Program) -> list[Probe]:
     listed: list[Probe] = []
     for entry in program.entries:
         listed.append(Probe(len(listed) + 1, entry.name, "", "checks, call and return", CALL, "", 0))
-        comments = step_comments(entry, program)
+        comments = c_query.step_comments(step_trees(entry, program))
         phases = Phases(entry.plan)
         for number, step, times in _steps(entry.plan):
             top = entry.plan.steps[int(number.partition(".")[0]) - 1]
+            phase, layer = phases.inside(step, top)
             kernels = dict.fromkeys(k.symbol for _, k in step.calls.values())
             listed.append(
                 Probe(
@@ -50,8 +52,8 @@ def probes(program: Program) -> list[Probe]:
                     entry.name,
                     number,
                     of_results(comments[number]),
-                    FORWARD if (phase := phases.phase(top)) == LOSS else phase,
-                    phases.layer(top),
+                    FORWARD if phase == LOSS else phase,
+                    layer,
                     times * macs(step),
                     tuple(kernels),
                 )

@@ -165,7 +165,7 @@ def _shares(program: Program, arena: int) -> dict[str, int]:
 
 
 def budget_notes(program: Program, graphs: Sequence[Graph], clock_hz: int | None = None) -> list[str]:
-    """What the RAM budget costs the entries that it has changed, a line for each, against the program without one: time
+    """What the RAM budget changes in the cost of entries, a line for each, against the program without one: time
     by the cycles of an instruction in the cost table, if it has them. graphs: those that the program was compiled of;
     clock_hz: of the core."""
     notes = []
@@ -179,7 +179,7 @@ def budget_notes(program: Program, graphs: Sequence[Graph], clock_hz: int | None
         at_a_time = f", which computes {counted(most, 'sample')} at a time," if most else ""
         shares = more / max(before.macs, 1), instructions / max(before.instructions, 1)
         notes.append(
-            f"the RAM budget costs {entry.name}{at_a_time} {more:+,} multiply-accumulates ({shares[0]:+.1%}) and "
+            f"the RAM budget changes {entry.name}{at_a_time} by {more:+,} multiply-accumulates ({shares[0]:+.1%}) and "
             f"about {instructions:+,.0f} instructions ({shares[1]:+.1%})"
             + _time(instructions * program.backends.cost.cycles, clock_hz)
         )

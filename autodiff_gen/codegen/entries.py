@@ -29,10 +29,10 @@ class EntryCode:
     pointers: tuple[c.Declare, ...] = ()
 
 
-def step_comments(entry: Entry, program: Program) -> dict[str, str]:
-    """What every step of an entry computes, by its number."""
+def step_trees(entry: Entry, program: Program) -> list[c.Statements]:
+    """What every step of an entry computes, for reports: without headings, probes and tests."""
     body = _body(entry, program, program.constant_names, {})
-    return c_query.step_comments([body.statements(step) for step in entry.plan.steps])
+    return [tuple(body.statements(step)) for step in entry.plan.steps]
 
 
 def entry_code(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.graph import State
 from ..ir.node import CONST, Node, Value, base
-from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
+from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE, Origin
 from .plan import EntryPlan, ScanPlan, Step
 
 MOST_LAYERS = 4  # in one heading
@@ -99,6 +99,14 @@ class Phases:
             v = label.gradient_of
         return label.scope if label is not None else ""
 
+    def inside(self, step: Step, top: Step) -> tuple[str, str]:
+        """The phase and the layer of a step of `top` or inside of it: those of `top`, unless that is a loop over
+        micro-batches."""
+        if step is not top and isinstance(top.inner, ScanPlan) and top.inner.samples:
+            origin = _latest(step)
+            return origin.phase, origin.scope
+        return self.phase(top), self.layer(top)
+
     def headings(self) -> dict[Step, str]:
         """What begins at a step: `forward: encoder.0`. Updates before the last gradient is computed belong to the
         backward pass; layers whose steps are interleaved share a heading."""
@@ -188,13 +196,18 @@ def layer_headings(plan: EntryPlan) -> dict[Step, str]:
     out: dict[Step, str] = {}
     last = ""
     for step in plan.steps:
-        results = step.node.regions[0].results if step.nest is not None else step.node.results
-        origin = max((v.base.node.origin for v in results), key=lambda o: ORDER.index(o.phase))
+        origin = _latest(step)
         text = f"{origin.phase}: {title(origin.scope)}" if origin.scope else last
         if text != last:
             out[step] = text
         last = text
     return out if len(set(out.values())) > 1 else {}
+
+
+def _latest(step: Step) -> Origin:
+    """The origin of the result that belongs to the latest phase."""
+    results = step.node.regions[0].results if step.nest is not None else step.node.results
+    return max((v.base.node.origin for v in results), key=lambda o: ORDER.index(o.phase))
 
 
 def title(layer: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..codegen.control_flow import Inside
-from ..codegen.entries import step_comments
+from ..codegen.entries import step_trees
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program, RegionStruct
 from ..codegen.regions import Ram, spaces_of
@@ -17,6 +17,7 @@ from ..ir.names import name_of
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Fused, View
 from ..kernels.table import Kernel
+from ..lowering import c_query
 from ..lowering.network_bound import network_bound
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
@@ -48,6 +49,8 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
     spaces = spaces_of(board, ram) if program.is_model else spaces_of(board, ram)[:1]
     priority = ", ".join(program.backends.names)
     priority += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
+    entries = [_Collector(entry, program) for entry in program.entries]
+    called = {name for entry in entries for name in entry.called}
     return Report(
         program.name,
         program.struct,
@@ -55,8 +58,8 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
         board.id,
         program.batch,
         priority,
-        tuple(f.shown for f in program.backends.functions.values()),
-        tuple(_Collector(entry, program).record() for entry in program.entries),
+        tuple(f.shown for name, f in program.backends.functions.items() if f"ag_{name}" in called),
+        tuple(entry.record() for entry in entries),
         tuple(
             StateRecord(
                 s.name,
@@ -111,7 +114,9 @@ class _Collector:
 
     def __init__(self, entry: Entry, program: Program) -> None:
         self.entry, self.program, self.layers = entry, program, program.layers
-        self.comments, self.phases = step_comments(entry, program), Phases(entry.plan)
+        trees = step_trees(entry, program)
+        self.comments, self.called = c_query.step_comments(trees), c_query.calls(trees)
+        self.phases = Phases(entry.plan)
         self.spans: dict[str, tuple[int, int]] = {}  # of each step, the steps inside included
         for k, (number, _) in enumerate(entry.plan.all_steps()):
             self.spans[number] = (k, k)
@@ -140,7 +145,8 @@ class _Collector:
             tuple(_strips(plan)),
             plan.samples,
         )
-        return replace(record, again=tuple(self._with_end(a, name, record) for a, name in self.again))
+        again = dict.fromkeys(self._with_end(a, name, record) for a, name in self.again)
+        return replace(record, again=tuple(again))
 
     def _with_end(self, again: Again, original: str, record: EntryRecord) -> Again:
         at = self.spans[again.step][0]
@@ -192,13 +198,13 @@ class _Collector:
 
     def _step(self, step: Step, part: _Part, places: Mapping[Value, Operand]) -> StepRecord:
         number = part.number(step.number)
-        top = part.top or step
+        phase, layer = self.phases.inside(step, part.top or step)
         read = (v for v in step.node.operands if v.base.node.op is not CONST or v.type.shape)
         return StepRecord(
             number,
             self.comments[number],
-            self.phases.layer(top),
-            self.phases.phase(top),
+            layer,
+            phase,
             "" if step.calls else _loops(step),
             tuple(self._call(c, k) for c, k in step.calls.values()),
             tuple(dict.fromkeys(self._operand(v, part, places) for v in read)),
@@ -212,7 +218,8 @@ class _Collector:
 
     def _buffer(self, b: Placed, part: _Part, writer: Step, steps: Mapping[Node, Step]) -> Buffer:
         first, last = part.number(b.start), part.number(b.end)
-        unit, top = self.program.backends.cost.alignment, part.top or writer
+        unit = self.program.backends.cost.alignment
+        phase, layer = self.phases.inside(writer, part.top or writer)
         arena, offset = part.inside.place(b)
         return Buffer(
             arena,
@@ -223,14 +230,14 @@ class _Collector:
             self.spans[last][1],
             first if first == last else f"{first} to {last}",
             tuple(self._tensor(v, b, part, steps.get(v.node, writer)) for v in b.values),
-            INSIDE if not b.values else SCRATCH if b.owner is not None else self._use(b.values[0], top),
-            self.phases.layer(top),
+            INSIDE if not b.values else SCRATCH if b.owner is not None else _use(b.values[0], phase),
+            layer,
             part.top is not None,
         )
 
     def _tensor(self, v: Value, b: Placed, part: _Part, writer: Step) -> Tensor:
-        top = part.top or writer
-        use = SCRATCH if b.owner is not None else self._use(v, top)
+        phase, layer = self.phases.inside(writer, part.top or writer)
+        use = SCRATCH if b.owner is not None else _use(v, phase)
         first = self.spans[part.number(writer.number)][0]
         return Tensor(
             name_of(v, self.layers),
@@ -238,12 +245,13 @@ class _Collector:
             v.type.bytes if b.owner is None else b.bytes,
             first,
             use,
-            self.phases.layer(top),
+            layer,
         )
 
-    def _use(self, v: Value, top: Step) -> str:
-        inside = v.node.regions[0].results[v.index].base if isinstance(v.node.op.lower, Fused) else v
-        return AGAIN if inside.node.origin.again else self.phases.phase(top)
+
+def _use(v: Value, phase: str) -> str:
+    inside = v.node.regions[0].results[v.index].base if isinstance(v.node.op.lower, Fused) else v
+    return AGAIN if inside.node.origin.again else phase
 
 
 def _strips(plan: EntryPlan) -> Iterator[Strips]:

@@ -77,7 +77,7 @@ def test_the_lines_give_the_program_that_is_printed(
     assert planned(before, ram, "--out", str(out)) == 0
     shown = capsys.readouterr().out
     (total,) = [line for line in shown.splitlines() if line.startswith("total:")]
-    costs = [line for line in shown.splitlines() if line.startswith("the RAM budget costs")]
+    costs = [line for line in shown.splitlines() if line.startswith("the RAM budget changes")]
     assert text is not EIGHT_BITS or (costs and costs[0].endswith(" ms at 168 MHz"))
     after = load_file(str(written(tmp_path, text, out.read_text(), optimizer)))
     program = compile_model(after.made, "after", ["ref"], board.load("stm32"), ram)  # type: ignore[arg-type]

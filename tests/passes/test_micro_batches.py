@@ -17,6 +17,7 @@ from int8_networks import random_network
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
+from autodiff_gen.bench.probes import probes
 from autodiff_gen.codegen.compiler import budget_notes, compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError, PlanError
@@ -32,6 +33,7 @@ from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.micro_batches import divided, is_divided, micro_batches, parts_of_batch
 from autodiff_gen.passes.work import Work
+from autodiff_gen.report.collect import collect
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets.board import load
 
@@ -343,12 +345,23 @@ def test_the_cost_of_a_budget_names_micro_batches() -> None:
     source = emit(program)["m.c"]
     assert most and min(most) > 1
     for k, note in zip(most, notes, strict=True):
-        assert f", which computes {k} samples at a time, +" in note
+        assert f", which computes {k} samples at a time, by +" in note
         assert f" n samples, {k} at a time: " in source
         assert f"    for (int32_t start = 0; start < n; start += {k}) {{\n" in source
         assert f"        const int32_t count = n - start < {k} ? n - start : {k};\n" in source
         share = re.search(r"instructions \(([+-][\d.]+)%\)", note)
         assert share is not None and -1 < float(share[1]) < 10
+
+
+def test_steps_of_the_loop_belong_to_phases_and_layers() -> None:
+    """In what bench counts, and in the report."""
+    program = compile_model(cnn(), "m", ["ref"], ram=100_000)
+    said = [(p.step, p.phase, p.layer) for p in probes(program) if p.entry == "train_step" and "." in p.step]
+    assert {phase for _, phase, _ in said} == {"forward", "backward"}
+    assert {layer for _, _, layer in said} >= {"0", "4"}
+    (record,) = (e for e in collect(program, load("host"), None).entries if e.name == "train_step")
+    inside = {s.number: (s.phase.replace("loss", "forward"), s.layer) for s in record.steps}
+    assert said == [(number, *inside[number]) for number, _, _ in said]
 
 
 @pytest.mark.parametrize(("peak", "instructions", "samples"), [(90, 5.0, 8), (90, 20.0, 0), (110, 5.0, 0)])

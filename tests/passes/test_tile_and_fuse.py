@@ -184,7 +184,9 @@ def test_a_budget_that_no_plan_meets() -> None:
     program = compile_model(model, "m", ["ref"], ram=int(least[1]))
     assert program.struct_bytes <= int(least[1])
     notes = budget_notes(program, model.entries())
-    pattern = r"the RAM budget costs (\w+) \+([\d,]+) multiply-.* about \+([\d,]+) instructions \(\+.*%\)"
+    pattern = (
+        r"the RAM budget changes (\w+) by \+([\d,]+) multiply-.* about \+([\d,]+) instructions \(\+.*%\)"
+    )
     found = [re.fullmatch(pattern, note) for note in notes]
     assert [m and m[1] for m in found][:1] == ["train_step"]
     assert all(m and int(m[2].replace(",", "")) > 0 for m in found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from report_models import MODELS, compiled
 
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.lowering.plan import EntryPlan
 from autodiff_gen.report.explain import text
 
@@ -85,6 +86,15 @@ def test_a_summary_comes_first_and_the_graph_only_in_full() -> None:
     short, full = text(report), text(report, full=True)
     assert full.startswith(short) and "entry train_step(" not in short and "entry train_step(" in full
     assert len(short.splitlines()) < 120
+
+
+@each
+def test_functions_are_those_that_loops_call(name: str) -> None:
+    program, report = compiled(name)
+    source = emit(program)[f"{program.name}.c"]
+    assert set(report.functions) == {
+        f.shown for f in program.backends.functions.values() if f"{f.symbol}(" in source
+    }
 
 
 def test_until_when_a_value_is_stored_that_is_computed_again() -> None:
