@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import ShapeError
-from .node import CONST, Node, Value, topological
+from .node import CONST, Node, Region, Value, topological
 from .op_kinds import Cond, Leaf, Scan
 from .types import Dim
 
@@ -79,7 +79,15 @@ def _run_regions(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -
         return (_micro_batches if of_samples else _scan)(node, given, n, float_dtype)
     if isinstance(node.op.lower, Cond):
         region, given = node.regions[0 if given[0] else 1], given[1:]
-    return evaluate(region.results, dict(zip(region.params, given, strict=True)), n, float_dtype)
+    return _run(region, given, n, float_dtype)
+
+
+def _run(region: Region, given: Sequence[Any], n: Batch, float_dtype: str) -> list[Any]:
+    """The results of a region, given the arrays of its params."""
+    env = dict(zip(region.params, given, strict=True))
+    for node in region.nodes:
+        env.update(zip(node.results, _compute(node, env, n, float_dtype), strict=True))
+    return [env[v] for v in region.results]
 
 
 def _micro_batches(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
@@ -92,7 +100,7 @@ def _micro_batches(node: Node, given: Sequence[Any], n: Batch, float_dtype: str)
         parts_of = zip(given[carries : carries + xs], rows, strict=True)
         now = [*state, *(x[k * start : k * (start + most)] for x, k in parts_of), *given[carries + xs :]]
         numbers = {"n": whole, "start": start, "count": min(most, whole - start)}
-        results = evaluate(region.results, dict(zip(region.params, now, strict=True)), numbers, float_dtype)
+        results = _run(region, now, numbers, float_dtype)
         state = results[:carries]
         parts.append(results[carries:])
     return [*state, *(np.concatenate(each) for each in zip(*parts, strict=True))]
@@ -106,7 +114,7 @@ def _scan(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Seque
     out: list[list[Any]] = [[] for _ in times]
     for t in reversed(times) if node.attrs["reverse"] else times:
         now = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
-        results = evaluate(region.results, dict(zip(region.params, now, strict=True)), n, float_dtype)
+        results = _run(region, now, n, float_dtype)
         state, out[t] = results[:carries], results[carries:]
     stacks = [
         np.stack(s, axis=axis) for s, axis in zip(zip(*out, strict=True), node.attrs["axes"], strict=True)

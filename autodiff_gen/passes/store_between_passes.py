@@ -95,8 +95,7 @@ class _Search:
 
     def _room(self, members: list[Node], inside: set[Value], sums: dict[Node, set[Node]]) -> Counter[_Array]:
         """How many more arrays of a size a group may store than it does: as many as it reads last. What it stores in
-        the second pass takes their place in turn, and what it stores in the first pass takes the place of none that
-        the second one reads."""
+        the second pass reuses their buffers, and what it stores in the first pass none that the second one reads."""
         own, first = set(members), self.order[members[0]]
         read = {v.base for n in members for v in n.operands} - inside - self.roots
         dying = [
