@@ -1,4 +1,4 @@
-"""Networks of ONNX as ours: as exporters write them, training, files, and what cannot be imported."""
+"""Networks of ONNX as ours: as exporters write them, training, and files."""
 
 import io
 import re
@@ -18,7 +18,6 @@ from autodiff_gen.check import onnx_original
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ModelError, ToolError
 from autodiff_gen.frontends.imported.source import network_source
-from autodiff_gen.frontends.onnx import read
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.model.loader import load_file
 
@@ -313,172 +312,6 @@ def test_check_compares_with_the_reference_implementation(tmp_path, capsys, monk
     monkeypatch.setattr(onnx_original, "TOLERANCE", -1.0)
     assert main(["check", str(file)]) == 1
     assert "FAILED" in capsys.readouterr().out
-
-
-# ---- what cannot be imported
-
-
-def unknown():
-    nodes = [
-        make_node("Relu6", ["x"], ["a"], "act", domain="com.microsoft"),
-        make_node("NonZero", ["a"], ["b"], "found"),
-        make_node("NonZero", ["x"], ["c"], "other"),
-        make_node("Hardmax", ["x"], ["y"]),
-    ]
-    return of_nodes(*nodes)
-
-
-def of_weights(array):
-    return of_nodes(make_node("MatMul", ["x", "w"], ["y"]), w=array)
-
-
-def dynamic():
-    return of_nodes(make_node("Relu", ["x"], ["y"]), shape=("n", "time"))
-
-
-def without_shape():
-    made = of_nodes(make_node("Relu", ["x"], ["y"]))
-    made.graph.input[0].type.tensor_type.ClearField("shape")
-    return made
-
-
-def branches():
-    text = """net (float[n,4] x) => (float[n,4] y) {
-        total = ReduceSum <keepdims = 0> (x)
-        zero = Constant <value = float {0.0}> ()
-        positive = Greater (total, zero)
-        y = If (positive) <then_branch = a () => (float[n,4] b) { b = Relu (x) },
-                           else_branch = c () => (float[n,4] d) { d = Neg (x) }>
-    }"""
-    return model(text)
-
-
-def loop():
-    text = """net (float[n,4] x) => (float[n,4] y) {
-        total = ReduceSum <keepdims = 0> (x)
-        times = Cast <to = 7> (total)
-        y = Loop (times, , x) <body = b (int64 k, bool go, float[n,4] old) => (bool on, float[n,4] new) {
-            on = Identity (go)
-            new = Tanh (old)
-        }>
-    }"""
-    return model(text)
-
-
-REJECTED = {
-    "unknown ops": (
-        unknown,
-        r"net.onnx cannot be imported: com.microsoft.Relu6 has no counterpart.*\(node 'act'\); NonZero has no "
-        r"counterpart; its result's size depends on values; use F.where with a mask \(node 'other'\); "
-        r"Hardmax has no counterpart.*\(node 3\)",
-    ),
-    "opset": (
-        lambda: of_nodes(make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0]), opset=6),
-        "has opset 6, which onnx.version_converter cannot convert to 13, the first that is read: .*; export it anew",
-    ),
-    "quantised": (
-        lambda: of_nodes(make_node("DequantizeLinear", ["x", "s"], ["y"]), s=np.float32(1)),
-        r"is quantised \(DequantizeLinear\); import the float network, and quantise it by ag.quant",
-    ),
-    "half": (
-        lambda: of_weights(np.ones((4, 4), np.float16)),
-        "weights of dtype float16; convert the network to",
-    ),
-    "double": (
-        lambda: of_weights(np.ones((4, 4))),
-        "weights of dtype float64; convert the network to float32",
-    ),
-    "whole numbers": (
-        lambda: of_weights(np.ones((4, 4), np.int8)),
-        "weights of dtype int8; convert the network to",
-    ),
-    "double input": (
-        lambda: of_nodes(make_node("Relu", ["x"], ["y"]), kind=onnx.TensorProto.DOUBLE),
-        "the input 'x' is DOUBLE; convert the network to FLOAT",
-    ),
-    "dynamic axis": (
-        dynamic,
-        "only the first axis, the batch, may have a dynamic size; the input 'x' has one on axis 1",
-    ),
-    "no shape": (without_shape, "the input 'x' has no shape; export the network with one"),
-    "constant": (
-        lambda: of_nodes(make_node("Relu", ["w"], ["y"]), w=np.ones(4, np.float32)),
-        "the output 'y' is a constant; remove it from the graph",
-    ),
-    "control flow": (branches, "If is control flow that depends on data; use Where"),
-    "a loop": (
-        loop,
-        "Loop has a count that is computed; make it a constant",
-    ),
-    "later op": (
-        lambda: of_nodes(make_node("Gelu", ["x"], ["y"])),
-        "Gelu is no op of opset 17",
-    ),
-    "shape that does not fit": (
-        lambda: of_nodes(make_node("Reshape", ["x", "s"], ["y"], "flat"), s=np.int64([-1, 3])),
-        r"Reshape cannot be computed: reshape\(x: f32\[n,4\]\).* \(node 'flat'\)",
-    ),
-    "constants that do not fit": (
-        lambda: of_nodes(
-            make_node("Reshape", ["w", "s"], ["v"]),
-            make_node("Add", ["x", "v"], ["y"]),
-            w=np.ones(4),
-            s=np.int64([3]),
-        ),
-        "Reshape cannot be computed: cannot reshape array of size 4",
-    ),
-    "no result": (
-        lambda: of_nodes(
-            make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2]), outputs=("y", "i"), shape=(1, 2, 4)
-        ),
-        "MaxPool has no result 'i' here; leave it out",
-    ),
-    "attribute": (
-        lambda: of_nodes(make_node("Relu", ["x"], ["y"], slope=3)),
-        "Relu has slope, which is not supported; leave it out",
-    ),
-    "a later opset": (
-        lambda: of_nodes(make_node("Relu", ["x"], ["y"]), opset=99),
-        r"has opset 99, the installed package onnx knows \d+; update it, or export anew",
-    ),
-    "no operand": (
-        lambda: of_nodes(make_node("Relu", ["z"], ["y"])),
-        r"Relu reads 'z', which no earlier node computes \(node 0\)",
-    ),
-    "no output": (lambda: of_nodes(make_node("Relu", ["x"], ["z"])), "no node computes the output 'y'"),
-    "no network": (onnx.ModelProto, "net.onnx is no ONNX network: it has no graph, or no opset"),
-}
-
-
-@pytest.mark.parametrize("name", REJECTED)
-def test_what_cannot_be_imported_is_one_line(name, tmp_path, capsys):
-    make, message = REJECTED[name]
-    (tmp_path / "net.onnx").write_bytes(make().SerializeToString())
-    with pytest.raises(ModelError, match=message) as error:
-        ag.from_onnx(tmp_path / "net.onnx")
-    assert "\n" not in str(error.value)
-    assert main(["build", str(tmp_path / "net.onnx"), "--out", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().err.startswith("error: ")
-
-
-def test_damaged_files_are_one_line(tmp_path, monkeypatch):
-    file = tmp_path / "net.onnx"
-    onnx.save(NETWORKS["MATLAB"](), file)
-    whole = file.read_bytes()
-    for content in (whole[: len(whole) // 2], b"PK\3\4" + bytes(50), b"not a network"):
-        file.write_bytes(content)
-        with pytest.raises(
-            ModelError, match=r"net\.onnx is no complete ONNX file: truncated, or another format"
-        ):
-            ag.from_onnx(file)
-    with pytest.raises(ModelError, match=r"cannot read none\.onnx: No such file"):
-        ag.from_onnx(tmp_path / "none.onnx")
-    with pytest.raises(ModelError, match=r"expected a path or an onnx\.ModelProto, got int"):
-        ag.from_onnx(3)
-    file.write_bytes(whole)
-    monkeypatch.setattr(read, "LARGEST", 1000)
-    with pytest.raises(ModelError, match=r"bytes, a protobuf message at most 1,000; save it with"):
-        ag.from_onnx(file)
 
 
 def test_external_data(tmp_path):

@@ -1,87 +1,14 @@
 """Kernel tables: what is loaded, what is chosen, and the one line that each mistake gets."""
 
-import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from checkout import ROOT
+from toy_backend import GEMV, KERNELS, fails, row, serves, toy
 
-from autodiff_gen.errors import BoardError, KernelError, ToolError
+from autodiff_gen.errors import KernelError, ToolError
 from autodiff_gen.kernels import registry
-from autodiff_gen.kernels.contract import CONTRACT, STRUCTS, read_contract, read_structs
+from autodiff_gen.kernels.contract import CONTRACT
 from autodiff_gen.kernels.libraries import check_libraries
-from autodiff_gen.targets import board
-from autodiff_gen.targets.cost_table import KernelCost
-
-KERNELS = ROOT / "kernels"
-GEMV = {"lda": 784, "m": 32, "n": 784}
-
-
-def toy(parent, name="toy", table=None, source="void toy_gemv(void);\nvoid toy_gemv_any(void);\n"):
-    """A backend folder; `table` replaces its kernels.toml. Returns its path as a user would write it."""
-    folder = parent / name
-    folder.mkdir(parents=True)
-    (folder / "toy.c").write_text(source)
-    (folder / "kernels.toml").write_text(table if table is not None else row(when='["n % 4 == 0", "m >= 8"]'))
-    return str(folder)
-
-
-def row(name="gemv_f32", symbol="toy_gemv", source="toy.c", when="[]", head="schema = 1\n"):
-    return f'{head}[[kernel]]\nname = "{name}"\nsymbol = "{symbol}"\nsource = "{source}"\nwhen = {when}\n'
-
-
-def serves(lines, head="schema = 1\n"):
-    return f"{head}[serves]\n{lines}\n"
-
-
-def contract(statements, macro="ag_##name##_fn ag_##name##_ref, ag_##name##_fast"):
-    return read_contract(f"/* c; */\n#define AG_KERNEL(name) \\\n    {macro}\n{statements}\n")
-
-
-def test_the_contract_is_read_from_the_header():
-    kernels, declared = contract(
-        """typedef void ag_a_fn(const float *x, float *y, uint8_t *index,
-                    int32_t n, const ag_pool2d_shape *shape, float alpha);
-           typedef ag_a_fn ag_b_fn, ag_c_fn; AG_KERNEL(c); AG_KERNEL(a); ag_a_fn ag_a_small_fast;"""
-    )
-    assert list(kernels) == ["c", "a"]
-    assert declared == {"ag_a_ref", "ag_a_fast", "ag_c_ref", "ag_c_fast", "ag_a_small_fast"}
-    spec = kernels["c"]
-    assert spec.type_name == "ag_c_fn" and spec.output == "y"
-    types = ["const float *", "float *", "uint8_t *", "int32_t", "const ag_pool2d_shape *", "float"]
-    assert [(p.ctype, p.name) for p in spec.params] == list(
-        zip(types, ("x", "y", "index", "n", "shape", "alpha"), strict=True)
-    )
-    assert spec.facts == ("n", *STRUCTS["pool2d_shape"], "alpha", "align")
-
-
-def test_the_fields_of_a_struct_are_read_in_order():
-    text = "typedef struct {\n int32_t h, w; /* rows; */\n int32_t c;\n} ag_image;"
-    assert read_structs(text) == {"image": ("h", "w", "c")}
-    assert STRUCTS["conv2d_pool_shape"][:3] == ("h", "w", "c")
-
-
-@pytest.mark.parametrize(
-    "statement, message",
-    [
-        ("AG_KERNEL(b);", "neither a function type nor the declaration of a kernel: AG_KERNEL(b)"),
-        (
-            "typedef void ag_a_fn(const double *x);",
-            "'const double *x' is neither a number, an array nor a struct",
-        ),
-        ("int ag_a_ref(void);", "neither a function type"),
-    ],
-)
-def test_what_is_no_line_of_the_contract_is_an_error(statement, message):
-    with pytest.raises(KernelError, match=re.escape(message)):
-        contract(statement)
-
-
-@pytest.mark.parametrize("name", registry.available(KERNELS))
-def test_the_header_declares_one_symbol_of_each_kernel_of_a_backend_in_the_tree(name):
-    for kernel in registry.load([name], root=KERNELS).backends[0].kernels:
-        assert kernel.declared or kernel.symbol != f"ag_{kernel.name}_{name}"
 
 
 def test_ref_serves_every_kernel_without_conditions():
@@ -377,74 +304,6 @@ def test_two_folders_of_one_name(tmp_path):
     fails([one], "[kernels.use] gemv_f32: two folders are called 'toy'", use={"gemv_f32": [two]})
 
 
-CONV = {"h": 8, "w": 8, "c": 4, "oh": 8, "ow": 8, "o": 6, "kh": 3, "kw": 3, "groups": 1}
-
-
-def two_kernels(tmp_path, **costs):
-    """A folder with two kernels of one call; `costs`: terms and tiles of those in the board's table."""
-    table = row("conv2d_f32", "toy_wide") + row("conv2d_f32", "toy_narrow", head="") + "by_cost = true\n"
-    source = "void toy_wide(void);\nvoid toy_narrow(void);\n"
-    kernels = {
-        f"toy_{name}": KernelCost(call=10, result=0, term=term, edge=9, tile=tile)
-        for name, (term, tile) in costs.items()
-    }
-    folder = toy(tmp_path, table=table.replace("when = []\n", ""), source=source)
-    return registry.load([folder], root=KERNELS, cost=replace(registry.host_cost(), kernels=kernels))
-
-
-def test_the_cheapest_of_two_kernels_is_chosen(tmp_path):
-    loaded = two_kernels(tmp_path, wide=(0.5, 8), narrow=(1, 4))
-    assert loaded.select("conv2d_f32", {**CONV, "o": 16}).symbol == "toy_wide"
-    assert loaded.rejected("conv2d_f32", {**CONV, "o": 16}) == (
-        f"toy_narrow, as it costs {10 + 64 * 36 * 16:,} for an image, this {10 + 64 * 36 * 8:,}",
-    )
-    # six columns are less than a tile of eight, and two tiles of four
-    assert loaded.select("conv2d_f32", CONV).symbol == "toy_narrow"
-    assert loaded.rejected("conv2d_f32", CONV) == (
-        f"toy_wide, as it costs {10 + 64 * 36 * 6 * 9:,} for an image, this {10 + 64 * 36 * 8:,}",
-    )
-    # and so are those of each of two groups
-    assert loaded.select("conv2d_f32", {**CONV, "o": 12, "groups": 2}).symbol == "toy_narrow"
-
-
-@pytest.mark.parametrize("costs", [{}, {"narrow": (1, 4)}, {"wide": (1, 4)}])
-def test_without_the_costs_of_both_the_order_decides(tmp_path, costs):
-    loaded = two_kernels(tmp_path, **costs)
-    assert loaded.select("conv2d_f32", CONV).symbol == "toy_wide"
-    assert loaded.select("conv2d_f32", {"kh": 3}).symbol == "toy_wide"  # sizes that vary at run time
-
-
-def test_a_kernel_that_the_table_of_costs_lacks(tmp_path):
-    loaded = two_kernels(tmp_path)
-    says = "toy_narrow, as the board's [cost.kernels] lacks it"
-    assert says in loaded.rejected("conv2d_f32", CONV)
-
-
-def test_the_cost_of_an_unknown_kernel(tmp_path):
-    path = tmp_path / "mine.toml"
-    cost = "{ call = 1, result = 0, term = 1, edge = 1, tile = 4 }"
-    path.write_text(
-        f'schema = 1\nname = "mine"\ninherits = "virt_a53"\n[cost.kernels]\nag_conv2d_f32_neonn = {cost}\n'
-    )
-    with pytest.raises(BoardError) as caught:
-        registry.for_board(board.load(str(path)))
-    says = "cost.kernels.ag_conv2d_f32_neonn: no backend has this kernel; the closest names are ag_conv2d_f32_neon, "
-    assert str(caught.value).startswith(f"{path}: {says}")
-    path.write_text(path.read_text().replace("neonn", "neon"))
-    registry.for_board(board.load(str(path)))
-
-
-def test_few_channels_have_the_kernels_that_cost_less():
-    """A tile of NEON has 16 columns on a Cortex-A53 and 8 on a Cortex-A7."""
-    for name, columns in (("virt_a53", 16), ("virt_a7", 8)):
-        loaded = registry.for_board(board.load(name))
-        for channels in (4, columns - 4, columns, columns + 1, 4 * columns):
-            for kernel in ("conv2d_f32", "conv2d_dx_f32"):
-                chosen = loaded.select(kernel, {**CONV, "c": channels, "o": channels})
-                small = chosen.symbol == f"ag_{kernel}_small_neon"
-                assert small == (channels < columns), (name, kernel, channels)
-
-
 def test_rejected_kernels_have_a_reason(tmp_path):
     table = row(when='["n % 4 == 0", "align >= 16"]') + row(symbol="toy_gemv_any", when='["mve"]', head="")
     loaded = registry.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
@@ -516,14 +375,6 @@ def test_the_list_of_the_command_line():
 def test_an_unknown_kernel_is_named():
     with pytest.raises(KernelError, match="did you mean 'gemv_f32'"):
         registry.load([], root=KERNELS).select("gemv_f3", {})
-
-
-def fails(names, says, **options):
-    with pytest.raises(KernelError) as error:
-        registry.load(names, root=KERNELS, **options)
-    message = str(error.value)
-    assert says in message
-    assert "\n" not in message
 
 
 def test_a_library_that_is_not_there(tmp_path):

@@ -1,0 +1,95 @@
+"""Wrong data and wrong options of `train`, `pull` and `push`: one line each."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from autodiff_gen.cli.main import main
+from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.errors import DataError
+from autodiff_gen.model.loader import load_model
+
+pytestmark = pytest.mark.cc
+
+
+def test_a_rejected_step_is_named(words, tmp_path, capsys):
+    x = np.zeros((9, 20), np.float32)
+    x[6] = 3e38
+    data = saved(tmp_path / "d.npz", x=x, label=np.zeros(9, np.uint8))
+    assert main(words("train", "--data", data, "--batch", 3)) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: step 3, epoch 1, samples 6, 7, 8: the step was rejected: "
+        "the updates cannot be proved finite (status -9)"
+    )
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+X, Y = np.zeros((9, 20), np.float32), np.zeros(9, np.uint8)
+
+
+WRONG = [
+    ({"x": X[:, :19], "label": Y}, r"x has shape \[9, 19\], the model takes \[samples, 20\]"),
+    ({"x": X, "label": Y[:8]}, "label has 8 samples, x 9"),
+    ({"x": X, "label": Y + 4}, r"label\[0\] is 4, outside 0 to 3"),
+    ({"x": X, "label": Y.astype(np.float32)}, "label: expected integer class labels"),
+    ({"x": X.astype(complex), "label": Y}, "x: expected numbers"),
+    ({"x": np.where(np.arange(20) == 7, np.nan, X), "label": Y}, r"x\[0, 7\] is nan, no finite float32"),
+    ({"x": np.float64(X) - 1e39, "label": Y}, r"x\[0, 0\] is -1e\+39, no finite float32"),
+    ({"x": X}, r"missing label; the model takes x: f32\[n,20\], label: u8\[n\]"),
+    ({"x": X, "label": Y, "y": Y}, "unexpected y"),
+    (
+        {"x": X, "label": Y, "test_x": X},
+        r"missing test_label; the model takes test_x: f32\[n,20\], test_label",
+    ),
+    ({"x": X[:0], "label": Y[:0]}, "x has no samples"),
+]
+
+
+@pytest.mark.parametrize("arrays, said", WRONG, ids=[said for _, said in WRONG])
+def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
+    assert main(words("train", "--data", saved(tmp_path / "d.npz", **arrays))) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: data ") and err.count("\n") == 1 and re.search(said, err), err
+
+
+@pytest.mark.parametrize(
+    "name, text, said",
+    [
+        ("d.npz", "nonsense", "not a .npz file of arrays: File is not a zip file"),
+        ("d.txt", "1,2", "give a .npz, a .csv, a folder of .npy or .csv files, a samples.bin, or a .py"),
+        ("d.py", "x = 1", "needs a function dataset"),
+        ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: the file raises ZeroDivisionError"),
+        ("d.bin", "nonsense", "not a sample set"),
+    ],
+)
+def test_wrong_data_files(made, tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    from autodiff_gen.codegen.compiler import compile_model
+
+    layout = link_layout(compile_model(load_model(str(made / "net" / "model.py"))[0], "net"))
+    with pytest.raises(DataError) as caught:
+        load_dataset(str(tmp_path / name), made / "net" / "model.py", layout)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (["train", "--batch", "6"], "--batch 6: the model takes 1 to 5 samples a step"),
+        (["train", "--lr", "inf"], "inf is no finite float"),
+        (["train", "--timeout", "0"], "must be more than 0"),
+        (["pull", "--out", "w.txt"], "weights go to .npz or, for PyTorch, .pt"),
+        (["push", "missing.npz"], "missing.npz: no such file"),
+    ],
+)
+def test_wrong_options(words, capsys, more, said):
+    assert main(words(*more)) in (1, 2)
+    assert said in capsys.readouterr().err

@@ -1,0 +1,192 @@
+"""Losses, optimizers and schedules of PyTorch: the C trains as the module does, or one line says why not."""
+
+import numpy as np
+import pytest
+import torch
+from torch.optim import lr_scheduler as scheduler
+from torch_optimizers import SCHEDULES
+
+import autodiff_gen as ag
+from autodiff_gen import optim
+from autodiff_gen.frontends.pytorch.schedules import schedule
+from autodiff_gen.ir.interpreter import evaluate
+
+pytestmark = pytest.mark.torch
+
+
+def net_of_two(**options):
+    """A torch module and its import."""
+    torch.manual_seed(1)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad = name not in options.get("frozen", ())
+    return module, ag.from_torch(module, (1, 4))
+
+
+def trained_alike(module, model, loss, optimizer, schedule, steps=3):
+    """Both train on the same data; returns both state_dicts."""
+    generator = np.random.default_rng(5)
+    n, width = 4, 4
+    trainer = model.on_host(kernels="ref")
+    for _ in range(steps):
+        x = generator.normal(size=(n, width)).astype(np.float32)
+        label = generator.integers(0, 2, n).astype(np.uint8)
+        optimizer.zero_grad()
+        theirs = loss(module(torch.from_numpy(x)), torch.from_numpy(label).long())
+        theirs.backward()
+        optimizer.step()
+        if schedule is not None:
+            schedule.step()
+        assert trainer.train_step(x, label) == pytest.approx(theirs.item(), rel=1e-4)
+    return trainer.state_dict(), {n: t.detach().numpy() for n, t in module.state_dict().items()}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("groups", (False, True))
+def test_loss_and_optimizer_of_torch_train_the_c_as_the_module(groups):
+    module, net = net_of_two(frozen=("0.bias",))
+    loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([0.5, 2.0]), label_smoothing=0.1)
+    params = [{"params": module[0].parameters()}, {"params": module[2].parameters(), "lr": 0.01}]
+    optimizer = torch.optim.Adam(params if groups else module.parameters(), lr=0.1, weight_decay=0.01)
+    # a warm-up changes the rate of the optimizer when it is created
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.2, total_iters=4) if groups else None
+    model = ag.Model.supervised(net, (4, 4), loss, optimizer, schedule=schedule)
+    ours, theirs = trained_alike(module, model, loss, optimizer, schedule)
+    assert model.frozen.keys() == {"0.bias"}
+    for name, array in theirs.items():
+        np.testing.assert_allclose(ours[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+    module.load_state_dict({name: torch.from_numpy(ours[name]) for name in theirs})
+
+
+OPTIMIZERS = sorted(
+    name
+    for name, made in vars(torch.optim).items()
+    if isinstance(made, type)
+    and issubclass(vars(optim).get(name, int), optim.Optimizer)
+    and name != "Optimizer"
+)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_each_optimizer_of_torch_with_a_counterpart_keeps_its_settings(name):
+    module, net = net_of_two()
+    theirs = getattr(torch.optim, name)(module.parameters(), lr=0.125, weight_decay=0.25)
+    model = ag.Model.supervised(net, (4, 4), torch.nn.CrossEntropyLoss(), theirs)
+    [group] = model.optimizer.groups([state for state in model.states if state.role == "parameter"])
+    assert type(model.optimizer) is getattr(optim, name) and len(group.states) == 4
+    assert group.options == {key: theirs.param_groups[0][key] for key in group.options}
+
+
+def test_an_optimizer_of_torch_trains_what_modules_share():
+    """A module that the network has under two names, and calls twice."""
+
+    class Scale(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.by = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, x):
+            return x * self.by
+
+    shared = Scale()
+    module = torch.nn.Sequential(shared, torch.nn.Tanh(), shared, torch.nn.Linear(4, 2))
+    net = ag.from_torch(module, (1, 4))
+    theirs = torch.optim.SGD(module.parameters(), lr=0.125)
+    model = ag.Model.supervised(net, (4, 4), torch.nn.CrossEntropyLoss(), theirs)
+    assert not model.frozen and {s.name for s in model.states} == {n for n, _ in module.named_parameters()}
+
+
+class Own(torch.nn.MSELoss):
+    pass
+
+
+def test_optimizers_and_losses_that_cannot_be_taken_over():
+    module, net = net_of_two()
+    other = torch.nn.Linear(2, 2)
+    mse = torch.nn.MSELoss()
+    cases = [
+        (
+            mse,
+            torch.optim.SGD(other.parameters()),
+            r"a parameter \[2, 2\] of torch.optim.SGD belongs to no module",
+        ),
+        (mse, torch.optim.SGD(module.parameters(), maximize=True), "'maximize' is not supported"),
+        (mse, torch.optim.LBFGS(module.parameters()), "torch.optim.LBFGS has no counterpart in ag.optim"),
+        (Own(), optim.SGD(), "torch.nn.Own has no counterpart in ag.nn"),
+    ]
+    for loss, optimizer, message in cases:
+        with pytest.raises(ag.AutodiffError, match=message):
+            ag.Model.supervised(net, (4, 4), loss, optimizer)
+    message = r"the network is Sequential of PyTorch; import it: ag.from_torch\(net, input=\(4, 4\)\)"
+    with pytest.raises(ag.AutodiffError, match=message):
+        ag.Model.supervised(module, (4, 4), mse, optim.SGD())
+
+
+def sgd_of_two():
+    """An optimizer with two groups of parameters, of which one has its own rate."""
+    first, second = (torch.zeros(1, requires_grad=True) for _ in range(2))
+    return torch.optim.SGD([{"params": [first]}, {"params": [second], "lr": 0.02}], lr=0.1, momentum=0.5)
+
+
+def warm_up_then_cosine(optimizer):
+    parts = [scheduler.LinearLR(optimizer, 0.1, total_iters=3), scheduler.CosineAnnealingLR(optimizer, 8)]
+    return scheduler.SequentialLR(optimizer, parts, [3])
+
+
+MADE = {
+    f"{name} {k}": lambda o, name=name, options=options: getattr(scheduler, name)(o, **options)
+    for k, (name, options) in enumerate(SCHEDULES)
+} | {"warm-up, then cosine": warm_up_then_cosine}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_schedules_of_torch_have_its_rates_and_momenta(name):
+    optimizer = sgd_of_two()
+    theirs = MADE[name](optimizer)
+    ours = schedule(theirs, optimizer)
+    t = ag.Input("t", ())
+    bases = [group["initial_lr"] for group in optimizer.param_groups]
+    momentum = ours.momentum(t)
+    values = [*(ours.rate(base, t) for base in bases), *([] if momentum is None else [momentum])]
+    for step in range(9):
+        groups = optimizer.param_groups
+        want = [*(g["lr"] for g in groups), *([] if momentum is None else [groups[0]["momentum"]])]
+        assert evaluate(values, {t: step}, float_dtype="float64") == pytest.approx(want, rel=1e-6, abs=1e-9)
+        optimizer.step()
+        theirs.step()
+
+
+class OwnLR(scheduler.StepLR):
+    pass
+
+
+def stepped(optimizer):
+    made = scheduler.StepLR(optimizer, 3)
+    optimizer.step()
+    made.step()
+    return made
+
+
+WRONG_SCHEDULES = {
+    "stepped": (stepped, r"torch.optim.lr_scheduler.StepLR has been stepped to 1; give a new one$"),
+    "other": (lambda _: scheduler.StepLR(sgd_of_two(), 3), "is of another optimizer than the model's; .*StepLR$"),
+    "lambda": (lambda o: scheduler.LambdaLR(o, float), "LambdaLR cannot be converted; write its function with graph"),
+    "plateau": (scheduler.ReduceLROnPlateau, "Plateau cannot be converted; give the learning rate to each training"),
+    "own": (lambda o: OwnLR(o, 3), "torch.optim.lr_scheduler.OwnLR has no counterpart in ag.optim.lr_scheduler$"),
+    "scale_fn": (lambda o: scheduler.CyclicLR(o, 0.1, 1, scale_fn=float), "CyclicLR has a scale_fn; use a mode"),
+    "groups": (lambda o: scheduler.OneCycleLR(o, [0.1, 0.2], 9), "OneCycleLR has max_lr for each group; give one for"),
+    "replaced": (
+        lambda o: scheduler.SequentialLR(
+            o, [scheduler.ConstantLR(o), scheduler.OneCycleLR(o, 1, 9, cycle_momentum=False)], [2]
+        ),
+        "a part of .*SequentialLR starts from a rate that another part has replaced$",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_SCHEDULES)
+def test_schedules_that_cannot_be_taken_over(name):
+    make, message = WRONG_SCHEDULES[name]
+    optimizer = sgd_of_two()
+    with pytest.raises(ag.AutodiffError, match=f"^schedule: .*{message}"):
+        schedule(make(optimizer), optimizer)
