@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jinja2
@@ -23,9 +23,9 @@ from ..passes.costs import has_wide_vectors
 from ..targets.installation import __version__
 from .block_moves import with_block_moves
 from .c_printer import PRINTER, WIDTH, folded
-from .constants import constant_tables
+from .constants import Table, constant_tables
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
-from .geometry import geometry_names
+from .geometry import Geometry, geometry_names
 from .geometry import table as geometry_table
 from .if_conversion import with_both_alternatives
 from .independent_loops import with_independent_loops
@@ -54,6 +54,22 @@ def templates() -> jinja2.Environment:
     )
 
 
+@dataclass(frozen=True)
+class _Source:
+    """NAME.c as trees. own: functions of backends that replace those of ag_math.h; all_short: see vector_loops.py."""
+
+    codes: Sequence[EntryCode]
+    functions: Sequence[Outlined]
+    tables: Sequence[Table]
+    geometry: Mapping[Geometry, str]
+    own: Sequence[Function]
+    all_short: bool
+
+    @property
+    def steps(self) -> list[c.Statements]:
+        return [*(step for code in self.codes for step in code.steps), *(f.body for f in self.functions)]
+
+
 @without_cycle_collection()
 def emit(
     program: Program, probes: Mapping[str, Mapping[str, int]] | None = None, poison: bool = False
@@ -61,42 +77,8 @@ def emit(
     """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number; `poison`: to
     find errors of the plan, memory of the arena that holds no value is filled with NaN (runtime/ag_poison.h)."""
     env = templates()
-    plans = [e.plan for e in program.entries]
-    arguments = [a.c_name for e in program.entries for a in e.args]
-    tables = constant_tables(program.constant_names)
-    global_names = {
-        *of_program(program.name),
-        *(e.c_name for e in program.entries),
-        *(t.name for t in tables),
-    }
-    geometry = geometry_names(plans, {*arguments, *global_names})
-    codes = [
-        entry_code(e, program, program.constant_names, geometry, (probes or {}).get(e.name, {}), poison)
-        for e in program.entries
-    ]
-    codes, used = _with_own_functions(codes, program.backends.functions)
-    long = program.backends.cost.vector_loop
-    reorder = not program.backends.only_ref
-    states, cost = _float_arrays(program), program.backends.cost
-    vector = cost.vector if has_wide_vectors(cost) else 0
-    codes = [
-        replace(e, steps=with_independent_loops(e.steps, program.batch, long, reorder, vector)) for e in codes
-    ]
-    floats = [states | _arguments(e) for e in program.entries]
-    if has_wide_vectors(cost):
-        codes = [
-            replace(e, steps=with_both_alternatives(e.steps, f)) for e, f in zip(codes, floats, strict=True)
-        ]
-    codes = [replace(e, steps=with_block_moves(e.steps, cost, f)) for e, f in zip(codes, floats, strict=True)]
-    codes = [replace(code, steps=with_next_blocks(code.steps, cost)) for code in codes]
-    if reorder:
-        codes = [replace(code, steps=with_row_results(code.steps, cost)) for code in codes]
-    steps = [step for code in codes for step in code.steps]
-    blocks = not c_query.calls(steps).isdisjoint((*NEXT, *NEXT.values()))
-    loop_pragmas = any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps))
-    short = all_short(steps, program.batch, long)
-    codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
-    entries = [_shown(code, program) for code in codes]
+    source = _source(program, probes or {}, poison)
+    entries = [_shown(code, program) for code in source.codes]
     common = {
         "p": program,
         "init_signature": _init_signature(program),
@@ -107,33 +89,32 @@ def emit(
         "proved": any(e.plan.graph.bound is not None for e in program.entries),
         "probed": probes is not None,
         "poisoned": poison,
+        "entries": entries,
     }
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:
         declarations.append("")
-    source = env.get_template("source.c.j2").render(
+    code = env.get_template("source.c.j2").render(
         **common,
-        entries=entries,
-        tables=tables,
-        geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
+        tables=source.tables,
+        geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in source.geometry.items()],
         declarations=declarations,
-        function_headers=dict.fromkeys(f.header for f in used),
+        function_headers=dict.fromkeys(f.header for f in source.own),
         state_parts=_state_parts(program),
         missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
-        blocks=blocks,
-        loop_pragmas=loop_pragmas,
-        all_short=short,
-        functions=[_function(f) for f in functions],
+        blocks=not c_query.calls(source.steps).isdisjoint((*NEXT, *NEXT.values())),
+        loop_pragmas=any(x.independent or x.reduction or x.rolled for x in c_query.loops(source.steps)),
+        all_short=source.all_short,
+        functions=[_function(f) for f in source.functions],
     )
     header = env.get_template("header.h.j2").render(
         **common,
         what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",
-        facts=[*_facts(program), *(f"  {f.shown}" for f in used)],
+        facts=[*_facts(program), *(f"  {f.shown}" for f in source.own)],
         slots=[_slot(s) for s in program.slots],
         regions=[
             (r, [_slot(s) for s in r.slots], _arena_comment(program, r.arenas[0])) for r in program.regions
         ],
-        entries=entries,
         default_lr=c_syntax.float_literal(program.default_lr or 0.0),
         arena_comment=_arena_comment(program),
     )
@@ -141,7 +122,46 @@ def emit(
     lines = PRINTER.lines(statements)
     params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
     name = program.name
-    return {f"{name}.h": header, f"{name}.c": source, f"{name}_params.c": params}
+    return {f"{name}.h": header, f"{name}.c": code, f"{name}_params.c": params}
+
+
+def _source(program: Program, probes: Mapping[str, Mapping[str, int]], poison: bool) -> _Source:
+    plans = [e.plan for e in program.entries]
+    arguments = [a.c_name for e in program.entries for a in e.args]
+    tables = constant_tables(program.constant_names)
+    global_names = {
+        *of_program(program.name),
+        *(e.c_name for e in program.entries),
+        *(t.name for t in tables),
+    }
+    geometry = geometry_names(plans, {*arguments, *global_names})
+    codes = [
+        entry_code(e, program, program.constant_names, geometry, probes.get(e.name, {}), poison)
+        for e in program.entries
+    ]
+    codes, own = _with_own_functions(codes, program.backends.functions)
+    codes = _for_target(codes, program)
+    steps = [step for code in codes for step in code.steps]
+    short = all_short(steps, program.batch, program.backends.cost.vector_loop)
+    codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
+    return _Source(codes, functions, tables, geometry, own, short)
+
+
+def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]:
+    """Loops in the forms that the target's compiler and memory are fast with, by its cost table."""
+    cost, reorder = program.backends.cost, not program.backends.only_ref
+    is_wide = has_wide_vectors(cost)
+    states = _float_arrays(program)
+    out = []
+    for code, entry in zip(codes, program.entries, strict=True):
+        floats = states | _arguments(entry)
+        vector = cost.vector if is_wide else 0
+        steps = with_independent_loops(code.steps, program.batch, cost.vector_loop, reorder, vector)
+        if is_wide:
+            steps = with_both_alternatives(steps, floats)
+        steps = with_next_blocks(with_block_moves(steps, cost, floats), cost)
+        out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))
+    return out
 
 
 def _float_arrays(program: Program) -> dict[str, Memory]:
