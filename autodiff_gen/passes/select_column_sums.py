@@ -31,63 +31,15 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.inner:
         return graph
-    readers = graph.users
-    roots = set(graph.roots)
-
-    def is_stored(v: Value) -> bool:
-        """Whether v is stored, whatever sums it."""
-        source = base(v)
-        if not is_fusable(source.node):
-            return not is_free(source.node)
-        pending = [source]
-        while pending:
-            w = pending.pop()
-            if w in roots:
-                return True
-            for node in readers.get(w, ()):
-                if isinstance(node.op.lower, View):
-                    pending += node.results
-                elif not is_fusable(node) or isinstance(node.op.lower, RowContraction):
-                    return True
-        return False
-
-    position = {n: k for k, n in enumerate(graph.nodes)}
-
-    def all_need(nodes: set[Node], source: Node) -> bool:
-        """Whether all of these nodes need the results of another one, which they are mostly close to."""
-        missing, last = set(nodes), max((position[n] for n in nodes), default=0)
-        pending, seen = deque([source]), {source}
-        while missing and pending:
-            readers_here = [n for v in pending.popleft().results for n in readers.get(v, ())]
-            new = {n: None for n in readers_here if n not in seen and position[n] <= last}
-            seen.update(new)
-            pending.extend(new)
-            missing.difference_update(new)
-        return not missing
-
-    def is_alone(node: Node) -> bool:
-        """Whether no other sum over the same axes iterates over the same elements, or over what is computed of
-        them and not stored, but for sums that need this one."""
-        others: set[Node] = set()
-        pending, seen = [base(node.operands[0])], {node}
-        while pending:
-            for n in readers.get(pending.pop(), ()):
-                if n in seen:
-                    continue
-                seen.add(n)
-                if isinstance(n.op.lower, Reduce) and _extents(n) == _extents(node):
-                    others.add(n)
-                elif isinstance(n.op.lower, View | Elementwise):
-                    pending += [v for v in n.results if isinstance(n.op.lower, View) or not is_stored(v)]
-        return all_need(others, node)
+    sums = _Sums(graph)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         sizes = _rows_and_columns(node)
         if (
             sizes is None
             or sums_are_inlined(context.cost, *sizes)
-            or not is_stored(node.operands[0])
-            or not is_alone(node)
+            or not sums.is_stored(node.operands[0])
+            or not sums.is_alone(node)
         ):
             return None
         total = apply("column_sums", apply("reshape", operands[0], shape=sizes))
@@ -95,6 +47,59 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         return (total if total.type.shape == shape else apply("reshape", total, shape=shape),)
 
     return rewritten(graph, rewrite, filter(is_sum, graph.of(Reduce)))
+
+
+class _Sums:
+    """What a graph's sums are computed of and beside."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.readers, self.roots = graph.users, set(graph.roots)
+        self.position = {n: k for k, n in enumerate(graph.nodes)}
+
+    def is_stored(self, v: Value) -> bool:
+        """Whether v is stored, whatever sums it."""
+        source = base(v)
+        if not is_fusable(source.node):
+            return not is_free(source.node)
+        pending = [source]
+        while pending:
+            w = pending.pop()
+            if w in self.roots:
+                return True
+            for node in self.readers.get(w, ()):
+                if isinstance(node.op.lower, View):
+                    pending += node.results
+                elif not is_fusable(node) or isinstance(node.op.lower, RowContraction):
+                    return True
+        return False
+
+    def is_alone(self, node: Node) -> bool:
+        """Whether no other sum over the same axes iterates over the same elements, or over what is computed of
+        them and not stored, but for sums that need this one."""
+        others: set[Node] = set()
+        pending, seen = [base(node.operands[0])], {node}
+        while pending:
+            for n in self.readers.get(pending.pop(), ()):
+                if n in seen:
+                    continue
+                seen.add(n)
+                if isinstance(n.op.lower, Reduce) and _extents(n) == _extents(node):
+                    others.add(n)
+                elif isinstance(n.op.lower, View | Elementwise):
+                    pending += [v for v in n.results if isinstance(n.op.lower, View) or not self.is_stored(v)]
+        return self._all_need(others, node)
+
+    def _all_need(self, nodes: set[Node], source: Node) -> bool:
+        """Whether all of these nodes need the results of another one, which they are mostly close to."""
+        missing, last = set(nodes), max((self.position[n] for n in nodes), default=0)
+        pending, seen = deque([source]), {source}
+        while missing and pending:
+            readers = [n for v in pending.popleft().results for n in self.readers.get(v, ())]
+            new = {n: None for n in readers if n not in seen and self.position[n] <= last}
+            seen.update(new)
+            pending.extend(new)
+            missing.difference_update(new)
+        return not missing
 
 
 def _extents(node: Node) -> tuple[Shape, Shape]:
