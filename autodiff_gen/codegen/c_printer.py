@@ -115,13 +115,21 @@ class Printer:
             statements, lambda s: isinstance(s, c.Declare) and bool(s.comment)
         ):
             texts = [(self._statement(s), s) for s in some]
-            if is_noted:  # comments in one column
-                width = max(len(lines[0]) for lines, _ in texts)
-                out += [
-                    f"{lines[0]:<{width}} /* {s.comment} */" for lines, s in texts if isinstance(s, c.Declare)
-                ]
+            if is_noted:
+                notes = [(lines[0], f"/* {s.comment} */") for lines, s in texts if isinstance(s, c.Declare)]
+                out += self._noted(notes)
             else:
                 out += [line for lines, _ in texts for line in lines]
+        return out
+
+    def _noted(self, notes: Sequence[tuple[str, str]]) -> list[str]:
+        """Declarations with their comments in one column, but for lines that would be too long."""
+        column = max(len(text) for text, _ in notes)
+        out: list[str] = []
+        for text, note in notes:
+            room = self.width - len(note) - 1
+            fits = len(text) <= room
+            out += [f"{text:<{min(column, room)}} {note}"] if fits else [note, text]
         return out
 
     def _inside(self, body: Sequence[c.Statement]) -> list[str]:

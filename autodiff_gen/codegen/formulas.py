@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -50,8 +51,8 @@ def plain(literal: str) -> str:
 
 
 def loops_comment(names: Names, step: Step, locals_: Mapping[Value, str]) -> str:
-    """A line for each result: the formula of its elements. Before a long one are those of the local values of which it
-    is made; locals_: what the loops call them."""
+    """A line for each result: the formula of its elements. Local values that are used several times have lines of their
+    own, and all of those of which a long formula is made; locals_: what the loops call them."""
     return "\n".join(_Formulas(names, step, locals_).lines())
 
 
@@ -80,6 +81,8 @@ class _Formulas:
         self.renewed: set[State] = set()
         self.out: list[str] = []
         self.is_whole = True  # the formula in hand is not divided
+        computing = (n for n in region.nodes if not isinstance(n.op.lower, View))
+        self.uses = Counter(v.base for n in computing for v in n.operands)
         own = (names.bare(names.place(v)) for v in step.node.operands if v.base.node.op is not CONST)
         self.scope = Scope([*own, *map(self._name, step.node.results)])
 
@@ -137,7 +140,7 @@ class _Formulas:
         if v in self.outer or (v.base in self.done and not is_top):
             text = self._named(v)
             return text, UNARY if text.startswith(("-", "old ")) else ATOM
-        if v in self.locals and not (is_top or self.is_whole):
+        if v in self.locals and not is_top and (not self.is_whole or self.uses[v] > 1):
             return self._local(v), ATOM
         node, lower = v.node, v.node.op.lower
         if isinstance(lower, View):

@@ -154,7 +154,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 5  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+    /* 5  let d_log_sum = 1.0 / n
+     *    d_head_out[n,5] = where(index == label[:, None], -d_log_sum[:, None], 0.0) + (d_log_sum /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_head_out = t->arena + 18320; /* [n,5] in place of loss_exp_shifted */
     {
@@ -359,10 +360,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update: gru ---- */
-    /* 16 gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (d_gru_weight_ih_l0 * grad_scale -
+    /* 16 let clipped_grad = d_gru_weight_ih_l0 * grad_scale
+     *    gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (clipped_grad -
      *            gru_weight_ih_l0_exp_avg) * 0.1
-     *    gru_weight_ih_l0_exp_avg_sq[180] = gru_weight_ih_l0_exp_avg_sq * 0.999 +
-     *            square(d_gru_weight_ih_l0 * grad_scale) * 0.001
+     *    gru_weight_ih_l0_exp_avg_sq[180] = gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) *
+     *            0.001
      *    gru_weight_ih_l0[180] = gru_weight_ih_l0 - step_size * (gru_weight_ih_l0_exp_avg /
      *            (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
@@ -381,10 +383,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 17 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (d_gru_weight_hh_l0 * grad_scale -
+    /* 17 let clipped_grad = d_gru_weight_hh_l0 * grad_scale
+     *    gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (clipped_grad -
      *            gru_weight_hh_l0_exp_avg) * 0.1
-     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 +
-     *            square(d_gru_weight_hh_l0 * grad_scale) * 0.001
+     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) *
+     *            0.001
      *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - step_size * (gru_weight_hh_l0_exp_avg /
      *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
@@ -403,29 +406,28 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 18 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * grad_scale -
-     *            gru_bias_ih_l0_exp_avg) * 0.1
-     *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(d_gru_bias_ih_l0 *
-     *            grad_scale) * 0.001
+    /* 18 let clipped_grad = d_gru_bias_ih_l0 * grad_scale
+     *    gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (clipped_grad - gru_bias_ih_l0_exp_avg) *
+     *            0.1
+     *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size * (gru_bias_ih_l0_exp_avg /
      *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     train_step_18(grad_scale, step_size, rescale, t->gru_bias_ih_l0_exp_avg, d_gru_bias_ih_l0,
             t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
 
-    /* 19 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
-     *            gru_bias_hh_l0_exp_avg) * 0.1
-     *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(d_gru_bias_hh_l0 *
-     *            grad_scale) * 0.001
+    /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
+     *    gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (clipped_grad - gru_bias_hh_l0_exp_avg) *
+     *            0.1
+     *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size * (gru_bias_hh_l0_exp_avg /
      *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     train_step_18(grad_scale, step_size, rescale, t->gru_bias_hh_l0_exp_avg, d_gru_bias_hh_l0,
             t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
 
     /* ---- update: head ---- */
-    /* 20 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
-     *            head_weight_exp_avg) * 0.1
-     *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(d_head_weight * grad_scale)
-     *            * 0.001
+    /* 20 let clipped_grad = d_head_weight * grad_scale
+     *    head_weight_exp_avg[100] = head_weight_exp_avg + (clipped_grad - head_weight_exp_avg) * 0.1
+     *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    head_weight[100] = head_weight - step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq)
      *            * rescale + 1e-08)) */
     {
@@ -444,8 +446,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 21 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * grad_scale - head_bias_exp_avg) * 0.1
-     *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * grad_scale) * 0.001
+    /* 21 let clipped_grad = d_head_bias * grad_scale
+     *    head_bias_exp_avg[5] = head_bias_exp_avg + (clipped_grad - head_bias_exp_avg) * 0.1
+     *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    head_bias[5] = head_bias - step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale
      *            + 1e-08)) */
     {

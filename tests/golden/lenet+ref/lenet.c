@@ -144,7 +144,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- backward: layer11 ---- */
-    /* 9  d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+    /* 9  let d_log_sum = 1.0 / n
+     *    d_layer11_out[n,10] = where(index == label[:, None], -d_log_sum[:, None], 0.0) + (d_log_sum /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {

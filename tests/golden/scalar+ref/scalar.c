@@ -17,8 +17,9 @@ int scalar_polynomial(scalar_work *t, float x, float *value, float *dx) {
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value = 3.0 * x + square(x) - sqrt(x)
-     *    dx = -0.5 / sqrt(x) + 2.0 * x + 3.0 */
+    /* 1  let val = sqrt(x)
+     *    value = 3.0 * x + square(x) - val
+     *    dx = -0.5 / val + 2.0 * x + 3.0 */
     {
         const float val = sqrtf(x);
         value[0] = 3.0f * x + x * x - val;
@@ -32,9 +33,12 @@ int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, f
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value = (x + 2.0 * y) / (x * y + 1.0)
-     *    dx = -(value / (x * y + 1.0)) * y + 1.0 / (x * y + 1.0)
-     *    dy = -(value / (x * y + 1.0)) * x + 1.0 / (x * y + 1.0) * 2.0 */
+    /* 1  let val = x * y + 1.0
+     *    value = (x + 2.0 * y) / val
+     *    let d_val = -(value / val)
+     *    let d_val_2 = 1.0 / val
+     *    dx = d_val * y + d_val_2
+     *    dy = d_val * x + d_val_2 * 2.0 */
     {
         const float val = x * y + 1.0f;
         const float val_2 = (x + 2.0f * y) / val;
@@ -52,11 +56,12 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value = pow(x, y) + pow(2.0, x) + pow(y, -1.5)
+    /* 1  let val = pow(x, y)
      *    let val_2 = pow(2.0, x)
+     *    value = val + val_2 + pow(y, -1.5)
      *    dx = val_2 * log(where(2.0 == 0.0 && x >= 0.0, 1.0, 2.0)) + where(y == 0.0, 0.0, y * pow(x, y -
      *            1.0))
-     *    dy = -1.5 * pow(y, -2.5) + pow(x, y) * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
+     *    dy = -1.5 * pow(y, -2.5) + val * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
     {
         const float val = ag_powf(x, y);
         const float val_2 = ag_powf(2.0f, x);
