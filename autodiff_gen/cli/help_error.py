@@ -23,6 +23,7 @@ _ENTRY = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _NEAREST = 3  # entries that are listed when none matches
+_LEAST = 16  # characters of a message by which its beginning is recognised
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,20 @@ class Message:
 
     def matches(self, text: str) -> bool:
         """Whether the text has all parts, one after the other."""
-        at = 0
+        return self.begun(text) == self.length
+
+    def begun(self, text: str) -> int:
+        """Characters of the first parts that the text has, one after the other; of the last one its beginning will
+        do, at the end of the text."""
+        at = count = 0
         for part in self.parts:
             found = text.find(part, at)
             if found < 0:
-                return False
+                cut = (k for k in range(min(len(part), len(text) - at), 0, -1) if text.endswith(part[:k]))
+                return count + next(cut, 0)
             at = found + len(part)
-        return True
+            count += len(part)
+        return count
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,14 @@ def containing(text: str, among: Sequence[Entry]) -> list[Entry]:
     return [e for e, messages in zip(among, own, strict=True) if any(given <= words for words in messages)]
 
 
+def begun(text: str, among: Sequence[Entry]) -> list[Entry]:
+    """The entries with the message of which the text is most probably the beginning."""
+    line = normalised(text)
+    counts = [max(m.begun(line) for m in entry.messages) for entry in among]
+    most = max(counts, default=0)
+    return [e for e, count in zip(among, counts, strict=True) if count == most >= _LEAST]
+
+
 def nearest(text: str, among: Sequence[Entry]) -> list[Entry]:
     """The entries with a message that shares most words and pairs of words with the text, best first: one that few
     entries have counts most; none without a word in common."""
@@ -118,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         print("paste the message, then press Ctrl-D", file=sys.stderr)
     text = " ".join(args.text) or sys.stdin.read()
     known = entries()
-    found = [entry for _, entry in matching(text, known)[:1]] or containing(text, known)
+    found = [entry for _, entry in matching(text, known)[:1]] or containing(text, known) or begun(text, known)
     if len(found) == 1:
         (entry,) = found
         print(f"{entry.title}\n\n{entry.text}\n\n({entry.page})")

@@ -15,7 +15,7 @@ from error_messages import templates, words
 
 import autodiff_gen as ag
 from autodiff_gen import functional, init, nn, optim
-from autodiff_gen.cli.help_error import Entry, containing, entries, matching
+from autodiff_gen.cli.help_error import Entry, begun, containing, entries, matching
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import AutodiffError
 
@@ -149,6 +149,28 @@ def test_a_part_of_a_message_is_enough(
     assert [entry.title for entry in containing(part, ENTRIES)] == titles
     assert main(["help-error", part]) == (0 if titles else 1)
     assert capsys.readouterr().out.startswith(f"{titles[0]}\n\n" if titles else "no entry for this message")
+
+
+def test_the_beginning_of_a_message_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["help-error", "error: cnn needs 146228 bytes, board stm32 has 122880 for it: 23348 bytes"]) == 0
+    )
+    assert capsys.readouterr().out.startswith("The program does not fit into memory\n")
+
+
+def test_the_first_half_of_a_message_is_not_taken_for_that_of_another_one() -> None:
+    """Of the messages that the examples show; where one entry alone is found, it is theirs."""
+    shown = [
+        (text.split(), entry)
+        for entry in ENTRIES
+        for text in re.findall(r"^(?:error|\w+Error): (.*)$", entry.text, re.MULTILINE)
+        if matching(text, [entry])
+    ]
+    found = [begun(" ".join(text[: (len(text) + 1) // 2]), ENTRIES) for text, _ in shown]
+    wrong = [
+        text for (text, entry), one in zip(shown, found, strict=True) if len(one) == 1 and one != [entry]
+    ]
+    assert wrong == [] and sum(len(one) == 1 for one in found) > len(shown) / 2
 
 
 def test_of_several_entries_the_user_is_asked_for_more(capsys: pytest.CaptureFixture[str]) -> None:
