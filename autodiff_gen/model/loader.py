@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -232,11 +235,29 @@ def _execute(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         location = _location(error, path)
         kind = "" if isinstance(error, AutodiffError) else f"the file raises {type(error).__name__}: "
-        message = " ".join(str(error).split())
+        message = " ".join(str(error).split()) + _similar_argument(error, module)
         raise ModelError(f"{location}: {kind}{message}") from None
     finally:
         del sys.modules[module.__name__]
     return module
+
+
+def _similar_argument(error: BaseException, module: ModuleType) -> str:
+    """Of an argument that a function of the file's line does not have: the most similar one that it has."""
+    found = re.fullmatch(r"[\w.]+\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == module.__file__]
+    if found is None or not lines:
+        return ""
+    for call in ast.walk(ast.parse(Path(lines[-1].filename).read_bytes())):
+        if not isinstance(call, ast.Call) or found[1] not in [k.arg for k in call.keywords]:
+            continue
+        first, *others = ast.unparse(call.func).split(".")
+        function = module.__dict__.get(first)
+        for name in others:
+            function = getattr(function, name, None)
+        if call.lineno <= (lines[-1].lineno or 0) <= (call.end_lineno or 0) and callable(function):
+            return _nearest(found[1], list(inspect.signature(function).parameters))
+    return ""
 
 
 def _location(error: BaseException, path: Path) -> str:

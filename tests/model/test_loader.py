@@ -104,6 +104,15 @@ BAD_FILES = [
     (FUNCTIONS + "functions = [f, g]\n", r"functions: the batch sizes differ: 'f' has 4 and 'g' has 3$"),
     (FUNCTIONS + "functions = f\nsamples = 3\n", r"model.py: `samples` is int, not a dict of arrays by input$"),
     ("\nimport nosuchmodule\n", r"model.py:2: the file raises ModuleNotFoundError: No module named 'nosuchmodule'$"),
+    (
+        "from autodiff_gen import nn\nnn.Conv2d(1, 2, 3, pading=1)\n",
+        r"model.py:2: the file raises TypeError: .* argument 'pading', did you mean 'padding'\?$",
+    ),
+    (
+        "import autodiff_gen as ag\nag.Model.supervised(\n    None, input=2, loss=0, optimizer=0, clip_norm=1.0)\n",
+        r"model.py:2: .* unexpected keyword argument 'clip_norm', did you mean 'clip_grad_norm'\?$",
+    ),
+    ("def f(a): pass\nf(b=1)\n", r"model.py:2: .* f\(\) got an unexpected keyword argument 'b'$"),
     ("\n\nraise ValueError('one\\ntwo')\n", r"model.py:3: the file raises ValueError: one two$"),
     ("def f(:\n", r"model.py:1: not valid Python: invalid syntax$"),
     ("import sys\nsys.exit(3)\n", r"model.py:2: the file raises SystemExit: 3$"),
