@@ -103,37 +103,18 @@ def test_compiled_twice_in_one_process(name):
 # ---- compilers
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """Write one program's files; the folder."""
-    folders = {}
-
-    def write(name):
-        if name not in folders:
-            folders[name] = tmp_path_factory.mktemp(name)
-            for file, text in compiled(name)[1].items():
-                (folders[name] / file).write_text(text)
-        return folders[name]
-
-    return write
-
-
-@pytest.mark.cc
-@pytest.mark.parametrize("cc", ["gcc", "clang"])
-@pytest.mark.parametrize("name", SOURCES)
-def test_no_warning_under_the_strict_flags(name, cc, written):
-    for source in sorted(written(name).glob("*.c")):
-        check_warnings(cc, source, ("-Wstrict-prototypes", f"-I{written(name)}"))
-
-
 @pytest.mark.cc
 @pytest.mark.parametrize("name", SOURCES)
-def test_used_from_cpp(name, written, tmp_path):
-    """A C++ program includes the header, links the C and calls it."""
-    program, folder = compiled(name)[0], written(name)
+def test_no_warning_under_the_strict_flags_and_used_from_cpp(name, tmp_path):
+    """By gcc with -O2 and by clang; a C++ program includes the header, links what gcc has made and calls it."""
+    program, files = compiled(name)
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    strict = ("-Wstrict-prototypes", f"-I{tmp_path}")
     linked = objects(compiler("gcc"), sorted((KERNELS / "ref").glob("*.c")))
-    for source in sorted(folder.glob("*.c")):
-        linked.append(compile_c("gcc", [source], tmp_path / f"{source.stem}.o", ("-c", f"-I{folder}")))
+    for source in sorted(tmp_path.glob("*.c")):
+        check_warnings("clang", source, strict)
+        linked.append(compile_c("gcc", [source], source.with_suffix(".o"), ("-O2", "-c", *strict)))
     call = f"{name}_init(&t, 0)" if program.is_model else "0"
     main = f"""#include "{name}.h"
 static {program.struct} t;
@@ -151,7 +132,7 @@ int main() {{
         "-Wconversion",
         "-Wshadow",
         "-Werror",
-        f"-I{folder}",
+        f"-I{tmp_path}",
     ]
     command = [
         "g++",
