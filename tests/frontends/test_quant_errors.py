@@ -109,15 +109,17 @@ CALLED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "message"), LOADED, ids=[m[:60] for _, m in LOADED])
-def test_rejected_networks(source: Any, message: str) -> None:
-    assert message in message_of(lambda: quant.load(source))
+def test_rejected_networks(subtests: pytest.Subtests) -> None:
+    for source, message in LOADED:
+        with subtests.test(message):
+            assert message in message_of(lambda source=source: quant.load(source))
 
 
-@pytest.mark.parametrize(("source", "message"), CALLED)
-def test_rejected_layers(source: Any, message: str) -> None:
-    net = quant.load(source)
-    assert message in message_of(lambda: net(ag.Input("x", (1, 4))))
+def test_rejected_layers(subtests: pytest.Subtests) -> None:
+    for source, message in CALLED:
+        with subtests.test(message):
+            net = quant.load(source)
+            assert message in message_of(lambda net=net: net(ag.Input("x", (1, 4))))
 
 
 # Quantisation after training

@@ -131,73 +131,74 @@ def test_conditions(tmp_path, condition, facts, holds):
     assert (loaded.select("gemv_f32", facts).backend == "toy") == holds
 
 
-@pytest.mark.parametrize(
-    "table, says",
-    [
-        ("schema = ", "not valid TOML"),
-        ("schema = 2\nkernel = []", "unknown schema 2"),
-        ("kernel = []", "schema is missing"),
-        ("schema = 1", "kernel is missing"),
-        ("schema = true\nkernel = []", "schema must be an integer"),
-        ("schema = 1\nkernels = []", "unknown key 'kernels'; did you mean 'kernel'?"),
-        ("schema = 1\nkernel = [3]", "kernel 1: must be a [[kernel]] table"),
-        ('schema = 1\nserves = "most"', "serves = 'most': write \"all\", or a section [serves]"),
-        ('schema = 1\nserves = "all"', "serves: gemm_nn_f32: no file in "),
-        ("schema = 1\nserves = 3", "serves must be a string or a section, got 3"),
-        (serves("gemv_f32 = []"), "serves: gemv_f32: no file in "),
-        (serves("ger_f32 = []"), " defines void ag_ger_f32_toy(...)"),
-        (serves("gemv_f23 = []"), "serves: no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
-        (serves("gemv_f32 = 3"), "serves: gemv_f32: must be a list of strings, got 3"),
-        (serves("gemv_f32 = [3]"), "serves: gemv_f32: must be a list of strings, got 3"),
-        (
-            serves('gemv_f32 = ["k > 1"]'),
-            "serves: gemv_f32: 'k > 1' names 'k'; this kernel's call attributes",
-        ),
-        (serves('gemv_f32 = ["n"]'), "serves: gemv_f32: 'n' is not a comparison"),
-        (
-            'schema = 1\ntiles = "most"',
-            "tiles = 'most': write \"all\", or a list of files of tiles/ without .c",
-        ),
-        ("schema = 1\ntiles = 3", "tiles must be a string or a list, got 3"),
-        ("schema = 1\ntiles = [3]", "tiles: must be a list of strings, got 3"),
-        ('schema = 1\ntiles = ["conv2"]', "tiles: 'conv2' is not a file of "),
-        ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
-        ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
-        ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),
-        ("schema = 1\nldflags = ['-lx']\nkernel = []", "packages is missing: name the Debian packages"),
-        (row(name="gemv_f23"), "no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
-        (row(symbol="toy-gemv"), "symbol 'toy-gemv' is not a C identifier"),
-        (row(symbol="toy_gem"), "source 'toy.c' does not name the symbol 'toy_gem'"),
-        (row(source="toy.s"), "source 'toy.s' is not a file"),
-        (row().replace('symbol = "toy_gemv"\n', ""), "kernel 1: symbol is missing"),
-        (row().replace('source = "toy.c"\n', ""), "kernel 1: source is missing"),
-        (row().replace("when", "wehn"), "unknown key 'wehn'; did you mean 'when'?"),
-        (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
-        (row(when='["n > 1"]') + row(when='["n > 1"]', head=""), "kernel 2: duplicate row for gemv_f32"),
-        (row(when="[3]"), "when: must be a list of strings"),
-        (row() + "by_cost = 1\n", "kernel 1: by_cost must be true or false, got 1"),
-        (
-            row(when='["k > 1"]'),
-            "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, epilogue, align",
-        ),
-        (
-            row("avg_pool2d_f32", when='["kx > 1"]'),
-            "this kernel's call attributes are n, h, w, c, oh, ow, kh, kw, stride_h",
-        ),
-        (row(when='["n"]'), "is not a comparison"),
-        (row(when='["n >"]'), "is not a comparison"),
-        (row(when='["n in m"]'), "is not a comparison"),
-        (row(when='["1 < 2"]'), "compares no call attribute"),
-        (row(when='["n % m == 0"]'), "divides by something that is not a positive constant"),
-        (row(when='["n % 0 == 0"]'), "divides by something that is not a positive constant"),
-        (row(when='["n ** 9 > 1"]'), "only numbers, names and"),
-        (row(when="[\"__import__('os') == n\"]"), "only numbers, names and"),
-        (row(symbol="ag_gemv_f32_ref"), "in the tables of both 'toy' and 'ref'"),
-    ],
-)
-def test_a_faulty_table_is_one_line(tmp_path, table, says):
+FAULTY = [
+    ("schema = ", "not valid TOML"),
+    ("schema = 2\nkernel = []", "unknown schema 2"),
+    ("kernel = []", "schema is missing"),
+    ("schema = 1", "kernel is missing"),
+    ("schema = true\nkernel = []", "schema must be an integer"),
+    ("schema = 1\nkernels = []", "unknown key 'kernels'; did you mean 'kernel'?"),
+    ("schema = 1\nkernel = [3]", "kernel 1: must be a [[kernel]] table"),
+    ('schema = 1\nserves = "most"', "serves = 'most': write \"all\", or a section [serves]"),
+    ('schema = 1\nserves = "all"', "serves: gemm_nn_f32: no file in "),
+    ("schema = 1\nserves = 3", "serves must be a string or a section, got 3"),
+    (serves("gemv_f32 = []"), "serves: gemv_f32: no file in "),
+    (serves("ger_f32 = []"), " defines void ag_ger_f32_toy(...)"),
+    (serves("gemv_f23 = []"), "serves: no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
+    (serves("gemv_f32 = 3"), "serves: gemv_f32: must be a list of strings, got 3"),
+    (serves("gemv_f32 = [3]"), "serves: gemv_f32: must be a list of strings, got 3"),
+    (
+        serves('gemv_f32 = ["k > 1"]'),
+        "serves: gemv_f32: 'k > 1' names 'k'; this kernel's call attributes",
+    ),
+    (serves('gemv_f32 = ["n"]'), "serves: gemv_f32: 'n' is not a comparison"),
+    (
+        'schema = 1\ntiles = "most"',
+        "tiles = 'most': write \"all\", or a list of files of tiles/ without .c",
+    ),
+    ("schema = 1\ntiles = 3", "tiles must be a string or a list, got 3"),
+    ("schema = 1\ntiles = [3]", "tiles: must be a list of strings, got 3"),
+    ('schema = 1\ntiles = ["conv2"]', "tiles: 'conv2' is not a file of "),
+    ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
+    ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
+    ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),
+    ("schema = 1\nldflags = ['-lx']\nkernel = []", "packages is missing: name the Debian packages"),
+    (row(name="gemv_f23"), "no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
+    (row(symbol="toy-gemv"), "symbol 'toy-gemv' is not a C identifier"),
+    (row(symbol="toy_gem"), "source 'toy.c' does not name the symbol 'toy_gem'"),
+    (row(source="toy.s"), "source 'toy.s' is not a file"),
+    (row().replace('symbol = "toy_gemv"\n', ""), "kernel 1: symbol is missing"),
+    (row().replace('source = "toy.c"\n', ""), "kernel 1: source is missing"),
+    (row().replace("when", "wehn"), "unknown key 'wehn'; did you mean 'when'?"),
+    (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
+    (row(when='["n > 1"]') + row(when='["n > 1"]', head=""), "kernel 2: duplicate row for gemv_f32"),
+    (row(when="[3]"), "when: must be a list of strings"),
+    (row() + "by_cost = 1\n", "kernel 1: by_cost must be true or false, got 1"),
+    (
+        row(when='["k > 1"]'),
+        "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, epilogue, align",
+    ),
+    (
+        row("avg_pool2d_f32", when='["kx > 1"]'),
+        "this kernel's call attributes are n, h, w, c, oh, ow, kh, kw, stride_h",
+    ),
+    (row(when='["n"]'), "is not a comparison"),
+    (row(when='["n >"]'), "is not a comparison"),
+    (row(when='["n in m"]'), "is not a comparison"),
+    (row(when='["1 < 2"]'), "compares no call attribute"),
+    (row(when='["n % m == 0"]'), "divides by something that is not a positive constant"),
+    (row(when='["n % 0 == 0"]'), "divides by something that is not a positive constant"),
+    (row(when='["n ** 9 > 1"]'), "only numbers, names and"),
+    (row(when="[\"__import__('os') == n\"]"), "only numbers, names and"),
+    (row(symbol="ag_gemv_f32_ref"), "in the tables of both 'toy' and 'ref'"),
+]
+
+
+def test_a_faulty_table_is_one_line(tmp_path, subtests):
     source = "toy_gemv toy_gemv_any ag_gemv_f32_ref"
-    fails([toy(tmp_path, table=table, source=source)], says)
+    for number, (table, says) in enumerate(FAULTY):
+        with subtests.test(says):
+            fails([toy(tmp_path / str(number), table=table, source=source)], says)
 
 
 def test_an_own_file_in_place_of_one_of_tiles_must_define_its_kernels(tmp_path):

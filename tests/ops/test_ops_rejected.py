@@ -249,11 +249,10 @@ REJECTED: list[tuple[str, list[Type], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("name, types, attrs, message", REJECTED)
-def test_wrong_operands_are_rejected_in_one_line(
-    name: str, types: list[Type], attrs: dict[str, Any], message: str
-) -> None:
-    inputs = [make_input("abc"[i], t) for i, t in enumerate(types)]
-    with pytest.raises(ShapeError, match=message) as caught:
-        apply_node(name, *inputs, **attrs)
-    assert str(caught.value).startswith(f"{name}(") and "\n" not in str(caught.value)
+def test_wrong_operands_are_rejected_in_one_line(subtests: pytest.Subtests) -> None:
+    for name, types, attrs, message in REJECTED:
+        with subtests.test(f"{name}: {message}"):
+            inputs = [make_input("abc"[i], t) for i, t in enumerate(types)]
+            with pytest.raises(ShapeError, match=message) as caught:
+                apply_node(name, *inputs, **attrs)
+            assert str(caught.value).startswith(f"{name}(") and "\n" not in str(caught.value)

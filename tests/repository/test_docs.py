@@ -59,13 +59,14 @@ def exists(name: str, document: Path) -> bool:
     return any(any(folder.glob(name.rstrip("/"))) for folder in (ROOT, PACKAGE, document.parent))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
-def test_paths_and_links_exist(document: Path) -> None:
-    text = text_of(document)
-    missing = [name for name in NAME.findall(text) if not exists(name, document)]
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    missing += [link for link in links if not (document.parent / link).exists()]
-    assert missing == []
+def test_paths_and_links_exist(subtests: pytest.Subtests) -> None:
+    for document in DOCUMENTS:
+        text = text_of(document)
+        missing = [name for name in NAME.findall(text) if not exists(name, document)]
+        links = re.findall(r"\]\(([^)#:]+)\)", text)
+        missing += [link for link in links if not (document.parent / link).exists()]
+        with subtests.test(document.name):
+            assert missing == []
 
 
 # A sentence ends at a mark, perhaps with a quote or bracket after it; "i.e." and initials do not end one.
@@ -80,20 +81,23 @@ def without_details(line: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d != GENERATED], ids=lambda p: p.name)
-def test_a_line_of_prose_is_one_sentence(document: Path) -> None:
+def test_a_line_of_prose_is_one_sentence(subtests: pytest.Subtests) -> None:
     """Not more than one, and not a piece of one: the next line of its paragraph begins a sentence or an item."""
-    prose = [x for x in text_of(document).splitlines() if not x.startswith(("|", "#", "    ", "<"))]
-    lines = [without_details(line).strip() for line in prose]
-    several = [x for x in lines if re.search(END.pattern + r"\s+[A-Z]", re.sub(r"^\d+\.", "", x))]
     item = re.compile(r"[-*] |\d+\. |!")
-    pieces = [
-        line
-        for line, following in itertools.pairwise(lines)
-        if line and following and not line.startswith("!") and not item.match(following)
-        if not re.search(END.pattern + "$", line)
-    ]
-    assert (several, pieces) == ([], [])
+    for document in DOCUMENTS:
+        if document == GENERATED:
+            continue
+        prose = [x for x in text_of(document).splitlines() if not x.startswith(("|", "#", "    ", "<"))]
+        lines = [without_details(line).strip() for line in prose]
+        several = [x for x in lines if re.search(END.pattern + r"\s+[A-Z]", re.sub(r"^\d+\.", "", x))]
+        pieces = [
+            line
+            for line, following in itertools.pairwise(lines)
+            if line and following and not line.startswith("!") and not item.match(following)
+            if not re.search(END.pattern + "$", line)
+        ]
+        with subtests.test(document.name):
+            assert (several, pieces) == ([], [])
 
 
 def test_decisions_have_one_form() -> None:

@@ -236,12 +236,13 @@ def test_size_or_speed():
         board.load("stm32", "fast")
 
 
-@pytest.mark.parametrize("text, message", [row[1:] for row in BAD], ids=[row[0] for row in BAD])
-def test_bad_file(load, text, message):
-    with pytest.raises(BoardError) as caught:
-        registry.for_board(load(text))  # which checks the kernels that a board names
-    said = str(caught.value)
-    assert message in said and "mine.toml" in said and "\n" not in said
+def test_bad_file(load, subtests):
+    for fault, text, message in BAD:
+        with subtests.test(fault):
+            with pytest.raises(BoardError) as caught:
+                registry.for_board(load(text))  # which checks the kernels that a board names
+            said = str(caught.value)
+            assert message in said and "mine.toml" in said and "\n" not in said
 
 
 def test_a_fault_names_the_file_that_has_it(load):
