@@ -56,12 +56,19 @@ def install(python: Path, *what: object) -> None:
     run(sys.executable, "-m", "pip", "--python", python, "install", *words, *what, cwd=python.parent)
 
 
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path, root: Path) -> dict[str, Path]:
+    """Pythons of fresh environments in which the package is installed, by how it is. No test changes them."""
+    pythons = {}
+    for how, what in {"wheel": [wheel], "editable": ["-e", root]}.items():
+        pythons[how] = bare_environment(tmp_path_factory.mktemp("packaging") / f"{how} environment")
+        install(pythons[how], *what)
+    return pythons
+
+
 @pytest.fixture(params=["wheel", "editable"])
-def python(request: pytest.FixtureRequest, wheel: Path, root: Path, tmp_path: Path) -> Path:
-    """Python of a fresh environment in which the package is installed."""
-    made = bare_environment(tmp_path / "an environment")
-    install(made, *([wheel] if request.param == "wheel" else ["-e", root]))
-    return made
+def python(request: pytest.FixtureRequest, installed: dict[str, Path]) -> Path:
+    return installed[request.param]
 
 
 def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
@@ -127,19 +134,17 @@ def test_console_script(python: Path, tmp_path: Path) -> None:
     assert any(line.startswith("stm32") for line in lines)
 
 
-def test_data_comes_from_the_checkout_when_editable(root: Path, wheel: Path, tmp_path: Path) -> None:
+def test_data_comes_from_the_checkout_when_editable(
+    root: Path, installed: dict[str, Path], tmp_path: Path
+) -> None:
     code = "import autodiff_gen.targets.installation as r; print(r.root()); print(r.scons_tools())"
-    editable = bare_environment(tmp_path / "editable")
-    install(editable, "-e", root)
-    assert run(editable, "-c", code, cwd=tmp_path).splitlines() == [
+    assert run(installed["editable"], "-c", code, cwd=tmp_path).splitlines() == [
         str(root),
         str(root / "site_scons/site_tools"),
     ]
-    installed = bare_environment(tmp_path / "installed")
-    install(installed, wheel)
-    data = Path(run(installed, "-c", code, cwd=tmp_path).splitlines()[0])
+    data = Path(run(installed["wheel"], "-c", code, cwd=tmp_path).splitlines()[0])
     assert data.parts[-2:] == ("autodiff_gen", "_data")
-    assert tmp_path in data.parents
+    assert installed["wheel"].parents[1] in data.parents
 
 
 def test_boards_and_tools_need_no_numpy(root: Path, tmp_path: Path) -> None:
