@@ -39,8 +39,9 @@ MODULES = {"torch": "torch", "pio": "platformio", "browser": "selenium"}
 
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
-# PyTorch and the tests are many objects, which hardly any collection frees.
-gc.set_threshold(1_000_000, 20, 20)
+# A collection frees graphs, as nodes and values refer to each other, but hardly any of the many objects of PyTorch and
+# the tests. Before one, graphs take a few hundred megabytes.
+gc.set_threshold(3_000_000, 20, 20)
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")
