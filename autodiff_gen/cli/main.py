@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, ToolError
 from ..targets.installation import __version__
 from ..targets.schema import DEFAULT_BOARD, near
 from . import commands, help_error
@@ -78,6 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:  # where no command says more: a path that is too long, a disk that is full
+        what = ToolError(f"cannot read or write {error.filename or 'a file'}: {error.strerror or error}")
+        print(f"error: {what}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 130

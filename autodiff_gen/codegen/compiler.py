@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ModelError, PlanError, counted
 from ..ir.graph import Graph, State
-from ..ir.identifiers import Scope, identifier, of_program
+from ..ir.identifiers import HEADERS, Scope, identifier, of_program
 from ..ir.module import Module
 from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, Value
@@ -196,8 +196,13 @@ def _time(cycles: float, clock_hz: int | None) -> str:
 
 def _check_name(name: str) -> None:
     """A name that only begins others may be a keyword, such as `xor`."""
-    if identifier(f"{name}_") != f"{name}_":
+    if not name or identifier(f"{name}_") != f"{name}_":
         raise ModelError(_bad_name(name))
+    if name in HEADERS:
+        raise ModelError(
+            f"{name!r}: <{name}.h> is a header of C, and {name}.h would be read in its place; give another name with "
+            "--name (name= of ./scons)"
+        )
     if f"{name}_".startswith("ag_"):
         raise ModelError(
             f"{name!r}: names that begin with ag_ are those of the runtime and the kernels; give another with --name "

@@ -79,12 +79,12 @@ def load_dataset(
 
 
 def _number_classes(arrays: dict[str, Array], layout: LinkLayout, path: Path) -> tuple[str, ...]:
-    """Replace labels that are words by their index in alphabetical order; returns the words. Raises DataError if there
-    are more than the model's classes."""
+    """Replace integers that are words by their index in alphabetical order; returns the words. Raises DataError if
+    there are more than the model's classes."""
     found: tuple[str, ...] = ()
     for a in layout.inputs:
         own = [n for n in (a.name, f"test_{a.name}") if n in arrays and arrays[n].dtype.kind == "U"]
-        if own:
+        if own and a.type.dtype.name != "f32":
             words = np.unique(np.concatenate([arrays[n].astype(str) for n in own]))
             if a.arg.classes is not None and len(words) > a.arg.classes:
                 raise DataError(

@@ -29,6 +29,12 @@ LIBRARY = frozenset(_LIBRARY.split()) | {f"{name}f" for name in _LIBRARY.split()
 _TYPES = "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t ptrdiff_t float_t double_t"
 TYPES = frozenset(_TYPES.split())
 
+_HEADERS = """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint
+    stdio stdlib string tgmath time wchar wctype
+"""
+HEADERS = frozenset(_HEADERS.split())
+
 # Macros and functions of every program, less its own name and the underscore.
 _PROGRAM = """
     OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT ERR_INPUT ERR_LOSS ERR_BUSY ERR_ALIGNMENT MORE PARTS BATCH

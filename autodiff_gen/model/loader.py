@@ -232,7 +232,9 @@ def _execute(path: Path) -> ModuleType:
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except SyntaxError as error:
         raise ModelError(f"{error.filename or path}:{error.lineno}: not valid Python: {error.msg}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         location = _location(error, path)
         kind = "" if isinstance(error, AutodiffError) else f"the file raises {type(error).__name__}: "
         message = " ".join(str(error).split()) + _similar_argument(error, module)

@@ -24,6 +24,10 @@ MODELS = {
     "raises": ("1 / 0", ["model.py:", "ZeroDivisionError"]),
     "syntax": ("model = (", ["model.py:", "never closed"]),
     "exits": ("raise SystemExit(3)", ["model.py:", "SystemExit"]),
+    "raises what is no Exception": (
+        "class Stop(BaseException):\n    pass\nraise Stop('here')",
+        ["Stop: here"],
+    ),
     "missing module": ("import no_such_module", ["no_such_module"]),
     "no model": ("net = 3", ["defines no `model`"]),
     "not a model": ("model = 3", ["int", "ag.Model"]),
@@ -141,6 +145,13 @@ COMMANDS = [
     ("build mnist --board host --kernels ref, --out {out}", 1, ["empty name"]),
     ("build mnist --board host --name 2nd --out {out}", 1, ["'2nd'", "--name"]),
     ("build mnist --board host --name my-net --out {out}", 1, ["'my-net'", "my_net"]),
+    ("build mnist --board host --name= --out {out}", 1, ["''", "--name"]),
+    ("build mnist --board host --name string --out {out}", 1, ["'string'", "<string.h>", "--name"]),
+    ("build mnist --board ./{long} --out {out}", 1, ["cannot read or write", "too long"]),
+    ("build ./{long}.py --out {out}", 1, ["cannot read or write", "too long"]),
+    ("build mnist --board host --kernels ./{long} --out {out}", 1, ["cannot read or write", "too long"]),
+    ("build mnist --board host --dump {file} --out {out}", 1, ["cannot read or write", "file: File exists"]),
+    ("new-board mine --out {file}", 1, ["cannot read or write", "Not a directory"]),
     ("build mnist --board host --ram 1K --out {out}", 1, ["bytes are missing", "1024"]),
     ("build mnist --board host --ram lots --out {out}", 2, ["--ram", "'lots'"]),
     ("build mnist --board host --ram 0 --out {out}", 2, ["--ram", "96K", "'0'"]),
@@ -154,8 +165,9 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("line", "code", "fragments"), COMMANDS, ids=[c[0] or "nothing" for c in COMMANDS])
 def test_a_wrong_command_line(line, code, fragments, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert main(line.format(out=out).split()) == code
+    out, file = tmp_path / "out", tmp_path / "file"
+    file.touch()
+    assert main(line.format(out=out, file=file, long="n" * 300).split()) == code
     stdout, stderr = capsys.readouterr()
     assert stdout == ""
     assert stderr.startswith("error: ") and stderr.count("\n") == 1, stderr

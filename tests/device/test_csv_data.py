@@ -79,6 +79,13 @@ def test_classes_that_are_words_are_numbered_alike_in_training_and_test(three, t
     assert data.train["label"].tolist() == [2, 0] and data.test["label"].tolist() == [1, 2]
 
 
+def test_words_are_no_floats(three, tmp_path):
+    """A number that was read as a word, not the index of a word."""
+    np.savez(tmp_path / "d.npz", x=np.array(X).astype(str), label=LABELS)
+    with pytest.raises(DataError, match=r"x: expected numbers .* got an array of <U32"):
+        read(tmp_path / "d.npz", three)
+
+
 @pytest.mark.parametrize("parts", [("",), ("train", "test")])
 def test_recordings_are_cut_into_windows(windows, tmp_path, parts):
     """4 times of 2 channels; a rest is left out."""
