@@ -70,7 +70,7 @@ def make_buffer(name: str, values: Any, dtype: str) -> Value:
 def why_not(name: str) -> str:
     """Why a name is no identifier, for messages."""
     if name in KEYWORDS:
-        return f"this is a keyword of C or C++; call it {name + '_'!r}"
+        return f"this is a keyword or a macro of C or C++; call it {name + '_'!r}"
     return "a name is made of letters, digits and _ and does not begin with a digit"
 
 

@@ -13,7 +13,7 @@ _KEYWORDS = """
     constexpr constinit decltype default delete dynamic_cast explicit export     false friend mutable
     namespace new noexcept not not_eq nullptr operator or or_eq private protected public     reinterpret_cast
     requires static_assert static_cast template this thread_local throw true try typeid typename using
-    virtual wchar_t xor xor_eq main NULL NAN INFINITY
+    virtual wchar_t xor xor_eq main NULL NAN INFINITY EOF I errno complex imaginary linux unix typeof
 """
 KEYWORDS = frozenset(_KEYWORDS.split())
 

@@ -42,6 +42,7 @@ MODELS = {
     "C keyword as parameter": ("u = ag.Param('float', np.ones((3, 3)))", ["'float'", "keyword"]),
     "C++ keyword as parameter": ("u = ag.Param('class', np.ones((3, 3)))", ["'class'", "keyword"]),
     "C keyword as input": ("v = ag.Input('int', (1, 3))", ["'int'", "keyword"]),
+    "C macro as parameter": ("u = ag.Param('errno', np.ones((3, 3)))", ["'errno'", "macro"]),
     "C keyword as output": (
         "model = ag.Model([x], [t], {'while': z}, F.mse_loss(z, t), sgd)",
         ["'while'", "keyword"],
