@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -61,6 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Graphs are large, full of cycles and live long: looking for garbage took a third of the time, at the end a tenth.
     gc.set_threshold(5_000_000, 30, 30)
     atexit.register(gc.freeze)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # as stderr is: paths may not be in the terminal's encoding
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         parser = _parser()

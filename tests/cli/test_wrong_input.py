@@ -1,5 +1,6 @@
 """Bad input: one clear line on stderr, an exit code that is not 0, nothing written. A table; add a row."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -185,6 +186,23 @@ def test_no_traceback_from_the_real_program(tmp_path, root):
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {model}:") and done.stderr.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.py"]
+
+
+def test_a_path_that_the_terminal_cannot_show(tmp_path, root):
+    command = [
+        sys.executable,
+        "-m",
+        "autodiff_gen",
+        "build",
+        "xor",
+        "--board",
+        "host",
+        "--out",
+        str(tmp_path / "ö"),
+    ]
+    ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=root, env=ascii, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "\\xf6/xor.c" in done.stdout
 
 
 def test_a_broken_model_leaves_the_last_good_files(tmp_path, capsys):
