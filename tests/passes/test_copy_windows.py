@@ -10,7 +10,7 @@ import pytest
 from training_comparison import trains_as_the_interpreter
 
 import autodiff_gen as ag
-from autodiff_gen import nn, optim
+from autodiff_gen import nn, optim, quant
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.passes import costs
@@ -64,6 +64,18 @@ def test_training_is_that_of_the_interpreter(
         for k in range(3)
     )
     trains_as_the_interpreter(trainer, made, batches)
+
+
+def test_images_of_8_bits_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which the gradient of weights of 8 bits is computed."""
+    monkeypatch.setattr("autodiff_gen.passes.copy_windows.windows_are_copied", lambda *_: True)
+    x = np.random.default_rng(3).uniform(-0.5, 1, (8, 1, 10, 8)).astype(np.float32)
+    backbone = quant.quantize(nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU()), x)
+    dict(backbone.named_modules())["0"].weight.requires_grad = True
+    made = ag.Model.supervised(
+        nn.Sequential(backbone, *head(8)), (2, 1, 10, 8), nn.CrossEntropyLoss(), optim.SGD(lr=0.1)
+    )
+    assert not any("= windows(" in text for text in emit(compile_model(made, "m")).values())
 
 
 def copies(channels: int, outputs: int, name: str, ram: int = 1 << 24) -> int:
