@@ -3,10 +3,6 @@
 #ifndef AG_FAST_VEC_H
 #define AG_FAST_VEC_H
 
-#include "tiles/inline.h"
-
-#include <stdint.h>
-
 #define AG_TILE_M 4
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
@@ -24,75 +20,6 @@ enum {
 };
 #define SUM_ROWS(vectors) 1
 
-typedef float vec;
-
-typedef int32_t lane_mask;
-
-ALWAYS_INLINE vec zero(void) {
-    return 0.0f;
-}
-
-ALWAYS_INLINE vec splat(float x) {
-    return x;
-}
-
-ALWAYS_INLINE vec load(const float *p) {
-    return *p;
-}
-
-ALWAYS_INLINE void store(float *p, vec v) {
-    *p = v;
-}
-
-ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
-    return count;
-}
-
-ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
-    (void)mask;
-    return *p;
-}
-
-ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
-    (void)mask;
-    *p = v;
-}
-
-ALWAYS_INLINE vec add(vec v, vec w) {
-    return v + w;
-}
-
-ALWAYS_INLINE vec between(vec v, float low, float high) {
-    return v < low ? low : v > high ? high : v;
-}
-
-typedef float multiplier;
-
-ALWAYS_INLINE multiplier multiplier_of(float f) {
-    return f;
-}
-
-ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
-    return v * f;
-}
-
-ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
-    return sum + v * f;
-}
-
-ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
-    return sum + v * w;
-}
-
-ALWAYS_INLINE float total(vec v) {
-    return v;
-}
-
-/* y[4] = alpha * the totals of four vectors + beta * y */
-ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
-    EACH (i, 4) {
-        y[i] = beta == 0.0f ? alpha * v[i] : alpha * v[i] + beta * y[i];
-    }
-}
+#include "tiles/floats.h"
 
 #endif

@@ -294,10 +294,10 @@ ALWAYS_INLINE float total(vec v) {
     return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
-/* y[4] = alpha * the totals of four vectors + beta * y */
-ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+/* y[4] = alpha * the totals of four vectors + beta * old[4] */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, const float *old) {
     const quad q = alpha * four_sums(v[0], v[1], v[2], v[3]);
-    *(unaligned_quad *)y = beta == 0.0f ? q : q + beta * *(const unaligned_quad *)y;
+    *(unaligned_quad *)y = beta == 0.0f ? q : q + beta * *(const unaligned_quad *)old;
 }
 
 #endif

@@ -99,8 +99,8 @@ ALWAYS_INLINE float total(vec v) {
     return sum;
 }
 
-/* y[4] = alpha * the totals of four vectors + beta * y */
-ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+/* y[4] = alpha * the totals of four vectors + beta * old[4] */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, const float *old) {
     register vec q0 __asm__("q0") = v[0], q1 __asm__("q1") = v[1], q2 __asm__("q2") = v[2],
                     q3 __asm__("q3") = v[3];
     __asm__("vadd.f32 s0, s0, s1\n vadd.f32 s2, s2, s3\n vadd.f32 s4, s4, s5\n vadd.f32 s6, s6, s7\n"
@@ -108,7 +108,7 @@ ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
             "vadd.f32 s0, s0, s2\n vadd.f32 s1, s4, s6\n vadd.f32 s2, s8, s10\n vadd.f32 s3, s12, s14\n"
             : "+w"(q0), "+w"(q1), "+w"(q2), "+w"(q3));
     q0 = vmulq_n_f32(q0, alpha);
-    vstrwq_f32(y, beta == 0.0f ? q0 : vfmaq_n_f32(q0, vldrwq_f32(y), beta));
+    vstrwq_f32(y, beta == 0.0f ? q0 : vfmaq_n_f32(q0, vldrwq_f32(old), beta));
 }
 
 #endif

@@ -49,16 +49,6 @@ static inline float32x4_t horizontal_sums(float32x4_t a, float32x4_t b, float32x
 }
 #endif
 
-/* alpha * sum + beta * *y; *y is not read where beta == 0 */
-static inline float scale_add(float sum, float alpha, float beta, const float *y) {
-    return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
-}
-
-static inline void scale_add4(float *y, float32x4_t sum, float alpha, float beta) {
-    sum = vmulq_n_f32(sum, alpha);
-    vst1q_f32(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, vld1q_f32(y), beta));
-}
-
 enum {
     LANES = 4,
     RUN = 4,
@@ -167,25 +157,29 @@ ALWAYS_INLINE void put_vec(float **p, vec v) {
     __asm__ volatile(PUT : "+r"(*p) : "w"(v) : "memory");
 }
 
-ALWAYS_INLINE vecs held_run(const float **p) {
+ALWAYS_INLINE vecs held_run(int32_t vectors, const float **p) {
+    (void)vectors;
     FOUR(HELD);
     __asm__ volatile(LOAD_HELD : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p) : : "memory");
     return (vecs){{v0, v1, v2, v3}};
 }
 
-ALWAYS_INLINE vecs next_run(const float **p) {
+ALWAYS_INLINE vecs next_run(int32_t vectors, const float **p) {
+    (void)vectors;
     FOUR(PASSING);
     __asm__ volatile(LOAD_NEXT : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p) : : "memory");
     return (vecs){{v0, v1, v2, v3}};
 }
 
-ALWAYS_INLINE vecs load_run(const float *p) {
+ALWAYS_INLINE vecs load_run(int32_t vectors, const float *p) {
+    (void)vectors;
     FOUR(PASSING);
     __asm__ volatile(LOAD_RUN : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3) : "r"(p) : "memory");
     return (vecs){{v0, v1, v2, v3}};
 }
 
-ALWAYS_INLINE void put_run(float **p, vecs r) {
+ALWAYS_INLINE void put_run(int32_t vectors, float **p, vecs r) {
+    (void)vectors;
     PASSING(v0, 0) = r.val[0];
     PASSING(v1, 1) = r.val[1];
     PASSING(v2, 2) = r.val[2];
@@ -321,9 +315,10 @@ ALWAYS_INLINE float total(vec v) {
     return vgetq_lane_f32(horizontal_sums(v, v, v, v), 0);
 }
 
-/* y[4] = alpha * the totals of four vectors + beta * y */
-ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
-    scale_add4(y, horizontal_sums(v[0], v[1], v[2], v[3]), alpha, beta);
+/* y[4] = alpha * the totals of four vectors + beta * old[4] */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta, const float *old) {
+    const vec sum = vmulq_n_f32(horizontal_sums(v[0], v[1], v[2], v[3]), alpha);
+    store(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, load(old), beta));
 }
 
 #endif

@@ -4,28 +4,53 @@
  *             row 0    [     |     |                      ]     -> a vector of sums, whose total is y[0]
  *              ..      [     |     |                      ]        .. */
 #include "tiles/epilogue.h"
+#include "tiles/helpers.h"
 #include "tiles/moving_pointers.h"
+#include "tiles/vectors.h"
+#if AG_SHORT_RUN
+#include "tiles/axpy_rows.h"
+#else
 #include "tiles/row_sums.h"
+#endif
 
-/* sum[i] += row i of `rows` from a on, times x; one row has RUN independent sums. `rows` is a constant. */
+/* sum[i] += the next `vectors` vectors of row i of `rows` times those of x; one row has RUN independent sums.
+ * Where fewer than RUN are loaded at a time, two rows are, whose sums alternate: a core waits for the result
+ * of the instruction before. `rows` and `vectors` are constants. */
+ALWAYS_INLINE void ag_run_products(int32_t rows, int32_t vectors, const float **row, const float **x,
+                                   vec *sum) {
+    const int32_t together = vectors < RUN && rows > 1 ? 2 : 1;
+    const vecs v = held_run(vectors, x);
+    EACH (i, rows / together) {
+        const ptrdiff_t first = (ptrdiff_t)together * i;
+        vecs w[2];
+        w[0] = next_run(vectors, &row[first]);
+        w[1] = together == 1 ? w[0] : second_run(vectors, &row[first + 1]);
+        EACH (e, vectors * together) {
+            const int32_t q = e / together, r = e % together;
+            vec *s = rows == 1 ? sum + q : sum + first + r;
+            *s = plus_product(*s, w[r].val[q], v.val[q]);
+        }
+    }
+}
+
+/* sum[i] += row i of `rows` from a on, times x. `rows` is a constant. */
 ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, const float *x, int32_t n,
                                    vec *sum) {
     const float *row[GEMV_ROWS];
-    const uint32_t count = (uint32_t)n;
+    uint32_t left = (uint32_t)n % (AG_GEMV_RUN * LANES);
     EACH (i, rows) {
-        row[i] = a + i * lda;
+        row[i] = a;
+        a += lda;
     }
-    for (uint32_t k = count / (RUN * LANES); k > 0; k--) {
-        const vecs v = held_run(&x);
-        EACH (i, rows) {
-            const vecs w = next_run(&row[i]);
-            EACH (q, RUN) {
-                vec *s = rows == 1 ? sum + q : sum + i;
-                *s = plus_product(*s, w.val[q], v.val[q]);
-            }
-        }
+    for (uint32_t k = (uint32_t)n / (AG_GEMV_RUN * LANES); k > 0; k--) {
+        ag_run_products(rows, AG_GEMV_RUN, row, &x, sum);
     }
-    for (uint32_t k = count % (RUN * LANES) / LANES; k > 0; k--) {
+#if AG_SHORT_RUN
+    for (; left >= AG_SHORT_RUN; left -= AG_SHORT_RUN) {
+        ag_run_products(rows, AG_SHORT_RUN, row, &x, sum);
+    }
+#endif
+    for (uint32_t k = left / LANES; k > 0; k--) {
         const vec v = next_vec(&x);
         EACH (i, rows) {
             sum[i] = plus_product(sum[i], next_vec(&row[i]), v);
@@ -41,31 +66,68 @@ ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, 
     }
 }
 
-/* y[rows], a multiple of four */
+/* y = alpha * the products + beta * old, of `rows` rows, a multiple of four; with AG_SHORT_RUN, the sums
+ * begin with `old`, and alpha and beta are 1. */
 ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, const float *x, float *y,
-                                int32_t n, float alpha, float beta) {
+                                const float *old, int32_t n, float alpha, float beta) {
+#if AG_SHORT_RUN
+    vecs sum = load_first(rows, old);
+    (void)alpha, (void)beta;
+    ag_row_products(rows, a, lda, x, n, sum.val);
+    put_first(rows, &y, sum);
+#else
     vec sum[GEMV_ROWS];
     EACH (i, rows) {
         sum[i] = zero();
     }
     ag_row_products(rows, a, lda, x, n, sum);
     EACH (i, rows / 4) {
-        put_totals(y + (ptrdiff_t)4 * i, sum + (ptrdiff_t)4 * i, alpha, beta);
+        put_totals(y + (ptrdiff_t)4 * i, sum + (ptrdiff_t)4 * i, alpha, beta, old + (ptrdiff_t)4 * i);
     }
+#endif
+}
+
+/* The bias, otherwise the residual of an epilogue that does not scale, to which sums are added: what remains
+ * of the epilogue is in `rest`, or NULL in *e. */
+static AG_NOINLINE const float *ag_addend_of(const ag_epilogue **e, ag_epilogue *rest) {
+    *rest = **e;
+    const float **const first = rest->bias != NULL ? &rest->bias : &rest->residual, *const addend = *first;
+    *first = NULL;
+    *e = rest->residual != NULL || rest->low < rest->high ? rest : NULL;
+    return addend;
 }
 
 void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                          float alpha, float beta, const ag_epilogue *epilogue) {
     float *const first = y;
+    const float *old = y;
     const int32_t rows = m;
-    for (; m >= GEMV_ROWS; m -= GEMV_ROWS, a += (ptrdiff_t)GEMV_ROWS * lda, y += GEMV_ROWS) {
-        ag_gemv_rows(GEMV_ROWS, a, lda, x, y, n, alpha, beta);
+    ptrdiff_t each = 1; /* elements of `old` that belong to an element of y */
+    ag_epilogue rest;
+    if (epilogue != NULL && epilogue->scale == NULL && beta == 0.0f) {
+        const float *const addend = ag_addend_of(&epilogue, &rest);
+        old = addend != NULL ? addend : y;
+        beta = addend != NULL ? 1.0f : 0.0f;
     }
-    if (GEMV_ROWS > 4 && m >= 4) {
-        ag_gemv_rows(4, a, lda, x, y, n, alpha, beta);
-        m -= 4, a += 4 * (ptrdiff_t)lda, y += 4;
+#if AG_SHORT_RUN
+    static const float zeros[GEMV_ROWS] = {0.0f};
+    if (beta == 0.0f) {
+        old = zeros;
+        beta = 1.0f;
+        each = 0;
     }
-    for (; m > 0; m--, a += lda, y++) {
+#endif
+    if (!AG_SHORT_RUN || (alpha == 1.0f && beta == 1.0f)) {
+        for (; m >= GEMV_ROWS;
+             m -= GEMV_ROWS, a += (ptrdiff_t)GEMV_ROWS * lda, y += GEMV_ROWS, old += each * GEMV_ROWS) {
+            ag_gemv_rows(GEMV_ROWS, a, lda, x, y, old, n, alpha, beta);
+        }
+        if (GEMV_ROWS > 4 && m >= 4) {
+            ag_gemv_rows(4, a, lda, x, y, old, n, alpha, beta);
+            m -= 4, a += (ptrdiff_t)4 * lda, y += 4, old += each * 4;
+        }
+    }
+    for (; m > 0; m--, a += lda, y++, old += each) {
         vec sum[RUN];
         EACH (q, RUN) {
             sum[q] = zero();
@@ -74,13 +136,77 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
         EACH (q, RUN - 1) {
             sum[0] = add(sum[0], sum[q + 1]);
         }
-        *y = beta == 0.0f ? alpha * total(sum[0]) : alpha * total(sum[0]) + beta * *y;
+        *y = beta == 0.0f ? alpha * total(sum[0]) : alpha * total(sum[0]) + beta * *old;
     }
     AG_FINISH(epilogue, first, rows, 1, rows);
 }
 
+#if AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */
+enum { ADDED_ROWS = 8 };
+
+/* The next `vectors` vectors of y += those of ADDED_ROWS rows times f. */
+ALWAYS_INLINE void ag_add_run(int32_t vectors, const float **row, vecs f, float **y) {
+    vecs sum = load_run(vectors, *y);
+    EACH (i, ADDED_ROWS) {
+        const vecs v = held_run(vectors, &row[i]);
+        EACH (q, vectors) {
+            sum.val[q] = plus_product(sum.val[q], v.val[q], f.val[i]);
+        }
+    }
+    put_run(vectors, y, sum);
+}
+
+void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
+                           float alpha, float beta, const ag_epilogue *epilogue) {
+    ag_epilogue rest;
+    const float *addend = NULL;
+    if (epilogue != NULL && epilogue->scale == NULL && beta == 0.0f) {
+        addend = ag_addend_of(&epilogue, &rest);
+    }
+    if (addend != NULL) {
+        AG_SYMBOL(axpby_f32)(addend, y, n, 1.0f, 0.0f);
+    } else if (beta == 0.0f) {
+        ag_zero_floats(y, n);
+    } else if (beta != 1.0f) {
+        AG_SYMBOL(axpby_f32)(y, y, n, beta, 0.0f);
+    }
+    for (; m >= ADDED_ROWS; m -= ADDED_ROWS, x += ADDED_ROWS) {
+        const float *row[ADDED_ROWS];
+        vecs f = load_first(ADDED_ROWS, x);
+        float *to = y;
+        uint32_t left = (uint32_t)n % RUN;
+        EACH (i, ADDED_ROWS) {
+            row[i] = a;
+            a += lda;
+        }
+        if (alpha != 1.0f) {
+            EACH (i, ADDED_ROWS) {
+                f.val[i] *= alpha;
+            }
+        }
+        for (uint32_t k = (uint32_t)n / RUN; k > 0; k--) {
+            ag_add_run(RUN, row, f, &to);
+        }
+        for (; left >= AG_SHORT_RUN; left -= AG_SHORT_RUN) {
+            ag_add_run(AG_SHORT_RUN, row, f, &to);
+        }
+        for (; left > 0; left--) {
+            float sum = *to;
+            EACH (i, ADDED_ROWS) {
+                sum = plus_product(sum, next_vec(&row[i]), f.val[i]);
+            }
+            put_vec(&to, sum);
+        }
+    }
+    for (; m > 0; m--, a += lda, x++) {
+        AG_SYMBOL(axpby_f32)(a, y, n, alpha * *x, 1.0f);
+    }
+    AG_FINISH(epilogue, y, n, 1, n);
+}
+#else
 void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta, const ag_epilogue *epilogue) {
     ag_sums_of_rows(SUMS, true, a, lda, x, y, m, n, alpha, beta);
     AG_FINISH(epilogue, y, n, 1, n);
 }
+#endif

@@ -19,7 +19,7 @@ typedef struct {
 ALWAYS_INLINE void ag_add_row(ag_columns c, lane_mask mask, const float **a, factors f, int32_t i, vec *sum) {
     if (c.vectors % RUN == 0 && !c.partial) {
         EACH (r, c.vectors / RUN) {
-            const vecs row = next_run(a);
+            const vecs row = next_run(RUN, a);
             EACH (q, RUN) {
                 vec *s = &sum[r * RUN + q];
                 *s = c.weighted ? plus(*s, row.val[q], f, i) : add(*s, row.val[q]);

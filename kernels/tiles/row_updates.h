@@ -14,31 +14,40 @@ ALWAYS_INLINE vec ag_updated(beta_mode mode, vec y, vec old, factors f, int32_t 
                               : plus(times(y, f, i), old, one_factor(beta), 0);
 }
 
+/* The next `vectors` vectors of y and of `rows` rows; what is not a pointer is a constant. */
+ALWAYS_INLINE void ag_update_run(beta_mode mode, int32_t rows, int32_t vectors, float **row, factors f,
+                                 const float **y, float beta) {
+    const vecs v = held_run(vectors, y);
+    EACH (i, rows) {
+        vecs old = mode == BETA_ZERO ? v : load_run(vectors, row[i]);
+        EACH (q, vectors) {
+            old.val[q] = ag_updated(mode, v.val[q], old.val[q], f, i, beta);
+        }
+        put_run(vectors, &row[i], old);
+    }
+}
+
 /* The first n elements of `rows` rows from a on, at most four; `mode`, which follows from beta, `rows` and
  * `by_runs` are constants. */
 ALWAYS_INLINE void ag_update_rows(beta_mode mode, int32_t rows, bool by_runs, float *a, ptrdiff_t lda,
                                   factors f, const float *y, int32_t n, float beta) {
+    uint32_t left = (uint32_t)n;
     float *row[4];
     EACH (i, rows) {
         row[i] = a + i * lda;
     }
     if (by_runs) {
+        left %= RUN * LANES;
         for (uint32_t k = (uint32_t)n / (RUN * LANES); k > 0; k--) {
-            const vecs v = held_run(&y);
-            EACH (i, rows) {
-                vecs old = {{zero()}};
-                if (mode != BETA_ZERO) {
-                    old = load_run(row[i]);
-                }
-                EACH (q, RUN) {
-                    old.val[q] = ag_updated(mode, v.val[q], old.val[q], f, i, beta);
-                }
-                put_run(&row[i], old);
-            }
+            ag_update_run(mode, rows, RUN, row, f, &y, beta);
         }
-        n &= RUN * LANES - 1;
+#if AG_SHORT_RUN
+        for (; left >= AG_SHORT_RUN * LANES; left -= AG_SHORT_RUN * LANES) {
+            ag_update_run(mode, rows, AG_SHORT_RUN, row, f, &y, beta);
+        }
+#endif
     }
-    for (uint32_t k = (uint32_t)n / LANES; k > 0; k--) {
+    for (uint32_t k = left / LANES; k > 0; k--) {
         const vec v = next_vec(&y);
         EACH (i, rows) {
             const vec old = mode == BETA_ZERO ? zero() : load(row[i]);

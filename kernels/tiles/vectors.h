@@ -5,7 +5,7 @@
  *       between          lane by lane, v no less than low and no more than high; NaN stays NaN
  *       plus_product     sum + v * w, lane by lane
  *       total            the sum of the lanes
- *       put_totals       y = alpha * the totals of four vectors + beta * y
+ *       put_totals       y = alpha * the totals of four vectors + beta * old
  *     PART, lane_mask    the end of a row, shorter than a vector, in steps of PART floats: all of
  *                        it where there are masks, otherwise one
  *       first_lanes, load_masked (other lanes are 0), store_masked
@@ -24,8 +24,11 @@
  * Where it has instructions for them, it also defines
  *
  *     AG_MOVE_INSTRUCTIONS  next_vec and put_vec, which move the pointer on
- *     AG_RUN_INSTRUCTIONS   a run, vecs: load_run, next_run, put_run; held_run, the load of a run
- *                           that is used again after another one was loaded
+ *     AG_RUN_INSTRUCTIONS   a run, vecs, of so many vectors: load_run, next_run, put_run; held_run, the
+ *                           load of a run that is used again after another one was loaded
+ *     AG_SHORT_RUN          vectors of the runs at the end of a row, where LANES is 1; then gemv loads
+ *                           two runs of AG_GEMV_RUN at a time, next_run and second_run, and load_first
+ *                           and put_first move what is used for whole rows
  *     AG_LANE_FACTORS       up to four factors: one_factor, four_factors, scaled;
  *                           times(v, f, i): v * f[i], plus(sum, v, f, i): sum + v * f[i]
  *     AG_TILE_INSTRUCTIONS  what microkernel.c reads, where LANES is 4: next_row, a tile_row of AG_TILE_N
@@ -61,31 +64,39 @@ typedef struct {
     vec val[RUN];
 } vecs;
 
-ALWAYS_INLINE vecs load_run(const float *p) {
+ALWAYS_INLINE vecs load_run(int32_t vectors, const float *p) {
     vecs r;
-    EACH (q, RUN) {
+    EACH (q, vectors) {
         r.val[q] = load(p + (ptrdiff_t)q * LANES);
     }
     return r;
 }
 
-ALWAYS_INLINE vecs next_run(const float **p) {
+ALWAYS_INLINE vecs next_run(int32_t vectors, const float **p) {
     vecs r;
-    EACH (q, RUN) {
+    EACH (q, vectors) {
         r.val[q] = next_vec(p);
     }
     return r;
 }
 
-ALWAYS_INLINE vecs held_run(const float **p) {
-    return next_run(p);
+ALWAYS_INLINE vecs held_run(int32_t vectors, const float **p) {
+    return next_run(vectors, p);
 }
 
-ALWAYS_INLINE void put_run(float **p, vecs r) {
-    EACH (q, RUN) {
+ALWAYS_INLINE void put_run(int32_t vectors, float **p, vecs r) {
+    EACH (q, vectors) {
         put_vec(p, r.val[q]);
     }
 }
+#endif
+
+#ifndef AG_SHORT_RUN
+#define AG_SHORT_RUN 0
+#endif
+#ifndef AG_GEMV_RUN
+#define AG_GEMV_RUN RUN
+#define second_run next_run
 #endif
 
 #if !AG_LANE_FACTORS
