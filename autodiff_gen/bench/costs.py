@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,9 @@ def toml(board: Board, functions: Record, kernels: Record) -> str:
     lines += [
         f"{key} = {_number(getattr(board.cost, key))}    # not counted: as the board has it" for key in kept
     ]
+    if (cache := board.cost.cache) is not None:
+        inner = ", ".join(f"{key} = {value}" for key, value in asdict(cache).items())
+        lines.append(f"cache = {{ {inner} }}    # not counted: as the board has it")
     return "\n".join(lines)
 
 

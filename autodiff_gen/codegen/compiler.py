@@ -48,6 +48,9 @@ def compile_model(
     KernelError, BoardError, PlanError.
     """
     tables = _load_kernels(kernels, board)
+    if model.split and tables.cost.cache is not None:
+        # a loop over micro-batches would be one part
+        tables = replace(tables, cost=replace(tables.cost, cache=None))
     _check_name(name)
     scope = Scope(of_program(name))
     slots = tuple(_slot(s, scope) for s in model.states)

@@ -57,6 +57,7 @@ from ..passes.store_functions import store_functions
 from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
 from ..passes.work import Work, work_of
+from .cache_misses import cache_misses
 from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
@@ -104,7 +105,9 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(merge_concatenations),  # what is joined of joined values is joined of their parts
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
     on_entries(selection_propagation),  # of products of which a part is read, that is computed
-    weighing(micro_batches),  # a loop over parts of the batch, where the arena exceeds the budget
+    weighing(
+        micro_batches
+    ),  # a loop over parts of the batch, where the arena exceeds the budget or the cache
     weighing(store_functions),  # results of tanh and the like that the gradient of a scan reads
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
@@ -182,7 +185,8 @@ def lower(
         begun = _until_the_budget(graphs, context, dump)
         plans = _finished(begun, context, dump)
         if context.budget is None:
-            return plans
+            divided = (_divided_for_time(*each, context, dump) for each in zip(plans, graphs, strict=True))
+            return [replace(plan, work=None) for plan in divided]
         if thorough:
             begun_plans = zip(plans, begun.entries, strict=True)
             plans = [_best(plan, graph, context, dump) for plan, graph in begun_plans]
@@ -225,6 +229,27 @@ def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) ->
     return best
 
 
+def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+    """The plan of an entry whose arena exceeds the cache, or one in micro-batches, which takes less time."""
+    cache, best, chosen = context.cost.cache, plan, context
+    if cache is None or _peak(plan) <= cache.bytes:
+        return plan
+
+    def time(plan: EntryPlan) -> float:
+        assert plan.work is not None
+        return plan.work.instructions + cache.miss * cache_misses(plan, cache.bytes)
+
+    for samples in parts_of_batch(graph, context.cost.gemm.tile):
+        inner = replace(context, samples=samples)
+        begun = _until_the_budget([graph], inner)
+        if not is_divided(begun.entries[0]):
+            return plan
+        found = _finished(begun, inner)[0]
+        if time(found) < time(best):
+            best, chosen = found, inner
+    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
+
+
 def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
     """The plan of an entry that exceeds the budget without other means, or one in micro-batches, which takes less time
     or less memory: without other means, or else of one sample with them."""
@@ -247,9 +272,11 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
             found = _finished(begun, inner)[0]
             if rank(found) < rank(best):
                 best, chosen = found, inner
-    if dump is not None and chosen is not context:
-        best = _finished(_until_the_budget([graph], chosen, dump), chosen, dump)[0]
-    return best
+    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
+
+
+def _planned(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
+    return _finished(_until_the_budget([graph], context, dump), context, dump)[0]
 
 
 def _peak(plan: EntryPlan) -> int:
@@ -275,7 +302,7 @@ def _finished(module: Module[Any], context: Context, dump: Dump | None = None) -
             dump.write(name, lowered)
         if name == tile_and_fuse.__name__:
             for g in lowered.entries:
-                measured = g.name in context.over_budget or is_divided(g)
+                measured = g.name in context.over_budget or is_divided(g) or context.cost.cache is not None
                 outside = [n for n in g.nodes if "samples" not in n.attrs]
                 work.append(work_of(outside, context.cost) if measured else None)
     return [

@@ -1,5 +1,6 @@
-"""Micro-batches: a batch whose size is given at run time is divided, where the arena would exceed the RAM budget. A
-loop computes what follows the batch for a few samples at a time, and adds up what is summed over the batch.
+"""Micro-batches: a batch whose size is given at run time is divided, where the arena would exceed the RAM budget, or
+a cache and that takes less time. A loop computes what follows the batch for a few samples at a time, and adds up what
+is summed over the batch.
 
     entry f(x: f32[n,4], w: f32[4,2])
       %0: f32[n,2] = matmul(x, w)

@@ -67,9 +67,10 @@ def _in_tiles(node: Node, cost: CostTable) -> float:
     (terms,) = planned(node.operands[0].type.shape[-1:])
     if terms == 1:
         return math.prod(outer) * cost.axpby.total((rows * columns,), terms)
+    packing, load = (0.0, 0.0) if cost.cache is None else (cost.cache.packing, cost.cache.load)
     if 1 in (rows, columns):
-        return math.prod(outer) * cost.gemv.total((rows * columns,), terms)
-    return math.prod(outer) * cost.gemm.total((rows, columns), terms)
+        return math.prod(outer) * (cost.gemv.total((rows * columns,), terms) + load * terms * rows * columns)
+    return math.prod(outer) * (cost.gemm.total((rows, columns), terms) + packing * terms * columns)
 
 
 def _times(node: Node) -> int:

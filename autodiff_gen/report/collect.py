@@ -144,6 +144,7 @@ class _Collector:
             network_bound(plan),
             tuple(_strips(plan)),
             plan.samples,
+            "the cache" if plan.work is None else "the RAM budget",
         )
         again = dict.fromkeys(self._with_end(a, name, record) for a, name in self.again)
         return replace(record, again=tuple(again))

@@ -141,7 +141,8 @@ class EntryRecord:
         0  # products stored once, all between them computed where it is read; 0: no product is stored
     )
     strips: tuple[Strips, ...] = ()
-    samples: int = 0  # of a micro-batch at most, where the batch is divided for the budget of RAM
+    samples: int = 0  # of a micro-batch at most, where the batch is divided
+    divided_for: str = ""
 
     @property
     def arena_bytes(self) -> int:

@@ -76,7 +76,7 @@ def _peak(entry: EntryRecord) -> str:
 def _samples(entry: EntryRecord) -> str:
     if not entry.samples:
         return ""
-    return f"{entry.name} computes its batch {counted(entry.samples, 'sample')} at a time, for the RAM budget"
+    return f"{entry.name} computes its batch {counted(entry.samples, 'sample')} at a time, for {entry.divided_for}"
 
 
 def _strips(entry: EntryRecord) -> str:

@@ -9,18 +9,19 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import BoardError
 from . import installation
 from .board_file import read_chain
-from .cost_table import CostTable, KernelCost
+from .cost_table import Cache, CostTable, KernelCost
 from .memory import Region, Space, Store, check_memory, further_regions, main_region, read_regions
 from .schema import HOST, PROFILES, near
 
 _MEASURED = [
-    f.name for f in fields(CostTable) if f.name not in ("kernels", "cycles", "block_moves")
+    f.name for f in fields(CostTable) if f.name not in ("kernels", "cache", "cycles", "block_moves")
 ]  # of [cost]
+Costs = TypeVar("Costs", Cache, KernelCost)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 
@@ -238,16 +239,19 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
 
 
 def _cost(section: dict[str, Any], path: Path) -> CostTable:
-    def kernel(name: str, value: dict[str, Any]) -> KernelCost:
-        for key in (f.name for f in fields(KernelCost) if f.name not in value):
+    def complete(name: str, value: dict[str, Any], made: type[Costs]) -> Costs:
+        for key in (f.name for f in fields(made) if f.name not in value):
             raise BoardError(f"{path}: cost.{name}.{key} is missing")
-        return KernelCost(**value)
+        return made(**value)
 
     values = dict(section)
-    by_symbol = {name: kernel(f"kernels.{name}", v) for name, v in values.pop("kernels", {}).items()}
+    kernels = values.pop("kernels", {})
+    by_symbol = {name: complete(f"kernels.{name}", v, KernelCost) for name, v in kernels.items()}
     for name, value in values.items():
         if isinstance(value, dict):
-            values[name] = kernel(name, value)
+            values[name] = (
+                complete(name, value, KernelCost) if name != "cache" else complete(name, value, Cache)
+            )
     return CostTable(kernels=MappingProxyType(by_symbol), **values)
 
 

@@ -38,6 +38,18 @@ def covered_by_tiles(extents: Sequence[int], tile: int) -> int:
 
 
 @dataclass(frozen=True)
+class Cache:
+    """The largest cache of a core's own, of so many bytes. miss: what it takes to use a byte that is outside; packing:
+    what each element of a product's second factor takes, which the kernel copies in each call; load: what each element
+    of a matrix that is multiplied by a vector takes, in addition to its terms."""
+
+    bytes: int
+    miss: float
+    packing: float
+    load: float
+
+
+@dataclass(frozen=True)
 class CostTable:
     """Executed instructions of generated loops and of kernels; any unit that is the same for all of them will do, as
     they are only compared with each other.
@@ -49,9 +61,10 @@ class CostTable:
     gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
     through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
     vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
-    never are. kernels: by symbol, those of kernels that serve the same calls, where the cheapest is called. cycles: of
-    an instruction, in the mean of a training step, by an estimate; 0 where it is not known. block_moves: whether
-    generated loops load and store blocks of floats by one instruction (codegen/block_moves.py).
+    never are. cache: what a batch is divided for, None where it is not. kernels: by symbol, those of kernels that
+    serve the same calls, where the cheapest is called. cycles: of an instruction, in the mean of a training step, by
+    an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks of floats by one
+    instruction (codegen/block_moves.py).
     """
 
     load: float
@@ -70,6 +83,7 @@ class CostTable:
     column_sums: KernelCost
     axpby: KernelCost
     kernels: Mapping[str, KernelCost] = field(default_factory=lambda: MappingProxyType({}))
+    cache: Cache | None = None
     cycles: float = 0.0
     block_moves: bool = False
 

@@ -181,6 +181,7 @@ _TREE: dict[str, Any] = {
         "vector": Integer(1, 1024),
         "vector_loop": Integer(0, 1024),
         "block_moves": _bool,
+        "cache": {"bytes": Integer(1, 0x7FFFFFFF), **dict.fromkeys(("miss", "packing", "load"), _cost)},
         **dict.fromkeys(("gemm", "gemv", "column_sums", "axpby"), _KERNEL),
         "kernels": {"*": _KERNEL},
     },
