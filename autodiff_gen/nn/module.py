@@ -81,6 +81,14 @@ class Module:
                 return
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
+    def __repr__(self) -> str:
+        """The tree of modules as PyTorch prints it, with the shapes of parameters."""
+        held = ((name, p) for name, p in self._members()[0].items() if p is not None)
+        own = ", ".join(f"{name}={list(p.shape)}{'' if p.requires_grad else ' frozen'}" for name, p in held)
+        below = [f"({name}): {module!r}" for name, module in self.named_children()]
+        inside = "".join(f"\n{line}" for line in ([own] if own else []) + below).replace("\n", "\n  ") + "\n"
+        return f"{type(self).__name__}({inside if below else own})"
+
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set a parameter; None: the layer has no such parameter (no bias)."""
         self.__dict__.pop(name, None)

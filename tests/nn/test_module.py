@@ -62,6 +62,22 @@ def test_names_are_torchs() -> None:
     assert [v.shape for v in ours.values()] == [tuple(t.shape) for t in theirs.values()]
 
 
+def test_a_module_is_printed_as_a_tree() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 8, 3, bias=False), nn.Sequential(nn.ReLU(), nn.Linear(3, 4)))
+    net.get_submodule("1.1").requires_grad_(False)
+    net.scale = nn.Parameter(np.ones((2, 3), np.float32))
+    assert repr(net).split("\n") == [
+        "Sequential(",
+        "  scale=[2, 3]",
+        "  (0): Conv2d(weight=[8, 1, 3, 3])",
+        "  (1): Sequential(",
+        "    (0): ReLU()",
+        "    (1): Linear(weight=[4, 3] frozen, bias=[4] frozen)",
+        "  )",
+        ")",
+    ]
+
+
 def test_a_tied_weight_is_one_state_whose_gradient_sums_both_uses() -> None:
     model = ag.Model.supervised(Net(), (2, 3), nn.MSELoss(), optim.SGD(lr=0.1))
     assert [s.name for s in model.states] == [
