@@ -7,9 +7,10 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.codegen import files
+from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loop_forms import Known
 from autodiff_gen.codegen.outlining import Function, outlined
 from autodiff_gen.host.trainer import host_trainer
@@ -152,7 +153,7 @@ def test_a_network_of_equal_layers_trains_to_the_same_bits(
     ends = []
     for keep in (False, True):
         if keep:
-            monkeypatch.setattr(files, "_with_outlined_loops", lambda codes, *_: (codes, []))
+            monkeypatch.setattr(source_trees, "_with_outlined_loops", lambda codes, *_: (codes, []))
         trainer = host_trainer(model)
         losses = [trainer.train_step(*batch) for batch in zip(x, label, strict=True)]
         ends.append((losses, trainer.state_dict(), "".join(trainer.source.values()).count("\n")))
@@ -164,4 +165,4 @@ def test_a_network_of_equal_layers_trains_to_the_same_bits(
 
 def test_an_entry_may_call_the_function_of_another_one() -> None:
     program = compile_model(load_model("gesture")[0], "gesture", None, board.load("stm32"))
-    assert " of train_step and " in files.emit(program)["gesture.c"]
+    assert " of train_step and " in emit(program)["gesture.c"]

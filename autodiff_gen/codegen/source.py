@@ -1,0 +1,121 @@
+"""NAME.c of a Program as C trees: its entries in the forms that the target is fast with, and functions for what their
+loops have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.identifiers import identifier, of_program
+from ..kernels.table import Function
+from ..lowering import c_ast as c
+from ..lowering import c_query
+from ..passes.costs import has_wide_vectors
+from .block_moves import with_block_moves
+from .constants import Table, constant_tables
+from .entries import EntryCode, entry_code, parameters, with_functions
+from .geometry import Geometry, geometry_names
+from .if_conversion import with_both_alternatives
+from .independent_loops import with_independent_loops
+from .loop_accesses import CALLER, Memory
+from .loop_forms import Known, Variable
+from .next_blocks import with_next_blocks
+from .outlining import Function as Outlined
+from .outlining import outlined
+from .program import Entry, Program
+from .row_results import with_row_results
+from .vector_loops import all_short
+
+
+@dataclass(frozen=True)
+class Source:
+    """NAME.c as trees. own: functions of backends that replace those of ag_math.h; all_short: see vector_loops.py."""
+
+    codes: Sequence[EntryCode]
+    functions: Sequence[Outlined]
+    tables: Sequence[Table]
+    geometry: Mapping[Geometry, str]
+    own: Sequence[Function]
+    all_short: bool
+
+    @property
+    def steps(self) -> list[c.Statements]:
+        return [*(step for code in self.codes for step in code.steps), *(f.body for f in self.functions)]
+
+
+def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison: bool) -> Source:
+    """The trees of a program. `probes`, `poison`: as of files.emit."""
+    plans = [e.plan for e in program.entries]
+    arguments = [a.c_name for e in program.entries for a in e.args]
+    tables = constant_tables(program.constant_names)
+    global_names = {
+        *of_program(program.name),
+        *(e.c_name for e in program.entries),
+        *(t.name for t in tables),
+    }
+    geometry = geometry_names(plans, {*arguments, *global_names})
+    codes = [
+        entry_code(e, program, program.constant_names, geometry, probes.get(e.name, {}), poison)
+        for e in program.entries
+    ]
+    codes, own = _with_own_functions(codes, program.backends.functions)
+    codes = _for_target(codes, program)
+    steps = [step for code in codes for step in code.steps]
+    short = all_short(steps, program.batch, program.backends.cost.vector_loop)
+    codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
+    return Source(codes, functions, tables, geometry, own, short)
+
+
+def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]:
+    """Loops in the forms that the target's compiler and memory are fast with, by its cost table."""
+    cost, reorder = program.backends.cost, not program.backends.only_ref
+    is_wide = has_wide_vectors(cost)
+    states = _float_arrays(program)
+    out = []
+    for code, entry in zip(codes, program.entries, strict=True):
+        floats = states | _arguments(entry)
+        vector = cost.vector if is_wide else 0
+        steps = with_independent_loops(code.steps, program.batch, cost.vector_loop, reorder, vector)
+        if is_wide:
+            steps = with_both_alternatives(steps, floats)
+        steps = with_next_blocks(with_block_moves(steps, cost, floats), cost)
+        out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))
+    return out
+
+
+def _float_arrays(program: Program) -> dict[str, Memory]:
+    """The states that are arrays of floats."""
+    names = [f"{s.owner}->{s.c_name}" for s in program.slots if s.type.dtype.c == "float"]
+    return {name: Memory(name, name, 0, 4, is_float=True) for name in names}
+
+
+def _arguments(entry: Entry) -> dict[str, Memory]:
+    """The arguments that are arrays of floats."""
+    names = [a.c_name for a in entry.args if a.type.dtype.c == "float" and not a.by_value]
+    return {name: Memory(CALLER, name, 0, 4, is_float=True) for name in names}
+
+
+def _with_own_functions(
+    codes: Sequence[EntryCode], functions: Mapping[str, Function]
+) -> tuple[list[EntryCode], list[Function]]:
+    """Code that calls a backend's functions where it has its own of ag_math.h's, and those that are called."""
+    called = {name for code in codes for name in c_query.calls(code.steps)} if functions else set()
+    used = [f for name, f in sorted(functions.items()) if f"ag_{name}" in called]
+    names = {f"ag_{f.name}": f.symbol for f in used}
+    return [with_functions(code, names) for code in codes], used
+
+
+def _with_outlined_loops(
+    codes: Sequence[EntryCode], program: Program, taken: Iterable[str]
+) -> tuple[list[EntryCode], list[Outlined]]:
+    """Code that calls functions where steps have loops in common, and these functions."""
+    states: dict[Variable, str] = {c.Member(s.owner, s.c_name): f"{s.type.dtype.c} *" for s in program.slots}
+    entries = []
+    for code in codes:
+        _, *own = parameters(code.entry, program)
+        types = states | {c.Name(p.name): p.c_type for p in own}
+        entries.append((code.entry.name, code.steps, Known(types)))
+    scopes = program.scopes - {"", *(s.name for s in program.slots)}
+    layers = {identifier(program.layers.get(scope, scope)) for scope in scopes}
+    steps, functions = outlined(entries, taken, layers, program.backends.cost, program.batch)
+    return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions
