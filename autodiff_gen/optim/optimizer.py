@@ -212,10 +212,12 @@ class Optimizer:
         for group in groups:
             rate = self._rate(group.options["lr"], lr, schedule, clock)
             momentum = schedule.momentum(clock.before) if schedule is not None else None
-            if momentum is not None and not self.uses_momentum:
-                raise ModelError(
-                    f"{self._name} has no momentum that a schedule could cycle; give cycle_momentum=False"
-                )
+            if momentum is not None:
+                if not self.uses_momentum:
+                    raise ModelError(
+                        f"{self._name} has no momentum that a schedule could cycle; give cycle_momentum=False"
+                    )
+                momentum = with_role(momentum, "momentum")
             step = Step(group.options, rate, momentum, clock, states)
             members = set(group.states)
             for state, w, g in params:

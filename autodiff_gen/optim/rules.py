@@ -106,7 +106,8 @@ class Adam(Optimizer):
         beta2 = o["betas"][1]
         step_size = step.share("step_size", lambda: step.lr / bias_correction(beta1, t))
         rescale = step.share("rescale", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
-        first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
+        share = 1.0 - beta1 if step.momentum is None else step.share("gradient_share", lambda: 1.0 - beta1)
+        first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * share)
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
         change: Value = step_size * (
             first / (with_role(with_role(F.sqrt(second), "root") * rescale, "denominator") + o["eps"])

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.graph import Graph
+from ..ir.names import with_role
 from ..ir.node import Node, Value, topological
 from ..ir.op_kinds import Elementwise
 from ..ir.rewrite import rewritten
@@ -57,7 +58,11 @@ def share_functions(graph: Graph, context: Context) -> Graph:
     chosen = {n for n in candidates if _calls_known(n, numbers)}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(_expanded(node, operands))
+        made = tuple(_expanded(node, operands))
+        for old, new in zip(node.results, made, strict=True):
+            if old.index not in node.origin.labels:
+                with_role(new, node.op.name)
+        return made
 
     return rewritten(graph, rewrite, chosen)
 
