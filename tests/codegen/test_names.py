@@ -97,6 +97,20 @@ STORED = {
 FUSED = {"xor", "tanh4"}
 
 
+def test_an_activation_whose_function_its_gradient_shares_keeps_its_name() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(40, 40), nn.Linear(40, 40)
+
+        def forward(self, x: ag.Input) -> ag.Input:
+            return self.fc2(F.gelu(self.fc1(x)))
+
+    model = ag.Model.supervised(Net(), input=(4, 40), loss=nn.MSELoss(), optimizer=optim.SGD(lr=0.1))
+    declared = re.findall(r"float \*const (\w+) = ", emit(compile_model(model, "m"))["m.c"])
+    assert "fc1_gelu" in declared and "d_fc1_out" in declared
+
+
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in FUSED])
 def test_steps_belong_to_one_phase(example: str) -> None:
     entry = compiled(example).entries[0]
