@@ -105,6 +105,9 @@ def _linear_vjp(a_of: Callable[..., Value], b_of: Callable[..., Value]) -> VJP:
     return vjp
 
 
+_ZEROS = "(torch.zeros({}, dtype=a.dtype, requires_grad=True))"
+
+
 @dataclass(frozen=True)
 class WindowProduct:
     """The ops `name`: y from x and w; `name`_dx: dx from dy and w, with the attribute size (rows and columns of x);
@@ -134,10 +137,14 @@ class WindowProduct:
     summed: Callable[[Attrs], bool]
 
     def register(self) -> tuple[Op, Op, Op, Op]:
-        x_of = f"torch.autograd.grad({self.torch.format(x='x', w='b')}, x, a, create_graph=True)[0]"
-        w_of = f"torch.autograd.grad({self.torch.format(x='a', w='w')}, w, b, create_graph=True)[0]"
-        zeros = "(torch.zeros({}, dtype=a.dtype, requires_grad=True))"
-        y = Op(
+        """Register the ops; returns all but `name`_epilogue and the op of rows."""
+        register(self._op_of_rows())
+        y, dx, dw, into = self._op_of_y(), self._op_of_dx(), self._op_of_dw(), self._op_of_sums()
+        register_with_epilogue(register(y))
+        return y, register(dx), register(dw), register(into)
+
+    def _op_of_y(self) -> Op:
+        return Op(
             self.name,
             infer=self.infer[0],
             ref=self.ref[0],
@@ -159,7 +166,10 @@ class WindowProduct:
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
         )
-        dx = Op(
+
+    def _op_of_dx(self) -> Op:
+        gradient = f"torch.autograd.grad({self.torch.format(x='x', w='b')}, x, a, create_graph=True)[0]"
+        return Op(
             f"{self.name}_dx",
             infer=self.infer[1],
             ref=self.ref[1],
@@ -169,9 +179,12 @@ class WindowProduct:
             ),
             lower=Call(self._dx_call, macs=macs, tile=self._dx_tile, term_of=self._dx_term_of),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
-            torch=f"(lambda x: {x_of})" + zeros.format(self.torch_x),
+            torch=f"(lambda x: {gradient})" + _ZEROS.format(self.torch_x),
         )
-        dw = Op(
+
+    def _op_of_dw(self) -> Op:
+        gradient = f"torch.autograd.grad({self.torch.format(x='a', w='w')}, w, b, create_graph=True)[0]"
+        return Op(
             f"{self.name}_dw",
             infer=self.infer[2],
             ref=self.ref[2],
@@ -196,9 +209,11 @@ class WindowProduct:
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
             ),
-            torch=f"(lambda w: {w_of})" + zeros.format(self.torch_w),
+            torch=f"(lambda w: {gradient})" + _ZEROS.format(self.torch_w),
         )
-        into = Op(
+
+    def _op_of_sums(self) -> Op:
+        return Op(
             f"{self.name}_dw_into",  # (+ or -) alpha dw + beta old; created by the pass fuse_optimizer
             infer=self._into_type,
             ref=self._into,
@@ -216,21 +231,19 @@ class WindowProduct:
                 ),
             ),
         )
-        register(
-            Op(
-                f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
-                infer=self._rows_type,
-                ref=self._rows,
-                vjp=None,
-                lower=RowContraction(
-                    self._rows_call,
-                    self._by_channel,
-                    lambda shapes, attrs: self._windows(Windows(1, attrs["kernel"], shapes[0][0]), attrs),
-                ),
-            )
+
+    def _op_of_rows(self) -> Op:
+        return Op(
+            f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
+            infer=self._rows_type,
+            ref=self._rows,
+            vjp=None,
+            lower=RowContraction(
+                self._rows_call,
+                self._by_channel,
+                lambda shapes, attrs: self._windows(Windows(1, attrs["kernel"], shapes[0][0]), attrs),
+            ),
         )
-        register_with_epilogue(register(y))
-        return y, register(dx), register(dw), register(into)
 
     @property
     def _by_channel(self) -> bool:
