@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..ir.graph import State
@@ -14,6 +14,7 @@ from ..ir.op_kinds import (
     MUL,
     SELECT,
     UNARY,
+    Assemble,
     Elementwise,
     Extent,
     Iota,
@@ -22,7 +23,7 @@ from ..ir.op_kinds import (
     View,
     ViewKind,
 )
-from ..ir.types import normalise_axes
+from ..ir.types import Shape, normalise_axes, planned_size
 from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
@@ -159,6 +160,8 @@ class _Formulas:
             return " . ".join(self._operand(o, ATOM) for o in node.operands), MUL
         if isinstance(lower, Elementwise):
             return self._elementwise(node, lower)
+        if isinstance(lower, Assemble):
+            return self._checked(self._assembled(node)), ATOM
         sides = _factors(node)
         if sides is not None:
             return self._checked(" . ".join(map(self._side, sides))), MUL
@@ -172,6 +175,20 @@ class _Formulas:
                 over = axes[0] if len(axes) == 1 else tuple(sorted(axes))
                 arguments.append(f"axis={over}")
         return self._checked(f"{name}({', '.join(arguments)})"), ATOM
+
+    def _assembled(self, node: Node) -> str:
+        """`cat(a, b, axis=1)`, or parts with their windows: `assemble([..., 1:3] = a, 0.0 elsewhere)`."""
+        shape, fill = node.results[0].type.shape, node.attrs["fill"]
+        parts = list(zip(node.operands, node.attrs["starts"], node.attrs["steps"], strict=True))
+        axis = _joined_axis(node)
+        if axis is not None:
+            parts.sort(key=lambda part: part[1][axis])
+            return f"cat({', '.join(self._operand(v, SELECT) for v, _, _ in parts)}, axis={axis})"
+        windows = [_window(starts, steps, v.type.shape, shape) for v, starts, steps in parts]
+        texts = [f"{w} = {self._operand(v, SELECT)}" for (v, _, _), w in zip(parts, windows, strict=True)]
+        whole = sum(planned_size(v.type.shape) for v, _, _ in parts) == planned_size(shape)
+        rest = [] if whole else [f"{plain(c_syntax.literal(fill, node.results[0].type.dtype))} elsewhere"]
+        return f"assemble({', '.join([*texts, *rest])})"
 
     def _elementwise(self, node: Node, lower: Elementwise) -> tuple[str, int]:
         count = len(node.operands)
@@ -247,7 +264,9 @@ def _view(node: Node, text: str) -> str:
     elif not lower.window and dims != (1, 0):
         return f"{node.op.name}({text})"
     else:
-        mark = _window(node) if lower.window else "'"
+        mark = "'"
+        if lower.window:
+            mark = _window(node.attrs["starts"], node.attrs["steps"], shape, operand.type.shape)
     return f"({text}){mark}" if mark and " " in text else text + mark
 
 
@@ -267,13 +286,29 @@ def _inserted(node: Node) -> str:
     return f"[{', '.join(parts)}]" if not old and "None" in parts else ""
 
 
-def _window(node: Node) -> str:
-    """`[..., 20:40]`: the part that a slice takes."""
-    (operand,), (result,) = node.operands, node.results
+def _joined_axis(node: Node) -> int | None:
+    """The axis along which parts that are joined follow each other without a gap; None where they do not."""
+    shape, starts = node.results[0].type.shape, node.attrs["starts"]
+    for axis, whole in enumerate(shape):
+        at = 0
+        for k in sorted(range(len(starts)), key=lambda k: starts[k][axis]):
+            extents = node.operands[k].type.shape
+            size = extents[axis]
+            others = all(i == axis or (starts[k][i], d) == (0, shape[i]) for i, d in enumerate(extents))
+            is_next = starts[k][axis] == at and set(node.attrs["steps"][k]) == {1}
+            if not others or not is_next or not isinstance(size, int):
+                break
+            at += size
+        else:
+            if at == whole and len(starts) > 1:
+                return axis
+    return None
+
+
+def _window(starts: Sequence[int], steps: Sequence[int], shape: Shape, of: Shape) -> str:
+    """`[..., 20:40]`: a part of something, in NumPy's notation."""
     parts = []
-    for start, step, size, whole in zip(
-        node.attrs["starts"], node.attrs["steps"], result.type.shape, operand.type.shape, strict=True
-    ):
+    for start, step, size, whole in zip(starts, steps, shape, of, strict=True):
         every = (start, step) == (0, 1) and size == whole
         stop = c_syntax.extent(size * step + start if isinstance(size, int) else size * step)
         parts.append(":" if every else f"{start}:{stop}" + (f":{step}" if step != 1 else ""))

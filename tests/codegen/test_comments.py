@@ -186,6 +186,16 @@ FORMULAS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], list[str]]]
     "a sum": (lambda a: F.sum(F.exp(a)), [(2, 40)], ["out = sum(exp(x0))"]),
     "an inlined product": (lambda a, b: a @ b.T, [(2, 3), (4, 3)], ["out = x0 . x1'"]),
     "an axis added last": (lambda a, b: a * b.reshape(3, 1), [(3, 4), (3,)], ["out = x0 * x1[:, None]"]),
+    "a concatenation": (
+        lambda a, b: F.cat([F.exp(b), F.cat([a, b])]),
+        [(2, 3), (2, 3)],
+        ["out = cat(exp(x1), x0, x1, axis=0)"],
+    ),
+    "padding": (
+        lambda a: F.pad(a, (1, 2), value=1.0),
+        [(2, 3)],
+        ["out = assemble([..., 1:4] = x0, 1.0 elsewhere)"],
+    ),
     "an attribute": (lambda a: F.leaky_relu(a, 0.25), [(2, 3)], ["out = leaky_relu(x0, 0.25)"]),
 }
 
@@ -214,6 +224,10 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     ),
     "transposes and slices": (lambda a, b: [a[:, 1:4] * b.T[::2, :3] - F.tanh(a[:, :3])], [(2, 4), (5, 4)]),
     "sums over axes": (lambda a: [F.sum(a * a, (0, 2)), F.sum(a, 1) * 2.0, F.mean(a)], [(2, 3, 4)]),
+    "parts that are joined": (
+        lambda a, b: [F.cat([F.exp(a), b * 2.0, a[:, :1]], 1), F.stack([F.tanh(a), b])],
+        [(2, 3), (2, 3)],
+    ),
     "an inlined product": (lambda a, b: [F.sigmoid(a @ b.T) - 1.0], [(3, 4), (2, 4)]),
     "an axis added last": (lambda a, b: [(a + b.reshape(3, 1)) / (a * a + 1.0)], [(3, 4), (3,)]),
     "a polynomial that is needed twice": (
@@ -234,6 +248,7 @@ def _with_gradient(y: Any, x: Any) -> list[Any]:
 
 MATHS: dict[str, Any] = {
     **{f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "square", "abs", "where")},
+    "cat": lambda *x, axis: np.concatenate(x, axis),
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "relu": lambda x: np.maximum(x, 0.0),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),

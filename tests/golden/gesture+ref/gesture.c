@@ -100,7 +100,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *     let gru_n = tanh(gru_activations_t[..., 40:60] + gru_r * gru_h_gates_t[..., 40:60])
          *     let z = sigmoid(gru_activations_t[..., 20:40] + gru_h_gates_t[..., 20:40])
          *     gru_h[n,20] = gru_n + z * (gru_h - gru_n)
-         *     gru_activations_t[n,60] = assemble_placed(z, gru_r, gru_n) */
+         *     gru_activations_t[n,60] = cat(gru_r, z, gru_n, axis=1) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_r = ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 +
@@ -198,14 +198,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
-         *     let d_x_gates_t = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] * (1.0 -
+         *     let d_x_gates_t = (d_gru_h_2 + -d_gru_sub) * (1.0 - square(old_activations))
+         *     let d_x_gates_t_2 = d_x_gates_t * d_gru_x_gates_t[..., 40:60] * d_gru_h_gates_t[..., 0:20] *
+         *             (1.0 - d_gru_h_gates_t[..., 0:20])
+         *     let d_x_gates_t_3 = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] * (1.0 -
          *             d_gru_h_gates_t[..., 20:40])
-         *     let d_x_gates_t_2 = (d_gru_h_2 + -d_gru_sub) * (1.0 - square(old_activations))
-         *     let d_x_gates_t_3 = d_x_gates_t_2 * d_gru_x_gates_t[..., 40:60] * d_gru_h_gates_t[..., 0:20]
-         *             * (1.0 - d_gru_h_gates_t[..., 0:20])
-         *     d_gru_h_gates_t[n,60] = assemble_placed(d_x_gates_t, d_x_gates_t_2 * d_gru_h_gates_t[...,
-         *             0:20], d_x_gates_t_3)
-         *     d_gru_x_gates_t[n,60] = assemble_placed(d_x_gates_t, d_x_gates_t_3, d_x_gates_t_2) */
+         *     d_gru_h_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t * d_gru_h_gates_t[...,
+         *             0:20], axis=1)
+         *     d_gru_x_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t, axis=1) */
         float *const d_gru_sub = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
