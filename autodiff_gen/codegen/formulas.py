@@ -262,7 +262,8 @@ def _view(node: Node, text: str) -> str:
     if not lower.window and kept == sorted(kept):
         mark = _inserted(node) if not text[-1:].isdigit() or text[:1].isalpha() else ""
     elif not lower.window and dims != (1, 0):
-        return f"{node.op.name}({text})"
+        order = f", {node.attrs['dims']}" if "dims" in node.attrs else ""
+        return f"{node.op.name}({text}{order})"
     else:
         mark = "'"
         if lower.window:

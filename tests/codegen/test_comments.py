@@ -181,6 +181,11 @@ FORMULAS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], list[str]]]
     "one op": (lambda a: F.tanh(a), [(2, 3)], ["out = tanh(x0)"]),
     "precedence": (lambda a, b: (a + b) * a - b, [(2, 3), (2, 3)], ["out = (x0 + x1) * x0 - x1"]),
     "a transpose": (lambda a, b: a + b.T, [(2, 3), (3, 2)], ["out = x0 + x1'"]),
+    "a permute": (
+        lambda a: F.exp(a.permute(2, 0, 1)),
+        [(2, 3, 4)],
+        ["out = exp(permute(x0, (2, 0, 1)))"],
+    ),
     "a slice": (lambda a: F.exp(a[:, 1:3]), [(2, 4)], ["out = exp(x0[..., 1:3])"]),
     "a sum over one axis": (lambda a: F.sum(a * a, 1), [(2, 40)], ["out = sum(x0 * x0, axis=1)"]),
     "a sum": (lambda a: F.sum(F.exp(a)), [(2, 40)], ["out = sum(exp(x0))"]),
@@ -223,6 +228,7 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         [(2, 3)] * 2,
     ),
     "transposes and slices": (lambda a, b: [a[:, 1:4] * b.T[::2, :3] - F.tanh(a[:, :3])], [(2, 4), (5, 4)]),
+    "permutes": (lambda a, b: [F.exp(a.permute(2, 0, 1)) * b], [(2, 3, 4), (4, 2, 3)]),
     "sums over axes": (lambda a: [F.sum(a * a, (0, 2)), F.sum(a, 1) * 2.0, F.mean(a)], [(2, 3, 4)]),
     "parts that are joined": (
         lambda a, b: [F.cat([F.exp(a), b * 2.0, a[:, :1]], 1), F.stack([F.tanh(a), b])],
@@ -248,6 +254,7 @@ def _with_gradient(y: Any, x: Any) -> list[Any]:
 
 MATHS: dict[str, Any] = {
     **{f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "square", "abs", "where")},
+    "permute": np.transpose,
     "cat": lambda *x, axis: np.concatenate(x, axis),
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "relu": lambda x: np.maximum(x, 0.0),

@@ -254,7 +254,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f,
             NULL);
 
-    /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
+    /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates, (1, 0, 2)), axis=(0, 1)) */
     float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] steps 11 to 19 */
     for (int32_t i = 0; i < 60; i += 12) {
         float d_gru_bias_hh_l0_i[12] = {0.0f};
