@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
+from generated_c import host_functions
 from op_cases import GRADIENT_ROWS, SAMPLED, case
 from op_tables import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.host.trainer import host_function
 from autodiff_gen.ir.build import apply, apply_node
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS
@@ -29,19 +31,36 @@ def as_input(name: str, shape: Any, kind: str, batch_axis: int | None = None) ->
     return given, F.ne(given, 0) if kind == "bool" else given
 
 
-def compare(inputs: list[Any], outputs: list[Any], tolerance: dict[str, float], *calls: list[Any]) -> None:
-    """One C function, called with each of the lists of arrays."""
-    function = host_function(ag.function(inputs, outputs), opt="-O0")
-    for arrays in calls:
-        want = evaluate(outputs, dict(zip(inputs, arrays, strict=True)))
-        for v, a, b in zip(outputs, function(*arrays), want, strict=True):
-            assert np.shape(a) == np.shape(b)
-            np.testing.assert_allclose(np.asarray(a, b.dtype), b, **tolerance, err_msg=repr(v))
+@dataclass(frozen=True)
+class Row:
+    """A C function, and the arrays of each of its calls."""
+
+    name: str
+    inputs: list[Any]
+    outputs: list[Any]
+    calls: list[list[Any]]
+    tolerance: dict[str, float] = field(default_factory=lambda: TOLERANCE)
 
 
-@pytest.mark.parametrize("name", SAMPLED)
-def test_samples(name: str) -> None:
-    """All samples of an op in one C function: values, then gradients of sum(value * dy)."""
+def compare(subtests: pytest.Subtests, rows: list[Row]) -> None:
+    """Every call of the functions of the rows, which are compiled together."""
+    functions = host_functions([ag.function(row.inputs, row.outputs) for row in rows])
+    for row, function in zip(rows, functions, strict=True):
+        with subtests.test(row.name):
+            for arrays in row.calls:
+                want = evaluate(row.outputs, dict(zip(row.inputs, arrays, strict=True)))
+                for v, a, b in zip(row.outputs, function(*arrays), want, strict=True):
+                    assert np.shape(a) == np.shape(b)
+                    np.testing.assert_allclose(np.asarray(a, b.dtype), b, **row.tolerance, err_msg=repr(v))
+
+
+def some_at_a_time(rows: list[Any], name: Callable[[Any], str] = str) -> Any:
+    """Parametrizes a test by the rows, ten in each of its items, whose id has all names."""
+    groups = [rows[k : k + 10] for k in range(0, len(rows), 10)]
+    return pytest.mark.parametrize("rows", groups, ids=["+".join(map(name, group)) for group in groups])
+
+
+def of_samples(name: str) -> Row:
     inputs: list[Any] = []
     outputs: list[Any] = []
     arrays: list[Any] = []
@@ -60,11 +79,16 @@ def test_samples(name: str) -> None:
             floats = [v for v in outs if v.dtype.kind == "f"]
             total = F.sum(floats[0] * dys[0])
             outputs += grad(total, [v for v in operands if v.dtype.kind == "f"])
-    compare(inputs, outputs, TOLERANCE, arrays)
+    return Row(name, inputs, outputs, [arrays])
 
 
-@pytest.mark.parametrize("name, operands, attrs", BATCHED)
-def test_batch_of_any_size(name: str, operands: list[Any], attrs: dict[str, Any]) -> None:
+@some_at_a_time(SAMPLED)
+def test_samples(subtests: pytest.Subtests, rows: list[str]) -> None:
+    """All samples of an op in one C function: values, then gradients of sum(value * dy)."""
+    compare(subtests, [of_samples(name) for name in rows])
+
+
+def of_a_batch(name: str, operands: list[Any], attrs: dict[str, Any]) -> Row:
     calls: list[list[Any]] = [[np.zeros(rows, np.float32)] for rows in (1, 3, 4)]
     generators = [np.random.default_rng(len(arrays[0])) for arrays in calls]
     inputs: list[Any] = [ag.Input("rows", 4, batch_axis=0)]  # says n where no operand does
@@ -86,21 +110,34 @@ def test_batch_of_any_size(name: str, operands: list[Any], attrs: dict[str, Any]
     gradients = grad(F.sum(F.square(y)), xs) if y.dtype.kind == "f" else []
     axis = next((k for k, d in enumerate(y.shape) if not isinstance(d, int)), 0)
     front = F.permute(y, [axis, *(k for k in range(y.ndim) if k != axis)]) if axis else y
-    compare(inputs, [front, *gradients], TOLERANCE, *calls)
+    return Row(name, inputs, [front, *gradients], calls)
 
 
-@pytest.mark.parametrize("name", SPECIAL_OPS)
-def test_special_numbers(name: str) -> None:
-    """Zeros of both signs, infinities, NaN, a subnormal and nearly the largest float, in all pairs."""
+@some_at_a_time(BATCHED, lambda row: row[0])
+def test_batch_of_any_size(subtests: pytest.Subtests, rows: list[Any]) -> None:
+    compare(subtests, [of_a_batch(*row) for row in rows])
+
+
+def of_special_numbers(name: str) -> Row:
     arrays = special_operands(OPS[name])
     inputs = [ag.Input("ab"[i], a.shape) for i, a in enumerate(arrays)]
     y = apply(name, *inputs, **OPS[name].samples[0].attrs)
-    compare(inputs, [y], {"rtol": 2e-6, "atol": 1e-44}, arrays)
+    return Row(name, inputs, [y], [arrays], {"rtol": 2e-6, "atol": 1e-44})
 
 
-@pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions_of_special_numbers(name: str) -> None:
+@some_at_a_time(SPECIAL_OPS)
+def test_special_numbers(subtests: pytest.Subtests, rows: list[str]) -> None:
+    """Zeros of both signs, infinities, NaN, a subnormal and nearly the largest float, in all pairs."""
+    compare(subtests, [of_special_numbers(name) for name in rows])
+
+
+def of_a_reduction(name: str) -> Row:
     array = np.array(ROWS_OF_SPECIALS, dtype=np.float32)
     x = ag.Input("x", array.shape)
     outputs = list(apply_node(name, x, axes=(1,), keepdim=False).results)
-    compare([x], outputs, {"rtol": 0.0, "atol": 0.0}, [array])
+    return Row(name, [x], outputs, [[array]], {"rtol": 0.0, "atol": 0.0})
+
+
+@some_at_a_time(REDUCTIONS)
+def test_reductions_of_special_numbers(subtests: pytest.Subtests, rows: list[str]) -> None:
+    compare(subtests, [of_a_reduction(name) for name in rows])

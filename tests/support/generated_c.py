@@ -7,6 +7,7 @@ that a value which is read after its death, or before it is written, shows up in
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -24,12 +25,14 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.functions import EntryBody
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
+from autodiff_gen.host.trainer import HostFunction
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.node import Value, base
 from autodiff_gen.ir.types import bound, planned_size
 from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.lowering.plan import Step
 
+_STATIC = re.compile(r"^static [^=;{]*?(\w+)(?:\[\d+\])*(?: = |\()", re.MULTILINE)  # tables and functions
 FENCE = 16  # elements before and after an array that must stay as they are
 C_TYPES = {
     "f32": ctypes.c_float,
@@ -73,14 +76,26 @@ def program_of(case: Case, name: str) -> Program:
 
 
 def library_of(programs: Sequence[Program], opt: str = "-O1", cc: str | None = None) -> ctypes.CDLL:
-    files: dict[str, str] = {}
+    """The programs, whose names differ, as one file of C: a call of the compiler costs more than most programs do."""
+    together = {"together.c": ""}
     for program in programs:
-        made = emit(program)
-        if not program.is_model:
-            made.pop(f"{program.name}_params.c")
-        files.update(made)
+        for name, text in emit(program).items():
+            if name.endswith(".c"):
+                for static in set(_STATIC.findall(text)):
+                    text = re.sub(rf"\b{static}\b", f"{static}_of_{program.name}", text)
+                together["together.c"] += text
+            else:
+                together[name] = text
     called = [kernel for program in programs for kernel in program.kernels]
-    return Compiler(find_compiler(cc), opt).library(files, programs[0].backends, called)
+    return Compiler(find_compiler(cc), opt).library(together, programs[0].backends, called)
+
+
+def host_functions(specs: Sequence[Any]) -> list[HostFunction]:
+    """As host_function with kernels of `ref` and -O0, for functions that are compiled together."""
+    programs = [compile_function(spec, f"function{k}", ("ref",)) for k, spec in enumerate(specs)]
+    library = library_of(programs, "-O0")
+    loaded: Any = SimpleNamespace(library=lambda *_: library)
+    return [HostFunction(program, loaded) for program in programs]
 
 
 class Running:
