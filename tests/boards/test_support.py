@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 from checkout import C
-from objects_once import objects
+from firmware_build import support_objects
 
 from autodiff_gen.datasets import samples
 from autodiff_gen.targets import board, build_commands
@@ -34,7 +34,7 @@ def link(b, folder, mode=0, *, address=0, console="auto", extra=()):
         *compiler,
         *("-Wno-infinite-recursion", f"-DMODE={mode}", f"-DADDRESS={address:#x}u"),
         *map(str, (BOOT, *extra)),
-        *objects(compiler, build_commands.support_sources(b)),
+        *support_objects(b, console),
         *("-o", str(elf)),
         *build_commands.link_flags(b, folder / "boot.map"),
     ]

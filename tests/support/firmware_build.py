@@ -57,7 +57,7 @@ def generate(model, folder):
 def link(name, folder, main, *, cc=None, flags=()):
     """Compile tests/c/<main>.c with the C in `folder` under the strict flags; path of the program.
 
-    `cc` replaces the board's gcc, `flags` are added after the board's own.
+    `cc` replaces the board's gcc, `flags` are added after the board's own; neither is for the board's support.
     """
     b = board.load(name)
     tables = registry.load(REF, features=b.target.features)
@@ -67,6 +67,17 @@ def link(name, folder, main, *, cc=None, flags=()):
     kernels = [s.path for s in tables.sources() if s.path in called]
     own = [folder / "model.c", folder / "model_params.c", C / f"{main}.c"]
     return program(b, tables, kernels, own, elf, cc=cc, flags=flags, include=(folder, C))
+
+
+def support_objects(b, console="auto"):
+    """Objects of the board's support, under its own flags and the strict ones: all programs of a session share them."""
+    compiler = [
+        build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b, console=console),
+        *build_commands.STRICT_FLAGS,
+        *(f"-I{folder}" for folder in build_commands.include_dirs(b)),
+    ]
+    return objects(compiler, build_commands.support_sources(b))
 
 
 def program(b, tables, kernels, own, elf, *, cc, flags, include):
@@ -84,7 +95,8 @@ def program(b, tables, kernels, own, elf, *, cc, flags, include):
         *compiler,
         *(f"-I{path}" for path in include),
         *map(str, own),
-        *objects(compiler, [*kernels, *build_commands.support_sources(b)]),
+        *objects(compiler, kernels),
+        *support_objects(b),
         *("-o", str(elf)),
         *build_commands.link_flags(b, elf.with_suffix(".map")),
     ]
