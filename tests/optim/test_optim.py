@@ -12,6 +12,7 @@ import pytest
 from c_build import HOST, check_warnings
 from pairwise import pairwise
 from rejections import all_rejected
+from row_groups import in_groups
 from small_models import mlp
 from torch_optimizers import (
     CLIPS,
@@ -58,10 +59,12 @@ def test_every_step_of_every_optimizer(rule: str, options: Options) -> None:
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("rule, options", OPTIMIZERS, ids=name_of)
-def test_every_step_of_every_optimizer_in_generated_c(rule: str, options: Options) -> None:
-    model = built(rule, options)
-    compare(model, Torch(model, "float32", rule, options), in_c(model), 1e-5)
+@in_groups(OPTIMIZERS)
+def test_every_step_of_every_optimizer_in_generated_c(rows: list[Any], subtests: pytest.Subtests) -> None:
+    models = [built(*row) for row in rows]
+    for row, model, step in zip(rows, models, in_c(models), strict=True):
+        with subtests.test(str(row)):
+            compare(model, Torch(model, "float32", *row), step, 1e-5)
 
 
 BOTH_CLIPS: list[Options | None] = [None, *CLIPS, {**CLIPS[0], **CLIPS[1]}]
@@ -83,13 +86,16 @@ def test_every_optimizer_with_every_schedule_and_clipping(
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("k", range(3 * len(SCHEDULES)))
-def test_optimizers_with_schedules_in_generated_c(k: int) -> None:
+@pytest.mark.parametrize("number", range(3))
+def test_optimizers_with_schedules_in_generated_c(number: int, subtests: pytest.Subtests) -> None:
     """Every schedule with three optimizers, each with another way of clipping."""
-    (rule, options), schedule = RULES[(k + k // len(SCHEDULES)) % len(RULES)], SCHEDULES[k % len(SCHEDULES)]
-    clip = [None, *CLIPS][k // len(SCHEDULES)]
-    model = built(rule, options, schedule, clip)
-    compare(model, Torch(model, "float32", rule, options, schedule, clip), in_c(model), 1e-5)
+    clip, rows = [None, *CLIPS][number], []
+    for k, schedule in enumerate(SCHEDULES, start=number * len(SCHEDULES)):
+        rows.append((*RULES[(k + number) % len(RULES)], schedule, clip))
+    models = [built(*row) for row in rows]
+    for row, model, step in zip(rows, models, in_c(models), strict=True):
+        with subtests.test(str(row)):
+            compare(model, Torch(model, "float32", *row), step, 1e-5)
 
 
 @pytest.mark.cc
@@ -177,7 +183,7 @@ def test_parameter_groups(
     (_, ours, theirs), (rule, options) = group, how
     model = built(rule, {**options, "params": ours}, schedule)
     other = Torch(model, "float32", rule, {**options, "params": theirs}, schedule)
-    compare(model, other, in_c(model), 1e-5)
+    compare(model, other, in_c([model])[0], 1e-5)
 
 
 def test_parameters_are_selected_by_module_value_and_generator() -> None:

@@ -25,7 +25,7 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.functions import EntryBody
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
-from autodiff_gen.host.trainer import HostFunction
+from autodiff_gen.host.trainer import HostFunction, Trainer
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.node import Value, base
 from autodiff_gen.ir.types import bound, planned_size
@@ -93,9 +93,20 @@ def library_of(programs: Sequence[Program], opt: str = "-O1", cc: str | None = N
 def host_functions(specs: Sequence[Any]) -> list[HostFunction]:
     """As host_function with kernels of `ref` and -O0, for functions that are compiled together."""
     programs = [compile_function(spec, f"function{k}", ("ref",)) for k, spec in enumerate(specs)]
-    library = library_of(programs, "-O0")
-    loaded: Any = SimpleNamespace(library=lambda *_: library)
-    return [HostFunction(program, loaded) for program in programs]
+    compiler = _loads(library_of(programs, "-O0"))
+    return [HostFunction(program, compiler) for program in programs]
+
+
+def host_trainers(models: Sequence[Any]) -> list[Trainer]:
+    """As host_trainer with kernels of `ref` and -O0, for models that are compiled together."""
+    programs = [compile_model(model, f"model{k}", ("ref",)) for k, model in enumerate(models)]
+    compiler = _loads(library_of(programs, "-O0"))
+    return [Trainer(program, compiler) for program in programs]
+
+
+def _loads(library: ctypes.CDLL) -> Any:
+    """A compiler that has made this library of all programs."""
+    return SimpleNamespace(library=lambda *_: library)
 
 
 class Running:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from generated_c import host_trainers
 from small_models import mlp
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.host.trainer import host_trainer
+from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE
 from autodiff_gen.optim import lr_scheduler as lrs
@@ -195,16 +197,15 @@ def interpreted(model: ag.Model, kind: str) -> Callable[[dict[str, Any], Any, An
     return step
 
 
-def in_c(model: ag.Model) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]]:
-    """The same in generated C."""
-    trainer = host_trainer(model, opt="-O0")
+def in_c(models: Sequence[ag.Model]) -> list[Callable[[dict[str, Any], Any, Any], dict[str, Any]]]:
+    """The same of each model in generated C, which is compiled together."""
 
-    def step(state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
+    def step(trainer: Trainer, state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
         trainer.load_state_dict(state)
         loss = trainer.train_step(x, t)
         return {**trainer.state_dict(), "loss": loss}
 
-    return step
+    return [partial(step, trainer) for trainer in host_trainers(models)]
 
 
 def compare(model: ag.Model, theirs: Torch, step: Callable[..., Any], rtol: float) -> None:
