@@ -184,7 +184,7 @@ def under_a_budget(make: Callable[[], ag.Model], share: float) -> tuple[Any, Any
     state = whole.program.state_bytes
     budget = state + int((whole.nbytes - state) * share)
     program = compile_model(make(), "model", ["ref"], ram=budget)
-    narrow = Trainer(program, Compiler(find_compiler(), "-O1"), poison=True)
+    narrow = Trainer(program, Compiler(find_compiler()), poison=True)
     assert narrow.nbytes <= budget
     return whole, narrow, narrow.program.entries[0].plan.samples
 
