@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .node import Node, Value
-from .op_kinds import Call, Contraction, Reduce, View, ViewKind
+from .op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
 from .strides import dense
 from .views import layout
 
@@ -39,3 +41,15 @@ def changes(node: Node) -> list[tuple[Value, Value, bool]]:
         return []
     terms = list(zip(node.operands, node.op.signs, strict=True))
     return [(a, b, t < 0) for (a, s), (b, t) in (terms, terms[::-1]) if s > 0]
+
+
+def compared_with_their_extremes(nodes: Iterable[Node]) -> set[Value]:
+    """Values of loops whose elements are compared with one of them for equality, as the gradient of a maximum does.
+    They are computed once: where a compiler contracts products and sums, the same expression in another loop may have
+    other bits, and no element would be equal."""
+    pairs = [(v.base, w.base) for n in nodes if n.op.equality for v, w in (n.operands, n.operands[::-1])]
+    return {
+        v
+        for v, w in pairs
+        if isinstance(v.node.op.lower, Elementwise) and isinstance(w.node.op.lower, Reduce)
+    }

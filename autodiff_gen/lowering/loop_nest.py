@@ -1,8 +1,9 @@
 """From a fused node to a loop nest: which loops there are, what is computed in each, and what must be kept in
 memory.
 
-Only *roots* have a place of their own (placement.py): results, reductions, rows of products, and expensive values that
-several loops want. All else is written into the expressions of the roots (expressions.py).
+Only *roots* have a place of their own (placement.py): results, reductions, rows of products, expensive values that
+several loops want, and values that are compared with their extremes. All else is written into the expressions of the
+roots (expressions.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Collection
 
 from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Elementwise, Pick
+from ..ir.traits import compared_with_their_extremes
 from ..ir.types import planned
 from ..passes.costs import is_computed_once
 from ..targets.cost_table import CostTable
@@ -29,7 +31,8 @@ class LoopNest(Placement):
         super().__init__(region)
         self.cost = cost
         self.row_loops: dict[Body, Body] = {}
-        self.promote(())
+        once = {v.node for v in compared_with_their_extremes(self.nodes)}
+        self.promote([n for n in self.nodes if n in once])
 
     def promote(self, nodes: Collection[Node]) -> None:
         """Place all roots, `nodes` in addition to those which must be."""

@@ -17,6 +17,7 @@ from ..ir.loop_axes import Labels, label
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 from ..ir.ordered_dag import OrderedDag
+from ..ir.traits import compared_with_their_extremes
 from ..ir.types import Shape
 from ..targets.cost_table import CostTable
 from .costs import is_recomputed
@@ -209,6 +210,7 @@ class Groups:
         than store them.
         """
         roots, updated = {v.base for v in graph.roots}, set(graph.updates)
+        stored = roots | compared_with_their_extremes(graph.nodes)
         readers: dict[Value, list[Node]] = {}
         for n in self.order:
             for v in n.operands:
@@ -221,7 +223,7 @@ class Groups:
             )
 
         for node in reversed(self.order):
-            if not _is_cheap(node) or node.results[0] in roots:
+            if not _is_cheap(node) or node.results[0] in stored:
                 continue
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
             if not reading or not all(is_fusable(self.groups[g].nodes[0]) for g in reading):

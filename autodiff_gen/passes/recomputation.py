@@ -12,6 +12,7 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Leaf, View
 from ..ir.origin import Label, Origin, is_late
 from ..ir.rewrite import rewritten
+from ..ir.traits import compared_with_their_extremes
 from .context import ArenaUse
 from .fusion_groups import is_free
 
@@ -46,7 +47,8 @@ class Recomputation:
             and self.at not in self.read[v]
         ]
         order = {n: k for k, n in enumerate(self.graph.nodes)}
-        alive = [v for v in alive if all(_is_repeatable(n) for n in self.nodes(v))]
+        once = {v.node for v in compared_with_their_extremes(self.graph.nodes)}
+        alive = [v for v in alive if all(_is_repeatable(n) and n not in once for n in self.nodes(v))]
         return sorted(alive, key=lambda v: (order[v.node], v.index))
 
     def _first_read(self, v: Value) -> int:

@@ -45,6 +45,7 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
 from ..ir.origin import BACKWARD, Label, Origin, is_late
 from ..ir.rewrite import rewritten
+from ..ir.traits import compared_with_their_extremes
 from ..ir.types import planned_size
 from .containers import Place, contained, read_in
 from .context import Context
@@ -127,6 +128,7 @@ class _Forward:
         self.roots = {base(v) for v in graph.roots}
         self.functions, self.places = functions, places
         self.whole = {y for y, _ in places.values()}
+        self.compared = compared_with_their_extremes(graph.nodes)
         self.sources: dict[Value, frozenset[Value]] = {}
         values = [r for node in graph.nodes for r in node.results]
         for r in values:
@@ -163,6 +165,7 @@ class _Forward:
             return frozenset([self.places[v][0]])
         if (
             v in self.whole
+            or v in self.compared
             or not isinstance(node.op.lower, _COMPUTED_AGAIN)
             or is_late(node.origin)
             or v in self.roots
