@@ -66,6 +66,20 @@ def test_bilinear_images_are_interpolated(mode):
     assert good, report
 
 
+def test_images_of_a_size_that_follows_the_batch_are_interpolated():
+    """As PyTorch's exporter writes `Upsample(size=...)`: the batch of the sizes is that of the image."""
+    nodes = (
+        make_node("Shape", ["x"], ["shape"], end=2),
+        make_node("Concat", ["shape", "wanted"], ["s"], axis=0),
+        make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear"),
+    )
+    made = of_nodes(*nodes, shape=("n", 2, 4, 3), wanted=np.int64([6, 5]))
+    program = convert(made, "net")
+    assert [call.function for call in program.calls] == ["interpolate"]
+    report, good = onnx_original.compare(program, made, "net")
+    assert good, report
+
+
 def test_a_loop_ends_by_its_condition():
     """... after as many iterations as in the reference implementation; a nested branch reads what an iteration made."""
     text = """net (float[n,4] x) => (float[n,4] y) {

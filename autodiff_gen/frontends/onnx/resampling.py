@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..imported.rules import Arguments, Rule, Unsupported
+from .folding import is_batch
 
 
 def _resize(c: Any, a: Arguments) -> Any:
@@ -100,8 +101,13 @@ def _index(c: Any, a: Arguments, axis: int) -> int:
 
 def _reference(c: Any, a: Arguments, x: Any) -> Any:
     node = c.node.proto
-    given = {n: c.known[n].array for n in node.input[1:] if n}
+    given = {n: _with_one_sample(c.known[n].array) for n in node.input[1:] if n}
     return c.reference(node, {node.input[0]: x, **given})
+
+
+def _with_one_sample(array: Any) -> Any:
+    """A constant, in which sizes of the batch are 1, as in `_resized`."""
+    return np.where(is_batch(array), 1, array).astype(array.dtype) if array.dtype.kind == "i" else array
 
 
 RESAMPLING: dict[str, Rule] = {"Resize": _resize}
