@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -44,9 +45,10 @@ class Objects:
 
 
 def first_error(stderr: str) -> str:
-    """The first line of a compiler's or linker's output that is an error."""
+    """The first line of a compiler's or linker's output that is an error, without the linker's path. The last line of
+    a linker that fails says just that."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return next(
-        (line for line in lines if "error:" in line or "undefined reference" in line),
-        lines[0] if lines else "",
-    )
+    lines = [line for line in lines if not line.startswith("collect2:")] or lines
+    words = ("error:", "undefined reference", "overflowed")
+    line = next((line for line in lines if any(word in line for word in words)), lines[0] if lines else "")
+    return re.sub(r"^\S+/(ld: )", r"\1", line)

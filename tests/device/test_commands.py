@@ -23,11 +23,19 @@ from autodiff_gen.device.errors import LinkError
 from autodiff_gen.device.log import CsvLog, Progress
 from autodiff_gen.device.session import Session
 from autodiff_gen.device.training import Plan, run_training
+from autodiff_gen.host.objects import first_error
 from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.cc
 
 STEPS = 150  # of W1 in QEMU
+
+
+def test_an_error_of_the_linker_says_what_does_not_fit():
+    ld = "/usr/lib/gcc/../bin/ld: "
+    output = f"{ld}a section `.bss' will not fit in region `RAM'\n{ld}region `RAM' overflowed by 8 bytes\n"
+    error = first_error(output + "collect2: error: ld returned 1 exit status\n")
+    assert error == "ld: region `RAM' overflowed by 8 bytes"
 
 
 def test_it_learns_and_logs(words, made, tmp_path, capsys):
