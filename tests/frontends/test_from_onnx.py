@@ -19,6 +19,7 @@ from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ModelError, ToolError
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.onnx.convert import convert
+from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.model.loader import load_file
 
 
@@ -78,6 +79,27 @@ def test_images_of_a_size_that_follows_the_batch_are_interpolated():
     assert [call.function for call in program.calls] == ["interpolate"]
     report, good = onnx_original.compare(program, made, "net")
     assert good, report
+
+
+@pytest.mark.parametrize("batch", (2, 3))
+def test_sequences_are_not_taken_for_the_batch(batch):
+    """... where they are as long as the largest batch: of three, the samples are the second axis."""
+    text = """net (float[n,3,2] x) => (float[n,2] y) {
+        t = Transpose <perm = [1, 0, 2]> (x)
+        r = Reshape (t, rows)
+        doubled = Add (r, r)
+        shape = Shape <start = 0, end = 1> (x)
+        sizes = Concat <axis = 0> (three, shape, two)
+        s = Reshape (doubled, sizes)
+        y = ReduceMax <axes = [0], keepdims = 0> (s)
+    }"""
+    made = model(text, rows=np.int64([-1, 2]), three=np.int64([3]), two=np.int64([2]))
+    x = ag.Input("x", (batch, 3, 2), batch_axis=0)
+    given = np.random.default_rng(1).normal(size=(batch, 3, 2)).astype(np.float32)
+    scores = ag.from_onnx(made)(x)
+    assert scores.shape == (x.shape[0], 2), "follows the batch"
+    (y,) = evaluate([scores], {x: given})
+    np.testing.assert_array_equal(y, 2 * given.max(1))
 
 
 def test_a_loop_ends_by_its_condition():

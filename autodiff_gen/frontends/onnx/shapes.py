@@ -23,14 +23,16 @@ def _reshape(c: Any, a: Arguments) -> Any:
 
 
 def _sizes(c: Any, x: Any, sizes: list[int]) -> tuple[Any, ...]:
-    """Sizes for reshape: that of the batch becomes -1."""
+    """Sizes for reshape: that of the batch becomes -1, or is read from an input after other extents, of which one may
+    be the number of a largest batch."""
     if -1 in sizes and any(is_batch(s) for s in sizes):
         total = int(np.prod([d // BATCH if is_batch(d) else d for d in c.sizes(x)]))
         known = int(np.prod([abs(s // BATCH if is_batch(s) else s) for s in sizes]))
         sizes = [total // known if s == -1 else s for s in sizes]
     if sum(is_batch(s) for s in sizes) > 1:
         raise Unsupported("has the batch on several axes; use numbers for the others")
-    return tuple(-1 if is_batch(s) else s for s in sizes)
+    first = next((k for k, s in enumerate(sizes) if s != 1), 0)
+    return tuple(-1 if k <= first and is_batch(s) else c.extent(s) for k, s in enumerate(sizes))
 
 
 def _flatten(c: Any, a: Arguments) -> Any:
