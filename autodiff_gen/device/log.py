@@ -74,8 +74,8 @@ def clock(seconds: float) -> str:
 
 
 class CsvLog:
-    """A row for every step; a resumed run keeps the rows up to the step where it continues. A file with anything else
-    in it is first renamed: `renamed` is its new path."""
+    """A row for every step, written before the step's checkpoint; a resumed run keeps the rows up to the step where it
+    continues. A file with anything else in it is first renamed: `renamed` is its new path."""
 
     def __init__(self, path: Path, first: int) -> None:
         rows = _rows(path)
@@ -87,11 +87,13 @@ class CsvLog:
             if path.is_file() and path.stat().st_size and (rows is None or len(kept) < len(rows)):
                 self.renamed = _free(path)
                 path.rename(self.renamed)
-            self._file = path.open("w", newline="", encoding="utf-8")
+            goes_on = bool(kept) and self.renamed is None
+            self._file = path.open("a" if goes_on else "w", buffering=1, newline="", encoding="utf-8")
         except OSError as error:
             raise ToolError(f"log {path}: cannot be written: {error.strerror}") from None
         self._path, self._writer = path, csv.writer(self._file)
-        self._begin(kept)
+        if not goes_on:
+            self._begin(kept)
 
     def _begin(self, kept: Sequence[Sequence[str]]) -> None:
         self._writer.writerow(COLUMNS)

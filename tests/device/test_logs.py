@@ -98,6 +98,15 @@ def test_no_row_of_a_log_is_lost(tmp_path, before, first, renamed):
     assert (tmp_path / "log.1.csv").read_text() == "an older one"
 
 
+def test_rows_of_a_log_are_in_the_file_when_the_run_is_killed(tmp_path):
+    path = tmp_path / "log.csv"
+    for first in (0, 1, 2):
+        log = CsvLog(path, first)
+        assert len(rows(path)) == first, "at the start"
+        log(Record(first + 1, 1, 1, 1.0, 0.5))
+        assert len(rows(path)) == first + 1, "after a step"
+
+
 def test_the_curve():
     lines = curve([4.0, 3.0, 2.0, 1.0, float("nan")], width=4, height=2).splitlines()
     assert [line.strip() for line in lines] == ["4 |█▃", "1 |██▆▁", "+----", "step  1  5"]
