@@ -75,7 +75,9 @@ class Sequential(_List):
             self.add_module(name, module)
 
     def forward(self, input: Any) -> Any:
-        for module in self.children():
+        for name, module in self._members()[1].items():
+            if module is None:
+                raise ModelError(f"Sequential: module {name!r} is None; leave it out, or use nn.Identity()")
             input = module(input)
         return input
 

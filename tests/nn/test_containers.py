@@ -225,6 +225,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.ReLU().add_module("a.b", nn.ReLU()), "^ReLU: 'a.b' cannot be the name of a module$"),
     (lambda: nn.ReLU().add_module("a", nn.ReLU), "^ReLU: 'a' is <class .*> *, not a module; did you forget"),
     (lambda: nn.Sequential(nn.ReLU()).get_submodule("1"), "^Sequential has no module '1'$"),
+    (lambda: nn.Sequential(nn.ReLU(), None)(ag.Input("x", (2,))), "^Sequential: module '1' is None; leave it out, or"),
     (lambda: nn.Linear(2, 2, bias=False).get_parameter("bias"), "^Linear has no parameter 'bias'$"),
     (lambda: nn.ParameterDict()["a"], "^ParameterDict has no 'a'; it has nothing$"),
     (lambda: nn.ModuleList([nn.Linear]), r"^ModuleList: '0' is <class.*not a module; did you forget the parent"),
