@@ -81,6 +81,16 @@ def test_images_of_a_size_that_follows_the_batch_are_interpolated():
     assert good, report
 
 
+def test_an_initializer_stays_a_parameter_after_castlike():
+    """As PyTorch's exporter writes the scale of a group normalisation."""
+    text = """net (float[n,4] x) => (float[n,4] y) {
+        like = CastLike (w, x)
+        y = Mul (x, like)
+    }"""
+    (weight,) = ag.from_onnx(model(text, w=(4,))).parameters()
+    assert weight.shape == (4,)
+
+
 @pytest.mark.parametrize("batch", (2, 3))
 def test_sequences_are_not_taken_for_the_batch(batch):
     """... where they are as long as the largest batch: of three, the samples are the second axis."""

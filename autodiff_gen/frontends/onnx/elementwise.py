@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,8 @@ def _cast(c: Any, a: Arguments) -> Any:
 
     if "target_type" in a:
         if isinstance(a["input"], Constant):
-            return Constant(a["input"].array.astype(KINDS.get(c.dtype(a["target_type"]), np.int64)))
+            kind = KINDS.get(c.dtype(a["target_type"]), np.int64)
+            return replace(a["input"], array=a["input"].array.astype(kind))
         return _converted(c, a["input"], c.dtype(a["target_type"]))
     name = TensorProto.DataType.Name(a["to"])
     if name not in DTYPES:
