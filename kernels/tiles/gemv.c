@@ -18,14 +18,14 @@
  * of the instruction before. `rows` and `vectors` are constants. */
 ALWAYS_INLINE void ag_run_products(int32_t rows, int32_t vectors, const float **row, const float **x,
                                    vec *sum) {
-    const int32_t together = vectors < RUN && rows > 1 ? 2 : 1;
+    const int32_t together = vectors < RUN && rows > 1 ? 2 : 1, loads = rows / together;
     const vecs v = held_run(vectors, x);
-    EACH (i, rows / together) {
+    EACH (i, loads) {
         const ptrdiff_t first = (ptrdiff_t)together * i;
         vecs w[2];
         w[0] = next_run(vectors, &row[first]);
         w[1] = together == 1 ? w[0] : second_run(vectors, &row[first + 1]);
-        EACH (e, vectors * together) {
+        EACH (e, together * vectors) {
             const int32_t q = e / together, r = e % together;
             vec *s = rows == 1 ? sum + q : sum + first + r;
             *s = plus_product(*s, w[r].val[q], v.val[q]);
