@@ -67,26 +67,23 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
     }
 }
 
-/* The results whose operands and sums begin at from, init and c; sum[v * results + r] is vector v of result
+/* The results whose operands and sums begin at from and c; sum[v * results + r] is vector v of result
  * r. */
-ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const float *from, const float *init,
-                              float *c) {
+ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const float *from, float *c) {
     const float *a[DEPTHWISE_RESULTS];
     vec sum[MOST_SUMS];
 #if AG_GENERAL_TILES
-    const int32_t last = s->channels - (e.vectors - 1) * LANES, init_next = s->init_next;
+    const int32_t last = s->channels - (e.vectors - 1) * LANES;
     const lane_mask mask = first_lanes(last < LANES ? last : LANES);
 #else
-    const int32_t init_next = 0;
     const lane_mask mask = first_lanes(LANES);
 #endif
     EACH (r, e.results) {
         a[r] = from;
         from = at(from, s->a_next);
         EACH (v, e.vectors) {
-            sum[v * e.results + r] = ag_channels(e, init, v, mask);
+            sum[v * e.results + r] = ag_channels(e, s->init, v, mask);
         }
-        init = at(init, init_next);
     }
 #if AG_GENERAL_TILES
     for (int32_t block = 0; block < s->k_blocks; block++) {
@@ -109,8 +106,7 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
 
 #if AG_GENERAL_TILES
 ALWAYS_INLINE void ag_results_from(ag_extent e, const ag_depthwise_tile *s, int32_t i) {
-    ag_results(e, s, at(s->a, (ptrdiff_t)i * s->a_next), at(s->init, (ptrdiff_t)i * s->init_next),
-               to(s->c, (ptrdiff_t)i * s->c_next));
+    ag_results(e, s, at(s->a, (ptrdiff_t)i * s->a_next), to(s->c, (ptrdiff_t)i * s->c_next));
 }
 
 /* All results, up to e.results at a time. */
@@ -118,8 +114,7 @@ ALWAYS_INLINE void ag_all_results(ag_extent e, const ag_depthwise_tile *s) {
     const int32_t most = e.results;
     for (int32_t i = 0; i < s->count;) {
         const int32_t remaining = s->count - i;
-        if (remaining >= most ||
-            (s->count >= most && s->init_next == 0)) { /* at the end, some of them again */
+        if (remaining >= most || s->count >= most) { /* at the end, some of them again */
             i = remaining >= most ? i : s->count - most;
             ag_results_from(e, s, i);
             i += most;
@@ -159,12 +154,12 @@ void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     float *c = s->c;
     int32_t count = s->count;
     for (; count >= several.results; count -= several.results) {
-        ag_results(several, s, a, s->init, c);
+        ag_results(several, s, a, c);
         a = at(a, (ptrdiff_t)several.results * s->a_next);
         c = to(c, (ptrdiff_t)several.results * s->c_next);
     }
     for (; several.results > 1 && count > 0; count--) {
-        ag_results(one, s, a, s->init, c);
+        ag_results(one, s, a, c);
         a = at(a, s->a_next);
         c = to(c, s->c_next);
     }

@@ -26,8 +26,7 @@ typedef struct {
     int32_t count;
     int32_t a_next, c_next;
 #if AG_GENERAL_TILES
-    int32_t channels;  /* at most AG_CHANNEL_TILE */
-    int32_t init_next; /* from the init of one result to that of the next one */
+    int32_t channels; /* at most AG_CHANNEL_TILE */
     int32_t
         k_blocks; /* of k_runs each; the first products of two blocks are a_block and b_block bytes apart */
     ptrdiff_t a_block, b_block;

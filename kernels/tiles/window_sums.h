@@ -119,16 +119,15 @@ static inline int32_t ag_next_channel_tile(int32_t channel, int32_t channels) {
 }
 
 /* `blocks` blocks of k-runs, such as the images, whose products are this many elements apart. */
-static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels, int32_t init_next,
-                                         int32_t blocks, ptrdiff_t a_block, ptrdiff_t b_block) {
+static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels, int32_t blocks,
+                                         ptrdiff_t a_block, ptrdiff_t b_block) {
 #if AG_GENERAL_TILES
     s->channels = channels < AG_CHANNEL_TILE ? channels : AG_CHANNEL_TILE;
-    s->init_next = init_next;
     s->k_blocks = blocks;
     s->a_block = a_block * (ptrdiff_t)sizeof(float);
     s->b_block = b_block * (ptrdiff_t)sizeof(float);
 #else
-    (void)s, (void)channels, (void)init_next, (void)blocks, (void)a_block, (void)b_block;
+    (void)s, (void)channels, (void)blocks, (void)a_block, (void)b_block;
 #endif
 }
 
@@ -179,7 +178,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
         s.a = in + k;
         s.b = image->w_tap == 0 ? w : w + k;
         s.c = out + k;
-        ag_set_depthwise_tile(&s, image->channels - k, 0, 1, 0, 0);
+        ag_set_depthwise_tile(&s, image->channels - k, 1, 0, 0);
         AG_DEPTHWISE_MICROKERNEL(&s);
     }
 }
