@@ -31,9 +31,9 @@ ALWAYS_INLINE void store_maximum(float *y, uint8_t *index, const float *sums, pt
         for (int32_t i = 0; i < rows; i++) {
             for (int32_t j = 0; j < columns; j++) {
                 const vec sum = load_masked(sums + i * row_step + (ptrdiff_t)j * outputs + k, mask) + biases;
-                const vec_s32 larger = (sum > best) | (sum != sum);
-                best = (vec)((larger & (vec_s32)sum) | (~larger & (vec_s32)best));
-                which = (larger & (i * pool_w + j)) | (~larger & which);
+                const vec_mask selected = larger(sum, best);
+                best = pick(selected, sum, best);
+                which = (selected & (i * pool_w + j)) | (~selected & which);
             }
         }
         store_masked(y + k, best, mask);

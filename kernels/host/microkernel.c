@@ -9,6 +9,7 @@
  *                                                            +----+----+----+----+
  *     tg: nn of the transposed tile, whose rows are the columns of B */
 #include "tiles/microkernel.h"
+#include "tiles/vectors.h"
 
 enum { VECTORS = AG_TILE_N / LANES, DOT_ROWS = LANES == 16 ? 4 : 3, DOT_COLUMNS = 4 };
 

@@ -148,19 +148,6 @@ ALWAYS_INLINE void store_partial(float *p, vec v, int32_t count) {
     store_masked(p, v, first_lanes(count));
 }
 
-/* A vector, or the selected lanes of it; `part` is a constant. */
-ALWAYS_INLINE vec get(bool part, const float *p, lane_mask mask) {
-    return part ? load_masked(p, mask) : load(p);
-}
-
-ALWAYS_INLINE void put(bool part, float *p, lane_mask mask, vec v) {
-    if (part) {
-        store_masked(p, v, mask);
-    } else {
-        store(p, v);
-    }
-}
-
 /* The first `count` lanes, converted to bytes. */
 ALWAYS_INLINE void store_bytes(uint8_t *p, vec_s32 v, int32_t count) {
 #if defined __AVX512F__
@@ -292,6 +279,38 @@ ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
 ALWAYS_INLINE float total(vec v) {
     const quad q = quarters(v);
     return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+/* Of conv2d_pool.c and max_pool2d.c. */
+typedef vec_s32 vec_mask;
+
+ALWAYS_INLINE vec_mask larger(vec v, vec best) {
+    return (v > best) | (v != v);
+}
+
+ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
+    return (vec)((mask & (vec_s32)v) | (~mask & (vec_s32)w));
+}
+
+ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
+#if defined __AVX512BW__ && defined __AVX512VL__ && defined __AVX512DQ__
+    const lane_mask lanes = _mm512_movepi32_mask((__m512i)mask) & first_lanes(count);
+    _mm_mask_storeu_epi8(index, lanes, _mm_set1_epi8((char)value));
+#else
+#if defined __AVX2__
+    if (count == LANES) {
+        const __m256i wide = (__m256i)mask;
+        const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+        const __m128i old = _mm_loadl_epi64((const __m128i *)(const void *)index);
+        const __m128i new = _mm_blendv_epi8(old, _mm_set1_epi8((char)value), _mm_packs_epi16(half, half));
+        _mm_storel_epi64((__m128i *)(void *)index, new);
+        return;
+    }
+#endif
+    for (int32_t i = 0; i < count; i++) {
+        index[i] = mask[i] ? (uint8_t)value : index[i];
+    }
+#endif
 }
 
 /* y[4] = alpha * the totals of four vectors + beta * old[4] */

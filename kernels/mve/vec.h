@@ -71,6 +71,22 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     return vdupq_m_n_f32(v, high, vcmpgtq_n_f32(v, high));
 }
 
+/* Of conv2d_pool.c and max_pool2d.c. */
+typedef mve_pred16_t vec_mask;
+
+ALWAYS_INLINE vec_mask larger(vec v, vec best) {
+    return vcmpgtq_f32(v, best) | vcmpneq_f32(v, v);
+}
+
+ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
+    return vpselq_f32(v, w, mask);
+}
+
+ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
+    const vec_mask stored = count == LANES ? mask : (vec_mask)(mask & vctp32q((uint32_t)count));
+    vstrbq_p_u32(index, vdupq_n_u32((uint32_t)value), stored);
+}
+
 typedef float multiplier; /* in a core register, which VFMA and VMUL take */
 
 ALWAYS_INLINE multiplier multiplier_of(float f) {

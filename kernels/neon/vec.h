@@ -8,6 +8,7 @@
 #include <arm_neon.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define AG_TILE_M 4
 #define AG_CHANNEL_TILE 8
@@ -313,6 +314,27 @@ ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
 
 ALWAYS_INLINE float total(vec v) {
     return vgetq_lane_f32(horizontal_sums(v, v, v, v), 0);
+}
+
+/* Of conv2d_pool.c and max_pool2d.c. */
+typedef uint32x4_t vec_mask;
+
+ALWAYS_INLINE vec_mask larger(vec v, vec best) {
+    return vorrq_u32(vcgtq_f32(v, best), vmvnq_u32(vceqq_f32(v, v)));
+}
+
+ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
+    return vbslq_f32(mask, v, w);
+}
+
+ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
+    const uint16x4_t half = vmovn_u32(mask);
+    const uint8x8_t lanes = vmovn_u16(vcombine_u16(half, half));
+    uint32_t old = 0;
+    memcpy(&old, index, count == LANES ? sizeof old : 1);
+    const uint8x8_t kept = vreinterpret_u8_u32(vdup_n_u32(old));
+    old = vget_lane_u32(vreinterpret_u32_u8(vbsl_u8(lanes, vdup_n_u8((uint8_t)value), kept)), 0);
+    memcpy(index, &old, count == LANES ? sizeof old : 1);
 }
 
 /* y[4] = alpha * the totals of four vectors + beta * old[4] */

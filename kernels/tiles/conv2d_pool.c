@@ -13,31 +13,49 @@
 #include "ag_kernels.h"
 #include "tiles/conv2d_pool_windows.h"
 #include "tiles/microkernel.h"
+#include "tiles/vectors.h"
 #include "tiles/window_products.h"
 
 #include <string.h>
 
-#ifndef AG_POOL_MAX
-#define AG_POOL_MAX ag_pool_max
-/* y = max(y, sums + bias) over `count` elements of a pooling window from `element` on, for up to AG_TILE_N
- * channels; y is not read where element is 0. NaN is larger than all numbers. */
-static inline void ag_pool_max(float *y, uint8_t *index, const float *sums, const float *bias,
-                               int32_t element, int32_t count, int32_t outputs) {
-    for (int32_t k = 0; k < outputs; k++) {
-        float best = element == 0 ? sums[k] + bias[k] : y[k];
-        uint8_t which = element == 0 ? 0 : index[k];
-        for (int32_t i = element == 0 ? 1 : 0; i < count; i++) {
-            const float sum = sums[i * AG_TILE_N + k] + bias[k];
-            if (!(sum <= best) && (best == best || sum != sum)) {
-                best = sum;
-                which = (uint8_t)(element + i);
-            }
-        }
-        y[k] = best;
-        index[k] = which;
+/* y = max(y, sums + bias) over elements `first` ... `first` + elements - 1 of a pooling window, for `count`
+ * channels, which are a vector or a part of one; y is not read where `first` is 0. NaN is larger than all
+ * numbers. */
+ALWAYS_INLINE void ag_pool_lanes(int32_t count, float *y, uint8_t *index, const float *sums,
+                                 const float *bias, int32_t first, int32_t elements) {
+    const bool part = count < LANES;
+    const lane_mask lanes = first_lanes(count);
+    const vec biases = get(part, bias, lanes);
+    vec best;
+    int32_t i = 0;
+    if (first == 0) {
+        best = add(get(part, sums, lanes), biases);
+        memset(index, 0, (size_t)count);
+        i = 1;
+    } else {
+        best = get(part, y, lanes);
+    }
+    for (; i < elements; i++) {
+        const vec sum = add(get(part, sums + (ptrdiff_t)i * AG_TILE_N, lanes), biases);
+        const vec_mask mask = larger(sum, best);
+        best = pick(mask, sum, best);
+        put_index(index, mask, count, first + i);
+    }
+    put(part, y, lanes, best);
+}
+
+/* The same for up to AG_TILE_N channels. */
+static inline void ag_pool_max(float *y, uint8_t *index, const float *sums, const float *bias, int32_t first,
+                               int32_t elements, int32_t outputs) {
+    int32_t k = 0;
+    for (; k + LANES <= outputs; k += LANES) {
+        ag_pool_lanes(LANES, y + k, index + k, sums + k, bias + k, first, elements);
+    }
+    for (; k < outputs; k += PART) {
+        ag_pool_lanes(outputs - k < PART ? outputs - k : PART, y + k, index + k, sums + k, bias + k, first,
+                      elements);
     }
 }
-#endif
 
 /* Element `column` of row `row` of a pooling window, and its window of the convolution. */
 typedef struct {
@@ -105,7 +123,7 @@ static AG_NOINLINE void ag_pool_tiles(const float *x, const float *w, const floa
             AG_MICROKERNEL(nt)(&t);
             for (int32_t i = 0, element = first, end; i < count; i = end, element = 0, at += s->o) {
                 end = ag_min(i + elements - element, count);
-                AG_POOL_MAX(y + at, index + at, sums + (ptrdiff_t)i * AG_TILE_N, bias + o, element, end - i,
+                ag_pool_max(y + at, index + at, sums + (ptrdiff_t)i * AG_TILE_N, bias + o, element, end - i,
                             outputs);
             }
         }
@@ -141,7 +159,7 @@ static AG_NOINLINE void ag_pool_pixel(const float *x, const float *w, const floa
                     memset(sums, 0, (size_t)outputs * sizeof(float));
                 }
                 for (int32_t k = 0; k < outputs; k += AG_TILE_N) {
-                    AG_POOL_MAX(y + o + k, index + o + k, sums + k, bias + o + k, i * s->pool_w + j, 1,
+                    ag_pool_max(y + o + k, index + o + k, sums + k, bias + o + k, i * s->pool_w + j, 1,
                                 ag_min(outputs - k, AG_TILE_N));
                 }
             }

@@ -30,8 +30,7 @@ typedef struct {
 } ag_extent;
 
 ALWAYS_INLINE vec ag_channels(ag_extent e, const float *p, int32_t v, lane_mask mask) {
-    p += (ptrdiff_t)v * LANES;
-    return e.partial && v == e.vectors - 1 ? load_masked(p, mask) : load(p);
+    return get(e.partial && v == e.vectors - 1, p + (ptrdiff_t)v * LANES, mask);
 }
 
 /* Adds k_runs runs of k products; a[r] and b move on where the backend moves pointers. */
@@ -94,11 +93,7 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
 #endif
     EACH (r, e.results) {
         EACH (v, e.vectors) {
-            if (e.partial && v == e.vectors - 1) {
-                store_masked(c + (ptrdiff_t)v * LANES, sum[v * e.results + r], mask);
-            } else {
-                store(c + (ptrdiff_t)v * LANES, sum[v * e.results + r]);
-            }
+            put(e.partial && v == e.vectors - 1, c + (ptrdiff_t)v * LANES, mask, sum[v * e.results + r]);
         }
         c = to(c, s->c_next);
     }

@@ -15,8 +15,7 @@ typedef struct {
 } ag_columns;
 
 ALWAYS_INLINE vec ag_get(ag_columns c, const float *p, int32_t v, lane_mask mask) {
-    p += (ptrdiff_t)v * LANES;
-    return c.partial ? load_masked(p, mask) : load(p);
+    return get(c.partial, p + (ptrdiff_t)v * LANES, mask);
 }
 
 /* The block of columns from j on, m rows. */
@@ -42,11 +41,7 @@ ALWAYS_INLINE void ag_finish_columns(ag_columns c, lane_mask mask, const ag_epil
             r += ldy;
         }
         EACH (v, c.vectors) {
-            if (c.partial) {
-                store_masked(y + (ptrdiff_t)v * LANES, between(sum[v], low, high), mask);
-            } else {
-                store(y + (ptrdiff_t)v * LANES, between(sum[v], low, high));
-            }
+            put(c.partial, y + (ptrdiff_t)v * LANES, mask, between(sum[v], low, high));
         }
     }
 }

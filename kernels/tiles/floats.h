@@ -4,6 +4,7 @@
 
 #include "tiles/inline.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef float vec;
@@ -46,6 +47,24 @@ ALWAYS_INLINE vec add(vec v, vec w) {
 
 ALWAYS_INLINE vec between(vec v, float low, float high) {
     return v < low ? low : v > high ? high : v;
+}
+
+/* Of conv2d_pool.c and max_pool2d.c; most values are not larger. */
+typedef bool vec_mask;
+
+ALWAYS_INLINE vec_mask larger(vec v, vec best) {
+    return !(v <= best) && (best == best || v != v);
+}
+
+ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
+    return mask ? v : w;
+}
+
+ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
+    (void)count;
+    if (mask) {
+        *index = (uint8_t)value;
+    }
 }
 
 typedef float multiplier;

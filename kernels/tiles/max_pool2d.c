@@ -2,38 +2,36 @@
  *
  *     tap 0: [ c0 c1 .. cn ]  init        y = x, index = 0
  *     tap 1: [ c0 c1 .. cn ]  update      y = max(y, x), index = 1 where x is larger
- *     ...
- *
- * The three loops over channels are static functions. A backend with its own defines AG_POOL_CHANNELS and
- * includes this file:
- *
- *     ag_pool_init(x, y, index, c, tap)            y = x, index = tap
- *     ag_pool_update(x, y, index, c, tap)          the same where x is larger than y, or NaN
- *     ag_pool_scatter(dy, index, dx, c, offsets)   dx[offsets[index] + channel] += dy; offsets in elements */
+ *     ... */
 #include "ag_kernels.h"
-#include "tiles/symbols.h"
+#include "tiles/vectors.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
-#ifndef AG_POOL_CHANNELS
 static inline void ag_pool_init(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
-    for (int32_t k = 0; k < c; k++) {
-        y[k] = x[k];
-        index[k] = (uint8_t)tap;
-    }
+    memcpy(y, x, (size_t)c * sizeof *y);
+    memset(index, tap, (size_t)c);
 }
 
+/* `count` channels, which are a vector or a part of one. */
+ALWAYS_INLINE void ag_pool_lanes(int32_t count, const float *x, float *y, uint8_t *index, int32_t tap) {
+    const bool part = count < LANES;
+    const lane_mask lanes = first_lanes(count);
+    const vec next = get(part, x, lanes), best = get(part, y, lanes);
+    const vec_mask mask = larger(next, best);
+    put(part, y, lanes, pick(mask, next, best));
+    put_index(index, mask, count, tap);
+}
+
+/* y = x where it is larger or NaN. */
 static inline void ag_pool_update(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
-    for (int32_t k = 0; k < c; k++) {
-        const float next = x[k], best = y[k];
-        /* larger or unordered; the old value is kept when only it is NaN */
-        if (!(next <= best) && (best == best || next != next)) {
-            y[k] = next;
-            index[k] = (uint8_t)tap;
-        }
+    int32_t k = 0;
+    for (; k + LANES <= c; k += LANES) {
+        ag_pool_lanes(LANES, x + k, y + k, index + k, tap);
+    }
+    for (; k < c; k += PART) {
+        ag_pool_lanes(c - k < PART ? c - k : PART, x + k, y + k, index + k, tap);
     }
 }
 
@@ -43,7 +41,6 @@ static inline void ag_pool_scatter(const float *dy, const uint8_t *index, float 
         dx[offsets[index[k]]] += dy[k];
     }
 }
-#endif
 
 enum { AG_POOL_TAPS = 16 }; /* the largest number of elements of a window */
 

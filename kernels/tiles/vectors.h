@@ -3,6 +3,9 @@
  *     LANES, vec         a vector; a float where LANES is 1
  *       zero, splat, load, store, add
  *       between          lane by lane, v no less than low and no more than high; NaN stays NaN
+ *       larger           a vec_mask of the lanes where v is larger than `best`, or NaN
+ *       pick             v in the lanes of a vec_mask, otherwise w
+ *       put_index        value, a byte, in the first `count` lanes, PART or LANES, of a vec_mask
  *       plus_product     sum + v * w, lane by lane
  *       total            the sum of the lanes
  *       put_totals       y = alpha * the totals of four vectors + beta * old
@@ -128,6 +131,19 @@ ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
 }
 #endif
 
+/* A vector, or the selected lanes of it; `part` is a constant. */
+ALWAYS_INLINE vec get(bool part, const float *p, lane_mask mask) {
+    return part ? load_masked(p, mask) : load(p);
+}
+
+ALWAYS_INLINE void put(bool part, float *p, lane_mask mask, vec v) {
+    if (part) {
+        store_masked(p, v, mask);
+    } else {
+        store(p, v);
+    }
+}
+
 /* How the old value enters new + beta * old: it is not read where beta == 0. */
 typedef enum { BETA_ZERO, BETA_ONE, BETA_ANY } beta_mode;
 
@@ -135,13 +151,9 @@ typedef enum { BETA_ZERO, BETA_ONE, BETA_ANY } beta_mode;
 ALWAYS_INLINE void ag_scale_add(bool partial, lane_mask mask, float *p, vec sum, float alpha, float beta) {
     sum = times(sum, one_factor(alpha), 0);
     if (beta != 0.0f) {
-        sum = plus(sum, partial ? load_masked(p, mask) : load(p), one_factor(beta), 0);
+        sum = plus(sum, get(partial, p, mask), one_factor(beta), 0);
     }
-    if (partial) {
-        store_masked(p, sum, mask);
-    } else {
-        store(p, sum);
-    }
+    put(partial, p, mask, sum);
 }
 
 #endif
