@@ -13,10 +13,11 @@ enum { AG_FEW_CHANNELS = 8 }; /* from which on tiles are worth their calls */
 
 /* The extent of a window along one axis that its divisor counts: the elements inside x, or inside x and its
  * padding. */
-static inline int32_t ag_counted_extent(const ag_axis *axis, int32_t m, ag_taps inside, int32_t after,
+static inline int32_t ag_counted_extent(const ag_axis *axis, int32_t m, ag_tap_range inside, int32_t after,
                                         bool padding) {
     const int32_t init = axis->in + m * axis->in_step, end = init + axis->taps;
-    return !padding ? inside.count : (end < axis->size + after ? end : axis->size + after) - init;
+    return !padding ? inside.last - inside.first
+                    : (end < axis->size + after ? end : axis->size + after) - init;
 }
 
 static inline void ag_fill(float channels[AG_CHANNEL_TILE], float value) {
@@ -50,12 +51,12 @@ static void ag_avg_pool2d_tiled(const float *x, float *y, int32_t n, const ag_po
     ag_image image = {x, s->x_h, s->x_w, weight, 0, 0, y, (ptrdiff_t)s->ow * s->c, s->c, s->c};
     for (; n > 0; n--, image.in += s->x_n, image.out += s->oh * image.out_row) {
         for (int32_t row = 0; row < rows.count; row++) {
-            const ag_taps vertical = ag_valid_taps(&rows, row);
+            const ag_tap_range vertical = ag_axis_range(&rows, row);
             const int32_t height = ag_counted_extent(&rows, row, vertical, s->pad_bottom, padding);
             for (int32_t column = 0, count; column < columns.count; column += count) {
-                const ag_taps horizontal = ag_valid_taps(&columns, column);
+                const ag_tap_range horizontal = ag_axis_range(&columns, column);
                 const int32_t width = ag_counted_extent(&columns, column, horizontal, s->pad_right, padding);
-                count = ag_equal_windows(&columns, column, horizontal);
+                count = horizontal.end - column;
                 ag_fill(weight, 1.0f / (float)(s->divisor != 0 ? s->divisor : height * width));
                 if (s->c < AG_FEW_CHANNELS) {
                     const float *first =
@@ -63,8 +64,9 @@ static void ag_avg_pool2d_tiled(const float *x, float *y, int32_t n, const ag_po
                         (ptrdiff_t)(columns.in + column * columns.in_step + horizontal.first) * s->x_w;
                     float *dst = image.out + row * image.out_row + (ptrdiff_t)column * s->c;
                     for (int32_t q = 0; q < count; q++, dst += s->c) {
-                        ag_average(first + (ptrdiff_t)q * columns.in_step * s->x_w, dst, vertical.count,
-                                   horizontal.count, weight[0], s);
+                        ag_average(first + (ptrdiff_t)q * columns.in_step * s->x_w, dst,
+                                   vertical.last - vertical.first, horizontal.last - horizontal.first,
+                                   weight[0], s);
                     }
                     continue;
                 }

@@ -176,13 +176,13 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
 /* One group of all images. */
 static void ag_conv2d_regions(const float *x, const float *w, float *y, const ag_conv2d_part *part) {
     const ag_conv2d_shape *s = part->g->s;
+    const ag_axis rows = ag_forward_axis(s->oh, s->h, s->kh, s->stride_h, s->pad_top, s->dilation_h);
+    const ag_axis columns = ag_forward_axis(s->ow, s->w, s->kw, s->stride_w, s->pad_left, s->dilation_w);
     ag_tap_range vertical, horizontal;
     for (vertical.end = 0; vertical.end < s->oh;) {
-        vertical =
-            ag_tap_range_from(vertical.end, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
+        vertical = ag_axis_range(&rows, vertical.end);
         for (horizontal.end = 0; horizontal.end < s->ow;) {
-            horizontal = ag_tap_range_from(horizontal.end, s->ow, s->stride_w, s->pad_left, s->kw,
-                                           s->dilation_w, s->w);
+            horizontal = ag_axis_range(&columns, horizontal.end);
             ag_conv2d_region(x, w, y, vertical, horizontal, part);
         }
     }

@@ -11,21 +11,7 @@
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 #include "tiles/local_tile.h"
-
-/* The windows along an axis for which a given tap is inside x: begin ... end - 1. */
-typedef struct {
-    int32_t begin, end;
-} ag_window_range;
-
-/* For the tap at `offset` from the start of the window; window p starts at p * stride. */
-static inline ag_window_range ag_windows_with_tap(int32_t offset, int32_t windows, int32_t stride,
-                                                  int32_t extent) {
-    ag_window_range r;
-    r.begin = offset < 0 ? (stride - 1 - offset) / stride : 0;
-    r.end = offset >= extent ? 0 : (extent - 1 - offset) / stride + 1;
-    r.end = r.end < windows ? r.end : windows;
-    return r;
-}
+#include "tiles/tap_ranges.h"
 
 static inline bool ag_contains(ag_window_range range, int32_t window) {
     return window >= range.begin && window < range.end;

@@ -14,37 +14,6 @@
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
 
-/* The elements phase, phase + stride, ... of one axis of x and the taps that reach them, in ascending order
- * of the windows. The taps of the first element belong to windows `window`, window + window_step, ...; they
- * are `tap_step` apart, the last tap first. */
-typedef struct {
-    int32_t phase, elements, taps, tap, tap_step, window, window_step;
-} ag_phase_taps;
-
-static ag_phase_taps ag_phase_taps_of(int32_t phase, int32_t extent, int32_t stride, int32_t pad,
-                                      int32_t taps, int32_t dilation) {
-    ag_phase_taps m = {0, 0, 0, 0, 0, 0, 1};
-    m.phase = phase;
-    m.elements = (extent - phase + stride - 1) / stride;
-    for (int32_t tap = 0; tap < taps; tap++) {
-        const int32_t start = phase + pad - tap * dilation;
-        if (start % stride == 0) {
-            if (m.taps > 0) {
-                m.tap_step = tap - m.tap;
-                m.window_step = m.window - start / stride;
-            }
-            m.tap = tap;
-            m.window = start / stride;
-            m.taps++;
-        }
-    }
-    return m;
-}
-
-static inline ag_tap_range ag_phase_tap_range(const ag_phase_taps *m, int32_t begin, int32_t windows) {
-    return ag_tap_range_from(begin, m->elements, 1, -m->window, m->taps, m->window_step, windows);
-}
-
 #if AG_GENERAL_TILES
 /* All channels of the pixels that remain; k, k_runs, blocks, skips and b_step are set. */
 static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, const ag_conv2d_group *g) {
@@ -162,24 +131,23 @@ static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, in
 #endif
 
 /* The pixels of dx that are reached by the same taps along both axes; dy, w and dx start at the group. */
-static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_phase_taps *rows,
-                         ag_tap_range vertical, const ag_phase_taps *columns, ag_tap_range horizontal,
-                         int32_t n, const ag_conv2d_group *g) {
+static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_axis *rows,
+                         ag_tap_range vertical, const ag_axis *columns, ag_tap_range horizontal, int32_t n,
+                         const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     const int32_t v = vertical.last - vertical.first, u = horizontal.last - horizontal.first;
     const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
-    const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy, a_row = rows->window_step * dy_row;
-    const ptrdiff_t b_row = -(ptrdiff_t)rows->tap_step * s->kw * g->channels;
+    const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy, a_row = rows->in_tap * dy_row;
+    const ptrdiff_t b_row = (ptrdiff_t)rows->w_tap * s->kw * g->channels;
     ag_pixel_cursor cursor;
     ag_tile t;
-    cursor.dst = dx + ((ptrdiff_t)rows->phase + (ptrdiff_t)vertical.begin * s->stride_h) * s->x_h;
-    cursor.dst += ((ptrdiff_t)columns->phase + (ptrdiff_t)horizontal.begin * s->stride_w) * s->x_w;
+    cursor.dst = dx + ((ptrdiff_t)rows->out + (ptrdiff_t)vertical.begin * s->stride_h) * s->x_h;
+    cursor.dst += ((ptrdiff_t)columns->out + (ptrdiff_t)horizontal.begin * s->stride_w) * s->x_w;
     cursor.dst_step = (ptrdiff_t)s->stride_w * s->x_w;
     cursor.dst_row = (ptrdiff_t)s->stride_h * s->x_h - width * cursor.dst_step;
     cursor.dst_image = s->x_n - (ptrdiff_t)height * s->stride_h * s->x_h;
-    cursor.src = dy + (rows->window + vertical.begin + vertical.first * rows->window_step) * dy_row;
-    cursor.src +=
-        (ptrdiff_t)(columns->window + horizontal.begin + horizontal.first * columns->window_step) * s->ldy;
+    cursor.src = dy + (rows->in + vertical.begin + vertical.first * rows->in_tap) * dy_row;
+    cursor.src += (ptrdiff_t)(columns->in + horizontal.begin + horizontal.first * columns->in_tap) * s->ldy;
     cursor.src_step = s->ldy;
     cursor.src_row = dy_row - width * cursor.src_step;
     cursor.src_image = (s->oh - height) * dy_row;
@@ -188,16 +156,16 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ph
         ag_zero_pixels(cursor, g->channels, s->x_c);
         return;
     }
-    w += (ptrdiff_t)(rows->tap - vertical.first * rows->tap_step) * s->kw * g->channels;
-    w += (ptrdiff_t)(columns->tap - horizontal.first * columns->tap_step) * g->channels;
+    w += (ptrdiff_t)(rows->w + vertical.first * rows->w_tap) * s->kw * g->channels;
+    w += (ptrdiff_t)(columns->w + horizontal.first * columns->w_tap) * g->channels;
     t.alpha = 1.0f;
     ag_one_tile(&t);
     t.a_step = ag_bytes(1);
     t.k = g->outputs;
     t.k_runs = u;
     t.b_step = ag_bytes(g->filter);
-    t.a_skip = ag_bytes((ptrdiff_t)columns->window_step * s->ldy - g->outputs);
-    t.b_skip = ag_bytes(-(ptrdiff_t)columns->tap_step * g->channels - g->outputs * g->filter);
+    t.a_skip = ag_bytes((ptrdiff_t)columns->in_tap * s->ldy - g->outputs);
+    t.b_skip = ag_bytes((ptrdiff_t)columns->w_tap * g->channels - g->outputs * g->filter);
 #if AG_GENERAL_TILES
     ag_set_blocks(&t, v, a_row, b_row);
     (s->x_c == 1 ? ag_dx_pixels : ag_dx_channels_apart)(&t, &cursor, w, g);
@@ -211,14 +179,14 @@ static void ag_dx_group(const float *dy, const float *w, float *dx, int32_t n, c
     const ag_conv2d_shape *s = g->s;
     ag_tap_range vertical, horizontal;
     for (int32_t i = 0; i < s->stride_h && i < s->h; i++) {
-        const ag_phase_taps rows = ag_phase_taps_of(i, s->h, s->stride_h, s->pad_top, s->kh, s->dilation_h);
+        const ag_axis rows = ag_adjoint_axis(i, s->h, s->oh, s->kh, s->stride_h, s->pad_top, s->dilation_h);
         for (int32_t j = 0; j < s->stride_w && j < s->w; j++) {
-            const ag_phase_taps columns =
-                ag_phase_taps_of(j, s->w, s->stride_w, s->pad_left, s->kw, s->dilation_w);
-            for (vertical.end = 0; vertical.end < rows.elements;) {
-                vertical = ag_phase_tap_range(&rows, vertical.end, s->oh);
-                for (horizontal.end = 0; horizontal.end < columns.elements;) {
-                    horizontal = ag_phase_tap_range(&columns, horizontal.end, s->ow);
+            const ag_axis columns =
+                ag_adjoint_axis(j, s->w, s->ow, s->kw, s->stride_w, s->pad_left, s->dilation_w);
+            for (vertical.end = 0; vertical.end < rows.count;) {
+                vertical = ag_axis_range(&rows, vertical.end);
+                for (horizontal.end = 0; horizontal.end < columns.count;) {
+                    horizontal = ag_axis_range(&columns, horizontal.end);
                     ag_dx_region(dy, w, dx, &rows, vertical, &columns, horizontal, n, g);
                 }
             }

@@ -39,24 +39,6 @@ static void ag_depthwise2d_dx_tiled(const float *dy, const float *w, float *dx, 
     }
 }
 
-/* The outputs for which a tap is inside x, and the first input element. */
-typedef struct {
-    int32_t first, count, input;
-} ag_output_range;
-
-static ag_output_range ag_outputs_with_tap(int32_t tap, const ag_axis *axis) {
-    ag_output_range range = {0, axis->count, 0};
-    while (range.count > 0 && !ag_tap_is_inside(axis, range.first, tap)) {
-        range.first++;
-        range.count--;
-    }
-    while (range.count > 0 && !ag_tap_is_inside(axis, range.first + range.count - 1, tap)) {
-        range.count--;
-    }
-    range.input = axis->in + range.first * axis->in_step + tap * axis->in_tap;
-    return range;
-}
-
 /* Adjacent taps of a row of the window whose sums are computed at once, and what they are sums of: the
  * outputs for which all of them are inside x, then for each tap those before and after. */
 enum { AG_TAPS = AG_GENERAL_TILES ? 8 : 2, AG_TAP_PRODUCTS = 1 + 2 * AG_TAPS };
@@ -65,21 +47,21 @@ enum { AG_TAPS = AG_GENERAL_TILES ? 8 : 2, AG_TAP_PRODUCTS = 1 + 2 * AG_TAPS };
  * sums are added to c; x at the first tap. A run is along the longer axis, or that along which taps share
  * pixels. */
 static ag_depthwise_tile ag_tap_products(const float *x, const float *dy, float *c, int32_t taps,
-                                         ag_output_range vertical, int32_t first, int32_t end,
+                                         ag_window_range vertical, int32_t first, int32_t end,
                                          const ag_conv2d_shape *s) {
     const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy;
     const ptrdiff_t x_row = (ptrdiff_t)s->stride_h * s->x_h, x_step = (ptrdiff_t)s->stride_w * s->x_w;
     ag_depthwise_tile t;
     t.k = end - first;
-    t.k_runs = vertical.count;
+    t.k_runs = vertical.end - vertical.begin;
     t.a_step = ag_bytes(x_step);
     t.b_step = ag_bytes(s->ldy);
     t.a_skip = ag_bytes(x_row);
     t.b_skip = ag_bytes(dy_row);
     t.a_next = ag_bytes((ptrdiff_t)s->dilation_w * s->x_w);
     if (t.k < t.k_runs && (taps == 1 || t.a_next != t.a_step)) {
-        t.k = vertical.count;
-        t.k_runs = end - first;
+        t.k_runs = t.k;
+        t.k = vertical.end - vertical.begin;
         t.a_step = ag_bytes(x_row);
         t.b_step = ag_bytes(dy_row);
         t.a_skip = ag_bytes(x_step);
@@ -87,8 +69,8 @@ static ag_depthwise_tile ag_tap_products(const float *x, const float *dy, float 
     }
     t.a_skip -= t.k * t.a_step;
     t.b_skip -= t.k * t.b_step;
-    t.a = x + (ptrdiff_t)vertical.input * s->x_h + first * x_step;
-    t.b = dy + vertical.first * dy_row + (ptrdiff_t)first * s->ldy;
+    t.a = x + vertical.begin * x_row + first * x_step;
+    t.b = dy + vertical.begin * dy_row + (ptrdiff_t)first * s->ldy;
     t.c = c;
     t.c_next = ag_bytes(AG_CHANNEL_TILE);
     t.init = c;
@@ -98,22 +80,21 @@ static ag_depthwise_tile ag_tap_products(const float *x, const float *dy, float 
 
 /* The gradient of `taps` adjacent taps of a row; x at the first of them. */
 static void ag_tap_gradients(const float *x, const float *dy, float *dw, int32_t taps,
-                             ag_output_range vertical, const ag_output_range *horizontal, int32_t n,
+                             ag_window_range vertical, const ag_window_range *horizontal, int32_t n,
                              const ag_conv2d_shape *s, float alpha, float beta) {
-    const ag_output_range low = horizontal[0], high = horizontal[taps - 1];
-    int32_t begin = low.first, end = high.first + high.count, count = 0;
+    int32_t begin = horizontal[0].begin, end = horizontal[taps - 1].end, count = 0;
     float sums[AG_TAPS][AG_CHANNEL_TILE];
     ag_depthwise_tile products[AG_TAP_PRODUCTS];
-    const bool common = low.count > 0 && high.count > 0 && begin < end && vertical.count > 0;
+    const bool rows = vertical.begin < vertical.end, common = rows && begin < end;
     if (common) {
         products[count] = ag_tap_products(x, dy, sums[0], taps, vertical, begin, end, s);
         products[count++].init = ag_zero_channels;
     } else {
         begin = end = 0;
     }
-    for (int32_t tap = 0; tap < taps && vertical.count > 0; tap++) {
+    for (int32_t tap = 0; tap < taps && rows; tap++) {
         const float *const first_pixel = x + (ptrdiff_t)tap * s->dilation_w * s->x_w;
-        const int32_t first = horizontal[tap].first, last = first + horizontal[tap].count;
+        const int32_t first = horizontal[tap].begin, last = horizontal[tap].end;
         const int32_t before = begin < last ? begin : last, after = end > first ? end : first;
         if (first < before) {
             products[count++] = ag_tap_products(first_pixel, dy, sums[tap], 1, vertical, first, before, s);
@@ -144,18 +125,18 @@ static void ag_tap_gradients(const float *x, const float *dy, float *dw, int32_t
 
 static void ag_depthwise2d_dw_tiled(const float *x, const float *dy, float *dw, int32_t n,
                                     const ag_conv2d_shape *s, float alpha, float beta) {
-    const ag_axis rows = ag_forward_axis(s->oh, s->h, s->kh, s->stride_h, s->pad_top, s->dilation_h);
-    const ag_axis columns = ag_forward_axis(s->ow, s->w, s->kw, s->stride_w, s->pad_left, s->dilation_w);
     for (int32_t i = 0; i < s->kh; i++) {
-        const ag_output_range vertical = ag_outputs_with_tap(i, &rows);
+        const int32_t top = i * s->dilation_h - s->pad_top;
+        const ag_window_range vertical = ag_windows_with_tap(top, s->oh, s->stride_h, s->h);
         for (int32_t j = 0, taps; j < s->kw; j += taps, dw += (ptrdiff_t)taps * s->c) {
-            ag_output_range horizontal[AG_TAPS];
+            const int32_t left = j * s->dilation_w - s->pad_left;
+            ag_window_range horizontal[AG_TAPS];
             taps = s->kw - j < AG_TAPS ? s->kw - j : AG_TAPS;
             for (int32_t tap = 0; tap < taps; tap++) {
-                horizontal[tap] = ag_outputs_with_tap(j + tap, &columns);
+                horizontal[tap] = ag_windows_with_tap(left + tap * s->dilation_w, s->ow, s->stride_w, s->w);
             }
-            ag_tap_gradients(x + (ptrdiff_t)(j * s->dilation_w - s->pad_left) * s->x_w, dy, dw, taps,
-                             vertical, horizontal, n, s, alpha, beta);
+            ag_tap_gradients(x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w, dy, dw, taps, vertical,
+                             horizontal, n, s, alpha, beta);
         }
     }
 }

@@ -9,6 +9,42 @@
 
 #include <stdint.h>
 
+/* One axis of some of the outputs: output m of `count`, stored at out + m * out_step, is the sum over taps t
+ * of the input's element in + m * in_step + t * in_tap with weight w + t * w_tap. Elements outside the
+ * input's `size` elements count as 0. */
+typedef struct {
+    int32_t out, out_step, count;
+    int32_t in, in_step, in_tap, size;
+    int32_t w, w_tap, taps;
+} ag_axis;
+
+/* The axis of a convolution or of pooling. */
+static inline ag_axis ag_forward_axis(int32_t outputs, int32_t size, int32_t taps, int32_t stride,
+                                      int32_t pad, int32_t dilation) {
+    return (ag_axis){0, 1, outputs, -pad, stride, dilation, size, 0, 1, taps};
+}
+
+/* Its adjoint: phase `phase` of `stride`, the elements of x that are reached by the same taps, the last tap
+ * first. */
+static inline ag_axis ag_adjoint_axis(int32_t phase, int32_t outputs, int32_t size, int32_t taps,
+                                      int32_t stride, int32_t pad, int32_t dilation) {
+    ag_axis axis = {phase, stride, (outputs - phase + stride - 1) / stride, 0, 1, 1, size, 0, 1, 0};
+    for (int32_t tap = taps - 1; tap >= 0; tap--) {
+        const int32_t position = phase + pad - tap * dilation;
+        if (position % stride == 0) {
+            if (axis.taps == 0) {
+                axis.w = tap;
+                axis.in = position / stride;
+            } else if (axis.taps == 1) {
+                axis.w_tap = tap - axis.w;
+                axis.in_tap = position / stride - axis.in;
+            }
+            axis.taps++;
+        }
+    }
+    return axis;
+}
+
 /* Windows begin ... end - 1 have the same valid taps first ... last - 1; none where last <= first. */
 typedef struct {
     int32_t begin, end, first, last;
@@ -36,6 +72,26 @@ static inline ag_tap_range ag_tap_range_from(int32_t begin, int32_t windows, int
         s.last = start >= extent ? 0 : (extent - 1 - start) / dilation + 1;
     }
     return s;
+}
+
+static inline ag_tap_range ag_axis_range(const ag_axis *axis, int32_t begin) {
+    return ag_tap_range_from(begin, axis->count, axis->in_step, -axis->in, axis->taps, axis->in_tap,
+                             axis->size);
+}
+
+/* The windows along an axis for which a given tap is inside x: begin ... end - 1, none where end <= begin. */
+typedef struct {
+    int32_t begin, end;
+} ag_window_range;
+
+/* For the tap at `offset` from the start of the window; window p starts at p * stride. */
+static inline ag_window_range ag_windows_with_tap(int32_t offset, int32_t windows, int32_t stride,
+                                                  int32_t extent) {
+    ag_window_range r;
+    r.begin = offset < 0 ? (stride - 1 - offset) / stride : 0;
+    r.end = offset >= extent ? 0 : (extent - 1 - offset) / stride + 1;
+    r.end = r.end < windows ? r.end : windows;
+    return r;
 }
 
 /* How many of `taps` elements, `dilation` apart, are before one that is `distance` after the first. */

@@ -13,85 +13,10 @@
 
 #include "tiles/depthwise_microkernel.h"
 #include "tiles/helpers.h"
+#include "tiles/tap_ranges.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-/* One axis of some of the outputs: output m of `count`, stored at out + m * out_step, is the sum over taps t
- * of the input's element in + m * in_step + t * in_tap with weight w + t * w_tap. Elements outside the
- * input's `size` elements count as 0. */
-typedef struct {
-    int32_t out, out_step, count;
-    int32_t in, in_step, in_tap, size;
-    int32_t w, w_tap, taps;
-} ag_axis;
-
-/* The valid taps of one output. */
-typedef struct {
-    int32_t first, count;
-} ag_taps;
-
-static inline bool ag_tap_is_inside(const ag_axis *axis, int32_t m, int32_t tap) {
-    const int32_t position = axis->in + m * axis->in_step + tap * axis->in_tap;
-    return position >= 0 && position < axis->size;
-}
-
-static ag_taps ag_valid_taps(const ag_axis *axis, int32_t m) {
-    ag_taps taps = {0, axis->taps};
-    while (taps.count > 0 && !ag_tap_is_inside(axis, m, taps.first)) {
-        taps.first++;
-        taps.count--;
-    }
-    while (taps.count > 0 && !ag_tap_is_inside(axis, m, taps.first + taps.count - 1)) {
-        taps.count--;
-    }
-    return taps;
-}
-
-/* The number of outputs from m on that have the same valid taps. */
-static int32_t ag_equal_windows(const ag_axis *axis, int32_t m, ag_taps taps) {
-    int32_t end = m + 1;
-    if (taps.count == axis->taps && taps.count > 0) {
-        const int32_t last = axis->in + (axis->in_tap > 0 ? (axis->taps - 1) * axis->in_tap : 0);
-        end = (axis->size - 1 - last) / axis->in_step + 1;
-        return (end < axis->count ? end : axis->count) - m;
-    }
-    while (end < axis->count) {
-        const ag_taps next = ag_valid_taps(axis, end);
-        if (next.first != taps.first || next.count != taps.count) {
-            break;
-        }
-        end++;
-    }
-    return end - m;
-}
-
-/* The axis of a convolution or of pooling. */
-static inline ag_axis ag_forward_axis(int32_t outputs, int32_t size, int32_t taps, int32_t stride,
-                                      int32_t pad, int32_t dilation) {
-    return (ag_axis){0, 1, outputs, -pad, stride, dilation, size, 0, 1, taps};
-}
-
-/* Its adjoint: phase `phase` of `stride`, the elements of x that are reached by the same taps, the last tap
- * first. */
-static inline ag_axis ag_adjoint_axis(int32_t phase, int32_t outputs, int32_t size, int32_t taps,
-                                      int32_t stride, int32_t pad, int32_t dilation) {
-    ag_axis axis = {phase, stride, (outputs - phase + stride - 1) / stride, 0, 1, 0, size, 0, 1, 0};
-    for (int32_t tap = taps - 1; tap >= 0; tap--) {
-        const int32_t position = phase + pad - tap * dilation;
-        if (position % stride == 0) {
-            if (axis.taps == 0) {
-                axis.w = tap;
-                axis.in = position / stride;
-            } else if (axis.taps == 1) {
-                axis.w_tap = tap - axis.w;
-                axis.in_tap = position / stride - axis.in;
-            }
-            axis.taps++;
-        }
-    }
-    return axis;
-}
 
 /* An image whose channels are contiguous; row, pixel and weight strides in elements. */
 typedef struct {
@@ -133,15 +58,16 @@ static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels,
 
 /* `count` adjacent outputs from [row, column] on, along either axis, that have the same valid taps. */
 static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const ag_axis *columns,
-                               int32_t row, int32_t column, ag_taps vertical, ag_taps horizontal,
+                               int32_t row, int32_t column, ag_tap_range vertical, ag_tap_range horizontal,
                                int32_t count, bool along_rows) {
+    const int32_t height = vertical.last - vertical.first, width = horizontal.last - horizontal.first;
     ag_depthwise_tile s;
     const float *in = image->in, *w = image->w;
     float *out = image->out + (rows->out + row * rows->out_step) * image->out_row +
                  (columns->out + column * columns->out_step) * image->out_pixel;
     const ptrdiff_t out_next =
         along_rows ? rows->out_step * image->out_row : columns->out_step * image->out_pixel;
-    if (vertical.count == 0 || horizontal.count == 0) {
+    if (height <= 0 || width <= 0) {
         for (; count > 0; count--, out += out_next) {
             for (int32_t k = 0; k < image->channels; k++) {
                 out[k] = 0.0f;
@@ -153,16 +79,16 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     in += (columns->in + column * columns->in_step + horizontal.first * columns->in_tap) * image->in_pixel;
     w += (rows->w + vertical.first * rows->w_tap) * image->w_row;
     w += (columns->w + horizontal.first * columns->w_tap) * image->w_tap;
-    s.k = horizontal.count;
-    s.k_runs = vertical.count;
+    s.k = width;
+    s.k_runs = height;
     s.a_step = ag_bytes(columns->in_tap * image->in_pixel);
     s.b_step = ag_bytes(columns->w_tap * image->w_tap);
     s.a_skip = ag_bytes(rows->in_tap * image->in_row);
     s.b_skip = ag_bytes(rows->w_tap * image->w_row);
     if (along_rows) { /* a run of products is along a run of outputs, where pixels may be shared */
         const int32_t a_step = s.a_step, b_step = s.b_step;
-        s.k = vertical.count;
-        s.k_runs = horizontal.count;
+        s.k = height;
+        s.k_runs = width;
         s.a_step = s.a_skip;
         s.b_step = s.b_skip;
         s.a_skip = a_step;
@@ -185,17 +111,18 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
 
 /* Every output of two axes, region by region; the runs are along the longer side of a region. */
 static void ag_window_sums(const ag_image *image, const ag_axis *rows, const ag_axis *columns) {
-    for (int32_t row = 0, height; row < rows->count; row += height) {
-        const ag_taps vertical = ag_valid_taps(rows, row);
-        height = ag_equal_windows(rows, row, vertical);
-        for (int32_t column = 0, width; column < columns->count; column += width) {
-            const ag_taps horizontal = ag_valid_taps(columns, column);
-            width = ag_equal_windows(columns, column, horizontal);
+    ag_tap_range vertical, horizontal;
+    for (vertical.end = 0; vertical.end < rows->count;) {
+        vertical = ag_axis_range(rows, vertical.end);
+        for (horizontal.end = 0; horizontal.end < columns->count;) {
+            horizontal = ag_axis_range(columns, horizontal.end);
+            const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
             const bool along_rows = height > width;
             const int32_t runs = along_rows ? width : height, count = along_rows ? height : width;
             for (int32_t i = 0; i < runs; i++) {
-                ag_window_sums_run(image, rows, columns, along_rows ? row : row + i,
-                                   along_rows ? column + i : column, vertical, horizontal, count, along_rows);
+                ag_window_sums_run(image, rows, columns, vertical.begin + (along_rows ? 0 : i),
+                                   horizontal.begin + (along_rows ? i : 0), vertical, horizontal, count,
+                                   along_rows);
             }
         }
     }
