@@ -93,12 +93,22 @@ compare_layout compare_matrix(int32_t rows, int32_t columns, int32_t ld) {
     return layout;
 }
 
-static int32_t last_offset(const compare_layout *layout) {
+static int32_t elements_of(const compare_layout *layout) {
+    return layout->extent[0] * layout->extent[1] * layout->extent[2] * layout->extent[3];
+}
+
+/* Of an element; the innermost axis is counted first. */
+static int32_t offset_of(const compare_layout *layout, int32_t element) {
     int32_t offset = 0;
-    for (int32_t i = 0; i < 4; i++) {
-        offset += (layout->extent[i] - 1) * layout->stride[i];
+    for (int32_t i = 3; i >= 0; i--) {
+        offset += element % layout->extent[i] * layout->stride[i];
+        element /= layout->extent[i];
     }
     return offset;
+}
+
+static int32_t last_offset(const compare_layout *layout) {
+    return offset_of(layout, elements_of(layout) - 1);
 }
 
 static float random_value(uint32_t key, uint32_t i, compare_values values) {
@@ -130,17 +140,8 @@ static float *guards(int32_t which, int32_t floats) {
 /* An array between guards; `all_nan` replaces its values. */
 static void fill(int32_t which, const compare_layout *layout, compare_values values, bool all_nan) {
     float *const dst = guards(which, last_offset(layout) + 1);
-    const int32_t *extent = layout->extent, *stride = layout->stride;
-    uint32_t number = 0;
-    for (int32_t i = 0; i < extent[0]; i++) {
-        for (int32_t j = 0; j < extent[1]; j++) {
-            for (int32_t k = 0; k < extent[2]; k++) {
-                for (int32_t l = 0; l < extent[3]; l++) {
-                    const int32_t to = i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3];
-                    dst[to] = all_nan ? NAN : random_value((uint32_t)which, number++, values);
-                }
-            }
-        }
+    for (int32_t i = 0; i < elements_of(layout); i++) {
+        dst[offset_of(layout, i)] = all_nan ? NAN : random_value((uint32_t)which, (uint32_t)i, values);
     }
     restore(which);
 }
@@ -181,19 +182,11 @@ uint32_t compare_random(uint32_t key, uint32_t number) {
 
 void compare_input_s8(int32_t slot, compare_layout layout, bool small) {
     int8_t *const dst = (int8_t *)guards(slot, last_offset(&layout) / 4 + 1);
-    const int32_t *extent = layout.extent, *stride = layout.stride;
-    uint32_t number = 0;
-    for (int32_t i = 0; i < extent[0]; i++) {
-        for (int32_t j = 0; j < extent[1]; j++) {
-            for (int32_t k = 0; k < extent[2]; k++) {
-                for (int32_t l = 0; l < extent[3]; l++) {
-                    const uint32_t u = compare_random(20u + (uint32_t)slot, number++), kind = u >> 28;
-                    const int32_t any = (int32_t)(u % 256u) - 128;
-                    const int32_t v = small ? any / 100 : kind < 2u ? -128 : kind < 4u ? 127 : any;
-                    dst[i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3]] = (int8_t)v;
-                }
-            }
-        }
+    for (int32_t i = 0; i < elements_of(&layout); i++) {
+        const uint32_t u = compare_random(20u + (uint32_t)slot, (uint32_t)i), kind = u >> 28;
+        const int32_t any = (int32_t)(u % 256u) - 128;
+        const int32_t v = small ? any / 100 : kind < 2u ? -128 : kind < 4u ? 127 : any;
+        dst[offset_of(&layout, i)] = (int8_t)v;
     }
     add_input(slot);
 }
@@ -445,8 +438,7 @@ static void check(const compare_attributes *attributes, int32_t terms) {
 }
 
 compare_call compare_sums(int32_t terms) {
-    const compare_call c = {.terms = terms};
-    return c;
+    return (compare_call){.terms = terms};
 }
 
 compare_call compare_exactly(void) {
