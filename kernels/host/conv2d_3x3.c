@@ -20,6 +20,7 @@
 #include "pack_b.h"
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
+#include "tiles/vectors.h"
 
 ag_conv2d_f32_fn ag_conv2d_3x3_f32_host;
 ag_conv2d_dx_f32_fn ag_conv2d_3x3_dx_f32_host;
@@ -91,8 +92,7 @@ typedef struct {
 
 ALWAYS_INLINE vec pixel_at(bool edge, const block_pixels *p, int32_t i, int32_t j, int32_t side, int32_t k,
                            bool part, lane_mask mask) {
-    const float *at = (edge ? p->pixel[i * side + j] : p->data + i * p->row + j * p->step) + k;
-    return part ? load_masked(at, mask) : load(at);
+    return get(part, (edge ? p->pixel[i * side + j] : p->data + i * p->row + j * p->step) + k, mask);
 }
 
 /* One block of V, or with `gradient` of A dy A', for `channels` channels. Pixels are loaded for each row of
@@ -389,7 +389,8 @@ static void store_windows(float *dw, ptrdiff_t filter, ptrdiff_t tap, const matr
     for (int32_t o = 0; o < outputs; o++, dw += filter) {
         for (int32_t k = 0; k < channels; k += LANES) {
             const float *src = sums->data + o * sums->row + k;
-            const int32_t count = smaller(channels - k, LANES);
+            const bool part = channels - k < LANES;
+            const lane_mask mask = first_lanes(part ? channels - k : LANES);
             vec left[3][SIDE];
             EACH (e, SIDE) {
                 const float *column = src + e * sums->matrix;
@@ -401,9 +402,9 @@ static void store_windows(float *dw, ptrdiff_t filter, ptrdiff_t tap, const matr
             EACH (i, 3) {
                 const vec b = half * left[i][1], c = half * left[i][2];
                 float *dst = dw + (ptrdiff_t)(3 * i) * tap + k;
-                scale_add(dst, left[i][0] + b + c, count, alpha, beta);
-                scale_add(dst + tap, b - c, count, alpha, beta);
-                scale_add(dst + 2 * tap, b + c + left[i][3], count, alpha, beta);
+                ag_scale_add(part, mask, dst, left[i][0] + b + c, alpha, beta);
+                ag_scale_add(part, mask, dst + tap, b - c, alpha, beta);
+                ag_scale_add(part, mask, dst + 2 * tap, b + c + left[i][3], alpha, beta);
             }
         }
     }

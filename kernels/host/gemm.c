@@ -4,6 +4,7 @@
 #include "pack_b.h"
 #include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
+#include "tiles/vectors.h"
 
 enum {
     PANEL = AG_TILE_N,
@@ -60,8 +61,8 @@ static void prefetch_rows(const float *p, ptrdiff_t ld, int32_t rows, int32_t co
 static void copy_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k, int32_t columns) {
     for (; k > 0; k--, b += ldb, dst += PANEL) {
         for (int32_t e = 0; e < columns; e += LANES) {
-            const int32_t count = columns - e;
-            store(dst + e, count < LANES ? load_partial(b + e, count) : load(b + e));
+            const bool part = columns - e < LANES;
+            store(dst + e, get(part, b + e, first_lanes(part ? columns - e : LANES)));
         }
     }
 }
@@ -86,8 +87,9 @@ static void by_blocks(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t l
             }
             for (int32_t r = 0; r < rows; r++) {
                 for (int32_t e = 0; e < columns; e += LANES) {
-                    scale_add(c + (i + r) * ldc + j + e, load(sums + (ptrdiff_t)r * PANEL + e), columns - e,
-                              alpha, beta);
+                    const bool part = columns - e < LANES;
+                    ag_scale_add(part, first_lanes(part ? columns - e : LANES), c + (i + r) * ldc + j + e,
+                                 load(sums + (ptrdiff_t)r * PANEL + e), alpha, beta);
                 }
             }
         }

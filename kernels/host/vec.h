@@ -140,14 +140,6 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #endif
 }
 
-ALWAYS_INLINE vec load_partial(const float *p, int32_t count) {
-    return load_masked(p, first_lanes(count));
-}
-
-ALWAYS_INLINE void store_partial(float *p, vec v, int32_t count) {
-    store_masked(p, v, first_lanes(count));
-}
-
 /* The first `count` lanes, converted to bytes. */
 ALWAYS_INLINE void store_bytes(uint8_t *p, vec_s32 v, int32_t count) {
 #if defined __AVX512F__
@@ -157,15 +149,6 @@ ALWAYS_INLINE void store_bytes(uint8_t *p, vec_s32 v, int32_t count) {
         p[i] = (uint8_t)v[i];
     }
 #endif
-}
-
-/* alpha * sum + beta * *p; *p is not read where beta == 0 */
-ALWAYS_INLINE void scale_add(float *p, vec sum, int32_t count, float alpha, float beta) {
-    if (count >= LANES) {
-        store(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load(p));
-    } else {
-        store_partial(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load_partial(p, count), count);
-    }
 }
 
 /* The sum of a vector's four quarters (two halves, itself), lane by lane. */
