@@ -61,9 +61,22 @@ EXPRESSIONS = {
         F.softshrink(x) + F.hardshrink(y, 0.3) + m.prelu(x) + torch.logaddexp(x, y) + torch.remainder(y, 0.7)
     ),
     "similarity": lambda x, y, p, i, s, k, m: F.cosine_similarity(x, y) + F.normalize(x).sum(1),
+    "distance": lambda x, y, p, i, s, k, m: (
+        F.pairwise_distance(x, y, eps=0.01)
+        + torch.norm(x, dim=1)
+        + F.bilinear(x, y, torch.stack([m.square, m.square * 2])).sum(1)
+    ),
+    "quotients": lambda x, y, p, i, s, k, m: (
+        torch.addcdiv(x, y, p, value=0.3)
+        + torch.log10(p)
+        + torch.floor_divide(p.detach(), 0.4)
+        + torch.where(torch.isnan(x), y, x * y)
+    ),
+    "order": lambda x, y, p, i, s, k, m: y.gather(1, torch.argsort(x, 1, True)),
     "sorting": lambda x, y, p, i, s, k, m: x.topk(3)[0] * s.sort(2, descending=True)[0][:, 0, :3],
     "images": lambda x, y, p, i, s, k, m: (
         F.pixel_unshuffle(F.pixel_shuffle(i, 2), 4)[:, :4].mean((2, 3), keepdim=True)
+        + F.channel_shuffle(i, 2)[:, :, :1, :1]
         + F.interpolate(i, scale_factor=2)
         + F.interpolate(i, (16, 16), mode="bilinear", align_corners=True)
     ),
@@ -273,11 +286,11 @@ EXPRESSIONS = {
 DECOMPOSED = (
     "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax "
     "_to_copy _unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy empty_permuted fill lift "
-    "lift_fresh max_pool2d_with_indices native_dropout native_layer_norm reflection_pad1d reflection_pad2d "
+    "lift_fresh max_pool2d_with_indices native_dropout native_layer_norm norm reflection_pad1d reflection_pad2d "
     "replication_pad1d replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
-# Those of tests/support/torch_networks.py.
-ELSEWHERE = "batch_norm bernoulli empty"
+# Those of tests/support/torch_networks.py and of test_from_torch.py.
+ELSEWHERE = "batch_norm bernoulli empty take_along_dim"
 
 
 class Everything(nn.Module):

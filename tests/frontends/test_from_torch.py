@@ -147,6 +147,30 @@ def test_parts_of_tensors_and_of_the_batch(batch):
     assert not wrong
 
 
+DECOMPOSED = {
+    "rot90": lambda x: torch.rot90(x.reshape(-1, 2, 2), 1, (1, 2)).flatten(1),
+    "tensordot": lambda x: torch.tensordot(x, x[0] * torch.eye(4), 1),
+    "losses": lambda x: (
+        torch.nn.functional.smooth_l1_loss(x, x.flip(1), reduction="none")
+        + torch.nn.functional.kl_div(x.log_softmax(1), x.flip(1).softmax(1), reduction="none")
+    ),
+    "unfold": lambda x: torch.nn.functional.unfold(x.reshape(-1, 1, 2, 2), 2, padding=1).flatten(1),
+    "logit": lambda x: torch.logit(torch.sigmoid(x)) + torch.sinc(x),
+    "take_along_dim": lambda x: torch.take_along_dim(x, torch.argsort(x, 1), 1),
+}
+
+
+@pytest.mark.parametrize("name", DECOMPOSED)
+def test_operators_that_pytorch_decomposes(name):
+    """Those without counterpart are computed by others, with a free batch where PyTorch allows it."""
+    torch.manual_seed(4)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), Function(DECOMPOSED[name]))
+    ag.from_torch(module, (4, 4))
+    original = originals.pop()
+    wrong = [row for row in comparisons(original.program, original.file, name) if not row.good]
+    assert not wrong, network_source(original.program)[0]
+
+
 class PartlyTrained(torch.nn.Module):
     """A body that no gradient reaches, but for one result that is detached, and a value of it that is returned."""
 
@@ -208,6 +232,10 @@ BAD = {
     "alternative": (
         lambda self, x: x.cumprod(1),
         r"aten.cumprod has no counterpart; use F.exp\(F.cumsum\(F.log\(x\), dim\)\) of positive numbers \(test_",
+    ),
+    "random, if decomposed": (
+        lambda self, x: torch.nn.functional.alpha_dropout(x, 0.5, True),
+        r"aten.alpha_dropout has no counterpart; use F.dropout \(test_",
     ),
     "constant": (lambda self, x: torch.ones(3), "Bad: the result 'ones' depends on no input; leave it out"),
     "nothing": (lambda self, x: None, "Bad returns no tensor"),

@@ -10,8 +10,8 @@ from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, pr
 from .shapes import SHAPES
 
 UNARY = (
-    "abs ceil cos erf exp expm1 floor hardsigmoid hardswish log log1p log2 logical_not mish neg reciprocal relu relu6 "
-    "round rsqrt selu sigmoid sign silu sin sqrt square tan tanh trunc"
+    "abs ceil cos erf exp expm1 floor hardsigmoid hardswish log log10 log1p log2 logical_not mish neg reciprocal relu "
+    "relu6 round rsqrt selu sigmoid sign silu sin sqrt square tan tanh trunc"
 )
 COMPARISONS = "eq ne lt le gt ge maximum minimum"
 LOGIC = "logical_and logical_or logical_xor"
@@ -44,11 +44,14 @@ def _weight_norm(c: Converter, a: Arguments) -> object:
     )
 
 
-def _addcmul(c: Converter, a: Arguments) -> object:
-    product = c.emit("{} * {}", a["tensor1"], a["tensor2"])
-    return c.emit(
-        "{} + {}", a["self"], product if a.get("value", 1) == 1 else c.emit("{} * {}", product, a["value"])
-    )
+def _added(formula: str) -> Rule:
+    """A multiple of a formula of two tensors, added to a third."""
+
+    def rule(c: Converter, a: Arguments) -> object:
+        term, value = c.emit(formula, a["tensor1"], a["tensor2"]), a.get("value", 1)
+        return c.emit("{} + {}", a["self"], term if value == 1 else c.emit("{} * {}", term, value))
+
+    return rule
 
 
 def _rsub(c: Converter, a: Arguments) -> object:
@@ -154,7 +157,8 @@ TABLE: dict[str, Rule] = {
     **{f"aten.{name}": same("logical_or", "self other") for name in ("bitwise_or", "__or__")},
     **{f"aten.{name}": same("logical_xor", "self other") for name in ("bitwise_xor", "__xor__")},
     "aten.bitwise_not": same("logical_not", "self"),
-    "aten.addcmul": _addcmul,
+    "aten.addcmul": _added("{} * {}"),
+    "aten.addcdiv": _added("{} / {}"),
     "aten.lerp": same("lerp", "self end weight"),
     "aten.clamp": same("clamp", "self min max"),
     "aten.clip": same("clamp", "self min max"),
@@ -171,8 +175,13 @@ TABLE: dict[str, Rule] = {
     "aten.softshrink": same("softshrink", "self lambd"),
     "aten.hardshrink": same("hardshrink", "self lambd"),
     "aten.logaddexp": promoting(same("logaddexp", "self other")),
+    "aten.floor_divide": promoting(same("floor_divide", "self other")),
+    "aten.isnan": lambda c, a: c.emit("ne", a["self"], a["self"]),
     "aten.remainder": promoting(same("remainder", "self other")),
     "aten.cdist": same("cdist", "x1 x2 p"),
+    "aten.pairwise_distance": same("pairwise_distance", "x1 x2 p eps keepdim"),
+    "aten.bilinear": same("bilinear", "input1 input2 weight bias"),
+    "aten.norm": same("norm", "self p dim keepdim"),
     "aten.cosine_similarity": same("cosine_similarity", "x1 x2 dim eps"),
     "aten._weight_norm": _weight_norm,
     "aten.gelu": same("gelu", "self approximate"),

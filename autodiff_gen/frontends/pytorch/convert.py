@@ -44,6 +44,12 @@ def convert(exported: Exported, name: str) -> Program:
     return _Conversion(exported, name).run()
 
 
+def is_known(target: str) -> bool:
+    """Whether an operator, such as "aten.relu_.default", has a counterpart."""
+    key = ".".join(target.split(".")[:2])
+    return key in TABLE or key.removesuffix("_") in TABLE
+
+
 class _Conversion:
     """Of one program. known: what represents a tensor or size of the exported graph: a reference, a number, or a
     tuple."""

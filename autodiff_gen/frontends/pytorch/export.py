@@ -15,7 +15,7 @@ from ... import nn
 from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
 from ..imported.program import Program
-from .convert import convert
+from .convert import convert, is_known
 from .pt2 import read
 from .training import remember
 
@@ -48,15 +48,14 @@ def from_torch(module: Any, input: Any) -> nn.Module:
 
 
 def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, nn.Module]:
-    """The file, the program and the network of a module, in the first form that can be imported: with in-place
-    operators, or else without; with a free batch, or else, as our functions take that only whole, with a number."""
+    """The file, the program and the network of a module, in the first form that can be imported: as it is, or else
+    without in-place operators and those that PyTorch decomposes; with a free batch, or else, as our functions take that
+    only whole, with a number."""
     functional, file = False, saved(module, input)
     exported = read(file, name)
     try:
         program = convert(exported, name)
     except ModelError as error:
-        if not any(node.in_place for node in exported.nodes):
-            raise
         functional, file = True, saved(module, input, functional=True)
         try:
             program = convert(read(file, name), name)
@@ -74,7 +73,8 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
 
 def saved(module: Any, input: Any, functional: bool = False, free: bool = True) -> io.BytesIO:
     """The file that torch.export.save writes of a module; arguments and errors as in from_torch. functional: without
-    in-place operators; free: with a free batch where the module allows it."""
+    in-place operators, and those that the importer does not know decomposed; free: with a free batch where the module
+    allows it."""
     try:
         import torch
     except ImportError:
@@ -134,7 +134,7 @@ def _saved(
     try:
         with _silence():
             exported = torch.export.export(module, examples, dynamic_shapes=shapes)
-            exported = exported.run_decompositions({}) if functional else exported
+            exported = _decomposed(torch, exported) if functional else exported
             torch.export.save(exported, file)
     except Exception as error:  # torch.export raises errors of many kinds
         sizes = " and ".join(str(tuple(e.shape)) for e in examples)
@@ -143,6 +143,29 @@ def _saved(
         ) from None
     file.seek(0)
     return file
+
+
+def _decomposed(torch: Any, exported: Any) -> Any:
+    """A program without in-place operators, in which others compute those that the importer does not know, as PyTorch
+    decomposes them, until none is left that it can. Not if that draws random numbers: what a layer is made of does not
+    know that it draws none in evaluation."""
+
+    def called(program: Any) -> set[Any]:
+        return {n.target for n in program.graph.nodes if n.op == "call_function"}
+
+    def random(program: Any) -> set[Any]:
+        return {op for op in called(program) if torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())}
+
+    table = torch.export.default_decompositions()
+    done: dict[Any, Any] = {}
+    while True:
+        made = exported.run_decompositions(dict(done))
+        if random(made) - random(exported):
+            return exported
+        unknown = [op for op in called(made) - done.keys() if op in table and not is_known(str(op))]
+        if not unknown:
+            return made
+        done |= {op: table[op] for op in unknown}
 
 
 @contextlib.contextmanager

@@ -75,6 +75,8 @@ INDEXING: dict[str, Rule] = {
     "aten.index_put": same("index_put", "self indices values accumulate"),
     "aten.topk": _topk,
     "aten.sort": _sort,
+    "aten.argsort": same("argsort", "self dim descending"),
+    "aten.take_along_dim": same("take_along_dim", "self indices dim"),
     "aten.index_select": same("index_select", "self dim index"),
     "aten.gather": same("gather", "self dim index"),
     "aten.scatter_add": same("scatter_add", "self dim index src"),

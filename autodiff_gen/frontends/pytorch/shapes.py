@@ -176,6 +176,7 @@ SHAPES: dict[str, Rule] = {
     "aten.replication_pad1d": _padded("replicate"),
     "aten.replication_pad2d": _padded("replicate"),
     "aten.pixel_shuffle": same("pixel_shuffle", "self upscale_factor"),
+    "aten.channel_shuffle": same("channel_shuffle", "self groups"),
     "aten.pixel_unshuffle": same("pixel_unshuffle", "self downscale_factor"),
     "aten._conj": itself,
 }
