@@ -105,9 +105,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(merge_concatenations),  # what is joined of joined values is joined of their parts
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
     on_entries(selection_propagation),  # of products of which a part is read, that is computed
-    weighing(
-        micro_batches
-    ),  # a loop over parts of the batch, where the arena exceeds the budget or the cache
+    weighing(micro_batches),  # a loop over parts of the batch, where the arena exceeds the budget or a cache
     weighing(store_functions),  # results of tanh and the like that the gradient of a scan reads
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
