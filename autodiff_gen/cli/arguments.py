@@ -63,6 +63,13 @@ def finite(text: str) -> float:
     return number
 
 
+def rate(text: str) -> float:
+    number = finite(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be at least 0")
+    return number
+
+
 def seconds(text: str) -> float:
     number = finite(text)
     if number <= 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import counted
-from .arguments import columns, count, finite, positive, seconds
+from .arguments import columns, count, positive, rate, seconds
 
 if TYPE_CHECKING:
     from ..device.board import Board
@@ -54,7 +54,7 @@ def add_commands(
         choices=("s8", "s16"),
         help="round float inputs to integers of 8 or 16 bits times a scale, so that they take less of the line",
     )
-    train.add_argument("--lr", metavar="X", type=finite, help="learning rate (default: the model's)")
+    train.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
     order = train.add_mutually_exclusive_group()
     order.add_argument(
         "--shuffle",

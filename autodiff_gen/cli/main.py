@@ -71,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser = _parser()
         _check_command(parser, words)
         args = parser.parse_args(words)
+        _check_output(args)
         code: int = args.run(args)
         sys.stdout.flush()
         return code
@@ -98,6 +99,16 @@ def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
         raise _UsageError(f"no command given; choose from {', '.join(sub.choices)}; see {parser.prog} --help")
     if not words[0].startswith("-") and words[0] not in sub.choices:
         raise _UsageError(f"unknown command {words[0]!r}{near(words[0], sub.choices)}")
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    """Raise where the file to write is one that the command reads, such as the model."""
+    out = getattr(args, "out", None)
+    if not isinstance(out, Path) or not out.is_file():
+        return
+    for name, path in vars(args).items():
+        if name != "out" and isinstance(path, str | Path) and os.path.isfile(path) and out.samefile(path):
+            raise _UsageError(f"--out {out} is a file that the command reads ({name}); choose another")
 
 
 def _parser() -> argparse.ArgumentParser:

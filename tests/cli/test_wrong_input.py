@@ -160,6 +160,8 @@ COMMANDS = [
     ("explain mnist --board stm23", 1, ["did you mean 'stm32'"]),
     ("check mnsit", 1, ["did you mean 'mnist'"]),
     ("check mnist --samples -3", 2, ["--samples"]),
+    ("report {file} --out {file}", 2, ["--out", "file is a file that the command reads (model)"]),
+    ("train mnist --data {file} --lr -1", 2, ["--lr", "at least 0"]),
     ("deps mnsit", 1, ["did you mean 'mnist'"]),
     ("boards stm32", 2, ["unexpected argument 'stm32'"]),
 ]
