@@ -9,22 +9,54 @@ from typing import Any
 from ..ir.build import apply
 from ..ir.node import Value
 from .arguments import Dims, as_value, axes_of, list_of, shape_error, torch_lacks
-from .elementwise import abs, cos, div, exp, floor, gt, log, log1p, logical_not, maximum, neg, sin, to, where
+from .elementwise import (
+    abs,
+    atan2,
+    cos,
+    div,
+    erf,
+    exp,
+    expm1,
+    floor,
+    gt,
+    log,
+    log1p,
+    logical_not,
+    maximum,
+    neg,
+    sin,
+    sqrt,
+    square,
+    to,
+    where,
+)
 from .shapes import permute, transpose
 
 __all__ = [
+    "acos",
+    "acosh",
     "addcdiv",
     "addcmul",
     "all",
     "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "ceil",
+    "cosh",
+    "erfc",
+    "exp2",
     "floor_divide",
+    "fmod",
+    "hypot",
     "lerp",
     "log2",
     "log10",
     "logaddexp",
     "movedim",
     "remainder",
+    "sinh",
     "swapaxes",
     "tan",
     "trunc",
@@ -53,6 +85,17 @@ def remainder(input: Any, other: Any) -> Value:
     return x - y * floor(x / y)
 
 
+def fmod(input: Any, other: Any) -> Value:
+    """input - other * trunc(input / other): of the sign of `input`, in floats."""
+    x, y = as_value(input), as_value(other)
+    return x - y * trunc(x / y)
+
+
+def exp2(input: Any) -> Value:
+    """2 to the power of the input."""
+    return exp(input * math.log(2.0))
+
+
 def log2(input: Any) -> Value:
     """The logarithm to base 2."""
     return log(input) * (1.0 / math.log(2.0))
@@ -66,6 +109,66 @@ def log10(input: Any) -> Value:
 def tan(input: Any) -> Value:
     """sin(input) / cos(input)."""
     return sin(input) / cos(input)
+
+
+def atan(input: Any) -> Value:
+    """The angle whose tangent is the input, between -pi/2 and pi/2."""
+    return atan2(input, 1.0)
+
+
+def asin(input: Any) -> Value:
+    """The angle whose sine is the input, between -pi/2 and pi/2; of numbers between -1 and 1."""
+    x = as_value(input)
+    return atan2(x, sqrt((1.0 - x) * (1.0 + x)))
+
+
+def acos(input: Any) -> Value:
+    """The angle whose cosine is the input, between 0 and pi; of numbers between -1 and 1."""
+    x = as_value(input)
+    return atan2(sqrt((1.0 - x) * (1.0 + x)), x)
+
+
+def sinh(input: Any) -> Value:
+    """(exp(input) - exp(-input)) / 2, exact near 0 too."""
+    x = as_value(input)
+    return (expm1(x) - expm1(neg(x))) * 0.5
+
+
+def cosh(input: Any) -> Value:
+    """(exp(input) + exp(-input)) / 2."""
+    x = as_value(input)
+    return (exp(x) + exp(neg(x))) * 0.5
+
+
+def asinh(input: Any) -> Value:
+    """log(input + sqrt(input^2 + 1)), exact near 0 too."""
+    x = as_value(input)
+    negative = x < 0.0
+    size = where(negative, neg(x), x)  # whose gradient at 0 is 1, not that of abs
+    result = log1p(size + square(size) / (1.0 + sqrt(square(size) + 1.0)))
+    return where(negative, neg(result), result)
+
+
+def acosh(input: Any) -> Value:
+    """log(input + sqrt(input^2 - 1)), of numbers of at least 1."""
+    x = as_value(input)
+    return log(x + sqrt(square(x) - 1.0))
+
+
+def atanh(input: Any) -> Value:
+    """log((1 + input) / (1 - input)) / 2, of numbers between -1 and 1; exact near 0 too."""
+    x = as_value(input)
+    return (log1p(x) - log1p(neg(x))) * 0.5
+
+
+def erfc(input: Any) -> Value:
+    """1 - erf(input), to the digits of 1."""
+    return 1.0 - erf(input)
+
+
+def hypot(input: Any, other: Any) -> Value:
+    """sqrt(input^2 + other^2)."""
+    return sqrt(square(input) + square(other))
 
 
 def logaddexp(input: Any, other: Any) -> Value:

@@ -16,6 +16,7 @@ from .arguments import as_value, shape_error, torch_lacks
 __all__ = [
     "abs",
     "add",
+    "atan2",
     "clamp",
     "cos",
     "detach",
@@ -151,6 +152,11 @@ def sin(input: Any) -> Value:
 
 def cos(input: Any) -> Value:
     return apply("cos", input)
+
+
+def atan2(input: Any, other: Any) -> Value:
+    """The angle of the point (other, input), of coordinates x and y, from the x axis, between -pi and pi."""
+    return apply("atan2", input, other)
 
 
 def tanh(input: Any) -> Value:

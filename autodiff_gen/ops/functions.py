@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.build import apply
 from ..ir.node import Op, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Elementwise
-from .support import ONES, floating, simple, within
+from .support import ONES, PAIRS, floating, simple, within
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -126,6 +126,21 @@ cos = register(
         lower=Elementwise("ag_cosf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.cos(a)",
+    )
+)
+
+atan2 = register(
+    Op(
+        "atan2",
+        infer=floating,
+        ref=np.arctan2,
+        vjp=simple(
+            lambda dy, a, b, y: dy * b / (apply("square", a) + apply("square", b)),
+            lambda dy, a, b, y: -(dy * a / (apply("square", a) + apply("square", b))),
+        ),
+        lower=Elementwise("ag_atan2f({0}, {1})", ATOM, calls=True),
+        samples=PAIRS,
+        torch="torch.atan2(a, b)",
     )
 )
 

@@ -26,7 +26,7 @@ static const struct {
     function *f;
 } functions[] = {{"expf", expf_},   {"logf", logf_},         {"expm1f", expm1f_}, {"log1pf", log1pf_},
                  {"tanhf", tanhf_}, {"sigmoidf", sigmoidf_}, {"sinf", sinf_},     {"cosf", cosf_},
-                 {"erff", erff_},   {"rintf", rintf_},       {"powf", ag_powf}};
+                 {"erff", erff_},   {"rintf", rintf_},       {"powf", ag_powf},   {"atan2f", ag_atan2f}};
 
 const char *sweep_name(int which) {
     return which < (int)(sizeof functions / sizeof *functions) ? functions[which].name : 0;

@@ -60,6 +60,19 @@ EXPRESSIONS = {
     "shrinking": lambda x, y, p, i, s, k, m: (
         F.softshrink(x) + F.hardshrink(y, 0.3) + m.prelu(x) + torch.logaddexp(x, y) + torch.remainder(y, 0.7)
     ),
+    "hyperbolic": lambda x, y, p, i, s, k, m: (
+        torch.sinh(x) * torch.asinh(y) + torch.cosh(x) + torch.atanh(0.2 * x) + torch.acosh(p + 1.0)
+    ),
+    "inverses of sines": lambda x, y, p, i, s, k, m: (
+        torch.atan(x) + torch.asin(0.2 * y) * torch.acos(0.3 * y) + torch.atan2(x, y)
+    ),
+    "remainders": lambda x, y, p, i, s, k, m: (
+        torch.fmod(x, 0.7) + torch.fmod(x, p) + torch.hypot(x, p) + torch.exp2(x) + torch.erfc(y)
+    ),
+    "moments": lambda x, y, p, i, s, k, m: (
+        torch.std_mean(x, 1, keepdim=True)[0] * torch.var_mean(s, 2, unbiased=False)[1].sum(1, keepdim=True)
+        + torch.var_mean(x)[0]
+    ),
     "similarity": lambda x, y, p, i, s, k, m: F.cosine_similarity(x, y) + F.normalize(x).sum(1),
     "distance": lambda x, y, p, i, s, k, m: (
         F.pairwise_distance(x, y, eps=0.01)

@@ -16,7 +16,8 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 
-NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf", "powf"]
+UNARY = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf"]
+NAMES = [*UNARY, "powf", "atan2f"]
 SWEEP = 20_000
 SWEPT = ("avg_pool2d", "conv2d", "depthwise2d", "gemm", "gemv", "ger", "max_pool2d")  # by kernel_sweep.c
 SOURCES = [C / "math_sweep.c", C / "kernel_sweep.c", *(KERNELS / "ref" / f"{name}.c" for name in SWEPT)]
@@ -48,6 +49,7 @@ EXACT = {
     "erff": erf,
     "rintf": np.rint,
     "powf": np.power,
+    "atan2f": np.arctan2,
 }
 
 
@@ -92,7 +94,7 @@ def every(stride):
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("name", NAMES[:-1])
+@pytest.mark.parametrize("name", UNARY)
 def test_error_is_within_the_bound_that_the_header_states(library, name):
     rng = np.random.default_rng(1)
     x = np.concatenate([every(2003), rng.uniform(-4, 4, 500_000), rng.uniform(-110, 110, 500_000)]).astype(
@@ -109,7 +111,7 @@ def test_the_bounds_hold_with_contraction(tmp_path):
     flags = ("-O2", "-march=native", "-ffp-contract=fast", "-DAG_MATH_SHORTCUTS=1")
     contracted = shared_library("gcc", [C / "math_sweep.c"], tmp_path / "contracted.so", flags)
     x = np.concatenate([every(20_011), np.linspace(-8, 8, 200_001, dtype=np.float32)])
-    for name in NAMES[:-1]:
+    for name in UNARY:
         assert worst_ulp(call(contracted, name, x), exact(name, x), [x]) <= BOUNDS[name] + 0.1, name
 
 
@@ -127,6 +129,22 @@ def test_error_of_pow(library):
         whole = [rng.uniform(-8, 8, n), np.round(rng.uniform(-40, 40, n)), rng.permutation(every(8590)[:n])]
         y = np.concatenate([*spread, *whole]).astype(np.float32)
     assert worst_ulp(call(library, "powf", x, y), exact("powf", x, y), [x, y]) <= BOUNDS["powf"] <= 1
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("contraction", ["off", "fast"])
+def test_error_of_atan2(contraction, tmp_path):
+    """At all angles and distances."""
+    flags = ("-O2", "-march=native", f"-ffp-contract={contraction}")
+    library = shared_library("gcc", [C / "math_sweep.c"], tmp_path / "math.so", flags)
+    rng = np.random.default_rng(3)
+    n = 1_000_000
+    angle, distance = rng.uniform(-math.pi, math.pi, n), np.exp2(rng.uniform(-140, 127, n))
+    tangent, pairs = every(4099), (rng.permutation(every(4099)), rng.permutation(every(4099)))
+    y = np.concatenate([distance * np.sin(angle), tangent, pairs[0]]).astype(np.float32)
+    x = np.concatenate([distance * np.cos(angle), np.ones_like(tangent), pairs[1]]).astype(np.float32)
+    worst = worst_ulp(call(library, "atan2f", y, x), exact("atan2f", y, x), [y, x])
+    assert 0.7 * BOUNDS["atan2f"] <= worst <= BOUNDS["atan2f"]
 
 
 TINY, SMALL = 2.0**-149, 2.0**-126
@@ -237,8 +255,9 @@ def test_special_values(library, name):
 
 
 @pytest.mark.cc
-def test_special_values_of_pow(library):
-    """All pairs of these, against float64's pow, which follows C99: signs of zero, odd integers."""
+@pytest.mark.parametrize("name", ["powf", "atan2f"])
+def test_special_values_of_two_arguments(library, name):
+    """All pairs of these, against float64, which follows C99: signs of zero, odd integers."""
     top = 3.4028235e38
     one = [
         0.0,
@@ -260,7 +279,9 @@ def test_special_values_of_pow(library):
     ]
     values = np.array(one + [-v for v in one], np.float32)
     x, y = (grid.ravel().copy() for grid in np.meshgrid(values, values))
-    assert worst_ulp(call(library, "powf", x, y), exact("powf", x, y), [x, y]) < BOUNDS["powf"]
+    got = call(library, name, x, y)
+    assert worst_ulp(got, exact(name, x, y), [x, y]) < BOUNDS[name]
+    assert set(got[np.isnan(got)].view(np.uint32).tolist()) == {0x7FC00000}
 
 
 @pytest.mark.cc
@@ -290,7 +311,7 @@ def test_shortcuts_have_the_same_bits(library, tmp_path):
     near = (np.maximum(ends[:, None], 3) + np.arange(-3, 4)).astype(np.uint32).view(np.float32).ravel()
     x = np.concatenate([near, -near, every(2003), np.linspace(-90, 90, 300_001, dtype=np.float32)])
     x = np.where(np.isnan(x), np.float32(NAN), x)
-    for name in NAMES[:-1]:
+    for name in UNARY:
         assert call(quick, name, x).tobytes() == call(library, name, x).tobytes(), name
 
 
@@ -312,7 +333,7 @@ def checksums(tmp_path_factory):
 @pytest.mark.parametrize("cc", ["gcc -march=x86-64-v3", "aarch64-linux-gnu-gcc -mcpu=cortex-a53"])
 def test_loops_over_them_become_vectors(cc, tmp_path):
     """With gcc's own flags, which mind traps: of one function after the other."""
-    names = [n for n in NAMES if n not in ("sinf", "cosf", "powf", "rintf")]
+    names = [n for n in NAMES if n not in ("sinf", "cosf", "powf", "rintf", "atan2f")]
     loops = [
         f"void {n}_(float *y, const float *x, int n) {{ for (int i = 0; i < n; i++) y[i] = ag_{n}(x[i]); }}"
         for n in names
@@ -394,7 +415,7 @@ def test_header_is_clean_as_c_and_cpp(cc, std, tmp_path):
     user = tmp_path / "user.c"
     user.write_text(
         '#include "ag_math.h"\nfloat all(float x, float y);\nfloat all(float x, float y) {\n    return '
-        + " + ".join(f"ag_{name}(x)" for name in NAMES[:-1])
+        + " + ".join(f"ag_{name}(x)" for name in UNARY)
         + " + ag_powf(x, y);\n}\n"
     )
     compile_c(

@@ -98,11 +98,7 @@ def _div(c: Any, a: Arguments) -> Any:
 
 
 def _mod(c: Any, a: Arguments) -> Any:
-    if not a["fmod"]:
-        return binary("remainder")(c, a)
-    x, y = operands(c, a["A"], a["B"])
-    quotient = c.emit("trunc", c.emit("{} / {}", x, y))
-    return c.emit("{} - {}", x, c.emit("{} * {}", y, quotient))
+    return binary("fmod" if a["fmod"] else "remainder")(c, a)
 
 
 def _pow(c: Any, a: Arguments) -> Any:
@@ -207,8 +203,15 @@ def _dropout(c: Any, a: Arguments) -> Any:
 
 UNARY = {
     "Abs": "abs",
+    "Acos": "acos",
+    "Acosh": "acosh",
+    "Asin": "asin",
+    "Asinh": "asinh",
+    "Atan": "atan",
+    "Atanh": "atanh",
     "Ceil": "ceil",
     "Cos": "cos",
+    "Cosh": "cosh",
     "Erf": "erf",
     "Exp": "exp",
     "Floor": "floor",
@@ -223,6 +226,7 @@ UNARY = {
     "Sigmoid": "sigmoid",
     "Sign": "sign",
     "Sin": "sin",
+    "Sinh": "sinh",
     "Softplus": "softplus",
     "Softsign": "softsign",
     "Sqrt": "sqrt",
@@ -243,7 +247,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Elu": unary("elu", "alpha"),
     "Equal": binary("eq"),
     # Two that tf2onnx writes though ONNX does not have them:
-    "Erfc": lambda c, a: c.emit("{} - {}", 1.0, c.emit("erf", a["0"])),
+    "Erfc": lambda c, a: c.emit("erfc", a["0"]),
     "Expm1": lambda c, a: c.emit("expm1", a["0"]),
     "Gelu": unary("gelu", "approximate"),
     "Greater": binary("{} > {}"),

@@ -10,8 +10,9 @@ from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, pr
 from .shapes import SHAPES
 
 UNARY = (
-    "abs ceil cos erf exp expm1 floor hardsigmoid hardswish log log10 log1p log2 logical_not mish neg reciprocal relu "
-    "relu6 round rsqrt selu sigmoid sign silu sin sqrt square tan tanh trunc"
+    "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor hardsigmoid hardswish log log10 "
+    "log1p log2 logical_not mish neg reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh sqrt square tan "
+    "tanh trunc"
 )
 COMPARISONS = "eq ne lt le gt ge maximum minimum"
 LOGIC = "logical_and logical_or logical_xor"
@@ -92,6 +93,15 @@ def _variance(function: str) -> Rule:
         if correction != 1:
             options["correction"] = correction
         return c.emit(function, a["self"], *([a["dim"]] if a.get("dim") is not None else []), **options)
+
+    return rule
+
+
+def _with_mean(function: str) -> Rule:
+    """std_mean or var_mean: two results."""
+
+    def rule(c: Converter, a: Arguments) -> object:
+        return [_variance(function)(c, a), _reduction("mean")(c, a)]
 
     return rule
 
@@ -178,6 +188,9 @@ TABLE: dict[str, Rule] = {
     "aten.floor_divide": promoting(same("floor_divide", "self other")),
     "aten.isnan": lambda c, a: c.emit("ne", a["self"], a["self"]),
     "aten.remainder": promoting(same("remainder", "self other")),
+    "aten.fmod": promoting(same("fmod", "self other")),
+    "aten.atan2": promoting(same("atan2", "self other")),
+    "aten.hypot": promoting(same("hypot", "self other")),
     "aten.cdist": same("cdist", "x1 x2 p"),
     "aten.pairwise_distance": same("pairwise_distance", "x1 x2 p eps keepdim"),
     "aten.bilinear": same("bilinear", "input1 input2 weight bias"),
@@ -203,6 +216,8 @@ TABLE: dict[str, Rule] = {
     "aten.min": _extreme("min"),
     "aten.var": _variance("var"),
     "aten.std": _variance("std"),
+    "aten.var_mean": _with_mean("var"),
+    "aten.std_mean": _with_mean("std"),
     "aten.any": same("any", "self dim keepdim"),
     "aten.all": same("all", "self dim keepdim"),
     "aten.logsumexp": same("logsumexp", "self dim keepdim"),
