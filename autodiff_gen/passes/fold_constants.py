@@ -69,6 +69,21 @@ def _identity(op: Op, operands: tuple[Value, ...], type: Type) -> Value | None:
     return None
 
 
+def _without_negations(op: Op, operands: tuple[Value, ...]) -> Value | None:
+    """a - b for a + -b, b - a for -a + b, and a + b for a - -b, which round alike."""
+    if len(op.signs) != 2:
+        return None
+    terms = [
+        (v.node.operands[0], -sign) if v.node.op.signs == (-1,) else (v, sign)
+        for v, sign in zip(operands, op.signs, strict=True)
+    ]
+    signs = tuple(sign for _, sign in terms)
+    if signs == op.signs or max(signs) < 0:
+        return None
+    (first, _), (second, sign) = sorted(terms, key=lambda term: -term[1])
+    return apply("add" if sign > 0 else "sub", first, second)
+
+
 def _stretched(v: Value, type: Type) -> Value:
     return v if v.type == type else apply("broadcast_to", v, shape=type.shape)
 
@@ -99,6 +114,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             return (filled(folded, result.type),)
         operands = _without_broadcasts(node, operands)
         known = _identity(node.op, operands, result.type)
+        known = _without_negations(node.op, operands) if known is None else known
         if known is not None:
             return (known,)
         return node.with_operands(operands).results

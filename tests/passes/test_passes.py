@@ -50,6 +50,11 @@ def _folded() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": x * (constant(2.0) * 0.25) + F.broadcast_to(constant(1.0), (2, 3)) * F.neg(F.neg(x))}, {}
 
 
+def _negations() -> tuple[dict[str, Value], dict[State, Value]]:
+    a, b = x_of(2, name="a"), x_of(2, name="b")
+    return {"v": a + F.neg(b), "w": F.neg(a) + b, "x": a - F.neg(b), "y": F.neg(a) - b}, {}
+
+
 def _not_folded() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": apply("exp", constant(1.0)) * x_of(2)}, {}
 
@@ -102,6 +107,13 @@ ROWS = (
         fold_constants,
         _folded,
         "%1 = mul(x, 0.5) | %2 = add(%1, x) | y <- %2",
+    ),
+    Row(
+        "signs of terms",
+        fold_constants,
+        _negations,
+        "%0 = sub(a, b) | %1 = sub(b, a) | %2 = add(a, b) | %3 = neg(a) | %4 = sub(%3, b) | "
+        "v <- %0 | w <- %1 | x <- %2 | y <- %4",
     ),
     Row("exp is left to the board", fold_constants, _not_folded, "%1 = exp(1.0) | %3 = mul(%1, x) | y <- %3"),
     Row(

@@ -198,7 +198,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
-         *     let d_x_gates_t = (d_gru_h_2 + -d_gru_sub) * (1.0 - square(old_activations))
+         *     let d_x_gates_t = (d_gru_h_2 - d_gru_sub) * (1.0 - square(old_activations))
          *     let d_x_gates_t_2 = d_x_gates_t * d_gru_x_gates_t[..., 40:60] * d_gru_h_gates_t[..., 0:20] *
          *             (1.0 - d_gru_h_gates_t[..., 0:20])
          *     let d_x_gates_t_3 = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] * (1.0 -
@@ -211,7 +211,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             for (int32_t j = 0; j < 20; j++) {
                 const float d_val = d_gru_h_2[i * 20 + j] * d_gru_h_gates_t[i * 1920 + j + 20];
                 d_gru_sub[i * 20 + j] = d_val;
-                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] + -d_val) * (1.0f - old_activations[i * 20 +
+                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_val) * (1.0f - old_activations[i * 20 +
                         j] * old_activations[i * 20 + j]);
                 const float old = d_gru_h_gates_t[i * 1920 + j];
                 d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * old;

@@ -86,10 +86,10 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
      *    let val_6 = val_4 * val_5
      *    value = val_2 * val_2 - val_3 + val_6
      *    let d_val = -1.0 / val_2
-     *    let d_val_2 = where(y == 0.0, 0.0, val_4 * y * pow(val_2, y - 1.0)) + -val_5 + -(-1.0 * (val_3 /
-     *            val_2)) + d_val + val_2 + val_2
+     *    let d_val_2 = where(y == 0.0, 0.0, val_4 * y * pow(val_2, y - 1.0)) - val_5 - -1.0 * (val_3 /
+     *            val_2) + d_val + val_2 + val_2
      *    dx = d_val_2 * 0.5 / val + d_val_2 * y
-     *    dy = val_6 * log(where(val_2 == 0.0 && y >= 0.0, 1.0, val_2)) + val_5 + -d_val + d_val_2 * x */
+     *    dy = val_6 * log(where(val_2 == 0.0 && y >= 0.0, 1.0, val_2)) + val_5 - d_val + d_val_2 * x */
     {
         const float val = sqrtf(x);
         const float val_2 = x * y + val;
@@ -99,10 +99,10 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         const float val_6 = val_4 * val_5;
         value[0] = val_2 * val_2 - val_3 + val_6;
         const float d_val = -1.0f / val_2;
-        const float d_val_2 = (y == 0.0f ? 0.0f : val_4 * y * ag_powf(val_2, y - 1.0f)) + -val_5 + -(-1.0f *
-                (val_3 / val_2)) + d_val + val_2 + val_2;
+        const float d_val_2 = (y == 0.0f ? 0.0f : val_4 * y * ag_powf(val_2, y - 1.0f)) - val_5 - -1.0f *
+                (val_3 / val_2) + d_val + val_2 + val_2;
         dx[0] = d_val_2 * 0.5f / val + d_val_2 * y;
-        dy[0] = val_6 * ag_logf(val_2 == 0.0f && y >= 0.0f ? 1.0f : val_2) + val_5 + -d_val + d_val_2 * x;
+        dy[0] = val_6 * ag_logf(val_2 == 0.0f && y >= 0.0f ? 1.0f : val_2) + val_5 - d_val + d_val_2 * x;
     }
     return SCALAR_OK;
 }
