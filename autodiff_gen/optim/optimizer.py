@@ -187,7 +187,13 @@ class Optimizer:
                 raise ModelError(
                     f"{self._name}: {selector!r} in params is no parameter; give modules, parameters or names"
                 )
-            chosen, what = [s for s in states if s is value.node.attrs["state"]], repr(value.name)
+            state = value.node.attrs["state"]
+            if state not in states and state.trainable:
+                raise ModelError(
+                    f"{self._name}: the loss does not reach the parameter {value.name!r} in params; use it, set "
+                    "requires_grad=False, or leave it out"
+                )
+            return [s for s in states if s is state]
         if not chosen:
             known = ", ".join(s.name for s in states)
             raise ModelError(

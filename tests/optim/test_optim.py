@@ -236,8 +236,14 @@ def test_frozen_modules_keep_their_values() -> None:
 
 def test_a_parameter_that_the_optimizer_was_not_given_need_not_be_used() -> None:
     net = TwoParts()
+    names = ["head.weight", "head.bias"]
     model = ag.Model.supervised(net, (5, 3), nn.MSELoss(), optim.SGD(net.head))
-    assert [s.name for s in model.entries()[0].updates] == ["head.weight", "head.bias"]
+    assert [s.name for s in model.entries()[0].updates] == names
+    net = TwoParts()
+    net.unused.requires_grad_(False)
+    net.body.requires_grad_(False)
+    model = ag.Model.supervised(net, (5, 3), nn.MSELoss(), optim.SGD(net.parameters()))
+    assert [s.name for s in model.entries()[0].updates] == names
 
 
 def test_frozen_layers_cost_no_backward_pass() -> None:
@@ -324,6 +330,11 @@ def all_frozen(select: Any) -> Any:
     return ag.Model.supervised(net, (1, 3), nn.MSELoss(), optim.SGD())
 
 
+def unused_layer() -> ag.Model:
+    net = TwoParts()
+    return ag.Model.supervised(net, (5, 3), nn.MSELoss(), optim.SGD(net.parameters()))
+
+
 REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.SGD(0.1), r"^optim.SGD: params=0.1 is a number; give the learning rate as lr=0.1$"),
     (lambda: optim.SGD(lr=lrs.StepLR(3)), r"^optim.SGD: lr must be a number; give the schedule to the model"),
@@ -351,6 +362,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (given(optimizer=optim.SGD("1")), "^optim.SGD: '1' in params is no parameter .* has 0.weight, 0.bias, 2"),
     (given(optimizer=optim.SGD(["0.weight", 3])), "^optim.SGD: 3 in params is no parameter; give"),
     (given(optimizer=optim.SGD(nn.Linear(2, 2))), "^optim.SGD: the module Linear in params is no param"),
+    (unused_layer, "^optim.SGD: the loss does not reach the parameter 'unused.weight' in params; use it, set requ"),
     (given(optimizer=optim.SGD([{"params": "0"}, {"params": "0.bias"}])), "'0.bias' is in more than one"),
     (given(optimizer=optim.SGD([{"params": "0", "lr": 1.0}], lr=0)), "a group has lr=1, which is no multiple"),
     (lambda: all_frozen(False), "^the loss depends on no trainable parameter; set requires_grad=True for one$"),
