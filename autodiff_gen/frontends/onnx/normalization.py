@@ -20,11 +20,25 @@ ROLES = {
     "var": "running_var",
 }
 
+IDENTITY = {"weight": 1, "bias": 0}
+
+
+def _affine(**given: Any) -> dict[str, Any]:
+    """Scale and shift by role; none where both are constants that change nothing: so exporters write layers that have
+    none (affine=False), and PyTorch a GroupNorm, as an InstanceNormalization of its groups."""
+    operands = {role: x for role, x in given.items() if x is not None}
+    constants = all(isinstance(x, Constant) and not x.initializer for x in operands.values())
+    if constants and all(np.all(x.array == IDENTITY[role]) for role, x in operands.items()):
+        return {}
+    return operands
+
 
 def _batch_norm(c: Any, a: Arguments) -> Any:
     """In evaluation mode unless the file says otherwise; train() lets it learn."""
     kinds = {"running_mean": {"kind": BUFFER}, "running_var": {"kind": BUFFER}}
-    given = {role: c.weight(a[n], role, **kinds.get(role, {})) for n, role in ROLES.items() if n in a}
+    given = {role: a[n] for n, role in ROLES.items() if n in a}
+    given |= {"weight": None, "bias": None, **_affine(weight=given["weight"], bias=given["bias"])}
+    given = {role: c.weight(x, role, **kinds.get(role, {})) for role, x in given.items()}
     if isinstance(a.get("input_mean", a.get("mean")), Constant):
         # the counter of the layer, which no file has
         path = given["running_mean"].name.rpartition(".")[0]
@@ -49,17 +63,18 @@ def _statistics(c: Any, a: Arguments, given: Any, momentum: float) -> list[Any]:
 
 
 def _instance_norm(c: Any, a: Arguments) -> Any:
-    weight, bias = c.weight(a["scale"], "weight"), c.weight(a["B"], "bias")
-    return c.emit("instance_norm", a["input"], weight=weight, bias=bias, eps=a["epsilon"])
+    given = {role: c.weight(x, role) for role, x in _affine(weight=a["scale"], bias=a["B"]).items()}
+    return c.emit("instance_norm", a["input"], **given, eps=a["epsilon"])
 
 
 def _layer_norm(c: Any, a: Arguments) -> Any:
     x, axis = a["X"], a["axis"] % len(c.shape(a["X"]))
     shape = c.shape(x)[axis:]
-    weight, bias = (_of_shape(c, a[n], role, shape) for n, role in (("Scale", "weight"), ("B", "bias")))
+    affine = _affine(weight=a["Scale"], bias=a["B"])
+    given = [_of_shape(c, x, role, shape) for role, x in affine.items()]
     if None in shape:
         raise Unsupported("normalises the batch; use another axis")
-    results = [c.emit("layer_norm", x, shape, weight, *(() if bias is None else (bias,)), eps=a["epsilon"])]
+    results = [c.emit("layer_norm", x, shape, *given, eps=a["epsilon"])]
     if len(c.names()) > 1:  # the mean, and the reciprocal of the standard deviation
         axes = tuple(range(axis, len(c.shape(x))))
         mean = c.emit("mean", x, axes, keepdim=True)
