@@ -11,7 +11,7 @@ from .. import init
 from ..errors import ModelError
 from ..ir.build import make_input, make_state
 from ..ir.graph import State
-from ..ir.identifiers import KEYWORDS, is_identifier
+from ..ir.identifiers import KEYWORDS, is_identifier, is_reserved
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, Type, dtype, f32, f64
 
@@ -71,6 +71,8 @@ def why_not(name: str) -> str:
     """Why a name is no identifier, for messages."""
     if name in KEYWORDS:
         return f"this is a keyword or a macro of C or C++; call it {name + '_'!r}"
+    if is_reserved(name):
+        return f"C reserves names that begin with __, or with _ and a capital; call it {'x' + name!r}"
     return "a name is made of letters, digits and _ and does not begin with a digit"
 
 

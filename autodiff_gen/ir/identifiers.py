@@ -44,14 +44,21 @@ _PROGRAM = """
 
 
 def is_identifier(name: str) -> bool:
-    """Whether `name` is an identifier of C as it is."""
-    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and name not in KEYWORDS
+    """Whether `name` is an identifier of C as it is, and none that C reserves."""
+    made = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None
+    return made and name not in KEYWORDS and not is_reserved(name)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether C leaves it to compilers and libraries: `_B` is a macro of newlib's <ctype.h>."""
+    return re.match(r"_[A-Z_]", name) is not None
 
 
 def identifier(name: str) -> str:
-    """A C identifier for a name of the model: `fc1.weight` -> `fc1_weight`, `0.weight` -> `layer0_weight`."""
+    """A C identifier for a name of the model: `fc1.weight` -> `fc1_weight`, `0.weight` -> `layer0_weight`,
+    `_B` -> `layer_B`."""
     text = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    if not text or text[0].isdigit():
+    if not text or text[0].isdigit() or is_reserved(text):
         text = f"layer{text}"
     return f"{text}_" if text in KEYWORDS else text
 
