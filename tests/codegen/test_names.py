@@ -15,6 +15,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
+from autodiff_gen.ir.identifiers import identifier
 from autodiff_gen.ir.names import abbreviations
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
@@ -130,3 +131,15 @@ def test_a_step_of_several_phases_says_so(example: str) -> None:
 def test_names_of_the_runtime_are_not_a_models(name):
     with pytest.raises(ModelError, match=f"'{name}': names that begin with ag_ are those of the runtime"):
         compile_model(load_model("xor")[0], name)
+
+
+def test_names_that_c_reserves() -> None:
+    """<ctype.h> of newlib has a macro _B."""
+    names = ["_B", "__x.weight", "_conv.weight", "0.weight", "float"]
+    assert [identifier(n) for n in names] == [
+        "layer_B",
+        "layer__x_weight",
+        "_conv_weight",
+        "layer0_weight",
+        "float_",
+    ]
