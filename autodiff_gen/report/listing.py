@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from pygments.lexers.c_cpp import CLexer
+from pygments.token import Comment, Keyword, Name
 
 from ..codegen.files import emit
 from ..codegen.program import Program
-
-_STEP = re.compile(r"\s*/\* (\d+(?:\.\d+)*) ")
-_TOKEN = re.compile(
-    r"(?P<comment>/\*.*?(?:\*/|$))|(?P<keyword>\b(?:const|else|float|for|if|int|return|static|switch|case|break|do|while"
-    r"|default|u?int(?:8|16|32)_t)\b)|(?P<call>\bag_\w+(?=\())"
-)
 
 
 @dataclass(frozen=True)
 class Line:
     """A line of NAME.c: its number, the step that it belongs to ("" before the first and for headings), and its text as
-    (class, text), class one of comment, keyword, call and "".
+    (class, text), class one of comment, keyword, call (what is the library's) and "".
     """
 
     number: int
@@ -41,34 +37,34 @@ def listings(program: Program) -> dict[str, tuple[Line, ...]]:
         steps = {number for number, _ in entry.plan.all_steps()}
         first = next(k for k, line in enumerate(lines) if line.startswith(f"int {name}("))
         last = lines.index("}", first)
-        out[entry.name] = tuple(_lines(lines[first : last + 1], first + 1, steps))
+        out[entry.name] = tuple(_lines("\n".join(lines[first : last + 1]), first + 1, steps))
     return out
 
 
-def _lines(texts: Collection[str], first: int, steps: Collection[str]) -> Iterator[Line]:
-    step, open_comment = "", False
-    for number, text in enumerate(texts, first):
-        found = _STEP.match(text)
-        if found and found[1] in steps:
-            step = found[1]
-        elif text.lstrip().startswith("/* ---- ") or not text.startswith("    "):
+def _lines(code: str, first: int, steps: Collection[str]) -> Iterator[Line]:
+    step = ""
+    for number, parts in enumerate(highlighted(code), first):
+        line = Line(number, step, tuple(parts))
+        opening, *words = line.text.split()[:2] or [""]
+        if opening == "/*" and words and words[0] in steps:
+            step = words[0]
+        elif line.text.lstrip().startswith("/* ---- ") or not line.text.startswith("    "):
             step = ""
-        parts, open_comment = _parts(text, open_comment)
-        yield Line(number, step, tuple(parts))
+        yield replace(line, step=step)
 
 
-def _parts(text: str, open_comment: bool) -> tuple[list[tuple[str, str]], bool]:
-    """The text in parts, and whether a comment continues on the next line."""
-    parts, at = [], 0
-    if open_comment:
-        end = text.find("*/")
-        if end < 0:
-            return [("comment", text)], True
-        parts, at = [("comment", text[: end + 2])], end + 2
-    for m in _TOKEN.finditer(text, at):
-        parts += [("", text[at : m.start()])] if m.start() > at else []
-        parts.append((m.lastgroup or "", m[0]))
-        at = m.end()
-    parts += [("", text[at:])] if at < len(text) else []
-    last = parts[-1] if parts else ("", "")
-    return parts, last[0] == "comment" and not last[1].endswith("*/")
+def highlighted(code: str) -> list[list[tuple[str, str]]]:
+    """The parts of each line of C, as (class, text)."""
+    lines: list[list[tuple[str, str]]] = [[]]
+    for token, text in CLexer(stripnl=False, ensurenl=False).get_tokens(code):
+        kind = "comment" if token in Comment else "keyword" if token in Keyword else ""
+        if token in Name and text.startswith("ag_"):
+            kind = "call"
+        for k, part in enumerate(text.split("\n")):
+            lines += [[]] if k else []
+            line = lines[-1]
+            if line and line[-1][0] == kind == "" and line[-1][1].strip():
+                line[-1] = ("", line[-1][1] + part)
+            elif part:
+                line.append((kind, part))
+    return lines
