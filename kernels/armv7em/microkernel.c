@@ -167,6 +167,12 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
 #define ONE_K_OF_8(a0, a1)                                                           \
     "vldm r5, {s24-s31}\n add r5, r8\n"                                             \
     ROW_OF_8(0, 1, 2, 3, 4, 5, 6, 7, a0) ROW_OF_8(8, 9, 10, 11, 12, 13, 14, 15, a1)
+#define ONE_K_OF_PANEL(a0, a1)                                                       \
+    "vldmia r5!, {s24-s31}\n"                                                       \
+    ROW_OF_8(0, 1, 2, 3, 4, 5, 6, 7, a0) ROW_OF_8(8, 9, 10, 11, 12, 13, 14, 15, a1)
+#define FOUR_K_OF_PANEL                                                              \
+    "vldmia r1!, {s16-s19}\n vldmia r2!, {s20-s23}\n"                               \
+    ONE_K_OF_PANEL(16, 20) ONE_K_OF_PANEL(17, 21) ONE_K_OF_PANEL(18, 22) ONE_K_OF_PANEL(19, 23)
 #define FOUR_K_OF_8                                                                  \
     "vldmia r1!, {s16-s19}\n vldmia r2!, {s20-s23}\n"                               \
     ONE_K_OF_8(16, 20) ONE_K_OF_8(17, 21) ONE_K_OF_8(18, 22) ONE_K_OF_8(19, 23)
@@ -244,6 +250,62 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "b 1b\n"
         "5: mov r1, r6\n"
         LEAVE("", "subs ip, #4\n", "64"));
+}
+
+/* Rows of A, a_step apart, times a panel of eight columns of B: tiles of 2 x 8, of which an odd last row is both
+ * rows. r3 points to the next row of A, r4 to that of C, r10 to zeros; ip counts rows. */
+__attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldr r3, [r0]\n"
+        "ldr r4, [r0, #" C "]\n"
+        "ldr r6, [r0, #" A_STEP "]\n"
+        "ldr r7, [r0, #" C_STEP "]\n"
+        "ldr r8, [r0, #" B "]\n"
+        "ldr r11, [r0, #" K "]\n"
+        "adr r10, 9f\n"
+        "subs ip, #1\n"
+        "beq 12f\n"
+        "0: mov r1, r3\n"
+        "add r2, r3, r6\n"
+        "mov r5, r8\n"
+        "vldm r10, {s0-s15}\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "1: subs r9, r11, #8\n"
+        "blt 6f\n"
+        "2:" FOUR_K_OF_PANEL "3:" FOUR_K_OF_PANEL
+        "subs r9, #8\n"
+        "bge 2b\n"
+        "6: adds r9, #8\n"
+        "beq 4f\n"
+        "subs r9, #4\n"
+        "bge 3b\n"
+        "adds r9, #4\n"
+        "7: vldmia r1!, {s16}\n vldmia r2!, {s20}\n"
+        ONE_K_OF_PANEL(16, 20)
+        "subs r9, #1\n"
+        "bne 7b\n"
+        "4: subs lr, #1\n"
+        "bne 8f\n"
+        "vstm r4, {s0-s7}\n add r4, r7\n"
+        "vstm r4, {s8-s15}\n add r4, r7\n"
+        "add r3, r3, r6, lsl #1\n"
+        "subs ip, #2\n"
+        "bgt 0b\n"
+        "blt 11f\n"
+        "12: movs r6, #0\n" /* the odd row */
+        "movs r7, #0\n"
+        "b 0b\n"
+        "8: ldr r9, [r0, #" A_SKIP "]\n"
+        "add r1, r9\n add r2, r9\n"
+        "ldr r9, [r0, #" B_SKIP "]\n"
+        "add r5, r9\n"
+        "b 1b\n"
+        "11: vpop {d8-d15}\n"
+        "pop {r4-r11, pc}\n"
+        ".align 2\n"
+        "9: .space 64\n");
 }
 
 /* One k of a tile of 4 x 6, whose sums are s0-s23. r3: the rest of B's step. */

@@ -13,6 +13,9 @@
 #define AG_AXPY_ROWS_ASSEMBLY 1
 #define AG_SHORT_RUN 4
 #define AG_GEMV_RUN 8
+#define AG_ROW_PANEL 256 /* floats on the stack for packed weights of a convolution: 1 KB */
+#define AG_PANEL_COLUMNS 8
+#define AG_PANEL_PIXELS 32 /* from which packing pays */
 
 enum { LANES = 1, RUN = 12, PART = 1 };
 #ifdef __OPTIMIZE_SIZE__

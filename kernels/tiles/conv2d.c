@@ -13,14 +13,15 @@
  * With AG_PANEL (vec.h), a panel of the weights of N channels is packed first, and used for all pixels:
  *
  *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_PANEL elements; where
- * there are few pixels, or one row does not fit, weights are not packed */
+ * there are few pixels, or one row does not fit, weights are not packed. With AG_ROW_PANEL a region packs the
+ * weights of its valid taps, which all fit. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 #include "tiles/epilogue.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
 #include "tiles/window_products.h"
-#ifdef AG_PANEL
+#if defined AG_PANEL || AG_ROW_PANEL
 #include "pack_b.h"
 #endif
 
@@ -85,6 +86,21 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
     }
 }
 
+#if AG_ROW_PANEL
+/* All output channels of the pixels of a region, whose rows of taps are `row_step` weights apart. */
+static AG_NOINLINE void ag_conv2d_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
+                                         ptrdiff_t row_step, const ag_conv2d_group *g) {
+    float panel[AG_ROW_PANEL];
+    t->b_skip = 0;
+    for (int32_t o = 0; o < g->outputs; o += AG_PANEL_COLUMNS, w += AG_PANEL_COLUMNS * g->filter) {
+        for (int32_t row = 0; row < t->k_runs; row++) {
+            ag_pack_columns(panel + (ptrdiff_t)row * t->k * AG_PANEL_COLUMNS, w + row * row_step, g->filter,
+                            t->k);
+        }
+        ag_panel_pixels(t, cursor, o, panel);
+    }
+}
+#endif
 #endif
 
 /* The pixels of y whose windows have the same valid taps along both axes. */
@@ -150,6 +166,12 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         blocks = last - first;
         ag_set_blocks(&t, blocks, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
     }
+#if AG_ROW_PANEL
+    if (blocks == 1 && s->x_c == 1 && ag_packs(&t, &cursor, g->outputs)) {
+        ag_conv2d_panels(&t, &cursor, w, (ptrdiff_t)s->kw * g->channels, g);
+        return;
+    }
+#endif
     while (cursor.remaining > 0) {
 #if AG_GENERAL_TILES
         ag_next_pixels(&t, &pixels, &cursor);

@@ -13,6 +13,9 @@
 #include "tiles/conv2d_group.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
+#if AG_ROW_PANEL
+#include "pack_b.h"
+#endif
 
 #if AG_GENERAL_TILES
 /* All channels of the pixels that remain; k, k_runs, blocks, skips and b_step are set. */
@@ -102,10 +105,39 @@ static void ag_dx_scalar(const ag_tile *t, const ag_pixel_tile *pixels, const fl
     }
 }
 
+#if AG_ROW_PANEL
+/* All channels of the pixels that remain, of one row of taps. */
+static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
+                                     const ag_conv2d_group *g) {
+    const ptrdiff_t step = t->k * g->filter + t->b_skip / (int32_t)sizeof(float);
+    float panel[AG_ROW_PANEL];
+    t->b_skip = 0;
+    for (int32_t c = 0; c < g->channels; c += AG_PANEL_COLUMNS) {
+        for (int32_t tap = 0; tap < t->k_runs; tap++) {
+            ag_pack_rows(panel + (ptrdiff_t)tap * t->k * AG_PANEL_COLUMNS, w + c + tap * step, g->filter,
+                         t->k);
+        }
+        ag_panel_pixels(t, cursor, c, panel);
+    }
+}
+#endif
+
 /* All channels of the pixels that remain; v rows of taps, a_row and b_row elements apart. */
 static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t v, ptrdiff_t a_row,
                          ptrdiff_t b_row, const ag_conv2d_group *g) {
     ag_pixel_tile pixels;
+#if AG_ROW_PANEL
+    if (v == 1 && g->s->x_c == 1) {
+        if (g->channels == AG_PANEL_COLUMNS && g->filter == AG_PANEL_COLUMNS) { /* w is a panel */
+            ag_panel_pixels(t, cursor, 0, w);
+            return;
+        }
+        if (ag_packs(t, cursor, g->channels)) {
+            ag_dx_panels(t, cursor, w, g);
+            return;
+        }
+    }
+#endif
     while (cursor->remaining > 0) {
         t->beta = 0.0f;
 #if AG_TILE_RUNS

@@ -23,6 +23,12 @@
 #define AG_SINGLE_PIXELS 0
 #endif
 
+/* vec.h defines it as the floats of a panel of AG_PANEL_COLUMNS columns of B, on the stack, where a
+ * micro-kernel (np) multiplies any number of rows of A by one. */
+#ifndef AG_ROW_PANEL
+#define AG_ROW_PANEL 0
+#endif
+
 /* For rarely called functions: keeps their stack frame out of the caller's. */
 #if defined __GNUC__
 #define AG_NOINLINE __attribute__((noinline))

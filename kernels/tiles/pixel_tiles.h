@@ -141,6 +141,35 @@ static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_p
 }
 #endif
 
+#if AG_ROW_PANEL
+/* Whether the weights of `channels` channels are packed, AG_PANEL_COLUMNS at a time, for the pixels that
+ * remain. */
+static inline bool ag_packs(const ag_tile *t, const ag_pixel_cursor *cursor, int32_t channels) {
+    return cursor->remaining >= AG_PANEL_PIXELS && channels % AG_PANEL_COLUMNS == 0 &&
+           t->k * t->k_runs <= AG_ROW_PANEL / AG_PANEL_COLUMNS;
+}
+
+/* AG_PANEL_COLUMNS channels, from `channel` on, of the pixels from `first` on. t has all but a, b and c. */
+static AG_NOINLINE void ag_panel_pixels(ag_tile *t, const ag_pixel_cursor *first, int32_t channel,
+                                        const float *panel) {
+    ag_pixel_cursor cursor = *first;
+    t->b[0] = panel;
+    t->a_step = ag_bytes(cursor.src_step);
+    t->c_step = ag_bytes(cursor.dst_step);
+    while (cursor.remaining > 0) {
+        t->run = cursor.columns;
+        t->a[0] = cursor.src;
+        t->c = cursor.dst + channel;
+        AG_MICROKERNEL(np)(t);
+        cursor.src += (t->run - 1) * cursor.src_step;
+        cursor.dst += (t->run - 1) * cursor.dst_step;
+        cursor.column = t->run - 1;
+        cursor.remaining -= t->run;
+        ag_next_pixel(&cursor);
+    }
+}
+#endif
+
 #if AG_SINGLE_PIXELS
 /* Whether `count` pixels of k products in each run are better computed one by one: starting the products of a
  * pixel takes as long as eight of them. */
