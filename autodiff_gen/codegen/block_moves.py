@@ -270,7 +270,7 @@ def _blocks(
     """Those of `moving` that move by blocks: whether they are loaded, and whether they are stored. None do where what
     an iteration has stored under one name may be read or stored again under another one."""
     writes = [(k, e, a) for k, (e, a) in enumerate(accesses) if a.is_written]
-    if any(e != w and _may_be_one(a, b) for k, w, b in writes for e, a in accesses[k + 1 :]):
+    if any(e != w and may_be_one(a, b) for k, w, b in writes for e, a in accesses[k + 1 :]):
         return {}
     found: dict[c.Element, tuple[bool, bool]] = {}
     for element, access in accesses:
@@ -281,7 +281,7 @@ def _blocks(
     return found
 
 
-def _may_be_one(a: Access, b: Access) -> bool:
+def may_be_one(a: Access, b: Access) -> bool:
     """Whether two accesses of one iteration may be to the same bytes."""
     between = distance(a, b)
     if between is None or a.memory.element != b.memory.element:

@@ -19,6 +19,7 @@ from .if_conversion import with_both_alternatives
 from .independent_loops import with_independent_loops
 from .loop_accesses import CALLER, Memory
 from .loop_forms import Known, Variable
+from .masked_sums import with_masked_sums
 from .next_blocks import with_next_blocks
 from .outlining import Function as Outlined
 from .outlining import outlined
@@ -78,7 +79,8 @@ def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]
         steps = with_independent_loops(code.steps, program.batch, cost.vector_loop, reorder, vector)
         if is_wide:
             steps = with_both_alternatives(steps, floats)
-        steps = with_next_blocks(with_block_moves(steps, cost, floats), cost)
+        steps = with_masked_sums(with_block_moves(steps, cost, floats), cost, floats)
+        steps = with_next_blocks(steps, cost)
         out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))
     return out
 
