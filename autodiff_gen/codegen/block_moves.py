@@ -16,17 +16,28 @@ unrolled: four times the code of a function would save little of its time.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.statements import LOOP_NAMES
 from ..targets.cost_table import BLOCK, WIDE, CostTable
-from .block_registers import SUMS, added_to, distance, is_element, registers_of
+from .block_registers import (
+    LOAD,
+    STORE,
+    SUMS,
+    added_to,
+    block_names,
+    call,
+    distance,
+    first_element,
+    is_element,
+    names_of,
+    registers_of,
+)
+from .block_stages import in_stages
 from .loop_accesses import (
     LOCAL,
     Access,
@@ -39,7 +50,6 @@ from .loop_accesses import (
     with_innermost_loops,
 )
 
-LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
 POSITIVE, LIMITED = "AG_STORE_POSITIVE", "AG_STORE_LIMITED"
 BEGIN, END, MODES = "ag_begin_default_nan", "ag_end_default_nan", "fpu_modes"
 _STORES: Mapping[str, tuple[Any, ...]] = {"": (STORE,), "INFINITY": (POSITIVE,)}  # by the upper limit
@@ -107,7 +117,7 @@ def _is_divided(loop: c.For, width: int, short: int) -> bool:
 
 def _tile(loop: c.For, width: int) -> c.For:
     """The loop over the elements of one block."""
-    taken = _names(loop.body)
+    taken = names_of(loop.body)
     after = LOOP_NAMES.find(loop.variable) + 1
     variable = next(c.Name(v) for v in (*LOOP_NAMES[after:], "element") if v not in taken)
     old = c.Name(loop.variable)
@@ -138,12 +148,13 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body).items()}
     fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
     if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
-        return ()
+        names = block_names(elements, {*names_of(tile.body), *pointers})
+        return in_stages(tile, names, width, BLOCKS // size)
     elements = fit
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
-    names = _block_names(elements, {*_names(tile.body), *pointers})
+    names = block_names(elements, {*names_of(tile.body), *pointers})
     start = tile.start
     at = c.total([c.Name(tile.variable)], [start] if start != c.number(0) else [])
     here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
@@ -151,19 +162,21 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     limited = tuple(_unlimited(s, highs) for s in tile.body)
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
-    first = {e: _first(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements}
+    first = {
+        e: first_element(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements
+    }
     if repeated:
         first = {e: first[_stored_over(e, elements, dict(reversed(accesses)))] for e in elements}
     out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]
     for e, (is_read, _) in elements.items():
         if is_read:
-            out.append(_call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
+            out.append(call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
     out.append(replace(tile, body=body))
     for e, (_, is_written) in elements.items():
         if is_written:
             high = highs.get(e, "")
             store, *limit = _STORES.get(high, (LIMITED, c.Literal(high)))
-            out.append(_call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e]), *limit))
+            out.append(call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e]), *limit))
     return tuple(out)
 
 
@@ -178,16 +191,6 @@ def _stored_over(
 def _is_in_memory(access: Access) -> bool:
     """Whether an access is not to a local array, which compilers keep in registers."""
     return not access.memory.root.startswith(LOCAL)
-
-
-def _first(element: c.Element) -> c.Element:
-    """An element without terms of its index that are 0, or cancel as where it is the first one of a local array."""
-    match element.index:
-        case c.Sum(terms, less) if terms == less:
-            return replace(element, index=c.number(0))
-        case c.Sum(terms, less):
-            return replace(element, index=c.total([t for t in terms if t != c.number(0)], less))
-    return element
 
 
 def _limit_of(element: c.Element, body: c.Statements) -> str:
@@ -225,10 +228,6 @@ def _varies(element: c.Element, tile: c.For) -> bool:
     return any(v and c.Name(v) not in fixed for v in linear(element.index) or ())
 
 
-def _call(function: str, register: int, *arguments: c.Expr) -> c.Statement:
-    return c.ExprStatement(c.Call(function, (c.number(register), *arguments)))
-
-
 def _is_plain(body: c.Statements) -> bool:
     """Whether a loop computes elements or sums, and nothing else."""
     return all(isinstance(s, c.Assign | c.StepTemplate) or _is_local(s) for s in body)
@@ -236,13 +235,6 @@ def _is_plain(body: c.Statements) -> bool:
 
 def _is_local(statement: c.Statement) -> bool:
     return isinstance(statement, c.Declare) and not statement.is_pointer
-
-
-def _names(tree: c.Statements) -> set[str]:
-    """The variables of a tree."""
-    return {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)} | {
-        name for node in c_query.nodes(tree) if isinstance(node, c.Declare) for name, _ in node.variables
-    }
 
 
 def _in_order(body: c.Statements, pointers: Pointers) -> list[tuple[c.Element, Access]] | None:
@@ -287,14 +279,3 @@ def may_be_one(a: Access, b: Access) -> bool:
     if between is None or a.memory.element != b.memory.element:
         return not a.memory.is_apart_from(b.memory)
     return abs(between) < a.memory.element
-
-
-def _block_names(elements: Iterable[c.Element], taken: set[str]) -> dict[c.Element, str]:
-    """A name for each block."""
-    names: dict[c.Element, str] = {}
-    for element in elements:
-        word = f"{c_query.words(element.array)[0]}_block"
-        candidates = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
-        names[element] = next(name for name in candidates if name not in taken)
-        taken.add(names[element])
-    return names

@@ -1,14 +1,18 @@
-"""Which blocks of floats are in the same registers (codegen/block_moves.py)."""
+"""The names and registers of blocks of floats (codegen/block_moves.py), and which of them are in the same ones."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from .loop_accesses import Access
 
+LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
 SUMS = ("{0} + {1}", "{0} - {1}")  # the templates of sums
 PRODUCT = "{0} * {1}"
 
@@ -96,3 +100,35 @@ def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
     if isinstance(value, c.Template) and value.text in SUMS:
         return tuple(t for k, v in enumerate(value.operands) for t in (_terms(v) if k == 0 else (v,)))
     return () if value is None else (value,)
+
+
+def first_element(element: c.Element) -> c.Element:
+    """An element without terms of its index that are 0, or cancel as where it is the first one of a local array."""
+    match element.index:
+        case c.Sum(terms, less) if terms == less:
+            return replace(element, index=c.number(0))
+        case c.Sum(terms, less):
+            return replace(element, index=c.total([t for t in terms if t != c.number(0)], less))
+    return element
+
+
+def call(function: str, register: int, *arguments: c.Expr) -> c.Statement:
+    return c.ExprStatement(c.Call(function, (c.number(register), *arguments)))
+
+
+def names_of(tree: c.Statements) -> set[str]:
+    """The variables of a tree."""
+    return {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)} | {
+        name for node in c_query.nodes(tree) if isinstance(node, c.Declare) for name, _ in node.variables
+    }
+
+
+def block_names(elements: Iterable[c.Element], taken: set[str]) -> dict[c.Element, str]:
+    """A name for each block."""
+    names: dict[c.Element, str] = {}
+    for element in elements:
+        word = f"{c_query.words(element.array)[0]}_block"
+        candidates = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
+        names[element] = next(name for name in candidates if name not in taken)
+        taken.add(names[element])
+    return names

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..lowering import c_ast as c
 from ..lowering import c_query
-from .block_moves import LOAD
+from .block_registers import LOAD
 from .loop_accesses import Memory, Pointers, declared, memory_of
 
 Variable: TypeAlias = c.Name | c.Member

@@ -21,7 +21,8 @@ from ..ir.identifiers import numbered
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..targets.cost_table import BLOCK, WIDE, CostTable
-from .block_moves import LIMITED, LOAD, POSITIVE, STORE, UNROLLED
+from .block_moves import LIMITED, POSITIVE, UNROLLED
+from .block_registers import LOAD, STORE
 
 MOVE = "AG_MOVE"
 NEXT = {

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ..ir.types import Size, planned
-from ..targets.cost_table import BLOCK, CostTable
+from ..targets.cost_table import BLOCK, WIDE, CostTable
 
 
 def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size) -> bool:
@@ -74,7 +74,9 @@ def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, colu
 def rows_are_read_by_blocks(cost: CostTable, rows: int, extent: int) -> bool:
     """Whether loops over rows of `extent` elements read blocks of them one after the other, with those of so many rows
     that stay the same: an instruction that loads a block moves a pointer to the next one too."""
-    return cost.block_moves and extent % BLOCK == 0 and extent > cost.registers >= 2 * rows * BLOCK
+    is_wide = extent % WIDE == 0 and cost.registers >= rows * BLOCK
+    fits = is_wide or cost.registers >= 2 * rows * BLOCK
+    return cost.block_moves and extent % BLOCK == 0 and extent > cost.registers and fits
 
 
 def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:

@@ -11,7 +11,8 @@ from c_build import compile_c
 from checkout import C
 from firmware_build import program, run
 
-from autodiff_gen.codegen.block_moves import BEGIN, END, LIMITED, LOAD, POSITIVE, STORE, with_block_moves
+from autodiff_gen.codegen.block_moves import BEGIN, END, LIMITED, POSITIVE, with_block_moves
+from autodiff_gen.codegen.block_registers import LOAD, STORE
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
@@ -215,6 +216,31 @@ def test_a_sum_is_in_the_registers_of_a_term() -> None:
     ((*_, made),) = with_block_moves([(A, B, x, y, loop)], M4F, {})
     calls = [n for n in c_query.nodes(made) if isinstance(n, c.Call) and n.function in (LOAD, STORE)]
     assert [PRINTER.expression(call.arguments[0]) for call in calls] == ["0", "2", "4", "4"]
+
+
+def test_sums_of_more_blocks_than_registers_hold_are_computed_in_stages() -> None:
+    product, less = (
+        c.Template("{0} * {1}", (at(a, INDEX), at(b, INDEX)), 80, (80, 90), ()) for a, b in ("cd", "ef")
+    )
+    value = c.Template("{0} + {1}", (at("b", INDEX), product), 70, (70, 71), ())
+    value = c.Template("{0} - {1}", (value, less), 70, (70, 71), ())
+    loop = c.For("i", c.number(LENGTH), (c.Assign(at("x", INDEX), value),))
+    tree = with_block_moves([(B, *MORE, loop)], M4F, {})[0][-1:]
+    assert PRINTER.lines(tree)[7:] == [
+        "    AG_LOAD_BLOCK(0, b_block, &b[i]);",
+        "    AG_LOAD_BLOCK(2, c_block, &c[i]);",
+        "    AG_LOAD_BLOCK(4, d_block, &d[i]);",
+        "    for (int32_t j = i; j < i + 8; j++) {",
+        "        x_block[j - i] = b_block[j - i] + c_block[j - i] * d_block[j - i];",
+        "    }",
+        "    AG_LOAD_BLOCK(2, e_block, &e[i]);",
+        "    AG_LOAD_BLOCK(4, f_block, &f[i]);",
+        "    for (int32_t j = i; j < i + 8; j++) {",
+        "        x_block[j - i] = x_block[j - i] - e_block[j - i] * f_block[j - i];",
+        "    }",
+        "    AG_STORE_BLOCK(0, &x[i], x_block);",
+        "}",
+    ]
 
 
 def test_a_product_is_added_to_a_row_that_is_loaded_anew() -> None:
