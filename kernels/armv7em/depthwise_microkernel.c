@@ -53,6 +53,8 @@ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s)
         "ldr lr, [r0, #" A_NEXT "]\n"
         "cmp lr, r4\n"
         "bne 7f\n"
+        "cmp r6, #3\n"
+        "beq 10f\n"
         /* pairs of results whose pixels are adjacent: each is loaded once. r2 is where the k - 1 taps after the first
          * one begin, lr how often the loop over two of them runs. */
         "lsrs lr, r6, #1\n"
@@ -76,6 +78,16 @@ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s)
         "subs r7, #1\n"
         "bne 2b\n"
         PUT("1b")
+        "b 4f\n"
+        /* the same of three taps */
+        "10:" BEGIN
+        "add r12, r12, r4, lsl #1\n"
+        "2:" PIXEL("r1", "r4") TAP SUM8(FIRST, THIRD, FOURTH) NEXT_TAP NEXT_TAP
+        "add r3, r11\n"
+        PIXEL("r1", "r10") SUM8(SECOND, THIRD, FOURTH)
+        "subs r7, #1\n"
+        "bne 2b\n"
+        PUT("10b")
         "b 4f\n"
         /* pairs of other pixels */
         "7:" BEGIN
