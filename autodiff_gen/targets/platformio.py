@@ -59,17 +59,19 @@ def manifest_text(board: Board) -> str:
 def profile_of(board_id: str) -> str:
     """The profile for one of PlatformIO's board ids: the profile of that name, otherwise the one that lists it in
     [platformio] boards. Raises BoardError."""
-    known: dict[str, str] = {}
-    for name in boards.names():
+    own = boards.names()
+    if board_id in own:
+        return board_id
+    listed: dict[str, str] = {}
+    for name in own:
         for served in boards.load(name).platformio.get("boards", ()):
-            known.setdefault(served, name)
-    known |= {name: name for name in boards.names()}
-    if board_id not in known:
+            listed.setdefault(served, name)
+    if board_id not in listed:
         raise BoardError(
             f"no board profile serves the board {board_id!r}: set custom_autodiff_board to a profile's name or to the "
-            f"path of your own .toml file{near(board_id, known)}"
+            f"path of your own .toml file{near(board_id, {*listed, *own})}"
         )
-    return known[board_id]
+    return listed[board_id]
 
 
 def check_profile(board: Board, board_id: str, published: Mapping[str, Any], ram: int | None) -> None:

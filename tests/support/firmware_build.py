@@ -75,6 +75,7 @@ def support_objects(b, console="auto"):
         build_commands.tool(b, "gcc"),
         *build_commands.compile_flags(b, console=console),
         *build_commands.STRICT_FLAGS,
+        "-g0",  # nothing here reads debug information
         *(f"-I{folder}" for folder in build_commands.include_dirs(b)),
     ]
     return objects(compiler, build_commands.support_sources(b))

@@ -4,14 +4,18 @@ or of the build.
 PlatformIO's own `build_cache_dir` cannot serve: builds would share the file of signatures too, and lose each other's.
 
 `variables` are those of such a build: SCons runs this file as the user's own site_init.py. Steps are printed as if they
-were taken. All else than objects is made anew, so that a missing dependency shows.
+were taken. All else than objects is made anew, so that a missing dependency shows. Objects have no debug information,
+which nothing reads: that takes a quarter of a compiler's time, and their code is the same.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
+
+_PASTED = re.compile(rb"(\w*)\s*##\s*(\w*)")  # of what the names of macros may be made
 
 FOLDER = Path(os.environ["AUTODIFF_TEST_OBJECTS"])  # made by conftest.py, one for all workers
 
@@ -39,20 +43,23 @@ def install() -> None:
     """In SCons: use the cache in every environment."""
     import SCons.CacheDir
     import SCons.Environment
+    import SCons.Platform.posix
     from SCons.Util import hash_collect, hash_signature
 
     class Objects(SCons.CacheDir.CacheDir):  # type: ignore[misc]
-        """Keyed by the command without paths, repeated words and macros that the source does not read, and by the
+        """Keyed by the command without the paths of files, repeated words and macros that nobody reads, and by the
         content of what the object depends on."""
 
         def cachepath(self, node):  # type: ignore[no-untyped-def]
-            command = bytes(node.get_executor().get_contents())
-            text = b"".join(source.get_contents() for source in node.sources)
-            for file in (node, *node.sources):
-                command = command.replace(str(file).encode(), b"")
+            command, files = bytes(node.get_executor().get_contents()), node.children()
+            paths = {str(node), *map(str, files), *(file.dir.get_abspath() for file in files)}
+            for path in sorted(paths, key=len, reverse=True):
+                command = command.replace(path.encode(), b"")
+            text = b"".join(
+                file.get_contents() for file in files if file.get_suffix()
+            )  # without the compiler
             words = b" ".join(word for word in dict.fromkeys(command.split()) if _matters(word, text))
-            contents = {n.get_csig() for n in node.children()}
-            key = hash_collect([hash_signature(words), *sorted(contents)])
+            key = hash_collect([hash_signature(words), *sorted({file.get_csig() for file in files})])
             return self.path, os.path.join(self.path, key)
 
         def retrieve(self, node):  # type: ignore[no-untyped-def]
@@ -61,15 +68,28 @@ def install() -> None:
         def push(self, node):  # type: ignore[no-untyped-def]
             return node.get_internal_path().endswith(".o") and super().push(node)
 
+    spawn = SCons.Platform.posix.subprocess_spawn
+
+    def without_debug_information(sh, escape, cmd, args, env):  # type: ignore[no-untyped-def]
+        return spawn(sh, escape, cmd, [*args, "-g0"] if "-c" in args else args, env)
+
+    SCons.Platform.posix.subprocess_spawn = without_debug_information
     SCons.CacheDir.CacheDir = Objects
     # A property, because the default environment, which PlatformIO clones, would set the attribute to None.
     SCons.Environment.Base._CacheDir_path = property(lambda _: str(FOLDER / "scons"), lambda *_: None)
 
 
 def _matters(word: bytes, text: bytes) -> bool:
-    """Whether a word of the command changes the object, given the content of headers. No header reads these macros."""
+    """Whether a word of the command changes the object that is made of `text`, in which only the system's headers are
+    missing: those read macros of the language alone."""
     macro = word.removeprefix(b"-D").split(b"=")[0]
-    return not word.startswith(b"-iquote") and (macro not in (b"AG_BOARD", b"PLATFORMIO") or macro in text)
+    if word.startswith(b"-D"):
+        pasted = any(
+            (left and macro.startswith(left)) or (right and macro.endswith(right))
+            for left, right in _PASTED.findall(text)
+        )
+        return pasted or macro in text or macro.startswith(b"_") or macro == b"NDEBUG"
+    return not word.startswith(b"-iquote")
 
 
 if __name__ != "scons_object_cache":
