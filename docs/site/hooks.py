@@ -6,6 +6,7 @@ files stay readable there; those to files outside docs/ lead to the page made of
 
 from __future__ import annotations
 
+import gc
 import posixpath
 import re
 import sys
@@ -48,6 +49,11 @@ EXPLAINED = ("", "errors", "learn", "understand")
 APART = ("index.md", "changes.md", "contributing.md", "operations.md")
 LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```$|(?: {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Pages live to the end: looking for garbage between them took a fifth of the time."""
+    gc.set_threshold(200_000, 20, 20)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
