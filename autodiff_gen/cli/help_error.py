@@ -44,7 +44,13 @@ class Message:
 
     def matches(self, text: str) -> bool:
         """Whether the text has all parts, one after the other."""
-        return self.begun(text) == self.length
+        at = 0
+        for part in self.parts:
+            found = text.find(part, at)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
 
     def begun(self, text: str) -> int:
         """Characters of the first parts that the text has, one after the other; of the last one its beginning will
