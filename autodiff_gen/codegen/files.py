@@ -6,7 +6,10 @@ The text is a function of the program alone: no time, path, host or hash order.
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -28,11 +31,16 @@ from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
 from .source import source_of
 
+_COMPILED = Path(__file__).parent / "__pycache__"  # of the templates too
+
 
 @functools.cache  # compiling them takes longer than rendering
 def templates() -> jinja2.Environment:
-    """The templates of generated files; an undefined name is an error."""
+    """The templates of generated files; an undefined name is an error. What Jinja makes of them is kept where Python
+    keeps what it makes of modules, if it does."""
+    keep = not sys.dont_write_bytecode and os.access(_COMPILED, os.W_OK)
     return jinja2.Environment(
+        bytecode_cache=jinja2.FileSystemBytecodeCache(str(_COMPILED)) if keep else None,
         loader=jinja2.PackageLoader("autodiff_gen.codegen"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
