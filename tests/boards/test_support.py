@@ -32,7 +32,7 @@ def link(b, folder, mode=0, *, address=0, console="auto", extra=()):
     ]
     command = [
         *compiler,
-        *("-Wno-infinite-recursion", f"-DMODE={mode}", f"-DADDRESS={address:#x}u"),
+        *("-g0", "-Wno-infinite-recursion", f"-DMODE={mode}", f"-DADDRESS={address:#x}u"),
         *map(str, (BOOT, *extra)),
         *support_objects(b, console),
         *("-o", str(elf)),

@@ -21,6 +21,6 @@ def link_program(name, model, folder, *, flags=(), main=None, cc=None, ram=None)
         (folder / file).write_text(text)
     tables = registry.load(REF, features=b.target.features)
     elf = folder / "link.elf"
-    kernels = [s.path for s in tables.sources()]
+    kernels = [s.path for s in tables.sources(program.kernels)]
     own = [*(folder / f for f in sources if f.endswith(".c")), main or build_commands.link_main()]
     return build_program(b, tables, kernels, own, elf, cc=cc, flags=flags, include=[folder])
