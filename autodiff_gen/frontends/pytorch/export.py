@@ -51,12 +51,13 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
     """The file, the program and the network of a module, in the first form that can be imported: as it is, or else
     without in-place operators and those that PyTorch decomposes; with a free batch, or else, as our functions take that
     only whole, with a number."""
-    functional, file = False, saved(module, input)
+    exports = _Exports(module, input)
+    functional, file = False, exports.saved()
     exported = read(file, name)
     try:
         program = convert(exported, name)
     except ModelError as error:
-        functional, file = True, saved(module, input, functional=True)
+        functional, file = True, exports.saved(functional=True)
         try:
             program = convert(read(file, name), name)
         except ModelError:
@@ -66,34 +67,65 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
     except ModelError:
         if not exported.symbols:
             raise
-    file = saved(module, input, functional, free=False)
+    file = exports.saved(functional, free=False)
     program = convert(read(file, name), name)
     return file, program, network(program, name)
 
 
-def saved(module: Any, input: Any, functional: bool = False, free: bool = True) -> io.BytesIO:
-    """The file that torch.export.save writes of a module; arguments and errors as in from_torch. functional: without
-    in-place operators, and those that the importer does not know decomposed; free: with a free batch where the module
-    allows it."""
-    try:
-        import torch
-    except ImportError:
-        raise ToolError(
-            "from_torch needs PyTorch, which is not installed (a file of torch.export.save is read without it); run: "
-            f"{pip_install('torch')}"
-        ) from None
-    if not isinstance(module, torch.nn.Module):
-        raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
-    given = _examples(torch, input)
-    name = type(module).__name__
-    if free:
-        with contextlib.suppress(ModelError):  # the second message has numbers in place of symbols
-            file = _saved(torch, module, tuple(map(_of_two, given)), name, functional, dynamic=True)
-            if read(file, name).symbols:
-                return file
-    return _saved(
-        torch, module, given, name, functional, dynamic=False
-    )  # the network has its batch as a number
+def saved(module: Any, input: Any) -> io.BytesIO:
+    """The file that torch.export.save writes of a module; arguments and errors as in from_torch."""
+    return _Exports(module, input).saved()
+
+
+class _Exports:
+    """The programs that torch.export makes of a module: with a free batch, and with that of the examples."""
+
+    def __init__(self, module: Any, input: Any) -> None:
+        try:
+            import torch
+        except ImportError:
+            raise ToolError(
+                "from_torch needs PyTorch, which is not installed (a file of torch.export.save is read without it); "
+                f"run: {pip_install('torch')}"
+            ) from None
+        if not isinstance(module, torch.nn.Module):
+            raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
+        self.torch: Any = torch
+        self.module: Any = module
+        self.name = type(module).__name__
+        self.examples = _examples(torch, input)
+        self.programs: dict[bool, Any] = {}  # by whether the batch is free, each exported once
+
+    def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
+        """The file that torch.export.save writes. functional: without in-place operators, and those that the importer
+        does not know decomposed; free: with a free batch where the module allows it."""
+        if free:
+            with contextlib.suppress(ModelError):  # the second message has numbers in place of symbols
+                file = self._saved(functional, dynamic=True)
+                if read(file, self.name).symbols:
+                    return file
+        return self._saved(functional, dynamic=False)  # the network has its batch as a number
+
+    def _saved(self, functional: bool, dynamic: bool) -> io.BytesIO:
+        examples = tuple(map(_of_two, self.examples)) if dynamic else self.examples
+        file = io.BytesIO()
+        try:
+            with _silence():
+                if dynamic not in self.programs:
+                    shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
+                    self.programs[dynamic] = self.torch.export.export(
+                        self.module, examples, dynamic_shapes=shapes
+                    )
+                exported = self.programs[dynamic]
+                exported = _decomposed(self.torch, exported) if functional else exported
+                self.torch.export.save(exported, file)
+        except Exception as error:  # torch.export raises errors of many kinds
+            sizes = " and ".join(str(tuple(e.shape)) for e in examples)
+            raise ModelError(
+                f"{self.name} cannot be exported by torch.export for input={sizes}: {_reason(error)}"
+            ) from None
+        file.seek(0)
+        return file
 
 
 def _examples(torch: Any, input: Any) -> tuple[Any, ...]:
@@ -116,33 +148,15 @@ def _of_two(example: Any) -> Any:
     return example.repeat(2, *[1] * (example.ndim - 1)) if alone else example.clone()
 
 
-def _saved(
-    torch: Any, module: Any, examples: tuple[Any, ...], name: str, functional: bool, dynamic: bool
-) -> io.BytesIO:
-    """The file that torch.export.save writes. Raises ModelError."""
+def _free_shapes(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
+    """The argument `dynamic_shapes` with a free batch; the shapes of *args are a tuple of their own."""
     batch = {0: torch.export.Dim.AUTO}
-    shapes: Any = tuple(batch if e.ndim else None for e in examples) if dynamic else None
-    if shapes is not None:  # those of *args are a tuple of their own
-        kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
-        rest = (
-            kinds.index(inspect.Parameter.VAR_POSITIONAL)
-            if inspect.Parameter.VAR_POSITIONAL in kinds
-            else None
-        )
-        shapes = shapes if rest is None else (*shapes[:rest], shapes[rest:])
-    file = io.BytesIO()
-    try:
-        with _silence():
-            exported = torch.export.export(module, examples, dynamic_shapes=shapes)
-            exported = _decomposed(torch, exported) if functional else exported
-            torch.export.save(exported, file)
-    except Exception as error:  # torch.export raises errors of many kinds
-        sizes = " and ".join(str(tuple(e.shape)) for e in examples)
-        raise ModelError(
-            f"{name} cannot be exported by torch.export for input={sizes}: {_reason(error)}"
-        ) from None
-    file.seek(0)
-    return file
+    shapes = tuple(batch if e.ndim else None for e in examples)
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return shapes
+    rest = kinds.index(inspect.Parameter.VAR_POSITIONAL)
+    return (*shapes[:rest], shapes[rest:])
 
 
 def _decomposed(torch: Any, exported: Any) -> Any:
@@ -157,15 +171,19 @@ def _decomposed(torch: Any, exported: Any) -> Any:
         return {op for op in called(program) if torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())}
 
     table = torch.export.default_decompositions()
-    done: dict[Any, Any] = {}
+
+    def unknown(program: Any) -> dict[Any, Any]:
+        return {op: table[op] for op in called(program) if op in table and not is_known(str(op))}
+
+    done = unknown(exported)
     while True:
         made = exported.run_decompositions(dict(done))
         if random(made) - random(exported):
             return exported
-        unknown = [op for op in called(made) - done.keys() if op in table and not is_known(str(op))]
-        if not unknown:
+        more = unknown(made)
+        if more.keys() <= done.keys():
             return made
-        done |= {op: table[op] for op in unknown}
+        done |= more
 
 
 @contextlib.contextmanager
