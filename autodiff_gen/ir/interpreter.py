@@ -5,6 +5,7 @@ It is the meaning of the IR, the oracle of the passes, and in float64 that of th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -13,7 +14,9 @@ import numpy as np
 from ..errors import ShapeError
 from .node import CONST, Node, Region, Value, topological
 from .op_kinds import Cond, Leaf, Scan
-from .types import Dim
+from .types import Dim, DType
+
+_MAY_VARY = {Dim, tuple}  # the types of what a batch size is bound in
 
 # The batch size; inside the loop over micro-batches, that and the numbers of this iteration by name; None: the largest.
 Batch: TypeAlias = int | Mapping[str, int] | None
@@ -23,8 +26,8 @@ def bind(attr: Any, n: Batch) -> Any:
     """An attribute with every batch extent replaced by its value at batch size n."""
     if isinstance(attr, Dim):
         return attr.at(attr.cap if n is None else n[attr.name] if isinstance(n, Mapping) else n)
-    if isinstance(attr, tuple):
-        return tuple(bind(a, n) for a in attr)
+    if isinstance(attr, tuple) and not _MAY_VARY.isdisjoint(map(type, attr)):
+        return tuple([bind(a, n) for a in attr])
     return attr
 
 
@@ -45,12 +48,17 @@ def evaluate(
         expected = bind(v.type.shape, n)
         if env[v].shape != expected:
             raise ShapeError(f"{v.name}: expected shape {list(expected)}, got {list(env[v].shape)}")
+    given = frozenset([v.node for v in env if env.keys() >= {*v.node.results}])
     with np.errstate(all="ignore"):
-        for node in topological(roots, stop=lambda node: all(r in env for r in node.results)):
-            if all(r in env for r in node.results):
-                continue
+        for node in _order(tuple(roots), given):
             env.update(zip(node.results, _compute(node, env, n, float_dtype), strict=True))
     return [env[v] for v in roots]
+
+
+@functools.lru_cache(maxsize=4)
+def _order(roots: tuple[Value, ...], given: frozenset[Node]) -> list[Node]:
+    """The nodes to compute. Kept, as many graphs are evaluated at point after point."""
+    return [node for node in topological(roots, stop=given.__contains__) if node not in given]
 
 
 def _compute(node: Node, env: Mapping[Value, Any], n: Batch, float_dtype: str) -> Sequence[Any]:
@@ -63,13 +71,17 @@ def _compute(node: Node, env: Mapping[Value, Any], n: Batch, float_dtype: str) -
         raise ShapeError(f"no array was given for {node.results[0]!r}")
     if node.regions:
         return _run_regions(node, [env[v] for v in node.operands], n, float_dtype)
-    out = node.op.ref(*(env[v] for v in node.operands), **{k: bind(a, n) for k, a in node.attrs.items()})
+    out = node.op.ref(*[env[v] for v in node.operands], **{k: bind(a, n) for k, a in node.attrs.items()})
     outs = out if isinstance(out, tuple) else (out,)
-    kinds = [r.type.dtype for r in node.results]
     return [
-        np.asarray(o, dtype=float_dtype if d.kind == "f" else d.numpy)
-        for o, d in zip(outs, kinds, strict=True)
+        o if type(o) is np.ndarray and o.dtype is dtype else np.asarray(o, dtype)
+        for o, dtype in zip(outs, [_numpy(r.type.dtype, float_dtype) for r in node.results], strict=True)
     ]
+
+
+@functools.cache
+def _numpy(dtype: DType, float_dtype: str) -> np.dtype[Any]:
+    return np.dtype(float_dtype if dtype.kind == "f" else dtype.numpy)
 
 
 def _run_regions(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
