@@ -92,25 +92,27 @@ def _condensed_order(groups: Groups) -> list[int]:
 def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
     """One fused node for the members; returns the new value of each of their results that others read."""
     results = [r for n in members for r in n.results if r in needed]
-    params, region = _region(members, results)
-    if not _has_labels(region):  # an equal value of two loops is computed in each
-        params, region = _region(members, results, once=False)
+    params, region, merged = _region(members, results)
+    if merged and not _has_labels(region):  # an equal value of two loops is computed in each
+        params, region, _ = _region(members, results, once=False)
     operands = tuple(_reshaped(outside(v), p.type) for v, p in zip(params, region.params, strict=True))
     node = Node(FUSED, operands, {}, tuple(r.type for r in region.results), (region,))
     return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
 
 
-def _region(members: list[Node], results: list[Value], once: bool = True) -> tuple[list[Value], Region]:
-    """What the params of a region for the members show, and the region. once: what is computed of the same operands
-    again, and is no result, is computed once."""
+def _region(members: list[Node], results: list[Value], once: bool = True) -> tuple[list[Value], Region, bool]:
+    """What the params of a region for the members show, the region, and whether it has fewer nodes. once: what
+    is computed of the same operands again, and is no result, is computed once."""
     inside = {r for n in with_free(members) for r in n.results}
     stored = set(results)
     flat = flat_shape(members, inside)
     params: dict[Value, Value] = {}
     inner: dict[Value, Value] = {}
     known: dict[Any, Node] = {}
+    merged = False
 
     def resolve(v: Value) -> Value:
+        nonlocal merged
         if v in inner:
             return inner[v]
         if v.base not in inside:
@@ -123,14 +125,15 @@ def _region(members: list[Node], results: list[Value], once: bool = True) -> tup
         attrs = v.node.attrs
         if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
             attrs = {"size": types[0].shape}
-        made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
+        node = made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
         if once and stored.isdisjoint(v.node.results):
-            made = known.setdefault(key_of(made, operands), made)
+            made = known.setdefault(key_of(node, operands), node)
+            merged = merged or made is not node
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 
     made = tuple(map(resolve, results))
-    return list(params), Region(tuple(params.values()), made)
+    return list(params), Region(tuple(params.values()), made), merged
 
 
 def _has_labels(region: Region) -> bool:
