@@ -67,7 +67,8 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
             continue
         tried = again
         readers = [n for n in late if not again.keys().isdisjoint(n.operands)]
-        values = [v for n in graph.nodes for v in n.results if v in {base(u) for u in again}]
+        stored = {base(v) for v in again}
+        values = [v for n in graph.nodes for v in n.results if v in stored]
         for shared in (
             len(values),
             0,
