@@ -29,27 +29,64 @@ def table(rows: Sequence[Kernel], align: int = 0) -> str:
     for number, row in enumerate(rows):
         spec = CONTRACT[row.name]
         names = _names(spec)
-        tests = [f"({c.c_text(names)})" for c in row.when if c.feature is None]
-        used = [] if tests else ["    (void)f;"]
-        lines += [f"static bool when_{number}(const compare_attributes *f) {{", *used]
-        lines += [f"    return {' && '.join(tests) or 'true'};", "}", ""]
-        formula = row.scratch.c_text(names) if row.scratch else "0"
-        lines += [f"static int32_t scratch_{number}(const compare_attributes *f) {{", "    (void)f;"]
-        lines += [f"    return {formula};", "}", ""]
+        conditions = [f"({c.c_text(names)})" for c in row.when if c.feature is None]
+        lines += _function("bool when", number, f"return {' && '.join(conditions) or 'true'};")
+        scratch = row.scratch.c_text(names) if row.scratch else "0"
+        lines += _function("int32_t scratch", number, f"return {scratch};")
         floats = {p.name for p in spec.params if p.ctype == "float"}
-        lines.append(f"static void print_{number}(const compare_attributes *f) {{")
-        for fact in spec.facts[:-1]:  # all but `align`
-            word = "float" if fact in floats else "int32_t"
-            lines.append(f'    compare_print_{word}("{fact}", {names[fact]});')
-        lines += ["}", ""]
+        facts = {f: "float" if f in floats else "int32_t" for f in spec.facts[:-1]}  # all but `align`
+        prints = (f'compare_print_{word}("{fact}", {names[fact]});' for fact, word in facts.items())
+        lines += _function("void print", number, " ".join(prints))
+        called = f"(c->of_ref ? ag_{row.name}_ref : {row.symbol})({', '.join(_operands(spec))});"
+        lines += _function("void call", number, called, ", const compare_call *c")
+        arrays = ", ".join(f"{{'{kind}', \"{name}\"}}" for kind, name in _arrays(spec))
+        lines.append(f"static const compare_array arrays_{number}[] = {{{arrays}, {{0, NULL}}}};")
     lines.append("const compare_row compare_rows[] = {")
     for number, row in enumerate(rows):
-        words = (f'"{row.name}"', f'"{row.symbol}"', f"(compare_any *){row.symbol}")
-        functions = (f"when_{number}", f"scratch_{number}", f"print_{number}", f"compare_{row.name}")
-        lines.append(f"    {{{', '.join((*words, *functions))}}},")
+        functions = [f"{name}_{number}" for name in ("arrays", "when", "scratch", "print", "call")]
+        lines.append(f"    {{{', '.join(functions)}, compare_{row.name}}},")
     lines += ["};", f"const int32_t compare_row_count = {len(rows)};"]
     lines += [f"const int32_t compare_only_alignment = {align};", ""]
     return "\n".join(lines)
+
+
+def _function(name: str, number: int, body: str, more: str = "") -> list[str]:
+    head = f"static {name}_{number}(const compare_attributes *f{more}) {{"
+    return [head, "    (void)f;", f"    {body}", "}", ""]
+
+
+def _arrays(spec: KernelSpec) -> list[tuple[str, str]]:
+    """The arrays of a call: a letter of compare.h, and the name. A multiplier and a shift belong to a bias."""
+    kinds = {"float": "f", "int8_t": "b", "uint8_t": "u", "int32_t": "n"}
+    found = []
+    for p in (p for p in spec.params if p.is_pointer and p.name not in ("multiplier", "shift")):
+        kind = kinds[p.ctype.removeprefix("const ").removesuffix(" *")]
+        kind = "w" if (kind, p.name) == ("n", "bias") else kind
+        found.append((kind if p.ctype.startswith("const") else kind.upper(), p.name))
+    return found
+
+
+def _operands(spec: KernelSpec) -> list[str]:
+    """C of the arguments of a call."""
+    arrays = {name: kind for kind, name in _arrays(spec)}
+    inputs = [name for name, kind in arrays.items() if kind in "fb"]
+    own = {"multiplier": "c->multiplier", "shift": "c->shift", "alpha": "c->alpha", "beta": "c->beta"}
+    by_kind = {"w": "c->bias", "u": "c->selected", "U": "c->index", "n": "c->indices"}
+    words = []
+    for p in spec.params:
+        kind = arrays.get(p.name, "")
+        if p.struct:
+            words.append(f"&f->{p.struct}")
+        elif p.is_epilogue or p.is_scratch:
+            words.append("c->epilogue" if p.is_epilogue else "c->scratch")
+        elif kind in by_kind:
+            words.append(by_kind[kind])
+        elif kind:
+            words.append(f"({p.ctype})" + (f"c->in[{inputs.index(p.name)}]" if kind in "fb" else "c->out"))
+        else:
+            own_word = own.get(p.name) if p.is_pointer or p.ctype == "float" else None
+            words.append(own_word or f"f->{p.name}")
+    return words
 
 
 def _names(spec: KernelSpec) -> dict[str, str]:

@@ -48,17 +48,17 @@ static int32_t indices[MAX_FLOATS];
 static uint8_t index_buffers[3][PADDED];
 static float channel_values[4][MAX_CHANNELS]; /* scales, biases, and their magnitudes */
 static ag_epilogue epilogue, of_magnitudes;
-static bool with_epilogue, output_is_s8;
+static bool output_is_s8;
 static uint32_t epilogues;
+static int32_t scales[3 * MAX_CHANNELS]; /* biases, multipliers, and shifts as the last bytes */
 static int32_t input_count;
 static int32_t used[BUFFERS]; /* floats of the array, without its guards */
 static tally tallies[ALIGNMENTS];
 static uint64_t
     scratch_memory[(GUARD + MAX_SCRATCH + GUARD) / 8 + 1]; /* what is used of it is at no multiple of 8 */
 static int32_t scratch_bytes, scratch_needed;
-static bool small_products;      /* of inputs that are COMPARE_SMALL */
 static bool matches[ALIGNMENTS]; /* whether the case meets the row's conditions */
-static int32_t at, next;         /* the alignment of inputs and output, that of the next call */
+static int32_t at;               /* the alignment of inputs and output */
 static uint32_t case_number;
 static int32_t row_number;
 
@@ -84,10 +84,6 @@ static void restore(int32_t which) {
     memcpy(data(which) - GUARD, original[which], padded_bytes(which));
 }
 
-compare_layout compare_dense(int32_t count) {
-    return compare_matrix(1, count, count);
-}
-
 compare_layout compare_matrix(int32_t rows, int32_t columns, int32_t ld) {
     const compare_layout layout = {{1, 1, rows, columns}, {0, 0, ld, 1}};
     return layout;
@@ -107,6 +103,39 @@ static int32_t offset_of(const compare_layout *layout, int32_t element) {
     return offset;
 }
 
+int32_t compare_size(const compare_attributes *f, char letter) {
+    const struct {
+        char letter;
+        int32_t number;
+    } sizes[] = {{'1', 1},       {'m', f->m},     {'n', f->n},    {'k', f->k},
+                 {'A', f->lda},  {'B', f->ldb},   {'C', f->ldc},  {'o', f->outer},
+                 {'r', f->rows}, {'c', f->count}, {'i', f->inner}};
+    int32_t i = 0;
+    while (sizes[i].letter != letter) {
+        i++;
+    }
+    return sizes[i].number;
+}
+
+static compare_layout layout_of(const compare_attributes *f, const char *name) {
+    const char *p = f->sizes;
+    int32_t rows = 1, columns = 1;
+    if (f->layout != NULL) {
+        return f->layout(f, name);
+    }
+    while (p[0] != *name || p[1] != '=') {
+        p++;
+    }
+    for (p += 2; *p > ' '; p++) {
+        if (*p <= 'C') {
+            return compare_matrix(rows, columns, compare_size(f, *p));
+        }
+        rows *= columns;
+        columns = compare_size(f, *p);
+    }
+    return compare_matrix(rows, columns, columns);
+}
+
 static int32_t last_offset(const compare_layout *layout) {
     return offset_of(layout, elements_of(layout) - 1);
 }
@@ -123,17 +152,21 @@ static float random_value(uint32_t key, uint32_t i, compare_values values) {
     return is_nan ? NAN : floorf(u * 16.0f) * 0.125f - 1.0f;
 }
 
+static void check_size(int32_t size, int32_t most, const char *error) {
+    if (size > most) {
+        ag_print(error);
+        ag_system_exit(2);
+    }
+}
+
 /* Only guards, around an array of so many floats and in its place, where they are returned. */
 static float *guards(int32_t which, int32_t floats) {
     used[which] = floats;
-    if (floats > MAX_FLOATS) {
-        ag_print("a case is larger than its buffer\n");
-        ag_system_exit(2);
-    }
+    check_size(floats, MAX_FLOATS, "a case is larger than its buffer\n");
     for (int32_t i = GUARD + floats + GUARD - 1; i >= 0; i--) {
         original[which][i] = PAD;
     }
-    at = next = 0;
+    at = 0;
     return original[which] + GUARD;
 }
 
@@ -146,44 +179,26 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
     restore(which);
 }
 
-bool compare_matches(const compare_row *row, compare_attributes *attributes) {
-    with_epilogue = output_is_s8 = small_products = false;
-    bool any = false;
-    for (int32_t i = 0; i < ALIGNMENTS; i++) {
-        attributes->align = alignments[i];
-        matches[i] = (compare_only_alignment == 0 || compare_only_alignment == alignments[i]);
-        if (matches[i] && !row->when(attributes)) {
-            tallies[i].skipped++;
-            matches[i] = false;
-        }
-        tallies[i].cases += matches[i] ? 1u : 0u;
-        any = any || matches[i];
-    }
-    case_number += any ? 1u : 0u;
-    input_count = 0;
-    return any;
-}
-
 static void add_input(int32_t slot) {
     restore(slot);
     input_count = slot >= input_count ? slot + 1 : input_count;
 }
 
 const float *compare_input(int32_t slot, compare_layout layout, compare_values values) {
-    fill(slot, &layout, values, false);
-    small_products = small_products || values == COMPARE_SMALL;
+    fill(slot, &layout, values == COMPARE_NANS && slot > 0 ? COMPARE_EIGHTHS : values, false);
     add_input(slot);
     return data(slot);
 }
 
-uint32_t compare_random(uint32_t key, uint32_t number) {
-    return ag_rand_u32(key, case_number, number);
+uint8_t *compare_input_index(void) {
+    return index_buffers[0] + GUARD;
 }
 
-void compare_input_s8(int32_t slot, compare_layout layout, bool small) {
+/* 8-bit integers, of which many are extremes: from -128 to 127, or if `small` -1, 0 and 1. */
+static void input_s8(int32_t slot, compare_layout layout, bool small) {
     int8_t *const dst = (int8_t *)guards(slot, last_offset(&layout) / 4 + 1);
     for (int32_t i = 0; i < elements_of(&layout); i++) {
-        const uint32_t u = compare_random(20u + (uint32_t)slot, (uint32_t)i), kind = u >> 28;
+        const uint32_t u = ag_rand_u32(20u + (uint32_t)slot, case_number, (uint32_t)i), kind = u >> 28;
         const int32_t any = (int32_t)(u % 256u) - 128;
         const int32_t v = small ? any / 100 : kind < 2u ? -128 : kind < 4u ? 127 : any;
         dst[offset_of(&layout, i)] = (int8_t)v;
@@ -191,56 +206,60 @@ void compare_input_s8(int32_t slot, compare_layout layout, bool small) {
     add_input(slot);
 }
 
-void compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero) {
-    const int8_t *const q = (const int8_t *)(original[of] + GUARD);
-    const int32_t count = last_offset(&layout) + 1;
-    float *const dst = guards(slot, count);
-    for (int32_t i = 0; i < count; i++) {
+/* Slot 2: the floats of the integers in another slot, less zero, for a reference of floats. */
+static void input_of_s8(int32_t slot, int32_t zero) {
+    const int8_t *const q = (const int8_t *)(original[slot] + GUARD);
+    float *const dst = guards(2, 4 * used[slot]);
+    for (int32_t i = 0; i < used[2]; i++) {
         dst[i] = (float)(q[i] - zero);
     }
-    add_input(slot);
+    add_input(2);
 }
 
-void compare_input_words(int32_t slot, const int32_t *words, int32_t count) {
-    memcpy(guards(slot, count), words, (size_t)count * sizeof *words);
-    add_input(slot);
+static int32_t words_of_scales(int32_t channels) {
+    return 2 * channels + (channels + 3) / 4;
 }
 
-/* The same first values for ref. */
-static void copy_output(bool is_s8) {
-    output_is_s8 = is_s8;
-    used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
-    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
-    memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));
-    memset(index_buffers[2], 0xa5, index_bytes());
-}
-
-void compare_output(compare_layout layout, float beta) {
-    fill(ACTUAL, &layout, small_products ? COMPARE_ONES : COMPARE_UNIFORM, beta == 0.0f);
-    copy_output(false);
-}
-
-void compare_output_s8(compare_layout layout) {
-    (void)guards(ACTUAL, last_offset(&layout) / 4 + 1);
-    copy_output(true);
-}
-
-void compare_output_in_place_s8(int32_t slot) {
-    memcpy(guards(ACTUAL, used[slot]), data(slot), (size_t)used[slot] * sizeof(float));
-    copy_output(true);
-}
-
-void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result) {
-    static const float limits[][2] = {{0.0f, 0.0f}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
-    const uint32_t kind = epilogues / 4u % 8u;
-    if (attributes->epilogue == 0) {
-        return;
-    }
-    if (channels > MAX_CHANNELS) {
-        ag_print("a case has more channels than its buffer\n");
-        ag_system_exit(2);
+/* Slot 2: bias, multiplier and shift of each channel, for sums of `terms` products: most results are between
+ * the limits, some shifts are the largest or the smallest possible. */
+static void input_scales(const compare_attributes *f) {
+    const int32_t channels = f->channels, words = words_of_scales(channels);
+    const bool small = f->small == 'w';
+    const int32_t bias = small ? 100 : 10000;
+    int8_t *const shifts = (int8_t *)(scales + words) - channels;
+    int32_t needed = 0;
+    for (int32_t v = f->terms * 255 * (small ? 1 : 128) + bias; v > 0; v /= 2) {
+        needed++;
     }
     for (int32_t i = 0; i < channels; i++) {
+        const uint32_t number = f->per_channel != 0 ? (uint32_t)i : 0u;
+        const uint32_t u = ag_rand_u32(31u, case_number, number);
+        const uint32_t kind = ag_rand_u32(32u, case_number, number) % 16u;
+        const int32_t shift = 8 - needed + (int32_t)(u % 6u) - 2;
+        scales[i] = (int32_t)(ag_rand_u32(33u, case_number, (uint32_t)i) % (2u * (uint32_t)bias)) - bias;
+        scales[channels + i] = kind == 0u ? INT32_MAX : kind == 1u ? 0 : (int32_t)(1u << 30 | u >> 2);
+        shifts[i] = (int8_t)(kind == 2u ? -31 : kind == 3u ? 31 - needed : shift);
+    }
+    memcpy(guards(2, words), scales, (size_t)words * sizeof *scales);
+    add_input(2);
+}
+
+static void input_indices(compare_layout layout, int32_t rows) {
+    for (int32_t i = 0; i < elements_of(&layout); i++) {
+        indices[i] = (int32_t)(ag_rand_u32(9u, case_number, (uint32_t)i) % (uint32_t)rows);
+    }
+}
+
+float *compare_output(compare_layout layout, float beta) {
+    fill(ACTUAL, &layout, COMPARE_UNIFORM, beta == 0.0f);
+    restore(ACTUAL);
+    return data(ACTUAL);
+}
+
+static void draw_epilogue(const compare_attributes *f, const compare_layout *result) {
+    static const float limits[][2] = {{0.0f, 0.0f}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
+    const uint32_t kind = epilogues / 4u % 8u;
+    for (int32_t i = 0; i < f->channels; i++) {
         for (int32_t k = 0; k < 2; k++) {
             channel_values[k][i] = random_value(11u + (uint32_t)k, (uint32_t)i, COMPARE_UNIFORM);
             channel_values[k + 2][i] = fabsf(channel_values[k][i]);
@@ -248,42 +267,66 @@ void compare_draw_epilogue(const compare_attributes *attributes, int32_t channel
     }
     epilogue.scale = (kind & 1u) != 0u ? channel_values[0] : NULL;
     epilogue.bias = (kind & 2u) != 0u ? channel_values[1] : NULL;
-    epilogue.residual = (kind & 4u) != 0u ? compare_input(2, result, COMPARE_NANS) : NULL;
+    epilogue.residual = NULL;
+    if ((kind & 4u) != 0u) {
+        fill(2, result, COMPARE_NANS, false);
+        add_input(2);
+        epilogue.residual = data(2);
+    }
     epilogue.low = limits[epilogues % 4u][0];
     epilogue.high = limits[epilogues % 4u][1];
     of_magnitudes.scale = epilogue.scale == NULL ? NULL : channel_values[2];
     of_magnitudes.bias = epilogue.bias == NULL ? NULL : channel_values[3];
     epilogues++;
-    with_epilogue = true;
 }
 
-int32_t *compare_indices(int32_t count, int32_t rows) {
-    for (int32_t i = 0; i < count; i++) {
-        indices[i] = (int32_t)(ag_rand_u32(9u, case_number, (uint32_t)i) % (uint32_t)rows);
+const compare_array *compare_output_array(const compare_row *row) {
+    const compare_array *a = row->arrays;
+    while (a->type > 'Z') {
+        a++;
     }
-    return indices;
+    return a;
 }
 
-uint8_t *compare_input_index(void) {
-    return index_buffers[0] + GUARD;
-}
-
-/* The next alignment at which the case is not skipped: inputs and output have their first values there. */
-static bool next_alignment(compare_attributes *attributes) {
-    while (next < ALIGNMENTS && !matches[next]) {
-        next++;
+/* The arrays of a case, and the same first values of the output for ref. */
+static void prepare(const compare_row *row, const compare_attributes *f) {
+    const compare_array *const output = compare_output_array(row);
+    const compare_layout layout = layout_of(f, output->name);
+    int32_t slot = 0;
+    input_count = 0;
+    output_is_s8 = output->type == 'B';
+    check_size(f->channels, MAX_CHANNELS, "a case has more channels than its buffer\n");
+    if (f->index != NULL) {
+        f->index(f);
     }
-    if (next == ALIGNMENTS) {
-        return false;
+    for (const compare_array *a = row->arrays; a->name != NULL; a++) {
+        if (a->type == 'f') {
+            compare_input(slot++, layout_of(f, a->name), f->values);
+        } else if (a->type == 'b') {
+            input_s8(slot++, layout_of(f, a->name), f->small == *a->name);
+            if (!output_is_s8) {
+                input_of_s8(slot - 1, *a->name == 'x' ? f->x_zero : 0);
+            }
+        } else if (a->type == 'n') {
+            input_indices(layout_of(f, a->name), f->rows);
+        } else if (a->type == 'w') {
+            input_scales(f);
+        }
     }
-    at = next++;
-    attributes->align = alignments[at];
-    for (int32_t slot = 0; slot < input_count; slot++) {
-        restore(slot);
+    if (f->in_place) {
+        memcpy(guards(ACTUAL, used[0]), data(0), (size_t)used[0] * sizeof(float));
+    } else if (output_is_s8) {
+        (void)guards(ACTUAL, last_offset(&layout) / 4 + 1);
+    } else {
+        fill(ACTUAL, &layout, f->values == COMPARE_SMALL ? COMPARE_ONES : COMPARE_UNIFORM, f->beta == 0.0f);
     }
-    restore(ACTUAL);
-    memset(index_buffers[1], 0xa5, index_bytes());
-    return true;
+    used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
+    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
+    memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));
+    memset(index_buffers[2], 0xa5, index_bytes());
+    if (f->epilogue != 0) {
+        draw_epilogue(f, &layout);
+    }
 }
 
 static uint8_t *scratch(void) {
@@ -293,10 +336,7 @@ static uint8_t *scratch(void) {
 static void *prepared_scratch(const compare_attributes *attributes) {
     scratch_needed = 0;
     scratch_bytes = compare_rows[row_number].scratch(attributes);
-    if (scratch_bytes > MAX_SCRATCH) {
-        ag_print("a case needs more scratch memory than its buffer has\n");
-        ag_system_exit(2);
-    }
+    check_size(scratch_bytes, MAX_SCRATCH, "a case needs more scratch memory than its buffer has\n");
     memset(scratch_memory, 0xa5, GUARD + 4 + (size_t)scratch_bytes + GUARD);
     return scratch_bytes == 0 ? NULL : scratch();
 }
@@ -312,10 +352,6 @@ static bool scratch_has_guards(void) {
         same = same && from[i - GUARD] == 0xa5 && from[scratch_bytes + i] == 0xa5;
     }
     return same;
-}
-
-float *compare_actual(void) {
-    return data(ACTUAL);
 }
 
 static void take_magnitudes(void) {
@@ -369,8 +405,40 @@ static void forbid_guards(bool forbidden, const compare_call *c) {
 #define forbid_guards(forbidden, call) ((void)(call))
 #endif
 
-static void report(bool same, const compare_attributes *attributes) {
-    if (same) {
+/* Whether the outputs are equal, of sums up to rounding. Any NaN equals any other. */
+static bool outputs_agree(const compare_attributes *f) {
+    const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
+    const float *magnitude = data(MAGNITUDES) - GUARD;
+    tally *const now = tallies + at;
+    /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or by
+     * the three steps of an epilogue */
+    const bool finished = f->epilogue != 0;
+    const float alpha = finished ? fmaxf(fabsf(f->alpha), 1.0f) : fabsf(f->alpha);
+    const float of_terms = 2.0f * EPSILON * ((float)f->terms + (finished ? 4.0f : 3.0f)) * alpha;
+    const float of_beta = 2.0f * EPSILON * 3.0f * fabsf(f->beta);
+    bool same = true;
+    if (output_is_s8) {
+        return memcmp(actual, expected, padded_bytes(ACTUAL)) == 0;
+    }
+    for (int32_t i = 0; i < GUARD + used[ACTUAL] + GUARD; i++) {
+        if (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i]))) {
+            continue;
+        }
+        const float of_sum = magnitude[i] == 0.0f ? 1e-44f : of_terms * magnitude[i] + of_beta;
+        const float bound = f->terms == 0 ? 0.0f : of_sum, error = fabsf(actual[i] - expected[i]);
+        if (error <= bound) {
+            now->max_error = fmaxf(error, now->max_error);
+            now->max_error_over_bound = fmaxf(error / bound, now->max_error_over_bound);
+        } else {
+            same = false;
+        }
+    }
+    return same;
+}
+
+static void check(const compare_attributes *f) {
+    const bool same = outputs_agree(f) && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0;
+    if (same && operands_are_unchanged() && scratch_has_guards()) {
         return;
     }
     if (++tallies[at].wrong <= MAX_PRINTED) {
@@ -378,7 +446,7 @@ static void report(bool same, const compare_attributes *attributes) {
         ag_print_i32(row_number, 0);
         ag_print(" ");
         ag_print_i32(alignments[at], 0);
-        compare_rows[row_number].print(attributes);
+        compare_rows[row_number].print(f);
         if (scratch_needed > scratch_bytes) {
             compare_print_int32_t("scratch", scratch_needed);
         }
@@ -389,93 +457,66 @@ static void report(bool same, const compare_attributes *attributes) {
     }
 }
 
-static bool sums_are_close(const compare_attributes *attributes, int32_t terms) {
-    const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
-    const float *magnitude = data(MAGNITUDES) - GUARD;
-    const int32_t length = GUARD + used[ACTUAL] + GUARD;
-    tally *const now = tallies + at;
-    /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or by
-     * the three steps of an epilogue */
-    const float alpha = with_epilogue ? fmaxf(fabsf(attributes->alpha), 1.0f) : fabsf(attributes->alpha);
-    const float roundings = (float)terms + (with_epilogue ? 4.0f : 3.0f);
-    const float of_terms = 2.0f * EPSILON * roundings * alpha;
-    const float of_beta = 2.0f * EPSILON * 3.0f * fabsf(attributes->beta);
-    bool same = true;
-    for (int32_t i = 0; i < length; i++) {
-        if (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i]))) {
-            continue;
-        }
-        const float bound = magnitude[i] == 0.0f ? 1e-44f : of_terms * magnitude[i] + of_beta;
-        const float error = fabsf(actual[i] - expected[i]);
-        same = same && error <= bound;
-        if (error <= bound) {
-            now->max_error = error > now->max_error ? error : now->max_error;
-            now->max_error_over_bound =
-                error > now->max_error_over_bound * bound ? error / bound : now->max_error_over_bound;
-        }
-    }
-    return same;
-}
-
-/* Any NaN equals any other. */
-static bool outputs_are_equal(void) {
-    const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
-    bool same = true;
-    if (output_is_s8) {
-        return memcmp(actual, expected, padded_bytes(ACTUAL)) == 0;
-    }
-    for (int32_t i = GUARD + used[ACTUAL] + GUARD - 1; i >= 0; i--) {
-        same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
-    }
-    return same;
-}
-
-static void check(const compare_attributes *attributes, int32_t terms) {
-    const bool same = terms > 0 ? sums_are_close(attributes, terms) : outputs_are_equal();
-    report(same && memcmp(index_buffers[1], index_buffers[2], index_bytes()) == 0 &&
-               operands_are_unchanged() && scratch_has_guards(),
-           attributes);
-}
-
-compare_call compare_sums(int32_t terms) {
-    return (compare_call){.terms = terms};
-}
-
-compare_call compare_exactly(void) {
-    return compare_sums(0);
-}
-
-bool compare_next(compare_call *c, compare_attributes *attributes) {
-    const bool expected = c->calls == 0, magnitudes = c->calls == 1 && c->terms > 0;
-    if (c->calls > 0 && !c->of_ref) {
-        forbid_guards(false, c);
-        check(attributes, c->terms);
-    }
-    c->of_ref = expected || magnitudes;
-    c->of_magnitudes = magnitudes;
-    if (!c->of_ref && !next_alignment(attributes)) {
-        return false;
-    }
-    if (magnitudes) {
-        take_magnitudes();
-    }
+static void call(const compare_row *row, const compare_attributes *f, int32_t which) {
+    const bool magnitudes = which == MAGNITUDES;
+    const int32_t *const words = (const int32_t *)data(2);
+    compare_call c = {.of_ref = which != ACTUAL, .indices = indices, .selected = compare_input_index()};
     for (int32_t slot = 0; slot < INPUTS; slot++) {
-        c->in[slot] = data(slot);
-        c->in_s8[slot] = (const int8_t *)data(slot);
+        c.in[slot] = data(slot);
     }
+    c.bias = words;
+    c.multiplier = words + f->channels;
+    c.shift = (const int8_t *)(words + words_of_scales(f->channels)) - f->channels;
+    c.out = data(which);
+    c.index = index_buffers[c.of_ref ? 2 : 1] + GUARD;
     epilogue.residual = of_magnitudes.residual = epilogue.residual == NULL ? NULL : data(2);
-    c->epilogue = !with_epilogue ? NULL : magnitudes ? &of_magnitudes : &epilogue;
-    c->alpha = magnitudes ? 1.0f : attributes->alpha;
-    c->beta = magnitudes ? 0.0f : attributes->beta;
-    c->out = data(expected ? EXPECTED : magnitudes ? MAGNITUDES : ACTUAL);
-    c->out_s8 = (int8_t *)c->out;
-    c->index = index_buffers[c->of_ref ? 2 : 1] + GUARD;
-    c->scratch = c->of_ref ? NULL : prepared_scratch(attributes);
-    c->calls++;
-    if (!c->of_ref) {
-        forbid_guards(true, c);
+    c.epilogue = f->epilogue == 0 ? NULL : magnitudes ? &of_magnitudes : &epilogue;
+    c.alpha = magnitudes ? 1.0f : f->alpha;
+    c.beta = magnitudes ? 0.0f : f->beta;
+    if (c.of_ref) {
+        (f->reference != NULL ? f->reference : row->call)(f, &c);
+        return;
     }
-    return true;
+    c.scratch = prepared_scratch(f);
+    c.in[0] = f->in_place ? c.out : c.in[0];
+    forbid_guards(true, &c);
+    row->call(f, &c);
+    forbid_guards(false, &c);
+    check(f);
+}
+
+void compare_case(const compare_row *row, compare_attributes *f) {
+    bool any = false;
+    for (int32_t i = 0; i < ALIGNMENTS; i++) {
+        const bool tested = compare_only_alignment == 0 || compare_only_alignment == alignments[i];
+        f->align = alignments[i];
+        matches[i] = tested && row->when(f);
+        tallies[i].cases += matches[i];
+        tallies[i].skipped += tested && !matches[i];
+        any = any || matches[i];
+    }
+    if (!any) {
+        return;
+    }
+    case_number++;
+    prepare(row, f);
+    call(row, f, EXPECTED);
+    if (f->terms > 0 && !output_is_s8) {
+        take_magnitudes();
+        call(row, f, MAGNITUDES);
+    }
+    for (int32_t i = 0; i < ALIGNMENTS; i++) {
+        if (matches[i]) {
+            at = i;
+            f->align = alignments[i];
+            for (int32_t slot = 0; slot < input_count; slot++) {
+                restore(slot);
+            }
+            restore(ACTUAL);
+            memset(index_buffers[1], 0xa5, index_bytes());
+            call(row, f, ACTUAL);
+        }
+    }
 }
 
 static void print_name(const char *name) {
