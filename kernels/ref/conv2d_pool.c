@@ -1,51 +1,22 @@
 /* Convolution fused with max pooling: the result of the convolution is never stored. The order of the sums is
  * the specification, and the same as that of ag_conv2d. */
 #include "ag_kernels.h"
+#include "windows.h"
 
 #include <math.h>
-#include <stddef.h>
 
-/* The valid taps of a window along one axis that starts at `start`: first_valid_tap up to, and without,
- * end_valid_tap. */
-static inline int32_t first_valid_tap(int32_t start, int32_t dilation) {
-    return start < 0 ? (-start + dilation - 1) / dilation : 0;
-}
-
-static inline int32_t end_valid_tap(int32_t start, int32_t count, int32_t dilation, int32_t extent) {
-    const int32_t last = start >= extent ? 0 : (extent - 1 - start) / dilation + 1;
-    return last < count ? last : count;
-}
-
-/* One result of the convolution: rows, columns, channels ascending; padding is skipped. */
-static inline float window_sum(const float *x, const float *w, int32_t p, int32_t q,
-                               const ag_conv2d_pool_shape *s) {
-    const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
-    const int32_t rows = end_valid_tap(top, s->kh, s->dilation_h, s->h);
-    const int32_t first_column = first_valid_tap(left, s->dilation_w);
-    const int32_t columns = end_valid_tap(left, s->kw, s->dilation_w, s->w);
-    const int32_t contiguous =
-        s->dilation_w == 1 && s->x_w == s->c && (s->c == 1 || s->x_c == 1); /* no gaps in a row */
-    const int32_t pieces = contiguous ? 1 : columns - first_column;
-    const int32_t length = contiguous ? (columns - first_column) * s->c : s->c;
-    const ptrdiff_t step = contiguous ? 1 : s->x_c;
-    float sum = 0.0f;
-    for (int32_t i = first_valid_tap(top, s->dilation_h); i < rows; i++) {
-        for (int32_t t = 0; t < pieces; t++) {
-            const int32_t j = first_column + t;
-            const float *pixel = x + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
-                                 (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
-            const float *weight = w + ((ptrdiff_t)i * s->kw + j) * s->c;
-            for (int32_t k = 0; k < length; k++) {
-                sum += pixel[k * step] * weight[k];
-            }
-        }
-    }
-    return sum;
+static inline ag_conv2d_shape convolution_of(const ag_conv2d_pool_shape *s) {
+    const ag_conv2d_shape c = {s->h,       s->w,        s->c,          s->oh,         s->ow,
+                               s->o,       s->kh,       s->kw,         s->stride_h,   s->stride_w,
+                               s->pad_top, s->pad_left, s->dilation_h, s->dilation_w, 1,
+                               s->x_n,     s->x_h,      s->x_w,        s->x_c,        s->o};
+    return c;
 }
 
 void ag_conv2d_pool_f32_ref(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
                             int32_t n, const ag_conv2d_pool_shape *shape) {
     const ag_conv2d_pool_shape *s = shape;
+    const ag_conv2d_shape convolution = convolution_of(s);
     const ptrdiff_t filter = (ptrdiff_t)s->kh * s->kw * s->c;
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {
@@ -57,7 +28,9 @@ void ag_conv2d_pool_f32_ref(const float *x, const float *w, const float *bias, f
                     for (int32_t e = 0; e < s->pool_h * s->pool_w; e++) {
                         const int32_t row = top + e / s->pool_w, column = left + e % s->pool_w;
                         if (row < s->oh && column < s->ow) {
-                            const float sum = window_sum(x, w + o * filter, row, column, s) + bias[o];
+                            const ag_window window = ag_window_of(row, column, &convolution);
+                            const float sum =
+                                ag_window_sum(x, w + o * filter, &window, s->c, s->c, &convolution) + bias[o];
                             if (maximum < 0 || sum > best || isnan(sum)) {
                                 best = sum;
                                 maximum = e;
@@ -80,6 +53,7 @@ static inline int32_t corner(int32_t p, int32_t within, int32_t pool_stride, int
 void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const float *w, float *dx, int32_t n,
                                const ag_conv2d_pool_shape *shape) {
     const ag_conv2d_pool_shape *s = shape;
+    const ag_conv2d_shape convolution = convolution_of(s);
     const ptrdiff_t filter = (ptrdiff_t)s->kh * s->kw * s->c;
     for (int32_t b = 0; b < n; b++, dx += s->x_n) {
         for (int32_t i = 0; i < s->h * s->w * s->c; i++) {
@@ -91,23 +65,10 @@ void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const floa
                     if (dy[o] == 0.0f) {
                         continue;
                     }
-                    const int32_t top =
-                        corner(p, index[o] / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top);
-                    const int32_t left =
-                        corner(q, index[o] % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left);
-                    const int32_t rows = end_valid_tap(top, s->kh, s->dilation_h, s->h);
-                    const int32_t first_column = first_valid_tap(left, s->dilation_w);
-                    const int32_t columns = end_valid_tap(left, s->kw, s->dilation_w, s->w);
-                    for (int32_t i = first_valid_tap(top, s->dilation_h); i < rows; i++) {
-                        for (int32_t j = first_column; j < columns; j++) {
-                            float *pixel = dx + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
-                                           (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
-                            const float *weight = w + o * filter + ((ptrdiff_t)i * s->kw + j) * s->c;
-                            for (int32_t k = 0; k < s->c; k++) {
-                                pixel[k] += dy[o] * weight[k];
-                            }
-                        }
-                    }
+                    const int32_t row = p * s->pool_stride_h + index[o] / s->pool_w;
+                    const int32_t column = q * s->pool_stride_w + index[o] % s->pool_w;
+                    const ag_window window = ag_window_of(row, column, &convolution);
+                    ag_window_add(dx, w + o * filter, dy[o], &window, s->c, s->c, &convolution);
                 }
             }
         }

@@ -1,33 +1,18 @@
 /* Gradients of convolutions and depthwise convolutions of which one operand is quantised. */
 #include "ag_kernels.h"
-
-#include <stddef.h>
+#include "windows.h"
 
 /* Weight (o, i, j, k) is o * filter + (i * kw + j) * tap + k elements after the first one. */
 
-static inline void clear_image(float *x, const ag_conv2d_shape *s) {
-    for (int32_t i = 0; i < s->h; i++) {
-        for (int32_t j = 0; j < s->w; j++) {
-            for (int32_t k = 0; k < s->c; k++) {
-                x[(ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w + (ptrdiff_t)k * s->x_c] = 0.0f;
-            }
-        }
-    }
-}
-
 /* Adds dy * w to the window of one output channel. */
-static inline void window_add(float *dx, const int8_t *w, float dy, int32_t top, int32_t left, int32_t tap,
+static inline void window_add(float *dx, const int8_t *w, float dy, const ag_window *v, int32_t tap,
                               const ag_conv2d_shape *s) {
-    const int32_t inputs = s->c / s->groups;
-    for (int32_t i = 0; i < s->kh; i++) {
-        const int32_t row = top + i * s->dilation_h;
-        for (int32_t j = 0; j < s->kw; j++, w += tap) {
-            const int32_t column = left + j * s->dilation_w;
-            if (row >= 0 && row < s->h && column >= 0 && column < s->w) {
-                float *pixel = dx + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w;
-                for (int32_t k = 0; k < inputs; k++) {
-                    pixel[(ptrdiff_t)k * s->x_c] += dy * (float)w[k];
-                }
+    for (int32_t i = v->rows.first; i < v->rows.end; i++) {
+        for (int32_t j = v->columns.first; j < v->columns.end; j++) {
+            float *pixel = dx + ag_tap_at(v, i, j, s);
+            const int8_t *weight = w + (ptrdiff_t)(i * s->kw + j) * tap;
+            for (int32_t k = 0; k < s->c / s->groups; k++) {
+                pixel[(ptrdiff_t)k * s->x_c] += dy * (float)weight[k];
             }
         }
     }
@@ -37,13 +22,13 @@ static inline void input_gradient(const float *dy, const int8_t *w, float *dx, i
                                   int32_t tap, const ag_conv2d_shape *s) {
     const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups;
     for (int32_t b = 0; b < n; b++, dx += s->x_n) {
-        clear_image(dx, s);
+        ag_clear_image(dx, s->h, s->w, s->c, s->x_h, s->x_w, s->x_c);
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, dy += s->ldy) {
-                const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
+                const ag_window window = ag_window_of(p, q, s);
                 for (int32_t o = 0; o < s->o; o++) {
                     float *group = dx + (ptrdiff_t)(o / outputs) * inputs * s->x_c;
-                    window_add(group, w + (ptrdiff_t)o * filter, dy[o], top, left, tap, s);
+                    window_add(group, w + (ptrdiff_t)o * filter, dy[o], &window, tap, s);
                 }
             }
         }

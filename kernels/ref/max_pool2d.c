@@ -1,8 +1,8 @@
 /* Max pooling: the maximum of each window, its index, and the gradient. */
 #include "ag_kernels.h"
+#include "windows.h"
 
 #include <math.h>
-#include <stddef.h>
 
 /* Offset in an image of element `index` of the window with this corner, or -1 in the padding. */
 static inline ptrdiff_t element_at(int32_t index, int32_t top, int32_t left, const ag_pool2d_shape *s) {
@@ -49,13 +49,7 @@ void ag_max_pool2d_dx_f32_ref(const float *dy, const uint8_t *index, float *dx, 
                               const ag_pool2d_shape *shape) {
     const ag_pool2d_shape *s = shape;
     for (int32_t b = 0; b < n; b++, dx += s->x_n) {
-        for (int32_t i = 0; i < s->h; i++) {
-            for (int32_t j = 0; j < s->w; j++) {
-                for (int32_t k = 0; k < s->c; k++) {
-                    dx[(ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w + (ptrdiff_t)k * s->x_c] = 0.0f;
-                }
-            }
-        }
+        ag_clear_image(dx, s->h, s->w, s->c, s->x_h, s->x_w, s->x_c);
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, dy += s->c, index += s->c) {
                 const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
