@@ -4,9 +4,8 @@
  *     taps  offset, weights | offset, weights | ...          kh * kw of them
  *
  * A window that has all its columns inside x is one run of taps, any other a run for each row. The last
- * channels overlap those before. With AG_IN_PLACE y is stored over x: rows of results wait in scratch memory
- * until no later row reads what they overwrite. A backend's file defines the following, and includes this
- * one.
+ * channels overlap those before. In place y is stored over x: rows of results wait in scratch memory until no
+ * later row reads what they overwrite. A backend's file defines the following, and includes this one.
  *
  *     AG_CHANNELS       channels that are computed together
  *     ag_output_s8      how results are stored, by ag_output_of(zero, low, high)
@@ -20,9 +19,11 @@
  * ag_row_of sets: n pixels of a row of y, whose windows at x have `runs` runs of `count` taps, the first
  * ones of which are `next` apart. Only one pixel has several runs. */
 #include "ag_kernels.h"
+#include "tiles/inline.h"
 #include "tiles/symbols.h"
 #include "tiles/tap_ranges.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -35,74 +36,53 @@ static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
     }
 }
 
-#ifdef AG_PIXELS
-/* AG_CHANNELS channels of one image. Pixels next to each other whose windows have all columns inside x are
- * computed together. */
-static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels, int8_t *y,
-                    int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s) {
+/* AG_CHANNELS channels of one image. With AG_PIXELS, pixels next to each other whose windows have all columns
+ * inside x are computed together. */
+ALWAYS_INLINE void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels, int8_t *y,
+                           int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s) {
     const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
     const int32_t step = s->stride_w * s->x_w;
+#ifdef AG_PIXELS
     ag_row_s8 r;
     ag_row_of(&r, channels, output, zero, step, s->ldy);
+#endif
     for (int32_t p = 0; p < s->oh; p++) {
         const int32_t top = p * s->stride_h - s->pad_top;
         const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
-        const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
-        const int32_t rows = i1 > i0 ? i1 - i0 : 0;
+        const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh), rows = i1 > i0 ? i1 - i0 : 0;
         const ag_tap_s8 *row = taps + (ptrdiff_t)i0 * s->kw;
-        int32_t left = -s->pad_left, n;
+        int32_t left = -s->pad_left, n = 1;
         uintptr_t start = (uintptr_t)x + (uintptr_t)(ptrdiff_t)(top * s->x_h + left * s->x_w);
         for (int32_t q = s->ow; q > 0; q -= n) {
             const int8_t *const window = (const int8_t *)start;
-            n = 1;
-            if (left >= 0 && left < right) {
-                const int32_t whole = s->stride_w == 1 ? right - left : (right - left - 1) / s->stride_w + 1;
-                n = whole < q ? whole : q;
+            const bool whole = left >= 0 && left < right;
+            const int32_t j0 = whole ? 0 : ag_before(-left, s->dilation_w, s->kw);
+            const int32_t j1 = whole ? s->kw : ag_before(s->w - left, s->dilation_w, s->kw);
+#ifdef AG_PIXELS
+            n = !whole ? 1 : s->stride_w == 1 ? right - left : (right - left - 1) / s->stride_w + 1;
+            n = n < q ? n : q;
+            if (whole) {
                 AG_PIXELS(&r, y, window, n, row, rows > 0, rows * s->kw, 0);
             } else {
-                const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
-                const int32_t j1 = ag_before(s->w - left, s->dilation_w, s->kw);
                 AG_PIXELS(&r, y, window, 1, row + j0, j0 < j1 ? rows : 0, j1 - j0, s->kw);
             }
-            left += n * s->stride_w;
-            start += (uintptr_t)(ptrdiff_t)(n * step);
-            y += n * s->ldy;
-        }
-    }
-}
 #else
-/* AG_CHANNELS channels of one image. */
-static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels, int8_t *y,
-                    int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s) {
-    const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
-    for (int32_t p = 0; p < s->oh; p++) {
-        const int32_t top = p * s->stride_h - s->pad_top;
-        const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
-        const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
-        const int32_t count = i1 > i0 ? (i1 - i0) * s->kw : 0, step = s->stride_w * s->x_w;
-        const ag_tap_s8 *row = taps + (ptrdiff_t)i0 * s->kw;
-        int32_t left = -s->pad_left;
-        uintptr_t start = (uintptr_t)x + (uintptr_t)(ptrdiff_t)(top * s->x_h + left * s->x_w);
-        for (int32_t q = s->ow; q > 0; q--, left += s->stride_w, start += (uintptr_t)step, y += s->ldy) {
             ag_sums_s8 sums = channels->bias;
-            if (left >= 0 && left < right) {
-                if (count > 0) {
-                    ag_taps(&sums, (const int8_t *)start, row, count, zero);
-                }
-            } else {
-                const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
-                const int32_t j1 = ag_before(s->w - left, s->dilation_w, s->kw);
-                for (int32_t i = i0; i < i1 && j0 < j1; i++) {
-                    ag_taps(&sums, (const int8_t *)start, taps + (ptrdiff_t)i * s->kw + j0, j1 - j0, zero);
-                }
+            if (whole && rows > 0) {
+                ag_taps(&sums, window, row, rows * s->kw, zero);
+            }
+            for (int32_t i = 0; !whole && i < rows && j0 < j1; i++) {
+                ag_taps(&sums, window, row + (ptrdiff_t)i * s->kw + j0, j1 - j0, zero);
             }
             ag_put_channels(y, &sums, channels, output);
+#endif
+            left += n * s->stride_w;
+            start += (uintptr_t)(ptrdiff_t)(n * step);
+            y += (ptrdiff_t)n * s->ldy;
         }
     }
 }
-#endif
 
-#ifndef AG_IN_PLACE
 void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
                                const int32_t *multiplier, const int8_t *shift, int8_t *y, int32_t n,
                                int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, void *scratch,
@@ -122,7 +102,6 @@ void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *
     }
 }
 
-#else
 /* AG_CHANNELS channels of one image in place. The first `skipped` of the channels are results already; `late`
  * is the number of rows after a row of results until what it overwrites has been read. */
 static void compute_in_place(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels,
@@ -172,4 +151,3 @@ void AG_SYMBOL(depthwise2d_in_place_s8)(const int8_t *x, const int8_t *w, const 
         }
     }
 }
-#endif

@@ -1,3 +1,0 @@
-/* ag_depthwise2d_in_place_s8_neon. */
-#define AG_IN_PLACE
-#include "depthwise2d_s8.c" /* NOLINT(bugprone-suspicious-include) */
