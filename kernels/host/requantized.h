@@ -2,7 +2,7 @@
 #ifndef AG_HOST_REQUANTIZED_H
 #define AG_HOST_REQUANTIZED_H
 
-#include "tiles/inline.h"
+#include "tiles/symbols.h"
 
 #include <immintrin.h>
 #include <stdint.h>

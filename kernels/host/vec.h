@@ -4,7 +4,7 @@
 #ifndef AG_HOST_VEC_H
 #define AG_HOST_VEC_H
 
-#include "tiles/inline.h"
+#include "tiles/symbols.h"
 
 #include <stdbool.h>
 #include <stddef.h>

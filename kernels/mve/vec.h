@@ -3,7 +3,7 @@
 #ifndef AG_MVE_VEC_H
 #define AG_MVE_VEC_H
 
-#include "tiles/inline.h"
+#include "tiles/symbols.h"
 
 #include <arm_mve.h>
 #include <stdint.h>

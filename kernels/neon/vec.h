@@ -3,7 +3,7 @@
 #ifndef AG_NEON_VEC_H
 #define AG_NEON_VEC_H
 
-#include "tiles/inline.h"
+#include "tiles/symbols.h"
 
 #include <arm_neon.h>
 #include <stddef.h>

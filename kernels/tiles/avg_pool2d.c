@@ -43,7 +43,8 @@ static inline void ag_average(const float *x, float *y, int32_t rows, int32_t co
     }
 }
 
-static void ag_avg_pool2d_tiled(const float *x, float *y, int32_t n, const ag_pool2d_shape *s) {
+void AG_SYMBOL(avg_pool2d_f32)(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape) {
+    const ag_pool2d_shape *s = shape;
     const ag_axis rows = ag_forward_axis(s->oh, s->h, s->kh, s->stride_h, s->pad_top, 1);
     const ag_axis columns = ag_forward_axis(s->ow, s->w, s->kw, s->stride_w, s->pad_left, 1);
     const bool padding = s->count_pad != 0;
@@ -116,10 +117,6 @@ static void ag_avg_pool2d_dx_tiled(const float *dy, float *dx, int32_t n, const 
             }
         }
     }
-}
-
-void AG_SYMBOL(avg_pool2d_f32)(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape) {
-    ag_avg_pool2d_tiled(x, y, n, shape);
 }
 
 void AG_SYMBOL(avg_pool2d_dx_f32)(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape) {

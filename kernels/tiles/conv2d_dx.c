@@ -226,16 +226,12 @@ static void ag_dx_group(const float *dy, const float *w, float *dx, int32_t n, c
     }
 }
 
-static void ag_conv2d_dx_tiled(const float *dy, const float *w, float *dx, int32_t n,
-                               const ag_conv2d_shape *s) {
+void AG_SYMBOL(conv2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,
+                              const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
     const ag_conv2d_group g = ag_conv2d_group_of(s);
     for (int32_t i = 0; i < s->groups; i++) {
         ag_dx_group(dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
                     dx + (ptrdiff_t)i * g.channels * s->x_c, n, &g);
     }
-}
-
-void AG_SYMBOL(conv2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,
-                              const ag_conv2d_shape *shape) {
-    ag_conv2d_dx_tiled(dy, w, dx, n, shape);
 }

@@ -167,8 +167,9 @@ static AG_NOINLINE void ag_pool_pixel(const float *x, const float *w, const floa
     }
 }
 
-static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
-                                 int32_t n, const ag_conv2d_pool_shape *s) {
+void AG_SYMBOL(conv2d_pool_f32)(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
+                                int32_t n, const ag_conv2d_pool_shape *shape) {
+    const ag_conv2d_pool_shape *s = shape;
     const ag_pool_region interior = ag_pool_interior_of(s);
     const bool contiguous = ag_window_rows_contiguous(s);
     for (; n > 0; n--, x += s->x_n) {
@@ -187,9 +188,4 @@ static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bi
             }
         }
     }
-}
-
-void AG_SYMBOL(conv2d_pool_f32)(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
-                                int32_t n, const ag_conv2d_pool_shape *shape) {
-    ag_conv2d_pool_tiled(x, w, bias, y, index, n, shape);
 }

@@ -237,8 +237,9 @@ static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_block
     }
 }
 
-static void ag_conv2d_pool_dw_by_rows(const float *x, const float *dy, const uint8_t *index, float *dw,
-                                      int32_t n, const ag_conv2d_pool_shape *s, float alpha, float beta) {
+void AG_SYMBOL(conv2d_pool_dw_f32)(const float *x, const float *dy, const uint8_t *index, float *dw,
+                                   int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta) {
+    const ag_conv2d_pool_shape *s = shape;
     ag_pool_gradient g;
     ag_window_lines l;
     ag_window_block size, block;
@@ -262,9 +263,4 @@ static void ag_conv2d_pool_dw_by_rows(const float *x, const float *dy, const uin
             }
         }
     }
-}
-
-void AG_SYMBOL(conv2d_pool_dw_f32)(const float *x, const float *dy, const uint8_t *index, float *dw,
-                                   int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta) {
-    ag_conv2d_pool_dw_by_rows(x, dy, index, dw, n, shape, alpha, beta);
 }

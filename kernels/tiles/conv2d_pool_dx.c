@@ -41,8 +41,9 @@ static inline void ag_pool_dx_pixel(float *dx, const float *w, const float *dy, 
     }
 }
 
-static void ag_conv2d_pool_dx_by_rows(const float *dy, const uint8_t *index, const float *w, float *dx,
-                                      int32_t n, const ag_conv2d_pool_shape *s) {
+void AG_SYMBOL(conv2d_pool_dx_f32)(const float *dy, const uint8_t *index, const float *w, float *dx,
+                                   int32_t n, const ag_conv2d_pool_shape *shape) {
+    const ag_conv2d_pool_shape *s = shape;
     ag_pool_gradient g;
     ag_pool_gradient_of(&g, s);
     for (; n > 0; n--, dx += s->x_n) {
@@ -63,9 +64,4 @@ static void ag_conv2d_pool_dx_by_rows(const float *dy, const uint8_t *index, con
             }
         }
     }
-}
-
-void AG_SYMBOL(conv2d_pool_dx_f32)(const float *dy, const uint8_t *index, const float *w, float *dx,
-                                   int32_t n, const ag_conv2d_pool_shape *shape) {
-    ag_conv2d_pool_dx_by_rows(dy, index, w, dx, n, shape);
 }

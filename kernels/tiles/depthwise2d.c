@@ -22,8 +22,9 @@ static void ag_depthwise2d_tiled(const float *x, const float *w, float *y, int32
     }
 }
 
-static void ag_depthwise2d_dx_tiled(const float *dy, const float *w, float *dx, int32_t n,
-                                    const ag_conv2d_shape *s) {
+void AG_SYMBOL(depthwise2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,
+                                   const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
     ag_image image = {
         dy, (ptrdiff_t)s->ow * s->ldy, s->ldy, w, (ptrdiff_t)s->kw * s->c, s->c, dx, s->x_h, s->x_w, s->c};
     for (; n > 0; n--, image.in += s->oh * image.in_row, image.out += s->x_n) {
@@ -145,11 +146,6 @@ void AG_SYMBOL(depthwise2d_f32)(const float *x, const float *w, float *y, int32_
                                 const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
     ag_depthwise2d_tiled(x, w, y, n, shape);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
-}
-
-void AG_SYMBOL(depthwise2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,
-                                   const ag_conv2d_shape *shape) {
-    ag_depthwise2d_dx_tiled(dy, w, dx, n, shape);
 }
 
 void AG_SYMBOL(depthwise2d_dw_f32)(const float *x, const float *dy, float *dw, int32_t n,

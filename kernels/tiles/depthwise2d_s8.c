@@ -19,7 +19,6 @@
  * ag_row_of sets: n pixels of a row of y, whose windows at x have `runs` runs of `count` taps, the first
  * ones of which are `next` apart. Only one pixel has several runs. */
 #include "ag_kernels.h"
-#include "tiles/inline.h"
 #include "tiles/symbols.h"
 #include "tiles/tap_ranges.h"
 

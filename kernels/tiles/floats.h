@@ -2,7 +2,7 @@
 #ifndef AG_TILES_FLOATS_H
 #define AG_TILES_FLOATS_H
 
-#include "tiles/inline.h"
+#include "tiles/symbols.h"
 
 #include <stdbool.h>
 #include <stdint.h>

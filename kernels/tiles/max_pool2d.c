@@ -72,8 +72,9 @@ static void ag_window_max(const float *x, float *y, uint8_t *index, int32_t top,
     }
 }
 
-static void ag_max_pool2d_by_taps(const float *x, float *y, uint8_t *index, int32_t n,
-                                  const ag_pool2d_shape *s) {
+void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
+                               const ag_pool2d_shape *shape) {
+    const ag_pool2d_shape *s = shape;
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, y += s->c, index += s->c) {
@@ -108,8 +109,9 @@ static void ag_zero_image(float *dx, const ag_pool2d_shape *s) {
     }
 }
 
-static void ag_max_pool2d_dx_by_taps(const float *dy, const uint8_t *index, float *dx, int32_t n,
-                                     const ag_pool2d_shape *s) {
+void AG_SYMBOL(max_pool2d_dx_f32)(const float *dy, const uint8_t *index, float *dx, int32_t n,
+                                  const ag_pool2d_shape *shape) {
+    const ag_pool2d_shape *s = shape;
     const int32_t height = (s->kh - 1) * s->dilation_h, width = (s->kw - 1) * s->dilation_w;
     int32_t offsets[AG_POOL_TAPS];
     for (int32_t i = 0; i < s->kh; i++) {
@@ -133,14 +135,4 @@ static void ag_max_pool2d_dx_by_taps(const float *dy, const uint8_t *index, floa
             }
         }
     }
-}
-
-void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
-                               const ag_pool2d_shape *shape) {
-    ag_max_pool2d_by_taps(x, y, index, n, shape);
-}
-
-void AG_SYMBOL(max_pool2d_dx_f32)(const float *dy, const uint8_t *index, float *dx, int32_t n,
-                                  const ag_pool2d_shape *shape) {
-    ag_max_pool2d_dx_by_taps(dy, index, dx, n, shape);
 }

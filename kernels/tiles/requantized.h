@@ -3,7 +3,7 @@
 #ifndef AG_TILES_REQUANTIZED_H
 #define AG_TILES_REQUANTIZED_H
 
-#include "tiles/inline.h"
+#include "tiles/symbols.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -10,4 +10,17 @@
 #define AG_MICROKERNEL(name) AG_JOIN(ag_microkernel_##name, AG_BACKEND)
 #define AG_DEPTHWISE_MICROKERNEL AG_JOIN(ag_depthwise_microkernel, AG_BACKEND)
 
+/* Inlining and unrolling, for the headers of vectors. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* A loop over i with a constant count, unrolled. */
+#if defined __clang__
+#define AG_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define AG_UNROLL _Pragma("GCC unroll 16")
+#endif
+/* NOLINTBEGIN(bugprone-macro-parentheses): i is a declaration */
+#define EACH(i, count) AG_UNROLL for (int32_t i = 0; i < (count); i++)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 #endif
