@@ -96,11 +96,33 @@ static void by_blocks(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t l
     }
 }
 
+/* C = alpha A' B + beta C in blocks of rows, of which A is multiplied by alpha in a copy: a pass over A in
+ * place of one over C. At most FEW_ROWS rows of A. */
+static void by_scaled_rows(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
+                           ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    float scaled[PACKED];
+    const int32_t block = PACKED / k / LANES * LANES;
+    for (int32_t i = 0, rows; i < m; i += rows) {
+        rows = smaller(m - i, block);
+        const int32_t step = (rows + LANES - 1) / LANES * LANES;
+        for (int32_t p = 0; p < k; p++) {
+            for (int32_t e = 0; e < rows; e += LANES) {
+                const bool part = rows - e < LANES;
+                const vec v = get(part, a + p * lda + i + e, first_lanes(part ? rows - e : LANES));
+                store(scaled + p * step + e, v * alpha);
+            }
+        }
+        product(AG_MICROKERNEL(tn), scaled, 1, step, b, ldb, c + i * ldc, ldc, rows, n, k, 1.0f, beta);
+    }
+}
+
 void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta,
                          const ag_epilogue *epilogue) {
     if (k > FEW_ROWS && m > PANEL) { /* copying takes as long as a row of products */
         by_blocks(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    } else if (alpha != 1.0f && k <= FEW_ROWS && n >= 4 * k && m >= 2 * AG_TILE_M) {
+        by_scaled_rows(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         if (m * k <= PACKED) {
             prefetch_rows(a, lda, k, m);
@@ -110,9 +132,10 @@ void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
-/* C by panels of PACKED_K rows of B', each packed (transposed) into a buffer. */
-static void by_packed_panels(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
-                             ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+/* C by panels of PACKED_K rows of B', each packed (transposed) into a buffer; where the sizes of a call are
+ * constants, packing takes less time with them. */
+ALWAYS_INLINE void by_packed_panels(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
+                                    ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     float packed[PACKED_K * PANEL];
     int32_t length;
     do {

@@ -11,7 +11,14 @@
 #include "tiles/microkernel.h"
 #include "tiles/vectors.h"
 
-enum { VECTORS = AG_TILE_N / LANES, DOT_ROWS = LANES == 16 ? 4 : 3, DOT_COLUMNS = 4 };
+enum {
+    VECTORS = AG_TILE_N / LANES,
+    WIDE_M = AG_TILE_M / 2, /* tiles of half the rows and twice the columns load fewer operands */
+    WIDE_N = AG_TILE_N * 2,
+    WIDE_K = 64, /* rows of B of which WIDE_N columns are half of an L1 cache */
+    DOT_ROWS = LANES == 16 ? 4 : 3,
+    DOT_COLUMNS = 4
+};
 
 static inline const float *at(const float *p, ptrdiff_t bytes) {
     return (const float *)(const void *)((const char *)p + bytes);
@@ -36,7 +43,7 @@ ALWAYS_INLINE void add_run(int32_t rows, int32_t vectors, bool masked, lane_mask
                            ptrdiff_t offset, ptrdiff_t a_step, const float *b, ptrdiff_t b_step, int32_t k,
                            vec *sum) {
     for (; k > 0; k--) {
-        vec v[VECTORS];
+        vec v[2 * VECTORS];
         EACH (j, vectors) {
             v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
         }
@@ -111,25 +118,25 @@ ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, in
     put_tile(rows, vectors, masked, first_lanes(last), sum, c, alpha, beta);
 }
 
-/* Whole tiles one below the other, whose sums have one run: from p->a[0] and c on, without pointers in
- * memory. */
-ALWAYS_INLINE void stacked_tiles(int32_t tiles, const operands *p, ptrdiff_t a_row, float *c, ptrdiff_t c_row,
-                                 float alpha, float beta) {
+/* Whole tiles of `height` rows of `vectors`, constants, one below the other, whose sums have one run: from
+ * p->a[0] and c on, without pointers in memory. */
+ALWAYS_INLINE void stacked_tiles(int32_t height, int32_t vectors, int32_t tiles, const operands *p,
+                                 ptrdiff_t a_row, float *c, ptrdiff_t c_row, float alpha, float beta) {
     const lane_mask all = first_lanes(LANES);
     const float *a = p->a[0];
-    for (; tiles > 0; tiles--, a = at(a, AG_TILE_M * a_row), c += AG_TILE_M * c_row) {
+    for (; tiles > 0; tiles--, a = at(a, height * a_row), c += height * c_row) {
         const float *from[AG_TILE_M];
         float *to[AG_TILE_M];
         vec sum[AG_TILE_M * VECTORS];
-        EACH (i, AG_TILE_M) {
+        EACH (i, height) {
             from[i] = at(a, i * a_row);
             to[i] = c + i * c_row;
         }
-        EACH (e, AG_TILE_M * VECTORS) {
+        EACH (e, height * vectors) {
             sum[e] = zero();
         }
-        add_run(AG_TILE_M, VECTORS, false, all, from, 0, p->a_step, p->b, p->b_step, p->k, sum);
-        put_tile(AG_TILE_M, VECTORS, false, all, sum, to, alpha, beta);
+        add_run(height, vectors, false, all, from, 0, p->a_step, p->b, p->b_step, p->k, sum);
+        put_tile(height, vectors, false, all, sum, to, alpha, beta);
     }
 }
 
@@ -160,6 +167,11 @@ ALWAYS_INLINE void stacked_tiles(int32_t tiles, const operands *p, ptrdiff_t a_r
             name##_part(columns, p, c, alpha, beta);                                                         \
         }                                                                                                    \
     }
+TILE_FUNCTION void wide_tiles(int32_t tiles, const operands *p, ptrdiff_t a_row, float *c, ptrdiff_t c_row,
+                              float alpha, float beta) {
+    stacked_tiles(WIDE_M, 2 * VECTORS, tiles, p, a_row, c, c_row, alpha, beta);
+}
+
 ROWS(two_rows, 2)
 ROWS(four_rows, 4)
 #if AG_TILE_M > 4
@@ -196,12 +208,21 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
     const int32_t tiles = t->rows / AG_TILE_M - (left == 1 || left == 2);
     /* with AVX-512 tiles take longer, and what comes before them a smaller part of it */
     const bool stacked = LANES == 8 && tiles > 0 && !t->c_rows && p->blocks == 1 && p->runs == 1;
-    for (int32_t j = 0; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
+    const bool wide = LANES == 16 && t->rows % WIDE_M == 0 && p->k <= WIDE_K && !t->c_rows &&
+                      p->blocks == 1 && p->runs == 1;
+    int32_t j = 0;
+    for (; wide && j + WIDE_N <= t->columns; j += WIDE_N, p->b += WIDE_N) {
+        p->a[0] = t->a[0];
+        wide_tiles(t->rows / WIDE_M, p, a_row, t->c + j, t->c_step / (int32_t)sizeof(float), t->alpha,
+                   t->beta);
+    }
+    for (; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
         const int32_t columns = t->columns - j;
         int32_t i = stacked && columns >= AG_TILE_N ? tiles * AG_TILE_M : 0;
         if (i > 0) {
             p->a[0] = t->a[0];
-            stacked_tiles(tiles, p, a_row, t->c + j, t->c_step / (int32_t)sizeof(float), t->alpha, t->beta);
+            stacked_tiles(AG_TILE_M, VECTORS, tiles, p, a_row, t->c + j, t->c_step / (int32_t)sizeof(float),
+                          t->alpha, t->beta);
         }
         for (int32_t rows; i < t->rows; i += rows) {
             const int32_t rest = t->rows - i;
@@ -296,10 +317,11 @@ ALWAYS_INLINE void add_products(int32_t height, bool part, lane_mask mask, const
     }
 }
 
-/* `height` rows from i on, a constant, DOT_COLUMNS columns from j on. */
-ALWAYS_INLINE void dot_tile(int32_t height, const ag_tile *t, int32_t i, int32_t j) {
-    const int32_t rows = t->rows - i < height ? t->rows - i : height;
-    const int32_t columns = t->columns - j < DOT_COLUMNS ? t->columns - j : DOT_COLUMNS;
+/* `height` rows from i on, a constant, DOT_COLUMNS columns from j on; `whole`, a constant: so many there are,
+ * and their sums have one run. */
+ALWAYS_INLINE void dot_tile(int32_t height, bool whole, const ag_tile *t, int32_t i, int32_t j) {
+    const int32_t rows = whole || t->rows - i >= height ? height : t->rows - i;
+    const int32_t columns = whole || t->columns - j >= DOT_COLUMNS ? DOT_COLUMNS : t->columns - j;
     const float *a[DOT_ROWS], *b[DOT_COLUMNS];
     vec sum[DOT_ROWS * DOT_COLUMNS];
     EACH (e, height * DOT_COLUMNS) {
@@ -307,12 +329,12 @@ ALWAYS_INLINE void dot_tile(int32_t height, const ag_tile *t, int32_t i, int32_t
     }
     EACH (q, height) {
         const int32_t row = i + (q < rows ? q : rows - 1);
-        a[q] = t->c_rows ? t->a[row] : at(t->a[0], (ptrdiff_t)row * t->a_row);
+        a[q] = !whole && t->c_rows ? t->a[row] : at(t->a[0], (ptrdiff_t)row * t->a_row);
     }
     EACH (q, DOT_COLUMNS) {
         b[q] = t->b[j + (q < columns ? q : columns - 1)];
     }
-    for (int32_t run = t->k_runs; run > 0; run--) {
+    for (int32_t run = whole ? 1 : t->k_runs; run > 0; run--) {
         ptrdiff_t p = 0;
         for (; p + LANES <= t->k; p += LANES) {
             add_products(height, false, first_lanes(0), a, b, p, sum);
@@ -345,13 +367,25 @@ ALWAYS_INLINE void dot_tile(int32_t height, const ag_tile *t, int32_t i, int32_t
     }
 }
 
+/* With AVX-512 a function of its own: what comes before a tile would otherwise take a tenth of its time. */
+TILE_FUNCTION void whole_dots(const ag_tile *t, int32_t i, int32_t j) {
+    dot_tile(DOT_ROWS, true, t, i, j);
+}
+
 void AG_MICROKERNEL(nt)(const ag_tile *t) {
+    const int32_t whole_rows = t->c_rows || t->k_runs > 1 ? 0 : t->rows / DOT_ROWS * DOT_ROWS;
     for (int32_t j = 0; j < t->columns; j += DOT_COLUMNS) {
-        for (int32_t i = 0; i < t->rows; i += DOT_ROWS) {
+        int32_t i = 0;
+        if (t->columns - j >= DOT_COLUMNS) {
+            for (; i < whole_rows; i += DOT_ROWS) {
+                whole_dots(t, i, j);
+            }
+        }
+        for (; i < t->rows; i += DOT_ROWS) {
             if (DOT_ROWS == 3 && t->rows - i == 2) {
-                dot_tile(2, t, i, j);
+                dot_tile(2, false, t, i, j);
             } else {
-                dot_tile(DOT_ROWS, t, i, j);
+                dot_tile(DOT_ROWS, false, t, i, j);
             }
         }
     }
