@@ -148,7 +148,10 @@ def divisors(number: int) -> list[int]:
 def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> bool:
     """Whether a function of `size` elements is computed in vectors, but not along the last of several extents."""
     moving = [d for d in extents if d != 1]
-    return len(moving) > 1 and moving[-1] < cost.vector_loop <= size
+    if len(moving) < 2 or not 0 < cost.vector_loop <= size:
+        return False
+    row = moving[-1]
+    return row < cost.vector_loop or (row < 2 * cost.vector <= size and row % cost.vector != 0)
 
 
 def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tuple[int, int]:
