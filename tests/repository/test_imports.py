@@ -140,6 +140,7 @@ def test_dependencies_are_few() -> None:
         "numpy",
         "jinja2",
         "elftools",
+        "pygments",
         "serial",
         "tensorboardX",
         "torch",
