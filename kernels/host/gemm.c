@@ -109,7 +109,7 @@ static void by_scaled_rows(const float *a, ptrdiff_t lda, const float *b, ptrdif
             for (int32_t e = 0; e < rows; e += LANES) {
                 const bool part = rows - e < LANES;
                 const vec v = get(part, a + p * lda + i + e, first_lanes(part ? rows - e : LANES));
-                store(scaled + p * step + e, v * alpha);
+                store(scaled + (ptrdiff_t)p * step + e, v * alpha);
             }
         }
         product(AG_MICROKERNEL(tn), scaled, 1, step, b, ldb, c + i * ldc, ldc, rows, n, k, 1.0f, beta);

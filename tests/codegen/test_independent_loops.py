@@ -241,7 +241,7 @@ def check_loops(
 
 
 # Models, and how many such loops each has at least; most of lenet's are epilogues of kernels.
-LOOPS = {"gesture": 10, "attention": 10, "autoencoder": 10, "lenet": 6, "keywords": 10, "w6": 10}
+LOOPS = {"gesture": 10, "attention": 10, "autoencoder": 10, "lenet": 4, "keywords": 10, "w6": 10}
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -51,13 +51,13 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             ],
             [],
         ),
-        # one or two long rows are read by blocks, more are kept
+        # up to four long rows are read by blocks, more are kept
         (scaled, [(9, 64), (64,), (64,)], ["x1[j]"], ["AG_NOUNROLL"]),
         (
             lambda x, *rows: scaled(x, *rows[:2]) * rows[2],
             [(9, 64), *[(64,)] * 3],
-            ["i < 64; i += 4) { float x1_i[4]; float x2_i[4]; float x3_i[4];"],
-            [],
+            ["x1[j]", "x2[j]", "x3[j]"],
+            ["AG_NOUNROLL"],
         ),
         # what is computed of rows alone is computed for a tile
         (
