@@ -10,8 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeAlias
 
-EFFORT = 40_000  # buffers that the search for a better order may place, all tries together
+EFFORT = 40_000  # buffers that each search for a better order may place, all tries together
+SMALL = 256  # a buffer is small if the arena has room for more of its size
+
+
+_Offsets: TypeAlias = tuple[dict[int, int], int]  # offsets by key, and the peak
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,9 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
-def _first_fit(buffers: Sequence[Buffer], limit: int | None = None) -> tuple[dict[int, int], int]:
+def _first_fit(buffers: Sequence[Buffer]) -> _Offsets:
     """Each buffer, one after the other, at the lowest offset where it overlaps none that is alive with it: offsets, and
-    the peak. Placement ends at the first that exceeds the limit."""
+    the peak."""
     placed: list[tuple[int, int, int, int]] = []  # (offset, end of its bytes, start, end), by offset
     offsets: dict[int, int] = {}
     for b in buffers:
@@ -81,63 +86,56 @@ def _first_fit(buffers: Sequence[Buffer], limit: int | None = None) -> tuple[dic
         offsets[b.key] = offset
         for size, start, end in b.parts:
             insort(placed, (offset, offset + size, start, end))
-        if limit is not None and offset + b.size > limit:
-            break
     return offsets, max((top for _, top, _, _ in placed), default=0)
 
 
+_ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
+    lambda b: (-b.size, b.start, b.key),
+    lambda b: (b.start, -b.size, b.key),
+    lambda b: (b.start - b.end, -b.size, b.key),
+    lambda b: (-b.size * (b.end - b.start + 1), b.key),
+    lambda b: (-b.size.bit_length(), b.start - b.end, b.key),
+)
+
+
 def place(buffers: Sequence[Buffer]) -> Plan:
-    """The best of several first-fit orders, each improved until the bound is met or its part of EFFORT is spent."""
+    """The best of several first-fit orders. Where none meets the bound, they are improved: of the large buffers first,
+    so that the small ones fill the gaps, then of all."""
     bound = lower_bound(buffers)
-    orders: list[Callable[[Buffer], tuple[int, ...]]] = [
-        lambda b: (-b.size, b.start, b.key),
-        lambda b: (b.start, -b.size, b.key),
-        lambda b: (b.start - b.end, -b.size, b.key),
-        lambda b: (-b.size * (b.end - b.start + 1), b.key),
-        lambda b: (-b.size.bit_length(), b.start - b.end, b.key),
-    ]
-    tried = []
-    for key in orders:
-        order = sorted(buffers, key=key)
-        tried.append((order, *_first_fit(order)))
-        if tried[-1][2] == bound:
-            return Plan(*tried[-1][1:], bound)
-    best: tuple[dict[int, int], int] | None = None
-    for found in sorted(tried, key=lambda found: found[2]):
-        improved = _climbed(*found, bound, EFFORT // len(orders))
-        if best is None or improved[1] < best[1]:
-            best = improved
-        if best[1] == bound:
-            break
-    assert best is not None
+    best = _first_fit(sorted(buffers, key=_ORDERS[0]))
+    for key in _ORDERS[1:]:
+        if best[1] > bound:
+            best = _better(best, _first_fit(sorted(buffers, key=key)))
+    large = [b for b in buffers if b.size * SMALL >= bound]
+    small = sorted((b for b in buffers if b.size * SMALL < bound), key=_ORDERS[0])
+    for moved, rest in ((large, small), (buffers, [])):
+        for key in _ORDERS:
+            if best[1] > bound:
+                found = _improved(sorted(moved, key=key), rest, bound, EFFORT // len(_ORDERS))
+                best = _better(best, found)
     return Plan(*best, bound)
 
 
-def _climbed(
-    order: list[Buffer], offsets: dict[int, int], peak: int, bound: int, effort: int
-) -> tuple[dict[int, int], int]:
-    """What first fit makes of changed orders, each no worse than the one before: a buffer that exceeds the bound goes
-    before one of those that are alive with it, or that one goes before another."""
+def _better(best: _Offsets | None, found: _Offsets) -> _Offsets:
+    return found if best is None or found[1] < best[1] else best
+
+
+def _improved(order: list[Buffer], rest: Sequence[Buffer], bound: int, effort: int) -> _Offsets:
+    """The best of changed orders, each followed by the rest, of which no more than `effort` buffers are placed in all:
+    buffers that exceed the bound come earlier the next time (squeaky wheel optimization, Joslin and Clements 1999)."""
     generator = random.Random(1)
-    excess = _excess(order, offsets, bound)
-    for _ in range(effort // max(len(order), 1)):
-        if peak == bound:
+    best: _Offsets | None = None
+    while best is None or (best[1] > bound and effort > 0):
+        offsets, peak = _first_fit(order)
+        effort -= len(order)
+        if best is None or peak < best[1]:
+            best = _better(best, _first_fit([*order, *rest]))
+            effort -= len(order) + len(rest)
+        if peak <= bound:
             break
-        top = generator.choice([b for b in order if offsets[b.key] + b.size > bound])
-        under = [b for b in order if b is not top and b.meets(top)]
-        moved = top if generator.random() < 0.5 else generator.choice(under)
-        others = [b for b in order if b is not moved and b.meets(moved)]
-        target = generator.choice(others)
-        new = [b for b in order if b is not moved]
-        new.insert(new.index(target), moved)
-        found, height = _first_fit(new, peak)
-        if height <= peak:
-            more = _excess(new, found, bound)
-            if height < peak or more <= excess:
-                order, offsets, peak, excess = new, found, height, more
-    return offsets, peak
-
-
-def _excess(buffers: Sequence[Buffer], offsets: dict[int, int], bound: int) -> int:
-    """The bytes by which buffers exceed the bound, all together."""
-    return sum(max(0, offsets[b.key] + b.size - bound) for b in buffers)
+        ranks = {
+            b: k - (generator.random() * len(order) / 2 if offsets[b.key] + b.size > bound else 0)
+            for k, b in enumerate(order)
+        }
+        order = sorted(order, key=ranks.__getitem__)
+    return best
