@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .node import INPUT, STATE, Node, Op, Value, base, topological, users
-from .op_kinds import Leaf, Lowering
+from .op_kinds import Leaf, Lowering, View
 from .parameter_layout import PartialStorage, Storage
 from .printer import show
 from .types import Dim, Type
@@ -135,6 +135,14 @@ class Graph:
     def users(self) -> Mapping[Value, Sequence[Node]]:
         """For each value the nodes that read it, once per use."""
         return users(self.nodes)
+
+    def readers(self, v: Value) -> Iterator[Node]:
+        """The nodes that read a value or a view of it, once per use, but views."""
+        for node in self.users.get(v, ()):
+            if isinstance(node.op.lower, View):
+                yield from self.readers(node.results[0])
+            else:
+                yield node
 
     @cached_property
     def written_by(self) -> Mapping[Node, Mapping[State, int]]:

@@ -28,14 +28,13 @@ where the arena becomes so much smaller that it is worth the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.names import with_role
 from ..ir.node import CONST, Node, Value, base, topological
-from ..ir.op_kinds import Elementwise, Leaf, View
+from ..ir.op_kinds import Elementwise, Leaf
 from ..ir.origin import building, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import Dim, Shape, planned_size
@@ -79,7 +78,7 @@ def _found(graph: Graph) -> list[_Mask]:
     out: list[_Mask] = []
     for source, masks in found.items():
         inside = frozenset(n for m in masks for n in m.nodes)
-        every = list(_readers(source, users))
+        every = list(graph.readers(source))
         late = {n for n in every if is_late(n.origin)}
         stored = not is_fusable(source.node) or not all(map(is_fusable, every))
         stays = source in roots or isinstance(source.node.op.lower, Leaf) or is_late(source.node.origin)
@@ -103,14 +102,6 @@ def _mask(root: Node) -> _Mask | None:
     arrays = [v for v in operands if v.node.op is not CONST or v.type.shape != ()]
     at = layout(arrays[0]) if len(arrays) == 1 and arrays[0].type.shape == shape else None
     return _Mask(arrays[0], tuple(nodes)) if at is not None and at.dense else None
-
-
-def _readers(v: Value, users: Mapping[Value, Sequence[Node]]) -> Iterable[Node]:
-    for node in users.get(v, ()):
-        if isinstance(node.op.lower, View):
-            yield from _readers(node.results[0], users)
-        else:
-            yield node
 
 
 def _first_fixed_axis(shape: Shape) -> int | None:

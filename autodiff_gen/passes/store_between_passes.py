@@ -11,12 +11,11 @@ loads of the second pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Elementwise, Leaf, Reduce, View
+from ..ir.op_kinds import Elementwise, Leaf, Reduce
 from ..ir.types import DType, Shape
 from .costs import is_stored_between_passes
 from .fusion_groups import Groups, is_free
@@ -89,7 +88,7 @@ class _Search:
             place = replaced.get(source.node) if source in inside else source
             if place is None or _array(place) != _array(node.results[0]):
                 continue
-            if [*self._readers(source)] == [node]:
+            if [*self.graph.readers(source)] == [node]:
                 return place
         return None
 
@@ -102,7 +101,7 @@ class _Search:
             v
             for v in read
             if not isinstance(v.node.op.lower, Leaf)
-            and all(n in own or self.order[n] < first for n in self._readers(v))
+            and all(n in own or self.order[n] < first for n in self.graph.readers(v))
         ]
         early = {v for v in (inside & self.needed) - self.roots if not sums[v.node]}
         again = self._read_after(members, inside, sums)
@@ -124,14 +123,6 @@ class _Search:
             if v in inside and v not in self.needed and isinstance(v.node.op.lower, Elementwise):
                 pending += [u.base for u in v.node.operands]
         return found
-
-    def _readers(self, v: Value) -> Iterator[Node]:
-        """The nodes that read a value, once per use, views followed."""
-        for n in self.graph.users[v]:
-            if isinstance(n.op.lower, View):
-                yield from self._readers(n.results[0])
-            else:
-                yield n
 
     def _pays(self, node: Node, replaced: Value, inside: set[Value]) -> bool:
         """Whether a store costs less than computing the value again."""
