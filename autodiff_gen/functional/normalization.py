@@ -61,8 +61,8 @@ def standardized(
     reshaped: Shape = (),
 ) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance, * weight + bias, each if given, which
-    are constant along the axes; then the mean and the variance, whose axes are kept with extent 1. Shapes as in
-    `affine`."""
+    are constant along at least one of the axes; then the mean and the variance, whose axes are kept with extent 1.
+    Shapes as in `affine`."""
     roles = {"weight": weight} if weight is None or bias is None else {"weight": weight, "bias": bias}
     weights = [_shaped(name, x, role, v, shape, reshaped) for role, v in roles.items() if v is not None]
     y, average, variance, _ = apply_node("standardize", x, *weights, axes=axes, eps=eps).results
@@ -105,9 +105,13 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
             f"group_norm({x!r}): {channels} channels cannot be divided into num_groups={num_groups} groups"
         )
     split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *space)
-    standard, *_ = standardized("group_norm", reshape(x, split), tuple(range(2, len(split))), eps)
-    broadcast = (channels, *(1 for _ in space))
-    return affine("group_norm", reshape(standard, x.shape), weight, bias, (channels,), broadcast)
+    grouped, axes, each = reshape(x, split), tuple(range(2, len(split))), (channels,)
+    if not space:  # an element for each weight
+        y, *_ = standardized("group_norm", grouped, axes, eps)
+        return affine("group_norm", reshape(y, x.shape), weight, bias, each, each)
+    by_group = (num_groups, channels // num_groups, *(1 for _ in space))
+    y, *_ = standardized("group_norm", grouped, axes, eps, weight, bias, each, by_group)
+    return reshape(y, x.shape)
 
 
 def local_response_norm(

@@ -1,4 +1,4 @@
-"""Fold constants, merge equal ones, and remove arithmetic that changes nothing.
+"""Fold constants, merge equal ones, and remove arithmetic and reshapes that change nothing.
 
     entry f(x: f32[4])                entry f(x: f32[4])
       %0: f32[] = mul(2.0, 0.25)        %0: f32[4] = mul(x, 0.5)
@@ -25,6 +25,7 @@ from ..ir.types import Type, broadcast, planned_size
 from ..ir.views import picked_axis, view_layout
 from .context import Context
 from .cse import key_of
+from .permuted_view import reshaped
 
 
 def uniform(v: Value) -> np.generic | None:
@@ -98,6 +99,9 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             return constants.setdefault(key_of(node, ()), node.results)
         if isinstance(node.op.lower, View):
             same = operands[0].type == node.results[0].type
+            if view_kind(node) is ViewKind.RESHAPE and not same:
+                again = reshaped(operands[0], node.results[0].type.shape)
+                return (again,) if again.type == node.results[0].type else None
             at = view_layout(node, dense(operands[0].type.shape)) if same else None
             return operands if at is not None and at.dense else None
         if isinstance(node.op.lower, Pick):

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import UnionType
 
 from ..ir.build import apply
 from ..ir.graph import Graph
@@ -154,22 +155,22 @@ class _Chains:
 
     def _is_read_after_a_sum(self, v: Value) -> bool:
         """Whether what is reduced of v is read together with v: v is stored between the two."""
-        of_v = self._loops_after([v])
+        of_v = self._loops_after([v], Elementwise | View)
         if not any(isinstance(n.op.lower, Reduce) for n in of_v):
             return False
         reduced = [r for n in of_v if isinstance(n.op.lower, Reduce) for r in n.results]
         direct = {n for n in of_v if any(_whole(u) is _whole(v) for u in n.operands)}
-        return not direct.isdisjoint(self._loops_after(reduced))
+        return not direct.isdisjoint(self._loops_after(reduced, Elementwise | View | Reduce))
 
-    def _loops_after(self, values: Sequence[Value]) -> set[Node]:
-        """What loops compute of these values, up to reductions."""
+    def _loops_after(self, values: Sequence[Value], through: type | UnionType) -> set[Node]:
+        """What loops compute of these values, and of what ops of the kinds `through` compute of them."""
         found: set[Node] = set()
         pending = list(values)
         while pending:
             for n in self.readers.get(pending.pop(), ()):
                 if n not in found and isinstance(n.op.lower, Elementwise | View | Reduce):
                     found.add(n)
-                    pending += [] if isinstance(n.op.lower, Reduce) else n.results
+                    pending += n.results if isinstance(n.op.lower, through) else []
         return found
 
     def _is_stored(self, v: Value) -> bool:

@@ -26,10 +26,11 @@ values, where the arena becomes so much smaller that it is worth the time.
 
 So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
 what is stored in any case: of what the backward pass reads by itself, or by several functions of it alone, of what it
-reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. What
-is made of joined parts is computed again of the parts, which take no more memory. Or, where concatenations are
-contained in a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it. What
-is read by one function alone, such as the scores of a softmax, need not be stored: the function's value takes its
+reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. Of
+values of which each is all that is read of the one before, such as a product and its sum with a bias, the last is
+stored. What is made of joined parts is computed again of the parts, which take no more memory. Or, where concatenations
+are contained in a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it.
+What is read by one function alone, such as the scores of a softmax, need not be stored: the function's value takes its
 place.
 """
 
@@ -126,7 +127,7 @@ class _Forward:
     beside those that are broadcast; itself alone if it is stored."""
 
     def __init__(self, graph: Graph, functions: bool, places: Mapping[Value, Place]) -> None:
-        self.roots = {base(v) for v in graph.roots}
+        self.graph, self.roots = graph, {base(v) for v in graph.roots}
         self.functions, self.places = functions, places
         self.whole = {y for y, _ in places.values()}
         self.compared = compared_with_their_extremes(graph.nodes)
@@ -181,7 +182,13 @@ class _Forward:
                 continue  # as statistics are: it is stored beside the others
             if not isinstance(u.node.op.lower, Leaf) and not is_free(u.node):
                 found |= self.sources[u]
+        if len(found) == 1 and self._takes_the_place(v, *found):
+            return alone
         return frozenset(found)
+
+    def _takes_the_place(self, v: Value, source: Value) -> bool:
+        """Whether nothing but v reads its source, and v is no larger."""
+        return v.type.bytes <= source.type.bytes and {*self.graph.readers(source)} == {v.node}
 
     def is_computed_again(self, v: Value) -> bool:
         """Whether what reads v in the backward pass reads a copy."""
