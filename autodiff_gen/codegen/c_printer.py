@@ -17,18 +17,61 @@ _PRECEDENCE = {"*": MUL, "/": MUL, "+": ADD, "-": ADD, "&&": _LOGICAL, "||": 30}
 _RIGHT = {MUL: UNARY, ADD: MUL, COMPARE: ADD, _LOGICAL: COMPARE, 30: _LOGICAL}
 
 
+# Penalties of a cut after an operator, to which that of each parenthesis around it is added.
+_CUT = {",": 0, ";": 0, "=": 1, "+=": 1, "-=": 1, "||": 2, "&&": 2, "?": 2, ":": 2}
+_CUT |= {"==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 13, "/": 13, ".": 13}
+_NESTED = 11
+_BETWEEN_WORDS = 16
+_IN_SUBSCRIPT = 100
+_LINE = 8  # less than a cut in parentheses or in a product
+
+
 def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str]:
-    """A text cut into lines at its blanks; \\0 is a blank at which it is not cut."""
+    """A text cut at its blanks where the penalties are least; \\0 is a blank at which it is not cut."""
     if 0 < len(text) <= width:
         return [text.replace("\0", " ")]
-    first, *words = text.split() or [""]
-    lines = [" " * (len(text) - len(text.lstrip())) + first]
-    for word in words:
-        if len(lines[-1]) + 1 + len(word) > width:
-            lines.append(indent + word)
+    words = text.split()
+    margin = " " * (len(text) - len(text.lstrip()))
+    penalties = _penalties(words)
+    best: list[tuple[int, int]] = [
+        (0, 0)
+    ]  # of the last words: their penalty, and minus those on the first line
+    for k in reversed(range(len(words))):
+        length = len(indent if k else margin) - 1
+        found: list[tuple[int, int]] = []
+        for count, word in enumerate(words[k:], 1):
+            length += 1 + len(word)
+            if length > width and found:
+                break
+            penalty = penalties[k + count - 1]
+            if penalty is not None:
+                found.append((_LINE + penalty + best[len(words) - k - count][0], -count))
+        best.append(min(found))
+    out: list[str] = []
+    while words:
+        count = -best[len(words)][1]
+        out.append((indent if out else margin) + " ".join(words[:count]))
+        words = words[count:]
+    return [line.replace("\0", " ") for line in out]
+
+
+def _penalties(words: Sequence[str]) -> list[int | None]:
+    """Those of a cut after each word; None where there is none, as an operator or a brace follows."""
+    out: list[int | None] = []
+    nested = subscripts = 0
+    for word, following in itertools.pairwise([*words, ""]):
+        nested += sum(map(word.count, "({")) - sum(map(word.count, ")}"))
+        subscripts += word.count("[") - word.count("]")
+        after = _CUT.get(word[-1] if word[-1] in ",;" else word)
+        if not following:
+            out.append(0)
+        elif following in _CUT or following == "{":
+            out.append(None)
+        elif subscripts > 0:
+            out.append(_IN_SUBSCRIPT)
         else:
-            lines[-1] += f" {word}"
-    return [line.replace("\0", " ") for line in lines if line]
+            out.append(_NESTED * max(nested, 0) + (_BETWEEN_WORDS if after is None else after))
+    return out
 
 
 @dataclass(frozen=True)
@@ -81,7 +124,7 @@ class Printer:
                 )
                 return f"{first} {symbol} {second}", precedence
             case c.Sum():
-                return " ".join(self._terms(expr)), ADD
+                return self._sum(expr), ADD
             case c.Conditional(test, then, otherwise):
                 parts = (self.expression(test, 30), self.expression(then, 30), self.expression(otherwise))
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", SELECT
@@ -97,15 +140,11 @@ class Printer:
             return f"{pointer}[{start}]" if inside == "0" else f"{pointer}[{start} + {inside}]"
         return f"{self.expression(array, ATOM)}[{inside}]"
 
-    def _terms(self, total: c.Sum) -> list[str]:
-        """The parts between which a sum may be cut."""
-        needs = [ADD, *(MUL for _ in total.terms[1:])]
-        texts = [self.expression(t, need) for t, need in zip(total.terms, needs, strict=True)]
-        parts = [f"{t} +" for t in texts[:-1]] + texts[-1:]
-        for term in total.less:
-            parts[-1] += " -"
-            parts.append(self.expression(term, MUL))
-        return parts
+    def _sum(self, total: c.Sum) -> str:
+        first, *others = total.terms
+        added = [f" + {self.expression(t, MUL)}" for t in others]
+        subtracted = [f" - {self.expression(t, MUL)}" for t in total.less]
+        return self.expression(first, ADD) + "".join([*added, *subtracted])
 
     # Statements
 
@@ -180,9 +219,6 @@ class Printer:
             head = f"{d.c_type}const " if d.const else d.c_type
         else:
             head = f"const {d.c_type} " if d.const else f"{d.c_type} "
-        if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
-            lines = _cut(f"{head}{d.variables[0][0]} = ", self._terms(value), min(92, self.width - 3))
-            return [part for line in lines for part in self._folded(line)]
         equals = "\0=\0" if len(d.variables) > 1 else " = "
         values = [name if v is None else f"{name}{equals}{self.expression(v)}" for name, v in d.variables]
         text = f"{head}{', '.join(values)};"
@@ -230,17 +266,6 @@ def _unbraced(body: Sequence[c.Statement]) -> Sequence[c.Statement]:
     while len(body) == 1 and isinstance(body[0], c.Block):
         body = body[0].body
     return body
-
-
-def _cut(start: str, terms: Sequence[str], width: int) -> list[str]:
-    """The statement `start` and a sum's terms, over several lines where it would be long."""
-    lines = [start + terms[0]]
-    for term in terms[1:]:
-        if len(lines[-1]) + len(term.removesuffix(" +")) > width:
-            lines.append(" " * 8 + term)
-        else:
-            lines[-1] += " " + term
-    return [*lines[:-1], lines[-1] + ";"]
 
 
 PRINTER = Printer()

@@ -123,11 +123,9 @@ def _function(function: Outlined) -> dict[str, Any]:
 
 def _head(start: str, parameters: Iterable[c.Parameter]) -> str:
     """The head of a function, without semicolon or brace."""
-    shown = [
-        (p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}").replace(" ", "\0")
-        for p in parameters
-    ]
-    return "\n".join(folded(f"{start}({', '.join(shown)})"))
+    shown = [p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}" for p in parameters]
+    whole = [text.replace(" ", "\0") for text in (f"{start}(", *shown)]
+    return "\n".join(folded(f"{whole[0]}{', '.join(whole[1:])})"))
 
 
 # Header
@@ -232,9 +230,9 @@ def _signature(name: str, code: EntryCode, program: Program) -> str:
 
 def _init_signature(program: Program) -> str:
     """Likewise of _init."""
-    regions = [f"{r.struct} *{r.pointer}" for r in program.regions]
-    shown = [text.replace(" ", "\0") for text in (f"{program.struct} *t", *regions, "uint32_t seed")]
-    return "\n".join(folded(f"int {program.name}_init({', '.join(shown)})"))
+    regions = [c.Parameter(f"{r.struct} *", r.pointer) for r in program.regions]
+    own = [c.Parameter(f"{program.struct} *", "t"), *regions, c.Parameter("uint32_t", "seed")]
+    return _head(f"int {program.name}_init", own)
 
 
 def _doc(entry: Entry) -> str:

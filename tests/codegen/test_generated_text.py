@@ -7,7 +7,7 @@ import re
 import pytest
 from compiled_examples import files
 
-from autodiff_gen.codegen.c_printer import PRINTER, WIDTH
+from autodiff_gen.codegen.c_printer import PRINTER, WIDTH, folded
 from autodiff_gen.ir.identifiers import Scope
 from autodiff_gen.lowering import c_ast as c
 
@@ -102,6 +102,23 @@ def test_a_long_statement_is_cut_at_blanks() -> None:
     assert lines[0] == "for (int32_t i = 0; i < 3; i++) {" and lines[-1] == "}"
     assert max(map(len, lines)) <= WIDTH - 4
     assert " ".join(line.strip() for line in lines[1:-1]) == PRINTER.expression(call) + ";"
+
+
+CUTS = [
+    ("xxxxxx = aaaaaaaaaa + bbbbbbbbbb;", ["xxxxxx =", "  aaaaaaaaaa + bbbbbbbbbb;"]),
+    ("x = aaaaaaaaaaaaaaaaaa * bbbb + cccc * dddd;", ["x = aaaaaaaaaaaaaaaaaa * bbbb +", "  cccc * dddd;"]),
+    ("x = f(aaaaaaaa, bbb * (c + d), eeeeeeee);", ["x = f(aaaaaaaa, bbb * (c + d),", "  eeeeeeee);"]),
+    ("aaaaaaaaa[i * 10 + j] = bbb[k + 4] * ccccc;", ["aaaaaaaaa[i * 10 + j] =", "  bbb[k + 4] * ccccc;"]),
+    ("aaaaaaaaaa(bbbbbbbbbbbb, ccc) ? ddd : eeee;", ["aaaaaaaaaa(bbbbbbbbbbbb, ccc) ?", "  ddd : eeee;"]),
+    ("words that are not a formula, but prose here", ["words that are not a formula,", "  but prose here"]),
+    ("static\0void\0ffffffffffff(int\0a, float\0*b)", ["static void ffffffffffff(int a,", "  float *b)"]),
+    ("a" * 33 + " + b", ["a" * 33 + " +", "  b"]),
+]
+
+
+@pytest.mark.parametrize("text, lines", CUTS)
+def test_where_a_long_line_is_cut(text: str, lines: list[str]) -> None:
+    assert folded(text, 32, "  ") == lines
 
 
 def test_a_block_that_is_all_of_a_loop_has_no_braces_of_its_own() -> None:

@@ -54,7 +54,7 @@ NAMES = {
 
 @pytest.mark.parametrize("example", NAMES)
 def test_names_of_values(example: str) -> None:
-    declared = set(re.findall(r"\b(\w+) = ", code(example)))
+    declared = set(re.findall(r"\b(\w+) =\s", code(example)))
     assert set(NAMES[example].split()) - declared == set()
 
 

@@ -103,12 +103,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *     gru_activations_t[n,60] = cat(gru_r, z, gru_n, axis=1) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float gru_r = ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 +
-                        j]);
-                const float gru_n = ag_tanhf(gru_activations_t[i * 1920 + j + 40] + gru_r * gru_h_gates_t[i *
-                        1920 + j + 40]);
-                const float z = ag_sigmoidf(gru_activations_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j
-                        + 20]);
+                const float gru_r =
+                        ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 + j]);
+                const float gru_n = ag_tanhf(gru_activations_t[i * 1920 + j + 40] +
+                        gru_r * gru_h_gates_t[i * 1920 + j + 40]);
+                const float z =
+                        ag_sigmoidf(gru_activations_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j + 20]);
                 gru_h[i * 20 + j] = gru_n + z * (gru_h[i * 20 + j] - gru_n);
                 gru_activations_t[i * 1920 + j + 20] = z;
                 gru_activations_t[i * 1920 + j] = gru_r;
@@ -155,8 +155,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- backward: head, gru ---- */
     /* 5  let d_log_sum = 1.0 / n
-     *    d_head_out[n,5] = where(index == label[:, None], -d_log_sum[:, None], 0.0) + (d_log_sum /
-     *            loss_exp_sum)[:, None] * loss_exp_shifted */
+     *    d_head_out[n,5] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
+     *            (d_log_sum / loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_head_out = t->arena + 18320; /* [n,5] in place of loss_exp_shifted */
     {
         const float d_log_sum = 1.0f / (float)n;
@@ -165,8 +165,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             const int32_t chosen = (int32_t)label[i];
             const float d_exp_sum = d_log_sum / loss_exp_sum[i];
             for (int32_t j = 0; j < 5; j++) {
-                d_head_out[i * 5 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted[i *
-                        5 + j];
+                d_head_out[i * 5 + j] =
+                        (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted[i * 5 + j];
             }
         }
     }
@@ -175,8 +175,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const d_gru_h = t->arena + 18080; /* [n,20] steps 6 to 7 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
-    /* 7  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
-     *            first */
+    /* 7  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times,
+     *            from the last to the first */
     float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_activations */
     float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
     float *const d_gru_h_2 = t->arena + 18240;    /* [n,20] step 7 */
@@ -201,30 +201,30 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *     let d_x_gates_t = (d_gru_h_2 - d_gru_sub) * (1.0 - square(old_activations))
          *     let d_x_gates_t_2 = d_x_gates_t * d_gru_x_gates_t[..., 40:60] * d_gru_h_gates_t[..., 0:20] *
          *             (1.0 - d_gru_h_gates_t[..., 0:20])
-         *     let d_x_gates_t_3 = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] * (1.0 -
-         *             d_gru_h_gates_t[..., 20:40])
-         *     d_gru_h_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t * d_gru_h_gates_t[...,
-         *             0:20], axis=1)
+         *     let d_x_gates_t_3 = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] *
+         *             (1.0 - d_gru_h_gates_t[..., 20:40])
+         *     d_gru_h_gates_t[n,60] =
+         *             cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t * d_gru_h_gates_t[..., 0:20], axis=1)
          *     d_gru_x_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t, axis=1) */
         float *const d_gru_sub = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float d_val = d_gru_h_2[i * 20 + j] * d_gru_h_gates_t[i * 1920 + j + 20];
                 d_gru_sub[i * 20 + j] = d_val;
-                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_val) * (1.0f - old_activations[i * 20 +
-                        j] * old_activations[i * 20 + j]);
+                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_val) *
+                        (1.0f - old_activations[i * 20 + j] * old_activations[i * 20 + j]);
                 const float old = d_gru_h_gates_t[i * 1920 + j];
                 d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * old;
-                const float d_x_gates_t_2 = d_x_gates_t * d_gru_x_gates_t[i * 1920 + j + 40] * old * (1.0f -
-                        old);
+                const float d_x_gates_t_2 =
+                        d_x_gates_t * d_gru_x_gates_t[i * 1920 + j + 40] * old * (1.0f - old);
                 d_gru_h_gates_t[i * 1920 + j] = d_x_gates_t_2;
                 d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t_2;
                 d_gru_x_gates_t[i * 1920 + j + 40] = d_x_gates_t;
             }
             for (int32_t j = 0; j < 20; j++) {
                 const float old = d_gru_h_gates_t[i * 1920 + j + 20];
-                const float d_x_gates_t = d_gru_h_2[i * 20 + j] * (h[i * 640 + j] - old_activations[i * 20 +
-                        j]) * old * (1.0f - old);
+                const float d_x_gates_t = d_gru_h_2[i * 20 + j] *
+                        (h[i * 640 + j] - old_activations[i * 20 + j]) * old * (1.0f - old);
                 d_gru_h_gates_t[i * 1920 + j + 20] = d_x_gates_t;
                 d_gru_x_gates_t[i * 1920 + j + 20] = d_x_gates_t;
             }
@@ -299,8 +299,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    let squares_4 = sum(square(d_gru_bias_hh_l0))
      *    let squares_5 = sum(square(d_head_weight))
      *    let squares_6 = sum(square(d_head_bias))
-     *    let val = 1.0 / (sqrt(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) +
-     *            1e-06)
+     *    let val =
+     *            1.0 / (sqrt(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) + 1e-06)
      *    grad_scale = minimum(val, 1.0) */
     float *const grad_scale = t->arena + 105; /* scalar steps 14 to 21 */
     {
@@ -339,14 +339,15 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         const float squares_6 = d_head_bias[0] * d_head_bias[0] + d_head_bias[1] * d_head_bias[1] +
                 d_head_bias[2] * d_head_bias[2] + d_head_bias[3] * d_head_bias[3] +
                 d_head_bias[4] * d_head_bias[4];
-        const float val = 1.0f / (sqrtf(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) +
-                1e-06f);
+        const float val =
+                1.0f / (sqrtf(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) + 1e-06f);
         grad_scale[0] = (val < 1.0f || val != val) ? val : 1.0f;
     }
 
     /* 15 optimizer_step = optimizer_step + 1.0
-     *    step_size = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0)
-     *            * 0.0009817478)) / -expm1(optimizer_step * -0.105360515)
+     *    step_size =
+     *            0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
+     *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
      *    rescale = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
     float *const step_size = t->arena + 106; /* scalar steps 15 to 21 */
     float *const rescale = t->arena + 107;   /* scalar steps 15 to 21 */
@@ -361,12 +362,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- update: gru ---- */
     /* 16 let clipped_grad = d_gru_weight_ih_l0 * grad_scale
-     *    gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (clipped_grad -
-     *            gru_weight_ih_l0_exp_avg) * 0.1
-     *    gru_weight_ih_l0_exp_avg_sq[180] = gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) *
-     *            0.001
-     *    gru_weight_ih_l0[180] = gru_weight_ih_l0 - step_size * (gru_weight_ih_l0_exp_avg /
-     *            (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
+     *    gru_weight_ih_l0_exp_avg[180] =
+     *            gru_weight_ih_l0_exp_avg + (clipped_grad - gru_weight_ih_l0_exp_avg) * 0.1
+     *    gru_weight_ih_l0_exp_avg_sq[180] =
+     *            gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
+     *    gru_weight_ih_l0[180] = gru_weight_ih_l0 - step_size *
+     *            (gru_weight_ih_l0_exp_avg / (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
         const float step_size_0 = step_size[0];
@@ -376,20 +377,20 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             const float clipped_grad = d_gru_weight_ih_l0[i] * grad_scale_0;
             const float exp_avg = old + (clipped_grad - old) * 0.1f;
             t->gru_weight_ih_l0_exp_avg[i] = exp_avg;
-            const float exp_avg_sq = t->gru_weight_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad
-                    * 0.001f;
+            const float exp_avg_sq =
+                    t->gru_weight_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
             t->gru_weight_ih_l0_exp_avg_sq[i] = exp_avg_sq;
             t->gru_weight_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
     /* 17 let clipped_grad = d_gru_weight_hh_l0 * grad_scale
-     *    gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (clipped_grad -
-     *            gru_weight_hh_l0_exp_avg) * 0.1
-     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) *
-     *            0.001
-     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - step_size * (gru_weight_hh_l0_exp_avg /
-     *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
+     *    gru_weight_hh_l0_exp_avg[1200] =
+     *            gru_weight_hh_l0_exp_avg + (clipped_grad - gru_weight_hh_l0_exp_avg) * 0.1
+     *    gru_weight_hh_l0_exp_avg_sq[1200] =
+     *            gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
+     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - step_size *
+     *            (gru_weight_hh_l0_exp_avg / (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
         const float step_size_0 = step_size[0];
@@ -399,28 +400,28 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             const float clipped_grad = d_gru_weight_hh_l0[i] * grad_scale_0;
             const float exp_avg = old + (clipped_grad - old) * 0.1f;
             t->gru_weight_hh_l0_exp_avg[i] = exp_avg;
-            const float exp_avg_sq = t->gru_weight_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad
-                    * 0.001f;
+            const float exp_avg_sq =
+                    t->gru_weight_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
             t->gru_weight_hh_l0_exp_avg_sq[i] = exp_avg_sq;
             t->gru_weight_hh_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
     /* 18 let clipped_grad = d_gru_bias_ih_l0 * grad_scale
-     *    gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (clipped_grad - gru_bias_ih_l0_exp_avg) *
-     *            0.1
+     *    gru_bias_ih_l0_exp_avg[60] =
+     *            gru_bias_ih_l0_exp_avg + (clipped_grad - gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size * (gru_bias_ih_l0_exp_avg /
-     *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
+     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size *
+     *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     train_step_18(grad_scale, step_size, rescale, t->gru_bias_ih_l0_exp_avg, d_gru_bias_ih_l0,
             t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
 
     /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
-     *    gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (clipped_grad - gru_bias_hh_l0_exp_avg) *
-     *            0.1
+     *    gru_bias_hh_l0_exp_avg[60] =
+     *            gru_bias_hh_l0_exp_avg + (clipped_grad - gru_bias_hh_l0_exp_avg) * 0.1
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size * (gru_bias_hh_l0_exp_avg /
-     *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
+     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size *
+     *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     train_step_18(grad_scale, step_size, rescale, t->gru_bias_hh_l0_exp_avg, d_gru_bias_hh_l0,
             t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
 
@@ -428,8 +429,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 20 let clipped_grad = d_head_weight * grad_scale
      *    head_weight_exp_avg[100] = head_weight_exp_avg + (clipped_grad - head_weight_exp_avg) * 0.1
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    head_weight[100] = head_weight - step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq)
-     *            * rescale + 1e-08)) */
+     *    head_weight[100] = head_weight -
+     *            step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
         const float step_size_0 = step_size[0];
@@ -439,8 +440,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             const float clipped_grad = d_head_weight[i] * grad_scale_0;
             const float exp_avg = old + (clipped_grad - old) * 0.1f;
             t->head_weight_exp_avg[i] = exp_avg;
-            const float exp_avg_sq = t->head_weight_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
-                    0.001f;
+            const float exp_avg_sq =
+                    t->head_weight_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
             t->head_weight_exp_avg_sq[i] = exp_avg_sq;
             t->head_weight[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
@@ -449,8 +450,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 21 let clipped_grad = d_head_bias * grad_scale
      *    head_bias_exp_avg[5] = head_bias_exp_avg + (clipped_grad - head_bias_exp_avg) * 0.1
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    head_bias[5] = head_bias - step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale
-     *            + 1e-08)) */
+     *    head_bias[5] = head_bias -
+     *            step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
         const float step_size_0 = step_size[0];
@@ -460,8 +461,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             const float clipped_grad = d_head_bias[i] * grad_scale_0;
             const float exp_avg = old + (clipped_grad - old) * 0.1f;
             t->head_bias_exp_avg[i] = exp_avg;
-            const float exp_avg_sq = t->head_bias_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
-                    0.001f;
+            const float exp_avg_sq =
+                    t->head_bias_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
             t->head_bias_exp_avg_sq[i] = exp_avg_sq;
             t->head_bias[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
@@ -499,15 +500,15 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
 
         /* 2.3 let gru_n = tanh(x_gates_t[..., 40:60] + sigmoid(x_gates_t[..., 0:20] + (gru_xw[..., 0:20] +
          *             gru_bias_hh_l0[0:20])) * (gru_xw[..., 40:60] + gru_bias_hh_l0[40:60]))
-         *     gru_h[n,20] = gru_n + sigmoid(x_gates_t[..., 20:40] + (gru_xw[..., 20:40] +
-         *             gru_bias_hh_l0[20:40])) * (gru_h - gru_n) */
+         *     gru_h[n,20] = gru_n + sigmoid(x_gates_t[..., 20:40] +
+         *             (gru_xw[..., 20:40] + gru_bias_hh_l0[20:40])) * (gru_h - gru_n) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] + ag_sigmoidf(x_gates_t[i * 1920 +
-                        j] + (gru_xw[i * 60 + j] + t->gru_bias_hh_l0[j])) * (gru_xw[i * 60 + j + 40] +
-                        t->gru_bias_hh_l0[j + 40]));
-                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] + (gru_xw[i * 60 + j +
-                        20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
+                const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] +
+                        ag_sigmoidf(x_gates_t[i * 1920 + j] + (gru_xw[i * 60 + j] + t->gru_bias_hh_l0[j])) *
+                        (gru_xw[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
+                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] +
+                        (gru_xw[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
             }
         }
     }

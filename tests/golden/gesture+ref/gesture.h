@@ -71,8 +71,8 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int gesture_init(gesture_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[n][32][3], label[n]; 1 <= n <= the
- * batch */
+/* One step of training on n samples; loss is that before the update. x[n][32][3], label[n];
+ * 1 <= n <= the batch */
 int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label, int32_t n, float *loss);
 
 /* Evaluation; leaves the weights as they are. x[n][32][3], scores[n][5]; 1 <= n <= the batch */

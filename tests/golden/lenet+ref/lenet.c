@@ -65,8 +65,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
-     *            layer0_weight[6,5,5,1], layer0_bias[6]) */
+    /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] =
+     *            conv2d_pool(x[n,28,28,1], layer0_weight[6,5,5,1], layer0_bias[6]) */
     float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 27 */
     uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 26 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
@@ -77,8 +77,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     train_step_2(n, layer2_out);
 
     /* ---- forward: layer3 ---- */
-    /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
-     *            layer3_weight[16,5,5,6], layer3_bias[16]) */
+    /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
+     *            conv2d_pool(layer2_out[n,12,12,6], layer3_weight[16,5,5,6], layer3_bias[16]) */
     float *const layer5_pooled = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 24 */
     uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 24 */
     ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,
@@ -145,8 +145,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- backward: layer11 ---- */
     /* 9  let d_log_sum = 1.0 / n
-     *    d_layer11_out[n,10] = where(index == label[:, None], -d_log_sum[:, None], 0.0) + (d_log_sum /
-     *            loss_exp_sum)[:, None] * loss_exp_shifted */
+     *    d_layer11_out[n,10] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
+     *            (d_log_sum / loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {
         const float d_log_sum = 1.0f / (float)n;
@@ -155,8 +155,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             const int32_t chosen = (int32_t)label[i];
             const float d_exp_sum = d_log_sum / loss_exp_sum[i];
             for (int32_t j = 0; j < 10; j++) {
-                d_layer11_out[i * 10 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum *
-                        loss_exp_shifted[i * 10 + j];
+                d_layer11_out[i * 10 + j] =
+                        (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted[i * 10 + j];
             }
         }
     }
@@ -290,8 +290,8 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
-     *            layer0_weight[6,5,5,1], layer0_bias[6]) */
+    /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] =
+     *            conv2d_pool(x[n,28,28,1], layer0_weight[6,5,5,1], layer0_bias[6]) */
     float *const layer2_pooled = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
     uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
@@ -302,8 +302,8 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     train_step_2(n, layer2_out);
 
     /* ---- forward: layer3 ---- */
-    /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
-     *            layer3_weight[16,5,5,6], layer3_bias[16]) */
+    /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
+     *            conv2d_pool(layer2_out[n,12,12,6], layer3_weight[16,5,5,6], layer3_bias[16]) */
     float *const layer5_pooled = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
     uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
     ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,

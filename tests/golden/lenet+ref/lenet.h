@@ -72,8 +72,8 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int lenet_init(lenet_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[n][1][28][28], label[n]; 1 <= n <= the
- * batch */
+/* One step of training on n samples; loss is that before the update. x[n][1][28][28], label[n];
+ * 1 <= n <= the batch */
 int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr,
         float *loss);
 

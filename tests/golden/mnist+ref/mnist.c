@@ -76,8 +76,8 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* ---- backward: layer2 ---- */
-    /* 6  d_layer2_out[1,10] = where(index == label[:, None], -1.0, 0.0) + 1.0 / layer3_exp_sum *
-     *            layer3_exp_shifted */
+    /* 6  d_layer2_out[1,10] =
+     *            where(index == label[:, None], -1.0, 0.0) + 1.0 / layer3_exp_sum * layer3_exp_shifted */
     float *const d_layer2_out = t->arena + 64; /* [1,10] in place of layer3_exp_shifted */
     {
         const int32_t chosen = (int32_t)label[0];

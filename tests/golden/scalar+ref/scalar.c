@@ -59,15 +59,15 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
     /* 1  let val = pow(x, y)
      *    let val_2 = pow(2.0, x)
      *    value = val + val_2 + pow(y, -1.5)
-     *    dx = val_2 * log(where(2.0 == 0.0 && x >= 0.0, 1.0, 2.0)) + where(y == 0.0, 0.0, y * pow(x, y -
-     *            1.0))
+     *    dx = val_2 * log(where(2.0 == 0.0 && x >= 0.0, 1.0, 2.0)) +
+     *            where(y == 0.0, 0.0, y * pow(x, y - 1.0))
      *    dy = -1.5 * pow(y, -2.5) + val * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
     {
         const float val = ag_powf(x, y);
         const float val_2 = ag_powf(2.0f, x);
         value[0] = val + val_2 + ag_powf(y, -1.5f);
-        dx[0] = val_2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x,
-                y - 1.0f));
+        dx[0] = val_2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) +
+                (y == 0.0f ? 0.0f : y * ag_powf(x, y - 1.0f));
         dy[0] = -1.5f * ag_powf(y, -2.5f) + val * ag_logf(x == 0.0f && y >= 0.0f ? 1.0f : x);
     }
     return SCALAR_OK;
@@ -86,8 +86,8 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
      *    let val_6 = val_4 * val_5
      *    value = val_2 * val_2 - val_3 + val_6
      *    let d_val = -1.0 / val_2
-     *    let d_val_2 = where(y == 0.0, 0.0, val_4 * y * pow(val_2, y - 1.0)) - val_5 - -1.0 * (val_3 /
-     *            val_2) + d_val + val_2 + val_2
+     *    let d_val_2 = where(y == 0.0, 0.0, val_4 * y * pow(val_2, y - 1.0)) - val_5 -
+     *            -1.0 * (val_3 / val_2) + d_val + val_2 + val_2
      *    dx = d_val_2 * 0.5 / val + d_val_2 * y
      *    dy = val_6 * log(where(val_2 == 0.0 && y >= 0.0, 1.0, val_2)) + val_5 - d_val + d_val_2 * x */
     {
@@ -99,8 +99,8 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         const float val_6 = val_4 * val_5;
         value[0] = val_2 * val_2 - val_3 + val_6;
         const float d_val = -1.0f / val_2;
-        const float d_val_2 = (y == 0.0f ? 0.0f : val_4 * y * ag_powf(val_2, y - 1.0f)) - val_5 - -1.0f *
-                (val_3 / val_2) + d_val + val_2 + val_2;
+        const float d_val_2 = (y == 0.0f ? 0.0f : val_4 * y * ag_powf(val_2, y - 1.0f)) - val_5 -
+                -1.0f * (val_3 / val_2) + d_val + val_2 + val_2;
         dx[0] = d_val_2 * 0.5f / val + d_val_2 * y;
         dy[0] = val_6 * ag_logf(val_2 == 0.0f && y >= 0.0f ? 1.0f : val_2) + val_5 - d_val + d_val_2 * x;
     }

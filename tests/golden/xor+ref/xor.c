@@ -40,8 +40,8 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
      *    let exp_sum = sum(exp_shifted, axis=1)
      *    loss = sum(log(exp_sum) - pick(out - amax(out, axis=1), label)) / n
      *    let d_log_sum = 1.0 / n
-     *    d_layer2_out[n,2] = where(index == label[:, None], -d_log_sum[:, None], 0.0) + (d_log_sum /
-     *            exp_sum)[:, None] * exp_shifted
+     *    d_layer2_out[n,2] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
+     *            (d_log_sum / exp_sum)[:, None] * exp_shifted
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
     float *const layer1_out = t->arena;                /* [n,8] steps 1 to 2 */
     float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 3 */
@@ -70,12 +70,10 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             const float layer1_out_i_7 = layer1_out[i * 8 + 6];
             const float layer1_out_i_8 = layer1_out[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] +
-                        layer1_out_i_2 * t->layer2_weight[j * 8 + 1] +
-                        layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
-                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] +
-                        layer1_out_i_5 * t->layer2_weight[j * 8 + 4] +
-                        layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
+                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] + layer1_out_i_2 *
+                        t->layer2_weight[j * 8 + 1] + layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
+                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] + layer1_out_i_5 *
+                        t->layer2_weight[j * 8 + 4] + layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
                         layer1_out_i_7 * t->layer2_weight[j * 8 + 6] +
                         layer1_out_i_8 * t->layer2_weight[j * 8 + 7];
                 layer2_xw_row[j] = xw;
@@ -92,14 +90,14 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             const int32_t chosen = (int32_t)label[i];
             const float d_exp_sum = d_log_sum / exp_sum;
             for (int32_t j = 0; j < 2; j++) {
-                d_layer2_out[i * 2 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum *
-                        loss_exp_shifted_row[j];
+                d_layer2_out[i * 2 + j] =
+                        (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted_row[j];
             }
             const float d_layer2_out_i = d_layer2_out[i * 2 + 0];
             const float d_layer2_out_i_2 = d_layer2_out[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float d_out = d_layer2_out_i * t->layer2_weight[j] +
-                        d_layer2_out_i_2 * t->layer2_weight[j + 8];
+                const float d_out =
+                        d_layer2_out_i * t->layer2_weight[j] + d_layer2_out_i_2 * t->layer2_weight[j + 8];
                 d_layer0_out[i * 8 + j] = layer1_out[i * 8 + j] <= 0.0f ? 0.0f : d_out;
             }
         }
@@ -203,12 +201,10 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         const float layer1_out_row_i_7 = layer1_out_row[6];
         const float layer1_out_row_i_8 = layer1_out_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] +
-                    layer1_out_row_i_2 * t->layer2_weight[j * 8 + 1] +
-                    layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
-                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] +
-                    layer1_out_row_i_5 * t->layer2_weight[j * 8 + 4] +
-                    layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
+            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] + layer1_out_row_i_2 *
+                    t->layer2_weight[j * 8 + 1] + layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
+                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] + layer1_out_row_i_5 *
+                    t->layer2_weight[j * 8 + 4] + layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
                     layer1_out_row_i_7 * t->layer2_weight[j * 8 + 6] +
                     layer1_out_row_i_8 * t->layer2_weight[j * 8 + 7];
             scores[i * 2 + j] = xw + t->layer2_bias[j];

@@ -45,8 +45,8 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int xor_init(xor_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[n][2], label[n]; 1 <= n <= the
- * batch */
+/* One step of training on n samples; loss is that before the update. x[n][2], label[n];
+ * 1 <= n <= the batch */
 int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr, float *loss);
 
 /* Evaluation; leaves the weights as they are. x[n][2], scores[n][2]; 1 <= n <= the batch */
