@@ -89,7 +89,11 @@ class Expressions:
         return Expr(lambda i: c.total([c.number(start), c.times(i, step)]), at.home, (at,))
 
     def value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
-        """The expression of v at `index`, as seen from `body`."""
+        """The expression of v at `index`, which is read in `body`."""
+        return self._read_in(body, self._value(v, index, body))
+
+    def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression of v at `index`, of which there is one for all that `body` encloses."""
         node = v.node
         if isinstance(node.op.lower, View) and v not in self.params:
             source = node.operands[0]
@@ -104,25 +108,25 @@ class Expressions:
                     self._moved(at, start, step)
                     for at, start, step in zip(inner, node.attrs["starts"], node.attrs["steps"], strict=True)
                 ]
-            return self.value(source, tuple(inner), body)
+            return self._value(source, tuple(inner), body)
         key = v, index
         for place in reversed(body.path):
             found = self._memo[place].get(key)
             if found is not None:
-                return self._seen_from(found, body)
+                return found
         expr = self._make(v, index, body)
         self._memo[expr.home][key] = expr
         self.declare(expr)
-        return self._seen_from(expr, body)
+        return expr
 
     def of_root(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
         """The expression that computes an elementwise root in `body`, remembered for what reads it there."""
         expr = self._compute(v, index, body)
         self._memo[body][v, index] = expr
-        self.declare(self._seen_from(expr, body))
+        self.declare(self._read_in(body, expr))
         return expr
 
-    def _seen_from(self, expr: Expr, body: Body) -> Expr:
+    def _read_in(self, body: Body, expr: Expr) -> Expr:
         if expr.home is not body and expr.worth_a_name and not expr.is_plain_load:
             expr.moved = True
         return expr
@@ -203,7 +207,7 @@ class Expressions:
             rank = len(operand.type.shape)
             mine = index[len(index) - rank :]
             at = tuple([None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True)])
-            args.append(self.value(operand, at, body))
+            args.append(self._value(operand, at, body))
         if lower.c == "{0}":
             return args[0]
         reads = c_query.reads(lower.c, len(args))
@@ -214,7 +218,7 @@ class Expressions:
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = home_of(args, self.nest.top)
         for arg in args:
-            arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
+            arg.moved = self._read_in(home, arg).moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
         called = c_query.functions_of(lower.c)
         low, high = node.op.limits(node.attrs)
