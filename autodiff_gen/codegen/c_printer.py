@@ -112,8 +112,7 @@ class Printer:
                 values = ", ".join(f".{name}\0=\0{self.expression(v)}" for name, v in fields)
                 return f"{{{values}}}", ATOM
             case c.Cast(c_type, operand):
-                need = ATOM + 1 if c_type.endswith("*") else UNARY
-                return f"({self.types.get(c_type, c_type)}){self.expression(operand, need)}", UNARY
+                return f"({self.types.get(c_type, c_type)}){self.expression(operand, UNARY)}", UNARY
             case c.Increment(name):
                 return f"{name}++", ATOM
             case c.Binary(symbol, left, right):
@@ -162,13 +161,17 @@ class Printer:
         return out
 
     def _noted(self, notes: Sequence[tuple[str, str]]) -> list[str]:
-        """Declarations with their comments in one column, but for lines that would be too long."""
-        column = max(len(text) for text, _ in notes)
+        """Declarations with their comments in one column, or before them where a line would be too long."""
+        beside = list(notes)
+        while True:
+            column = max((len(text) for text, _ in beside), default=0)
+            too_long = [row for row in beside if column + 1 + len(row[1]) > self.width]
+            if not too_long:
+                break
+            beside.remove(max(too_long, key=lambda row: len(row[0]) + len(row[1])))
         out: list[str] = []
         for text, note in notes:
-            room = self.width - len(note) - 1
-            fits = len(text) <= room
-            out += [f"{text:<{min(column, room)}} {note}"] if fits else [note, text]
+            out += [f"{text:<{column}} {note}"] if (text, note) in beside else [note, text]
         return out
 
     def _inside(self, body: Sequence[c.Statement]) -> list[str]:

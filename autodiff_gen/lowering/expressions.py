@@ -310,5 +310,8 @@ def _filled(template: str, attrs: Attrs) -> str:
     """The template with its attributes in place and its operands left."""
     for key, value in attrs.items():
         if f"{{{key}}}" in template:
-            template = template.replace(f"{{{key}}}", c_syntax.attribute(value))
+            text = c_syntax.attribute(value)
+            if text.startswith("-"):
+                template = template.replace(f" - {{{key}}}", f" + {text[1:]}")
+            template = template.replace(f"{{{key}}}", text)
     return template

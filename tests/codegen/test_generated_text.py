@@ -138,12 +138,12 @@ def test_comments_of_declarations_are_in_one_column() -> None:
     ]
 
 
-def test_a_long_comment_of_a_declaration_leaves_the_column_or_is_above() -> None:
-    notes = {"a_longer_name": "[4]", "x": "a" * 73, "y": "b" * 74}
+def test_a_comment_for_which_the_column_leaves_no_room_is_above() -> None:
+    notes = {"a_longer_name": "[4]", "x": "a" * 61, "y": "b" * 62}
     declared = [c.Declare("float *", ((name, c.Member("t", "arena")),), True, notes[name]) for name in notes]
     assert PRINTER.lines(declared) == [
         "float *const a_longer_name = t->arena; /* [4] */",
-        f"float *const x = t->arena; /* {notes['x']} */",
+        f"float *const x = t->arena;             /* {notes['x']} */",
         f"/* {notes['y']} */",
         "float *const y = t->arena;",
     ]
