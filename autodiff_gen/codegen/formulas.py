@@ -100,14 +100,23 @@ class _Formulas:
         name = self._name(result)
         try:
             self.is_whole = True
-            text, _ = self._formula(v)
+            text = self._assigned(v, name)
         except _TooLongError:
             self.is_whole = False
-            text, _ = self._formula(v)
-        self.out.append(f"{name}{shown(result.type.shape) if result.type.shape else ''} = {text}")
+            text = self._assigned(v, name)
+        self.out.append(f"{name}{shown(result.type.shape) if result.type.shape else ''} {text}")
         self.done[v.base] = name
         if state is not None:
             self.renewed.add(state)
+
+    def _assigned(self, v: Value, name: str) -> str:
+        """`= formula`, or `-= formula` where something is subtracted from what has this name."""
+        signs = v.node.op.signs
+        if v not in self.outer and len(signs) == 2 and signs[0] == 1:
+            first, second = v.node.operands
+            if self._operand(first, ATOM) == name:
+                return f"{'-=' if signs[1] < 0 else '+='} {self._operand(second, SELECT)}"
+        return f"= {self._formula(v)[0]}"
 
     def _name(self, result: Value) -> str:
         state = self.names.plan.states.get(result)

@@ -344,7 +344,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         grad_scale[0] = (val < 1.0f || val != val) ? val : 1.0f;
     }
 
-    /* 15 optimizer_step = optimizer_step + 1.0
+    /* 15 optimizer_step += 1.0
      *    step_size =
      *            0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
      *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
@@ -362,11 +362,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- update: gru ---- */
     /* 16 let clipped_grad = d_gru_weight_ih_l0 * grad_scale
-     *    gru_weight_ih_l0_exp_avg[180] =
-     *            gru_weight_ih_l0_exp_avg + (clipped_grad - gru_weight_ih_l0_exp_avg) * 0.1
+     *    gru_weight_ih_l0_exp_avg[180] += (clipped_grad - gru_weight_ih_l0_exp_avg) * 0.1
      *    gru_weight_ih_l0_exp_avg_sq[180] =
      *            gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_weight_ih_l0[180] = gru_weight_ih_l0 - step_size *
+     *    gru_weight_ih_l0[180] -= step_size *
      *            (gru_weight_ih_l0_exp_avg / (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
@@ -385,11 +384,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 17 let clipped_grad = d_gru_weight_hh_l0 * grad_scale
-     *    gru_weight_hh_l0_exp_avg[1200] =
-     *            gru_weight_hh_l0_exp_avg + (clipped_grad - gru_weight_hh_l0_exp_avg) * 0.1
+     *    gru_weight_hh_l0_exp_avg[1200] += (clipped_grad - gru_weight_hh_l0_exp_avg) * 0.1
      *    gru_weight_hh_l0_exp_avg_sq[1200] =
      *            gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - step_size *
+     *    gru_weight_hh_l0[1200] -= step_size *
      *            (gru_weight_hh_l0_exp_avg / (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
@@ -408,28 +406,26 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 18 let clipped_grad = d_gru_bias_ih_l0 * grad_scale
-     *    gru_bias_ih_l0_exp_avg[60] =
-     *            gru_bias_ih_l0_exp_avg + (clipped_grad - gru_bias_ih_l0_exp_avg) * 0.1
+     *    gru_bias_ih_l0_exp_avg[60] += (clipped_grad - gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size *
+     *    gru_bias_ih_l0[60] -= step_size *
      *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     train_step_18(grad_scale, step_size, rescale, t->gru_bias_ih_l0_exp_avg, d_gru_bias_ih_l0,
             t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
 
     /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
-     *    gru_bias_hh_l0_exp_avg[60] =
-     *            gru_bias_hh_l0_exp_avg + (clipped_grad - gru_bias_hh_l0_exp_avg) * 0.1
+     *    gru_bias_hh_l0_exp_avg[60] += (clipped_grad - gru_bias_hh_l0_exp_avg) * 0.1
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size *
+     *    gru_bias_hh_l0[60] -= step_size *
      *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     train_step_18(grad_scale, step_size, rescale, t->gru_bias_hh_l0_exp_avg, d_gru_bias_hh_l0,
             t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
 
     /* ---- update: head ---- */
     /* 20 let clipped_grad = d_head_weight * grad_scale
-     *    head_weight_exp_avg[100] = head_weight_exp_avg + (clipped_grad - head_weight_exp_avg) * 0.1
+     *    head_weight_exp_avg[100] += (clipped_grad - head_weight_exp_avg) * 0.1
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    head_weight[100] = head_weight -
+     *    head_weight[100] -=
      *            step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
@@ -448,10 +444,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 21 let clipped_grad = d_head_bias * grad_scale
-     *    head_bias_exp_avg[5] = head_bias_exp_avg + (clipped_grad - head_bias_exp_avg) * 0.1
+     *    head_bias_exp_avg[5] += (clipped_grad - head_bias_exp_avg) * 0.1
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    head_bias[5] = head_bias -
-     *            step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale + 1e-08)) */
+     *    head_bias[5] -= step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale + 1e-08)) */
     {
         const float grad_scale_0 = grad_scale[0];
         const float step_size_0 = step_size[0];

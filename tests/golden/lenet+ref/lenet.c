@@ -161,7 +161,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 10 layer11_bias[10] = layer11_bias - lr * sum(d_layer11_out, axis=0) */
+    /* 10 layer11_bias[10] -= lr * sum(d_layer11_out, axis=0) */
     {
         float d_layer11_bias[10] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -190,7 +190,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         d_layer9_out[i] = layer10_out[i] <= 0.0f ? 0.0f : d_layer10_out_i;
     }
 
-    /* 14 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
+    /* 14 layer9_bias[84] -= lr * sum(d_layer9_out, axis=0) */
     for (int32_t i = 0; i < 84; i += 12) {
         float d_layer9_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
@@ -219,7 +219,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         d_layer7_out[i] = layer8_out[i] <= 0.0f ? 0.0f : d_layer8_out_i;
     }
 
-    /* 18 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
+    /* 18 layer7_bias[120] -= lr * sum(d_layer7_out, axis=0) */
     for (int32_t i = 0; i < 120; i += 12) {
         float d_layer7_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {

@@ -108,7 +108,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     }
 
     /* ---- update: layer2 ---- */
-    /* 2  layer2_weight[2,8] = layer2_weight - lr * (d_layer2_out' . layer1_out) */
+    /* 2  layer2_weight[2,8] -= lr * (d_layer2_out' . layer1_out) */
     {
         float d_layer2_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -126,7 +126,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         }
     }
 
-    /* 3  layer2_bias[2] = layer2_bias - lr * sum(d_layer2_out, axis=0) */
+    /* 3  layer2_bias[2] -= lr * sum(d_layer2_out, axis=0) */
     {
         float d_layer2_bias[2] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -140,7 +140,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     }
 
     /* ---- update: layer0 ---- */
-    /* 4  layer0_weight[8,2] = layer0_weight - lr * (d_layer0_out' . x) */
+    /* 4  layer0_weight[8,2] -= lr * (d_layer0_out' . x) */
     {
         float d_layer0_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         }
     }
 
-    /* 5  layer0_bias[8] = layer0_bias - lr * sum(d_layer0_out, axis=0) */
+    /* 5  layer0_bias[8] -= lr * sum(d_layer0_out, axis=0) */
     {
         float d_layer0_bias[8] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
