@@ -1,12 +1,12 @@
 """Outlining: loops that steps of a program have in common become one function, which each of these steps calls.
 
-    for (i = 0; i < 64; i++) {              static void train_step_2(float *out, const float *x) {
+    for (i = 0; i < 64; i++) {              static void loops_1(const float *x, float *out) {
         fc1_out[i] = relu(fc1_x[i]);            for (i = 0; i < 64; i++) out[i] = relu(x[i]);
     }                                 ->    }
     ...
-    for (i = 0; i < 64; i++) {              train_step_2(fc1_out, fc1_x);
+    for (i = 0; i < 64; i++) {              loops_1(fc1_x, fc1_out);
         fc2_out[i] = relu(fc2_x[i]);        ...
-    }                                       train_step_2(fc2_out, fc2_x);
+    }                                       loops_1(fc2_x, fc2_out);
 
 Steps have loops in common where these differ in names only: of arrays and numbers, which become parameters, and of
 local variables.
@@ -29,10 +29,11 @@ from .vector_loops import iterations
 
 @dataclass(frozen=True)
 class Function:
-    """A function without a result."""
+    """A function without a result. passed: of each parameter, the number of the variable that loops pass for it."""
 
     name: str
     parameters: tuple[c.Parameter, ...]
+    passed: tuple[int, ...]
     body: c.Statements
     callers: tuple[tuple[str, str], ...]  # entry and step
 
@@ -121,10 +122,14 @@ def outlined(
     names = Scope(taken)
     longest_first = sorted(layers, key=lambda name: (-len(name), name))
     layer = re.compile(rf"(?<![^_])(?:{'|'.join(map(re.escape, longest_first))})_(?=[A-Za-z])")
-    functions = {
-        form: _function(group, names, layer)
+    common = {
+        form: group
         for form, group in groups.items()
         if _is_smaller(form, group) and _is_worth_a_call(group[0][1], cost, batch)
+    }
+    functions = {
+        form: _function(names.fresh(f"loops_{k}"), group, names, layer)
+        for k, (form, group) in enumerate(common.items(), 1)
     }
     pending: Iterator[Loops | None] = (loops for _, loops in found)
 
@@ -132,8 +137,9 @@ def outlined(
         loops = next(pending)
         if loops is None or loops.form not in functions:
             return body
-        arguments = tuple(loops.outer[k].name for k in loops.passed)
-        return (c.ExprStatement(c.Call(functions[loops.form].name, arguments)),)
+        function = functions[loops.form]
+        arguments = tuple(loops.outer[k].name for k in function.passed)
+        return (c.ExprStatement(c.Call(function.name, arguments)),)
 
     changed = []
     for _, steps, known in entries:
@@ -201,8 +207,12 @@ def _inside(node: Any, cost: CostTable, batch: int) -> float:
     return sum(_instructions(getattr(node, name), cost, batch) for name in fields_of(kind))
 
 
-def _function(group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]) -> Function:
-    (entry, first), *_ = group
+def _function(
+    name: str, group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]
+) -> Function:
+    """The function of this name for loops that have a form in common: what they read, what they write, and numbers are
+    its parameters."""
+    (_, first), *_ = group
     local = Scope(names.taken)
     renamed: dict[Variable, str] = {}
 
@@ -219,15 +229,17 @@ def _function(group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Patter
         c_type = first.outer[k].c_type.removeprefix("const ")
         is_const = c_type.endswith("*") and any(loops.outer[k].is_const for _, loops in group)
         types[k] = f"const {c_type}" if is_const else c_type
-    parameters = tuple(c.Parameter(c_type, short(first.outer[k].name)) for k, c_type in types.items())
+    passed = sorted(types, key=lambda k: (not types[k].endswith("*"), not types[k].startswith("const ")))
+    parameters = tuple(c.Parameter(types[k], short(first.outer[k].name)) for k in passed)
     copies = [
         c.declare(types[k], short(v.name), c.Name(short(first.outer[k].name)), const=True)
         for i, (v, k) in enumerate(zip(first.outer, first.same, strict=True))
         if i != k
     ]
     return Function(
-        names.fresh(f"{entry}_{first.step}"),
+        name,
         parameters,
+        tuple(passed),
         (*copies, *_unbraced(_renamed(first.body, {v.name for v in first.outer}, short))),
         tuple((entry, loops.step) for entry, loops in group),
     )

@@ -51,7 +51,7 @@ SECOND = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), TWO))
 def test_loops_that_differ_in_names() -> None:
     (first, second), (function,) = made(FIRST, SECOND)
     assert function.callers == (("train_step", "1"), ("train_step", "2"))
-    assert function.parameters == (c.Parameter("float *", "out"), c.Parameter("const float *", "x"))
+    assert function.parameters == (c.Parameter("const float *", "x"), c.Parameter("float *", "out"))
     assert PRINTER.lines(function.body) == [
         "for (int32_t i = 0; i < 64; i++) {",
         "    out[i] = x[i] * 2;",
@@ -59,9 +59,9 @@ def test_loops_that_differ_in_names() -> None:
     ]
     assert PRINTER.lines(first[1:]) == [
         "float *const fc1_out = t->arena + 32; /* [64] */",
-        "train_step_1(fc1_out, x);",
+        "loops_1(x, fc1_out);",
     ]
-    assert PRINTER.lines(second[2:]) == ["train_step_1(fc2_out, fc1_out);"]
+    assert PRINTER.lines(second[2:]) == ["loops_1(fc1_out, fc2_out);"]
 
 
 STAY: dict[str, tuple[c.Statements, ...]] = {
@@ -112,12 +112,12 @@ def test_a_result_in_place_of_an_operand() -> None:
             step(2 * k + 1, *pointers[1:], c.For("i", c.number(64), body)),
         ]
     changed, functions = made(*steps)
-    assert [f.name for f in functions] == ["train_step_2", "train_step_3"]
+    assert [f.name for f in functions] == ["loops_1", "loops_2"]
     assert functions[1].parameters == (c.Parameter("float *", "last"), c.Parameter("float", "lr"))
     assert PRINTER.lines(functions[1].body[:2]) == ["float *const act = last;", "float *const out = last;"]
     assert PRINTER.lines(changed[3][1:]) == [
         "float *const fc2_last = t->arena + 64; /* [64] */",
-        "train_step_3(fc2_last, lr);",
+        "loops_2(fc2_last, lr);",
     ]
 
 
@@ -132,7 +132,7 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     ]
     ((_, _, loop),), (function,) = made(step(1, A, c.For("time_step", c.number(5), tuple(inner))))
     assert isinstance(loop, c.For)
-    assert PRINTER.lines(loop.body)[1::2] == ["train_step_1_1(fc1_out, time_step, x);"] * 2
+    assert PRINTER.lines(loop.body)[1::2] == ["loops_1(x, fc1_out, time_step);"] * 2
     assert c.Parameter("int32_t", "time_step") in function.parameters
 
 

@@ -15,7 +15,7 @@
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
 /* Loops of step 2.1 of train_step and step 2.1 of predict */
-static void train_step_2_1(int32_t n, float *h) {
+static void loops_1(float *h, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -24,8 +24,8 @@ static void train_step_2_1(int32_t n, float *h) {
 }
 
 /* Loops of steps 18, 19 of train_step */
-static void train_step_18(const float *grad_scale, const float *step_size, const float *rescale,
-        float *bias_ih_l0_exp_avg, const float *d_bias_ih_l0, float *bias_ih_l0_exp_avg_sq,
+static void loops_2(const float *grad_scale, const float *step_size, const float *rescale,
+        const float *d_bias_ih_l0, float *bias_ih_l0_exp_avg, float *bias_ih_l0_exp_avg_sq,
         float *bias_ih_l0) {
     const float grad_scale_0 = grad_scale[0];
     const float step_size_0 = step_size[0];
@@ -72,7 +72,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    train_step_2_1(n, gru_h);
+    loops_1(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
@@ -410,7 +410,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_ih_l0[60] -= step_size *
      *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    train_step_18(grad_scale, step_size, rescale, t->gru_bias_ih_l0_exp_avg, d_gru_bias_ih_l0,
+    loops_2(grad_scale, step_size, rescale, d_gru_bias_ih_l0, t->gru_bias_ih_l0_exp_avg,
             t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
 
     /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
@@ -418,7 +418,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_hh_l0[60] -= step_size *
      *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    train_step_18(grad_scale, step_size, rescale, t->gru_bias_hh_l0_exp_avg, d_gru_bias_hh_l0,
+    loops_2(grad_scale, step_size, rescale, d_gru_bias_hh_l0, t->gru_bias_hh_l0_exp_avg,
             t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
 
     /* ---- update: head ---- */
@@ -485,7 +485,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2  gru_h[n,20]: 32 times */
     float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    train_step_2_1(n, gru_h);
+    loops_1(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 

@@ -29,7 +29,7 @@ static const ag_conv2d_pool_shape layer3_shape = {
 };
 
 /* Loops of step 2 of train_step and step 2 of predict */
-static void train_step_2(int32_t n, float *out) {
+static void loops_1(float *out, int32_t n) {
     float *const pooled = out;
     for (int32_t i = 0; i < 864 * n; i++) {
         out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
@@ -37,7 +37,7 @@ static void train_step_2(int32_t n, float *out) {
 }
 
 /* Loops of step 4 of train_step and step 4 of predict */
-static void train_step_4(int32_t n, float *out) {
+static void loops_2(float *out, int32_t n) {
     float *const pooled = out;
     for (int32_t i = 0; i < 256 * n; i++) {
         out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
@@ -74,7 +74,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    train_step_2(n, layer2_out);
+    loops_1(layer2_out, n);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
@@ -86,7 +86,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 13824; /* [256n] in place of layer5_pooled */
-    train_step_4(n, layer5_out);
+    loops_2(layer5_out, n);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
@@ -299,7 +299,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    train_step_2(n, layer2_out);
+    loops_1(layer2_out, n);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
@@ -311,7 +311,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 6912; /* [256n] in place of layer5_pooled */
-    train_step_4(n, layer5_out);
+    loops_2(layer5_out, n);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
