@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..codegen.c_printer import PRINTER
 from ..codegen.constants import Table, table
 from ..codegen.files import emit, templates
-from ..codegen.link_layout import is_lr
 from ..codegen.program import Arg, Entry, Program
 from ..errors import ShapeError
 from ..ir.types import planned, planned_size
@@ -62,7 +61,7 @@ def data(program: Program, file: LoadedFile, steps: int) -> list[Data]:
 
 def _inputs(program: Program) -> dict[str, Arg]:
     """The inputs of all entries; inputs with the same name and type are shared."""
-    return {_key(a): a for e in program.entries for a in e.args if a.role != "output" and not is_lr(a)}
+    return {_key(a): a for e in program.entries for a in e.args if a.role != "output" and not e.is_lr(a)}
 
 
 def _key(arg: Arg) -> str:
@@ -140,16 +139,14 @@ def _call(e: Entry, program: Program, records: int) -> str:
     """The call of an entry with the data of record `at`, an index in the C code, and a full batch."""
     keys = list(_inputs(program))
     arguments: list[c.Expr] = [c.Unary("&", c.Name("trainer"))]
-    n_is_due = e.takes_n
-    for a in e.args:
-        if n_is_due and (a.by_value or a.role == "output"):
+    for a in e.parameters:
+        if a is None:
             arguments.append(c.number(program.batch))
-            n_is_due = False
-        if _is_loss(e, a):
+        elif _is_loss(e, a):
             arguments.append(c.Unary("&", c.Element(c.Name("losses"), c.Name("step"))))
         elif a.role == "output":
             arguments.append(c.Name(_output(e, a)))
-        elif is_lr(a):
+        elif e.is_lr(a):
             arguments.append(c.Literal(c_syntax.float_literal(program.default_lr or 0.0)))
         else:
             place, at = c.Name(f"data_{keys.index(_key(a))}"), c.Name("at")
@@ -158,6 +155,4 @@ def _call(e: Entry, program: Program, records: int) -> str:
             else:
                 start = c.Binary("*", c.number(size), at) if (size := planned_size(a.type.shape)) > 1 else at
                 arguments.append(c.plus(place, [start] if records > 1 else []))
-    if n_is_due:
-        arguments.append(c.number(program.batch))
     return PRINTER.expression(c.Call(e.c_name, tuple(arguments)))

@@ -129,12 +129,10 @@ def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix:
 def parameters(entry: Entry, program: Program) -> list[c.Parameter]:
     """The parameters of an entry: the struct, arrays, n, scalars, outputs."""
     out = [c.Parameter(f"{program.struct} *", "t")]
-    n_is_due = entry.takes_n
-    for arg in entry.args:
-        if n_is_due and (arg.by_value or arg.role == "output"):
+    for arg in entry.parameters:
+        if arg is None:
             out.append(c.Parameter("int32_t", "n"))
-            n_is_due = False
-        if arg.by_value:
+        elif arg.by_value:
             out.append(c.Parameter(arg.type.dtype.c, arg.c_name))
         else:
             const = "" if arg.role == "output" else "const "

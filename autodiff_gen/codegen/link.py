@@ -11,7 +11,7 @@ from ..lowering import c_syntax
 from ..targets.installation import __version__
 from .c_printer import PRINTER
 from .files import templates
-from .link_layout import LinkArray, entry, is_lr, link_layout
+from .link_layout import LinkArray, entry, link_layout
 from .program import Entry, Program
 from .regions import state_parts
 
@@ -36,7 +36,7 @@ def link_source(program: Program) -> str:
             outputs=[_member(a) for a in layout.outputs],
             output_bytes=layout.output_bytes,
             output_row=layout.output_row,
-            takes_lr=any(is_lr(a) for a in train.args),
+            takes_lr=any(train.is_lr(a) for a in train.args),
             train_takes_n=train.takes_n,
             predict_takes_n=predict.takes_n,
             train_call=_call(train, train.c_name, trainer, m),
@@ -88,12 +88,10 @@ def _call(
 ) -> str:
     """The call of an entry with arrays by name; n is the caller's."""
     arguments: list[c.Expr] = [c.Unary("&", trainer)]
-    n_is_due = e.takes_n
-    for a in e.args:
-        if n_is_due and (a.by_value or a.role == "output"):
+    for a in e.parameters:
+        if a is None:
             arguments.append(c.Name("n"))
-            n_is_due = False
-        if is_lr(a):
+        elif e.is_lr(a):
             arguments.append(lr)
         elif a.role == "output" and e.name == "train_step":
             arguments.append(loss)

@@ -81,17 +81,13 @@ def entry(program: Program, name: str) -> Entry:
     return next(e for e in program.entries if e.name == name)
 
 
-def is_lr(arg: Arg) -> bool:
-    return arg.name == "lr" and arg.by_value
-
-
 def link_layout(program: Program) -> LinkLayout:
     """Inputs of predict, then the targets that train_step takes beside them, each in the order of C's arguments."""
     train, predict = entry(program, "train_step"), entry(program, "predict")
     scope = Scope(["trainer"])
     inputs_of_predict = [a for a in predict.args if a.role == "input"]
     known = {a.name for a in inputs_of_predict}
-    targets = [a for a in train.args if a.role == "input" and a.name not in known and not is_lr(a)]
+    targets = [a for a in train.args if a.role == "input" and a.name not in known and not train.is_lr(a)]
     inputs = _placed(inputs_of_predict + targets, known, scope, program.batch)
     outputs = _placed([a for a in predict.args if a.role == "output"], None, scope, program.batch)
     return LinkLayout(inputs, outputs)

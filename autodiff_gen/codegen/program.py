@@ -116,6 +116,18 @@ class Entry:
     plan: EntryPlan
 
     @property
+    def parameters(self) -> tuple[Arg | None, ...]:
+        """The arguments in C's order, between arrays and scalars n, which is None here."""
+        if not self.takes_n:
+            return self.args
+        arrays = tuple(a for a in self.args if not (a.by_value or a.role == "output"))
+        return (*arrays, None, *self.args[len(arrays) :])
+
+    def is_lr(self, arg: Arg) -> bool:
+        """Whether an argument is the learning rate, of which a model has a default; functions have none."""
+        return self.name in ("train_step", "apply") and arg.by_value and arg.name == "lr"
+
+    @property
     def least_n(self) -> int:
         """The fewest samples that it takes."""
         return self.plan.graph.least_n

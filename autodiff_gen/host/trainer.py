@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.compiler import compile_function, compile_model
 from ..codegen.files import emit
-from ..codegen.program import Arg, Entry, Program, RegionStruct, Slot
+from ..codegen.program import Entry, Program, RegionStruct, Slot
 from ..codegen.regions import Ram
 from ..codegen.specification import FunctionSpec, ModelSpec
 from ..errors import AutodiffError, DataError, ModelError, ShapeError
@@ -64,10 +64,10 @@ class _Compiled:
 
     def run(self, entry: Entry, given: Sequence[Any], lr: float | None = None) -> list[Any]:
         """Call an entry with arrays in the order of its inputs; returns its outputs in order."""
-        if lr is not None and not any(_is_lr(entry, a) for a in entry.args):
+        if lr is not None and not any(entry.is_lr(a) for a in entry.args):
             raise ModelError(f"{entry.name} takes no lr: the model's schedule computes it")
         order = {v: i for i, v in enumerate(entry.plan.graph.inputs)}
-        inputs = [a for a in entry.args if a.value is not None and not _is_lr(entry, a)]
+        inputs = [a for a in entry.args if a.value is not None and not entry.is_lr(a)]
         # C takes arrays before scalars, Python takes the model's order.
         inputs.sort(key=lambda a: order[a.value] if a.value is not None else 0)
         if len(given) != len(inputs):
@@ -77,12 +77,10 @@ class _Compiled:
         arrays = {a.c_name: checked(a, value, batch) for a, value in zip(inputs, given, strict=True)}
         outs = {a.c_name: out_array(a, batch) for a in entry.args if a.role == "output"}
         args: list[Any] = []
-        n_is_due = entry.takes_n
-        for arg in entry.args:
-            if n_is_due and (arg.by_value or arg.role == "output"):
+        for arg in entry.parameters:
+            if arg is None:
                 args.append(ctypes.c_int32(batch.rows))
-                n_is_due = False
-            if _is_lr(entry, arg):
+            elif entry.is_lr(arg):
                 args.append(ctypes.c_float(lr if lr is not None else self._default_lr()))
             elif arg.by_value:
                 args.append(_C[arg.type.dtype.name](arrays[arg.c_name].item()))
@@ -96,10 +94,6 @@ class _Compiled:
         if self.program.default_lr is None:
             raise ModelError(f"{self.program.name} has no default learning rate; give lr=")
         return self.program.default_lr
-
-
-def _is_lr(entry: Entry, arg: Arg) -> bool:
-    return entry.name in ("train_step", "apply") and arg.by_value and arg.name == "lr"
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:

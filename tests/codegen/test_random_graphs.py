@@ -217,11 +217,10 @@ def sanitized_call(case: Case, program: Program, n: int) -> list[str]:
     lines.append(f"{program.struct} *t = malloc(sizeof *t); if (t == NULL) {{ abort(); }}")
     if program.slots:
         lines.append(f"if ({program.name}_init(t, 0) != 0) {{ abort(); }}")
-    n_is_due = entry.takes_n
-    for k, arg in enumerate(entry.args):
-        if n_is_due and (arg.by_value or arg.role == "output"):
+    for k, arg in enumerate(entry.parameters):
+        if arg is None:
             args.append(str(n))
-            n_is_due = False
+            continue
         shape = bound(arg.type.shape, n)
         if arg.by_value:
             assert arg.value is not None

@@ -137,11 +137,10 @@ class Running:
         args: list[Any] = []
         fenced: list[tuple[str, Any, int]] = []
         outs: dict[str, Any] = {}
-        n_is_due = entry.takes_n
-        for arg in entry.args:
-            if n_is_due and (arg.by_value or arg.role == "output"):
+        for arg in entry.parameters:
+            if arg is None:
                 args.append(ctypes.c_int32(n))
-                n_is_due = False
+                continue
             if arg.by_value:
                 assert arg.value is not None
                 args.append(C_TYPES[arg.type.dtype.name](feeds[arg.value].item()))

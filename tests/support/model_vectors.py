@@ -90,13 +90,8 @@ class Calls:
 
     def words(self, entry: Entry) -> list[str]:
         """Arguments of the C function in order, `t` first."""
-        words, rows = ["&t"], not entry.takes_n
-        for arg in entry.args:
-            if not rows and (arg.by_value or arg.role == "output"):
-                words.append(str(self.program.batch))
-                rows = True
-            words.append(self.word(arg))
-        return words
+        arguments = (str(self.program.batch) if a is None else self.word(a) for a in entry.parameters)
+        return ["&t", *arguments]
 
     def word(self, arg: Arg) -> str:
         if arg.name == "lr":
