@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Statuses of rejected steps that may be caused by the state; as in <m>.h. */
-enum { AG_GUARD_LOSS = -7, AG_GUARD_GRADIENTS = -9 };
+#include "ag_status.h"
 
 /* Whether all of x[n] are finite: 0 * x is 0 for finite x, otherwise NaN. Where compilers make vectors of
  * loops (ag_loops.h), integers are compared, as their order does not matter: without the sign, infinity is
@@ -58,11 +57,11 @@ typedef struct ag_rejections {
 } ag_rejections;
 
 /* Counts a step by its status: true when the last valid checkpoint is to be loaded, after which the count
- * restarts. Inputs and labels out of range neither count nor reset it. */
+ * restarts. Of rejected steps those count that the state may be the cause of. */
 static inline bool ag_rejected_too_often(ag_rejections *r, int status) {
     if (status >= 0) {
         r->in_a_row = 0;
-    } else if (status == AG_GUARD_LOSS || status == AG_GUARD_GRADIENTS) {
+    } else if (status == AG_STATUS_LOSS || status == AG_STATUS_GRADIENTS) {
         r->in_a_row++;
     }
     if (r->limit == 0 || r->in_a_row < r->limit) {

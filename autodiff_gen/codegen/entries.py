@@ -120,7 +120,7 @@ def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix:
     for v, what, comment in ((graph.outputs.get("loss"), "LOSS", ()), (graph.bound, "GRADIENTS", (said,))):
         if v is not None:
             k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)
-            steps[k] += (*comment, _all_finite(body.place(v), (), f"{prefix}_ERR_{what}"))
+            steps[k] += (*comment, _rejected(_not_finite(body.place(v), ()), f"{prefix}_ERR_{what}"))
 
 
 # Signatures
@@ -188,18 +188,16 @@ def _scans(entry: Entry, program: Program) -> c.Statements:
     for a in entry.args:
         if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
             out.append(_range_check(a, a.classes, prefix))
-    if entry.plan.graph.guard is not None:
-        for a in entry.args:
-            if a.role == "input" and a.type.dtype.kind == "f":
-                name = c.Name(a.c_name)
-                place = c.Unary("&", name) if a.by_value else name
-                out.append(_all_finite(place, a.type.shape, f"{prefix}_ERR_INPUT"))
+    guarded = [a for a in entry.args if a.role == "input" and a.type.dtype.kind == "f"]
+    if entry.plan.graph.guard is not None and guarded:
+        names = ((a, c.Name(a.c_name)) for a in guarded)
+        tests = [_not_finite(c.Unary("&", x) if a.by_value else x, a.type.shape) for a, x in names]
+        out.append(_rejected(_any(tests), f"{prefix}_ERR_INPUT"))
     return tuple(out)
 
 
-def _all_finite(place: c.Expr, shape: Shape, status: str) -> c.Statement:
-    call = c.Call("ag_all_finite", (place, c_syntax.size(product(shape))))
-    return _rejected(c.Unary("!", call), status)
+def _not_finite(place: c.Expr, shape: Shape) -> c.Expr:
+    return c.Unary("!", c.Call("ag_all_finite", (place, c_syntax.size(product(shape)))))
 
 
 def _range_check(arg: Arg, classes: int, prefix: str) -> c.Statement:

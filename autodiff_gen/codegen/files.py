@@ -72,7 +72,7 @@ def emit(
     }
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:
-        declarations.append("")
+        declarations = ["/* Kernels that ag_kernels.h does not declare. */", *declarations, ""]
     code = env.get_template("source.c.j2").render(
         **common,
         tables=source.tables,
@@ -236,9 +236,10 @@ def _init_signature(program: Program) -> str:
 
 
 def _doc(entry: Entry) -> str:
+    on, of = (" on n samples", " of n samples") if entry.takes_n else ("", "")
     what = {
-        "train_step": "One step of training on n samples; loss is that before the update.",
-        "accumulate": "Adds the gradients of n samples to those that wait for apply; loss is theirs.",
+        "train_step": f"One step of training{on}; loss is that before the update.",
+        "accumulate": f"Adds the gradients{of} to those that wait for apply; loss is theirs.",
         "apply": "One step of training by the gradients that were accumulated, which are cleared.",
         "predict": "Evaluation; leaves the weights as they are.",
         "predict_averaged": "Evaluation with the averages of the weights.",

@@ -57,10 +57,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             return LENET_ERR_LABEL;
         }
     }
-    if (!ag_all_finite(x, 784 * n)) {
-        return LENET_ERR_INPUT;
-    }
-    if (!ag_all_finite(&lr, 1)) {
+    if (!ag_all_finite(x, 784 * n) || !ag_all_finite(&lr, 1)) {
         return LENET_ERR_INPUT;
     }
 

@@ -21,10 +21,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     if (label[0] >= 10) {
         return MNIST_ERR_LABEL;
     }
-    if (!ag_all_finite(x, 784)) {
-        return MNIST_ERR_INPUT;
-    }
-    if (!ag_all_finite(&lr, 1)) {
+    if (!ag_all_finite(x, 784) || !ag_all_finite(&lr, 1)) {
         return MNIST_ERR_INPUT;
     }
 

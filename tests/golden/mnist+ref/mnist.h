@@ -50,7 +50,7 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int mnist_init(mnist_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[1][784], label[1] */
+/* One step of training; loss is that before the update. x[1][784], label[1] */
 int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, float lr, float *loss);
 
 /* Evaluation; leaves the weights as they are. x[1][784], scores[1][10] */

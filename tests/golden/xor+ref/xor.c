@@ -26,10 +26,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             return XOR_ERR_LABEL;
         }
     }
-    if (!ag_all_finite(x, 2 * n)) {
-        return XOR_ERR_INPUT;
-    }
-    if (!ag_all_finite(&lr, 1)) {
+    if (!ag_all_finite(x, 2 * n) || !ag_all_finite(&lr, 1)) {
         return XOR_ERR_INPUT;
     }
 
