@@ -25,6 +25,7 @@ from .outlining import Function as Outlined
 from .outlining import outlined
 from .program import Entry, Program
 from .row_results import with_row_results
+from .tiles_from_zero import with_tiles_from_zero
 from .vector_loops import all_short
 
 
@@ -64,6 +65,8 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
     steps = [step for code in codes for step in code.steps]
     short = all_short(steps, program.batch, program.backends.cost.vector_loop)
     codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
+    codes = [replace(code, steps=with_tiles_from_zero(code.steps)) for code in codes]
+    functions = [replace(f, body=with_tiles_from_zero(f.body)) for f in functions]
     return Source(codes, functions, tables, geometry, own, short)
 
 

@@ -46,8 +46,8 @@ def dot(a, b):
             [(9, 64)],
             [
                 "for (int32_t i = 0; i < 64; i += 16) { float acc[16] = {0.0f};",
-                "for (int32_t k = i; k < i + 16; k++) { acc[k - i] += x0[j * 64 + k] * x0[j * 64 + k]; }",
-                "out0[j] = acc[j - i];",
+                "for (int32_t k = 0; k < 16; k++) { acc[k] += x0[j * 64 + i + k] * x0[j * 64 + i + k]; }",
+                "out0[i + j] = acc[j];",
             ],
             [],
         ),
@@ -72,7 +72,7 @@ def dot(a, b):
         (
             lambda a, b, c: F.sum((a - b) * c, 0),
             [(9, 64), (64,), (64,)],
-            ["i += 4", "acc[k - i] += (x0[j * 64 + k] - x1[k]) * x2[k];"],
+            ["i += 4", "acc[k] += (x0[j * 64 + i + k] - x1[i + k]) * x2[i + k];"],
             [],
         ),
         # accumulators that do not begin with 0; two sums; a value for each sum that a later loop reads

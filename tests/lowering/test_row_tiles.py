@@ -45,9 +45,9 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             [(9, 16), (16,), (16,)],
             [
                 "for (int32_t i = 0; i < 16; i += 4) { float x1_i[4]; float x2_i[4];",
-                "for (int32_t j = i; j < i + 4; j++) { x1_i[j - i] = x1[j]; x2_i[j - i] = x2[j]; }",
-                "AG_NOUNROLL for (int32_t j = 0; j < 9; j++) { for (int32_t k = i; k < i + 4; k++)",
-                "x0[j * 16 + k] * x1_i[k - i] + x2_i[k - i]",
+                "for (int32_t j = 0; j < 4; j++) { x1_i[j] = x1[i + j]; x2_i[j] = x2[i + j]; }",
+                "AG_NOUNROLL for (int32_t j = 0; j < 9; j++) { for (int32_t k = 0; k < 4; k++)",
+                "x0[j * 16 + i + k] * x1_i[k] + x2_i[k]",
             ],
             [],
         ),
@@ -63,7 +63,7 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
         (
             lambda x, scale, y: x * scale + (y - scale),
             [(7, 16), (16,), (16,)],
-            ["x1_i[j - i] = x1[j]; val_i[j - i] = x2[j] - x1[j]; }", "x1_i[k - i] + val_i[k - i]"],
+            ["x1_i[j] = x1[i + j]; val_i[j] = x2[i + j] - x1[i + j]; }", "x1_i[k] + val_i[k]"],
             ["x2_i"],
         ),
         # as few columns as make the end of an iteration cheap, unless the registers are for fewer

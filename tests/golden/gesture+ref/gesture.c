@@ -261,16 +261,16 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         for (int32_t j = 0; j < 32; j++) {
             float part[12] = {0.0f};
             for (int32_t k = 0; k < n; k++) {
-                for (int32_t l = i; l < i + 12; l++) {
-                    part[l - i] += d_gru_h_gates[j * 60 + k * 1920 + l];
+                for (int32_t l = 0; l < 12; l++) {
+                    part[l] += d_gru_h_gates[j * 60 + k * 1920 + i + l];
                 }
             }
-            for (int32_t k = i; k < i + 12; k++) {
-                d_gru_bias_hh_l0_i[k - i] += part[k - i];
+            for (int32_t k = 0; k < 12; k++) {
+                d_gru_bias_hh_l0_i[k] += part[k];
             }
         }
-        for (int32_t j = i; j < i + 12; j++) {
-            d_gru_bias_hh_l0[j] = d_gru_bias_hh_l0_i[j - i];
+        for (int32_t j = 0; j < 12; j++) {
+            d_gru_bias_hh_l0[i + j] = d_gru_bias_hh_l0_i[j];
         }
     }
 

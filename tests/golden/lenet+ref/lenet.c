@@ -191,12 +191,12 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     for (int32_t i = 0; i < 84; i += 12) {
         float d_layer9_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = i; k < i + 12; k++) {
-                d_layer9_bias[k - i] += d_layer9_out[j * 84 + k];
+            for (int32_t k = 0; k < 12; k++) {
+                d_layer9_bias[k] += d_layer9_out[j * 84 + i + k];
             }
         }
-        for (int32_t j = i; j < i + 12; j++) {
-            t->layer9_bias[j] -= lr * d_layer9_bias[j - i];
+        for (int32_t j = 0; j < 12; j++) {
+            t->layer9_bias[i + j] -= lr * d_layer9_bias[j];
         }
     }
 
@@ -220,12 +220,12 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     for (int32_t i = 0; i < 120; i += 12) {
         float d_layer7_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = i; k < i + 12; k++) {
-                d_layer7_bias[k - i] += d_layer7_out[j * 120 + k];
+            for (int32_t k = 0; k < 12; k++) {
+                d_layer7_bias[k] += d_layer7_out[j * 120 + i + k];
             }
         }
-        for (int32_t j = i; j < i + 12; j++) {
-            t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
+        for (int32_t j = 0; j < 12; j++) {
+            t->layer7_bias[i + j] -= lr * d_layer7_bias[j];
         }
     }
 
