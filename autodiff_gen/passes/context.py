@@ -62,33 +62,38 @@ class ArenaUse:
 
 @dataclass
 class Context:
-    """training: None for functions and for the bodies of loops, which are not differentiated; backends: the target's
-    kernels and properties, None until the target is known; first: outputs that are complete before any other step
-    begins; budget: how many bytes of the arena an entry may take, None where that is not limited; verified: the nodes
-    that have been checked, with their operands."""
+    """training: None for functions and for the bodies of loops, which are not differentiated.
+    backends: the target's kernels and properties, None until the target is known.
+    first: outputs that are complete before any other step begins.
+    budget: how many bytes of the arena an entry may take, None where that is not limited.
+    slack: how many times the budget values that are computed again may leave for strips to meet.
+    samples: the most that a micro-batch has, None where the batch is not divided; mixed: why the batch of an entry
+    cannot be divided, by the entry's name.
+    over_budget: the names of entries that a stage had to change for the budget.
+    verified: the nodes that have been checked, with their operands.
+    is_estimate: whether stages run for what the result of an earlier one needs, not for a plan.
+    analyses, recent: results that are kept; of stages, the latest last.
+
+    The pipeline sets how regions are lowered, and what is measured of the result of a stage, given by the stage's name
+    and the graph. lower_region: a region's graph to its plan; memory_after: what each step takes; bound_after: what it
+    takes at least, in whatever order; placed_after: the bytes of the arena, gaps included."""
 
     training: Training | None = None
     backends: Backends | None = None
     first: Collection[str] = ()
     budget: int | None = None
-    slack: float = (
-        1.0  # how many times the budget values that are computed again may leave for strips to meet
-    )
-    samples: int | None = None  # of which a micro-batch has so many at most; None: the batch is not divided
-    mixed: dict[str, str] = field(default_factory=dict)  # why the batch of entries cannot be divided, by name
-    over_budget: set[str] = field(
-        default_factory=set
-    )  # entries that a stage had to change for the budget, by name
+    slack: float = 1.0
+    samples: int | None = None
+    mixed: dict[str, str] = field(default_factory=dict)
+    over_budget: set[str] = field(default_factory=set)
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
-    is_estimate: bool = False  # whether stages run for what an earlier one's result needs, not for a plan
-    lower_region: Callable[..., Any] | None = None  # set by the pipeline: a region's graph to its plan
-    memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
-    bound_after: Callable[[str, Graph], list[int]] | None = (
-        None  # the same: at least, at each step in any order
-    )
-    placed_after: Callable[[str, Graph], int] | None = None  # the same: the bytes of the arena, gaps included
+    is_estimate: bool = False
+    lower_region: Callable[..., Any] | None = None
+    memory_after: Callable[[str, Graph], ArenaUse] | None = None
+    bound_after: Callable[[str, Graph], list[int]] | None = None
+    placed_after: Callable[[str, Graph], int] | None = None
     analyses: dict[Hashable, Any] = field(default_factory=dict)
-    recent: dict[Hashable, Any] = field(default_factory=dict)  # results of stages, the latest last
+    recent: dict[Hashable, Any] = field(default_factory=dict)
 
     def analysis(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The result of an analysis of something that never changes, computed once for all stages."""
