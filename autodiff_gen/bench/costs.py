@@ -18,7 +18,6 @@ from .kernel_cases import Case, column_sums, gemm, matrix_vector, vector
 Record = Mapping[str, Any]
 LENGTH = 97  # elements of the functions' vectors; not whole blocks, so that each float is moved by itself
 TILES = (1, 2, 4, 8)
-NEAR = 0.05**2  # a mean squared error that is small enough
 
 
 def cases() -> Iterator[Case]:

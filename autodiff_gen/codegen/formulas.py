@@ -202,12 +202,11 @@ class _Formulas:
     def _elementwise(self, node: Node, lower: Elementwise) -> tuple[str, int]:
         count = len(node.operands)
         integers = node.operands[0].type.dtype.kind in "iub" and node.results[0].type.dtype.kind in "iu"
-        if lower.c == "{0}" or (lower.converts and integers):
+        if lower.is_identity or (lower.converts and integers):
             return self._formula(node.operands[0], False)
         needs = lower.operand_precedence
         per_operand = needs if isinstance(needs, tuple) else (needs,) * count
-        infix = lower.c.startswith("{0} ") and lower.c.endswith(" {1}") and lower.c.count(" ") == 2
-        if infix or lower.c == "-{0}":
+        if lower.is_operator:
             texts = [self._operand(o, need) for o, need in zip(node.operands, per_operand, strict=True)]
             return self._checked(lower.c.format(*texts)), lower.precedence
         texts = [self._operand(o, SELECT) for o in node.operands]
@@ -232,11 +231,10 @@ class _Formulas:
 def _factors(node: Node) -> tuple[Value, Value] | None:
     """Both sides of a product of matrices that is written as a sum: of a[m, k, 1] * b[1, k, n] over k."""
     lower = node.op.lower
-    if not isinstance(lower, Reduce) or lower.step != "{acc0} += {x};":
+    if not isinstance(lower, Reduce) or not lower.sums:
         return None
     (x,) = node.operands
-    inner = x.node.op.lower
-    if not isinstance(inner, Elementwise) or inner.c != "{0} * {1}":
+    if x.node.op.powers != (1, 1):
         return None
     a, b = x.node.operands
     shapes = [v.type.shape for v in (a, b, x)]

@@ -44,6 +44,17 @@ class Elementwise:
     converts: bool = False
     expand: Callable[[Sequence[Any], Attrs], Sequence[Any]] | None = None
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether the result is the one operand."""
+        return self.c == "{0}"
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the expression is an operator of C and its operands, nothing else."""
+        infix = self.c.startswith("{0} ") and self.c.endswith(" {1}") and self.c.count(" ") == 2
+        return infix or self.c == "-{0}"
+
 
 @dataclass(frozen=True)
 class Iota:
@@ -60,15 +71,15 @@ class Reduce:
     """A reduction over `attrs["axes"]`, kept or dropped by `attrs["keepdim"]`, in ascending index order.
 
     One C initialiser per result, and a step statement over `{acc0}`, `{acc1}`..., `{x}` (the element) and
-    `{i}` (its index along the only reduced axis, for arg-reductions).
+    `{i}` (its index along the only reduced axis, for arg-reductions). `alone`: the op that computes the first result,
+    for when nothing reads the others. `identifier`: of OpenMP's reduction clause, where partial results can be combined
+    (runtime/ag_loops.h).
     """
 
     init: tuple[str, ...]
     step: str
-    alone: str | None = None  # the op that computes the first result alone, for when nothing reads the others
-    identifier: str = (
-        ""  # of OpenMP's reduction clause, where partial results can be combined (runtime/ag_loops.h)
-    )
+    alone: str | None = None
+    identifier: str = ""
 
     @property
     def sums(self) -> bool:

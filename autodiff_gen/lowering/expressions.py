@@ -208,7 +208,7 @@ class Expressions:
             mine = index[len(index) - rank :]
             at = tuple([None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True)])
             args.append(self._value(operand, at, body))
-        if lower.c == "{0}":
+        if lower.is_identity:
             return args[0]
         reads = c_query.reads(lower.c, len(args))
         for arg, (times, _) in zip(args, reads, strict=True):

@@ -147,7 +147,7 @@ class LoopTree:
         operands = [(f"acc{i}", self._expr(acc)) for i, acc in enumerate(what.accumulators)]
         at = self._expr(what.at) if what.at is not None else c.number(0)
         operands += [("x", self._expr(what.x)), ("i", at)]
-        need = ADD if lower.step.startswith("{acc0} +=") else ATOM
+        need = ADD if lower.sums else ATOM
         calls = c_query.functions_of(lower.step)
         return c.StepTemplate(lower.step, tuple(operands), need, calls, lower.identifier)
 

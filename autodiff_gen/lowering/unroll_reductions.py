@@ -19,7 +19,7 @@ def written_out(roots: Mapping[Node, Root], inside: Collection[Value]) -> dict[R
     out: dict[Root, Body] = {}
     for root in roots.values():
         lower = root.node.op.lower
-        if not (isinstance(lower, Reduce) and root.reduced and lower.step == "{acc0} += {x};"):
+        if not (isinstance(lower, Reduce) and root.reduced and lower.sums):
             continue
         extents = [body.extent for body in _reduced(root)]
         sizes = [e for e in extents if isinstance(e, int)]

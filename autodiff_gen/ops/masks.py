@@ -150,7 +150,8 @@ def _conversion(to: DType) -> Op:
     )
 
 
-CONVERSIONS = {name: register(_conversion(DTYPES[name])) for name in _TORCH}
+for _name in _TORCH:
+    register(_conversion(DTYPES[_name]))
 
 detach = register(
     Op(
