@@ -125,9 +125,7 @@ PIPELINE: tuple[Stage, ...] = (
     weighing(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
     weighing(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
-    on_entries(
-        copy_overwritten_states
-    ),  # copies of old states that a loop would overwrite before it reads them
+    on_entries(copy_overwritten_states),  # copies of old states that a loop overwrites before their last read
     on_entries(select_kernels, weighs=is_divided),  # a call of a kernel or a loop nest for every node
     on_entries(schedule),  # the order with the lowest peak of live bytes
     on_entries(assign_buffers),  # an offset in the arena for every value
