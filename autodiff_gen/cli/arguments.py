@@ -1,8 +1,19 @@
-"""Numeric argument types for argparse."""
+"""Arguments that several commands have, and types of numbers for argparse."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..targets.schema import DEFAULT_BOARD
+
+if TYPE_CHECKING:
+    from ..targets.board import Board
+
+Command: TypeAlias = Callable[
+    [str, str], argparse.ArgumentParser
+]  # makes the parser of a command: name, help
 
 
 def positive(text: str) -> int:
@@ -75,3 +86,41 @@ def seconds(text: str) -> float:
     if number <= 0:
         raise argparse.ArgumentTypeError("must be more than 0")
     return number
+
+
+def model_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file"
+    )
+
+
+def board_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--board",
+        metavar="BOARD",
+        default=DEFAULT_BOARD,
+        help="a board's name, such as host, or a .toml file (default: %(default)s)",
+    )
+
+
+def target_arguments(parser: argparse.ArgumentParser) -> None:
+    board_argument(parser)
+    parser.add_argument("--name", help="name of the generated files and functions (default: the model's)")
+    parser.add_argument(
+        "--kernels", metavar="LIST", help="kernel backends by priority, with commas (default: the board's)"
+    )
+    parser.add_argument(
+        "--ram",
+        metavar="BYTES",
+        type=ram,
+        help="RAM budget of the trainer, such as 98304 or 96K, or that of each region of memory that it may use: "
+        "sram=96K,ccm=64K (default: the board's RAM less the stack)",
+    )
+
+
+def board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+    """The board, and the command line's kernel backends; None for those of the board's profile."""
+    from ..kernels import registry
+    from ..targets import board
+
+    return board.load(args.board), None if args.kernels is None else registry.parse_list(args.kernels)

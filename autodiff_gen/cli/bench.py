@@ -5,35 +5,45 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..targets.board import Board
-
-Command = Callable[[str, str], argparse.ArgumentParser]
-Arguments = Callable[[argparse.ArgumentParser], None]
+from .arguments import Command, board_and_kernels, model_argument, target_arguments
 
 
-def add_bench_commands(command: Command, model: Arguments, target: Arguments) -> None:
-    """Add the commands: `command` creates a subparser, `model` and `target` add their arguments to it."""
+def add_commands(command: Command) -> None:
+    """Add the commands."""
+    for add in (
+        _add_sources,
+        _add_count,
+        _add_cycles,
+        _add_kernel_sources,
+        _add_costs,
+        _add_kernel_count,
+        _add_tables,
+    ):
+        add(command)
+
+
+def _add_sources(command: Command) -> None:
     sources = command(
         "bench-sources",
         "Write NAME.c with probes, NAME.h, NAME_params.c, NAME_bench.c with main and NAME_probes.json.",
     )
-    model(sources)
-    target(sources)
+    model_argument(sources)
+    target_arguments(sources)
     sources.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     sources.add_argument(
         "--steps", metavar="N", type=int, default=4, help="training steps (default: %(default)s)"
     )
     sources.set_defaults(run=_sources)
 
+
+def _add_count(command: Command) -> None:
     count = command(
         "bench-count", "Count the instructions of a benchmark's programs in QEMU; write bench.json."
     )
-    target(count)
+    target_arguments(count)
     for name, what in (
         ("--plain", "the program with ordinary generated C"),
         ("--probed", "the same with probes"),
@@ -45,23 +55,29 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     count.add_argument("--profile", default="speed", help="the build profile (default: %(default)s)")
     count.set_defaults(run=_count)
 
+
+def _add_cycles(command: Command) -> None:
     cycles = command("bench-cycles", "Read a benchmark's cycle counts from a board; write cycles.json.")
-    target(cycles)
+    target_arguments(cycles)
     cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
     for name, what in (("--probes", "NAME_probes.json"), ("--out", "the record, cycles.json")):
         cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     cycles.set_defaults(run=_cycles)
 
+
+def _add_kernel_sources(command: Command) -> None:
     kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between probes.")
-    target(kernels)
+    target_arguments(kernels)
     kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     kernels.add_argument(
         "--costs", action="store_true", help="the calls from which bench-costs derives a table"
     )
     kernels.set_defaults(run=_kernel_sources)
 
+
+def _add_costs(command: Command) -> None:
     costs = command("bench-costs", "Print the cost table of a board's core, from two records.")
-    target(costs)
+    target_arguments(costs)
     for name, what in (
         ("--functions", "bench.json of bench/qemu/costs.py"),
         ("--calls", "kernels.json of bench-kernel-sources --costs"),
@@ -69,10 +85,12 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
         costs.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     costs.set_defaults(run=_costs)
 
+
+def _add_kernel_count(command: Command) -> None:
     kernel_count = command(
         "bench-kernel-count", "Count the instructions of kernels in QEMU; write kernels.json."
     )
-    target(kernel_count)
+    target_arguments(kernel_count)
     for name, what in (
         ("--elf", "the program"),
         ("--probes", "kernels_probes.json"),
@@ -82,6 +100,8 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
         kernel_count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     kernel_count.set_defaults(run=_kernel_count)
 
+
+def _add_tables(command: Command) -> None:
     tables = command(
         "bench-tables", "Measure all workloads and kernels; write the tables of docs/benchmarks.md."
     )
@@ -89,14 +109,6 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
         "--scons", metavar="PYTHON", default=sys.executable, help="the Python that runs SCons"
     )
     tables.set_defaults(run=_tables)
-
-
-def _target(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
-    """The board, and the command line's kernel backends; None for those of the board's profile."""
-    from ..kernels import registry
-    from ..targets import board
-
-    return board.load(args.board), registry.parse_list(args.kernels) if args.kernels else None
 
 
 def _sources(args: argparse.Namespace) -> int:
@@ -107,7 +119,7 @@ def _sources(args: argparse.Namespace) -> int:
 
     if args.steps < 1:
         raise ModelError(f"--steps {args.steps}: must be at least 1")
-    chosen, kernels = _target(args)
+    chosen, kernels = board_and_kernels(args)
     file = load_file(args.model)
     program = compile_file(file.made, args.name or file.name, kernels, chosen, args.ram)
     write_all(args.out, bench_texts(program, file, args.steps))
@@ -119,7 +131,7 @@ def _count(args: argparse.Namespace) -> int:
     from ..bench.report import report
     from ..kernels import registry
 
-    chosen, kernels = _target(args)
+    chosen, kernels = board_and_kernels(args)
     programs = Programs(args.plain, args.probed, args.probes)
     record = measure(chosen, registry.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
@@ -133,7 +145,7 @@ def _cycles(args: argparse.Namespace) -> int:
     from ..bench.report import cycles_report
     from ..kernels import registry
 
-    chosen, kernels = _target(args)
+    chosen, kernels = board_and_kernels(args)
     names = registry.for_board(chosen, kernels).names
     record = measured(chosen, names, args.probes, listen(args.port))
     print(cycles_report(record))
@@ -147,7 +159,7 @@ def _kernel_sources(args: argparse.Namespace) -> int:
     from ..kernels import registry
     from ..model.build import write_all
 
-    chosen, kernels = _target(args)
+    chosen, kernels = board_and_kernels(args)
     cases = costs.cases() if args.costs else kernel_cases.cases()
     write_all(args.out, kernel_texts(registry.for_board(chosen, kernels), cases))
     return 0
@@ -159,7 +171,7 @@ def _kernel_count(args: argparse.Namespace) -> int:
     from ..bench.report import kernel_report
     from ..kernels import registry
 
-    chosen, kernels = _target(args)
+    chosen, kernels = board_and_kernels(args)
     names = list(registry.for_board(chosen, kernels).names)
     record = measure_kernels(chosen, names, args.elf, args.probes, args.plugins)
     print(kernel_report(record, last_record(args.out)))
@@ -172,7 +184,7 @@ def _costs(args: argparse.Namespace) -> int:
     from ..bench.measure import last_record
     from ..errors import ToolError
 
-    chosen, _ = _target(args)
+    chosen, _ = board_and_kernels(args)
     records = []
     for path in (args.functions, args.calls):
         record = last_record(path)

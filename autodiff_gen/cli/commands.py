@@ -1,5 +1,5 @@
-"""What the commands do that need no module of their own; each imports what it needs, so that `boards` runs without
-NumPy."""
+"""Commands that need no module of their own: their options and what they do. Each imports what it needs, so that
+`boards` runs without NumPy."""
 
 from __future__ import annotations
 
@@ -8,18 +8,42 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..targets.board import Board
+from .arguments import (
+    Command,
+    board_and_kernels,
+    board_argument,
+    count,
+    model_argument,
+    positive,
+    target_arguments,
+)
 
 FORMATS = ("platformio", "cmake", "make", "arduino", "plain")  # those of export
+
+
+def _add_build(command: Command) -> None:
+    build = command("build", "Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json.")
+    model_argument(build)
+    target_arguments(build)
+    build.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
+    build.add_argument(
+        "--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder"
+    )
+    build.add_argument(
+        "--poison",
+        action="store_true",
+        help="for debugging: fill memory of the arena that holds no value with NaN",
+    )
+    build.add_argument("--quiet", action="store_true", help="print nothing, as build systems want it")
+    build.set_defaults(run=run_build)
 
 
 def run_build(args: argparse.Namespace) -> int:
     from ..model.build import build
 
-    board, kernels = _board_and_kernels(args)
+    board, kernels = board_and_kernels(args)
     made = build(
         args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print
     )
@@ -32,16 +56,50 @@ def run_build(args: argparse.Namespace) -> int:
     return 0
 
 
+def _add_export(command: Command) -> None:
+    export = command(
+        "export",
+        "Write a project that compiles as it is, for CMake, make, Arduino, PlatformIO or another build system.",
+    )
+    model_argument(export)
+    target_arguments(export)
+    export.add_argument(
+        "--as",
+        dest="form",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="the build system; plain: sources alone (default: %(default)s)",
+    )
+    export.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="the project's folder; created if it does not exist",
+    )
+    export.set_defaults(run=run_export)
+
+
 def run_export(args: argparse.Namespace) -> int:
     from ..model.project.export import export
 
-    board, kernels = _board_and_kernels(args)
+    board, kernels = board_and_kernels(args)
     done = export(args.model, board, args.out, args.name, kernels, args.ram, args.form)
     for path in done.kept:
         print(f"{args.out / path}: kept, as it was changed after the last export")
     next_step = next(iter(done.commands), "README.md says how to compile it")
     print(f"{args.out}: a project; {next_step}")
     return 0
+
+
+def _add_new_board(command: Command) -> None:
+    new = command("new-board", "Write the file and the code of a new chip, copied from a similar board.")
+    new.add_argument("board", metavar="NAME", help="the new board's name")
+    new.add_argument(
+        "--like", metavar="BOARD", default="stm32", help="the board to copy (default: %(default)s)"
+    )
+    new.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="the folder (default: this one)")
+    new.set_defaults(run=run_new_board)
 
 
 def run_new_board(args: argparse.Namespace) -> int:
@@ -55,11 +113,31 @@ def run_new_board(args: argparse.Namespace) -> int:
     return 0
 
 
+def _add_deps(command: Command) -> None:
+    deps = command("deps", "Print the files that the model opens when it is read, as JSON.")
+    model_argument(deps)
+    deps.set_defaults(run=run_deps)
+
+
 def run_deps(args: argparse.Namespace) -> int:
     from ..model.loader import deps_json, load_file
 
     print(deps_json(load_file(args.model).files), end="")
     return 0
+
+
+def _add_import(command: Command) -> None:
+    importer = command(
+        "import", "Write a network of PyTorch (.pt2) or ONNX as a folder with model.py and weights.npz."
+    )
+    importer.add_argument(
+        "network", metavar="NETWORK", type=Path, help="a file of torch.export.save, or an .onnx file"
+    )
+    importer.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder")
+    importer.add_argument(
+        "--weights-only", action="store_true", help="keep model.py of the folder, and renew its weights"
+    )
+    importer.set_defaults(run=run_import)
 
 
 def run_import(args: argparse.Namespace) -> int:
@@ -76,6 +154,33 @@ def run_import(args: argparse.Namespace) -> int:
     if note is not None:
         print(f"warning: {args.network.name}: {note}", file=sys.stderr)
     return 0
+
+
+def _add_check(command: Command) -> None:
+    check = command(
+        "check",
+        "Compare gradients with finite differences in float64, and with PyTorch if it is installed; "
+        "an imported network (.pt2, .onnx) with the original.",
+    )
+    model_argument(check)
+    check.add_argument(
+        "--samples",
+        metavar="N",
+        type=positive,
+        default=200,
+        help="elements per parameter (default: %(default)s)",
+    )
+    check.add_argument(
+        "--seed", metavar="N", type=count, default=0, help="seed of the data and of the choice of elements"
+    )
+    check.add_argument(
+        "--steps",
+        metavar="N",
+        type=count,
+        help="check after N training steps in float64; 0 for the initial values "
+        "(default: the initial values with a small perturbation)",
+    )
+    check.set_defaults(run=run_check)
 
 
 def run_check(args: argparse.Namespace) -> int:
@@ -114,17 +219,42 @@ def _originals() -> Sequence[Any]:
     return () if module is None else module.originals
 
 
+def _add_explain(command: Command) -> None:
+    explain = command(
+        "explain",
+        "Print the sizes, the arena's peak and its lower bound, the largest tensors and the chosen kernels.",
+    )
+    model_argument(explain)
+    target_arguments(explain)
+    explain.add_argument(
+        "--full", action="store_true", help="print every step, the arena map and the graphs too"
+    )
+    explain.set_defaults(run=run_explain)
+
+
 def run_explain(args: argparse.Namespace) -> int:
     from ..model.build import compile_file
     from ..model.loader import load_file
     from ..report.explain import explain
 
-    board, kernels = _board_and_kernels(args)
+    board, kernels = board_and_kernels(args)
     file = load_file(args.model)
     # A program that does not fit is explained too.
     program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
     print(explain(program, board, args.ram, args.full))
     return 0
+
+
+def _add_report(command: Command) -> None:
+    report = command("report", "Print what explain prints, and write it as one HTML page.")
+    model_argument(report)
+    target_arguments(report)
+    report.add_argument("--out", metavar="FILE", type=Path, required=True, help="the page")
+    report.add_argument("--elf", metavar="FILE", type=Path, help="the linked program, for its symbols")
+    report.add_argument(
+        "--bench", metavar="FILE", type=Path, help="a record of bench, for instructions and cycles"
+    )
+    report.set_defaults(run=run_report)
 
 
 def run_report(args: argparse.Namespace) -> int:
@@ -138,7 +268,7 @@ def run_report(args: argparse.Namespace) -> int:
     from ..report.page import Measured, other_program, page
     from ..report.symbols import memories
 
-    board, kernels = _board_and_kernels(args)
+    board, kernels = board_and_kernels(args)
     file = load_file(args.model)
     program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
     report = collect(program, board, args.ram)
@@ -158,6 +288,21 @@ def run_report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _add_test_kernels(command: Command) -> None:
+    test = command(
+        "test-kernels",
+        "Compare the kernels of a folder with ref over the shape tables, on the host or in QEMU.",
+    )
+    test.add_argument(
+        "backend", metavar="FOLDER", help="a folder with a kernels.toml, or a backend of the tree"
+    )
+    board_argument(test)
+    test.add_argument(
+        "--compiler", metavar="NAME", default="gcc", help="of the board's toolchain (default: %(default)s)"
+    )
+    test.set_defaults(run=run_test_kernels)
+
+
 def run_test_kernels(args: argparse.Namespace) -> int:
     from ..check.kernels import test_kernels
     from ..targets import board
@@ -167,12 +312,29 @@ def run_test_kernels(args: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
+def _add_fetch(command: Command) -> None:
+    fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps.")
+    fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-NN; cmsis_dsp: CMSIS-DSP")
+    fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, if it is already downloaded")
+    fetch.set_defaults(run=run_fetch)
+
+
 def run_fetch(args: argparse.Namespace) -> int:
     from ..kernels import registry
 
     external = registry.external(args.backend)
     print(f"{external.name}: {external.fetch(args.file)}")
     return 0
+
+
+def _add_boards(command: Command) -> None:
+    boards = command("boards", "List the boards.")
+    boards.add_argument(
+        "--schema",
+        action="store_true",
+        help="print the JSON Schema of board files, for editors, in place of the list",
+    )
+    boards.set_defaults(run=run_boards)
 
 
 def run_boards(args: argparse.Namespace) -> int:
@@ -192,12 +354,28 @@ def run_boards(args: argparse.Namespace) -> int:
     return 0
 
 
+def _add_models(command: Command) -> None:
+    command("models", "List the examples.").set_defaults(run=run_models)
+
+
 def run_models(args: argparse.Namespace) -> int:
     from ..targets import installation
 
     for path in sorted(installation.examples().glob("*/model.py")):
         print(path.parent.name)
     return 0
+
+
+def _add_ops(command: Command) -> None:
+    ops = command(
+        "ops", "List the operations: how each is lowered to C, whether it has a gradient, and PyTorch's name."
+    )
+    ops.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print docs/operations.md, with all functions, layers, optimizers and schedules",
+    )
+    ops.set_defaults(run=run_ops)
 
 
 def run_ops(args: argparse.Namespace) -> int:
@@ -220,12 +398,26 @@ def run_ops(args: argparse.Namespace) -> int:
     return 0
 
 
-def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
-    """The board, and the command line's kernel backends; None for those of the board's profile."""
-    from ..kernels import registry
-    from ..targets import board
+def add_model_commands(command: Command) -> None:
+    """Add the commands that read a model, and those for kernels."""
+    for add in (
+        _add_build,
+        _add_export,
+        _add_import,
+        _add_deps,
+        _add_check,
+        _add_explain,
+        _add_report,
+        _add_test_kernels,
+        _add_fetch,
+    ):
+        add(command)
 
-    return board.load(args.board), None if args.kernels is None else registry.parse_list(args.kernels)
+
+def add_board_commands(command: Command) -> None:
+    """Add those that list what there is, and new-board."""
+    for add in (_add_new_board, _add_boards, _add_models, _add_ops):
+        add(command)
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

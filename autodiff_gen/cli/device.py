@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import counted
-from .arguments import columns, count, positive, rate, seconds
+from .arguments import Command, columns, count, model_argument, positive, rate, seconds, target_arguments
 
 if TYPE_CHECKING:
     from ..device.board import Board
     from ..device.session import Session
 
-Command = Callable[[str, str], argparse.ArgumentParser]
+
+def add_commands(command: Command) -> None:
+    """Add the commands."""
+    for add in (_add_link, _add_train, _add_pull, _add_push, _add_predict, _add_hil):
+        add(command)
 
 
-def add_commands(
-    command: Command,
-    model: Callable[[argparse.ArgumentParser], None],
-    target: Callable[[argparse.ArgumentParser], None],
-) -> None:
-    """Add the commands: `command` creates a subparser, `model` and `target` add their arguments to it."""
+def _add_link(command: Command) -> None:
     link = command("link", "Write NAME_link.c: the model's interface for the firmware of the board link.")
-    model(link)
-    target(link)
+    model_argument(link)
+    target_arguments(link)
     link.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     link.set_defaults(run=_link)
 
+
+def _add_train(command: Command) -> None:
     train = command("train", "Train on a board: stream a data set to it, and log losses and accuracy.")
-    model(train)
-    target(train)
+    model_argument(train)
+    target_arguments(train)
     _port_arguments(train)
     _data_arguments(train)
     train.add_argument(
@@ -90,33 +90,39 @@ def add_commands(
     )
     train.set_defaults(run=_train)
 
+
+def _add_pull(command: Command) -> None:
     pull = command(
         "pull", "Read the trained weights: .npz with the whole state, or .pt with PyTorch's state_dict."
     )
-    model(pull)
-    target(pull)
+    model_argument(pull)
+    target_arguments(pull)
     _port_arguments(pull)
     pull.add_argument(
         "--out", metavar="FILE", type=Path, required=True, help="the file to write, .npz or .pt"
     )
     pull.set_defaults(run=_pull)
 
+
+def _add_push(command: Command) -> None:
     push = command(
         "push", "Send weights to a board: a .npz that pull wrote, or a .pt with PyTorch's state_dict."
     )
-    model(push)
-    target(push)
+    model_argument(push)
+    target_arguments(push)
     _port_arguments(push)
     push.add_argument("file", metavar="FILE", type=Path, help=".npz or .pt")
     push.add_argument("--save", action="store_true", help="also write a checkpoint")
     push.set_defaults(run=_push)
 
+
+def _add_predict(command: Command) -> None:
     predict = command(
         "predict",
         "Print or write a model's outputs for the samples of a data set: on a board, or with --board host on the host.",
     )
-    model(predict)
-    target(predict)
+    model_argument(predict)
+    target_arguments(predict)
     _port_arguments(predict)
     _data_arguments(predict)
     predict.add_argument(
@@ -134,13 +140,15 @@ def add_commands(
     )
     predict.set_defaults(run=_predict)
 
+
+def _add_hil(command: Command) -> None:
     hil = command(
         "hil",
         "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host. The board has its "
         "state and checkpoint of before afterwards.",
     )
-    model(hil)
-    target(hil)
+    model_argument(hil)
+    target_arguments(hil)
     _port_arguments(hil)
     hil.add_argument(
         "--steps",

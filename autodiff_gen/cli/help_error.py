@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..targets import installation
+from .arguments import Command
 
 _ENTRY = re.compile(
     r"^## (?P<title>[^\n]+)\n\n```message\n(?P<messages>.*?)^```\n(?P<text>.*?)(?=^## |\Z)",
@@ -132,6 +133,15 @@ def _words(text: str) -> set[str]:
     """Words, and pairs of words in their order."""
     words = re.findall(r"[a-z_]{3,}", text.lower())
     return {*words, *map(" ".join, itertools.pairwise(words))}
+
+
+def add_command(command: Command) -> None:
+    """Add `help-error`."""
+    helper = command("help-error", "Explain an error message: what it means, an example, and the fix.")
+    helper.add_argument(
+        "text", metavar="TEXT", nargs="*", help="the message, or a part of it (default: standard input)"
+    )
+    helper.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import positive
+from .arguments import Command, model_argument, positive, target_arguments
 
 if TYPE_CHECKING:
     from ..model.loader import LoadedFile
     from ..model.model import Model
     from ..model.update_plan import Proposal
 
-Command = Callable[[str, str], argparse.ArgumentParser]
 
-
-def add_plan_command(
-    command: Command,
-    model: Callable[[argparse.ArgumentParser], None],
-    target: Callable[[argparse.ArgumentParser], None],
-) -> None:
+def add_command(command: Command) -> None:
     """Add `plan`."""
     plan = command(
         "plan",
         "Propose which layers and channels to train within a RAM budget: those whose gradients are largest for the "
         "memory that they need.",
     )
-    model(plan)
-    target(plan)
+    model_argument(plan)
+    target_arguments(plan)
     plan.add_argument(
         "--data",
         metavar="FILE",
