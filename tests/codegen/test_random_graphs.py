@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from generated_c import Running, expected, library_of, poisoned, program_of
+from generated_c import Running, expected, library_of, program_of
 from random_functions import Case, close, random_function
 from random_models import random_model
 
@@ -97,8 +97,7 @@ def test_c_agrees_with_the_interpreter(make: Make, block: int, monkeypatch: pyte
     made = cases(make, block)
     use_costs(list(COSTS)[block % len(COSTS)], monkeypatch)
     programs = [program_of(c, named(c)) for c in made]
-    with poisoned():
-        library = library_of(programs, "-O0")
+    library = library_of(programs, "-O0", poison=True)
     for case, program in zip(made, programs, strict=True):
         check(case, Running(library, program))
 
@@ -107,8 +106,7 @@ def test_c_agrees_with_the_interpreter(make: Make, block: int, monkeypatch: pyte
 def test_other_batch_sizes(batch: int) -> None:
     made = cases(lambda seed, size: random_model(seed, size, batch), 50, 10)
     programs = [program_of(c, named(c)) for c in made]
-    with poisoned():
-        library = library_of(programs, "-O0")
+    library = library_of(programs, "-O0", poison=True)
     for case, program in zip(made, programs, strict=True):
         check(case, Running(library, program))
 
@@ -121,8 +119,7 @@ def test_poison_reaches_what_is_read_too_late() -> None:
     for program in programs:
         for b in program.entries[0].plan.placed:
             b.end = max(b.start, b.end - 1)
-    with poisoned():
-        library = library_of(programs, "-O0")
+    library = library_of(programs, "-O0", poison=True)
     for case, program in zip(made, programs, strict=True):
         try:
             check(case, Running(library, program))

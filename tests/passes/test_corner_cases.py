@@ -7,7 +7,7 @@ import sys
 import pytest
 from corner_cases import SURVIVORS, survivor
 from equivalence import preserves
-from generated_c import Running, expected, library_of, poisoned, program_of
+from generated_c import Running, expected, library_of, program_of
 from random_functions import close
 
 
@@ -39,8 +39,7 @@ def test_survivors_in_c(products: str, request: pytest.FixtureRequest) -> None:
         request.getfixturevalue(products)
     cases = {name: survivor(name)[0] for name in SURVIVORS}
     programs = {name: program_of(case, name) for name, case in cases.items()}
-    with poisoned():
-        library = library_of(list(programs.values()), "-O0")
+    library = library_of(list(programs.values()), "-O0", poison=True)
     for name, case in cases.items():
         running = Running(library, programs[name])
         for n in case.batches:

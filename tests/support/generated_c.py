@@ -1,36 +1,26 @@
-"""Generated C under test: many programs in one library, called by ctypes with fences around every array.
-
-`poisoned` makes the emitter add statements that fill a buffer of the arena with NaN as soon as its lifetime ends, so
-that a value which is read after its death, or before it is written, shows up in the results.
-"""
+"""Generated C under test: many programs in one library, called by ctypes with fences around every array."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 from random_functions import Case
 from random_models import Model
 
 import autodiff_gen as ag
-import autodiff_gen.codegen.entries as entries_module
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.functions import EntryBody
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import HostFunction, Trainer
 from autodiff_gen.ir.graph import Graph
-from autodiff_gen.ir.node import Value, base
+from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.types import bound, planned_size
-from autodiff_gen.lowering import c_ast as c
-from autodiff_gen.lowering.plan import Step
 
 _STATIC = re.compile(r"^static [^=;{]*?(\w+)(?:\[\d+\])*(?: = |\()", re.MULTILINE)  # tables and functions
 FENCE = 16  # elements before and after an array that must stay as they are
@@ -44,29 +34,6 @@ C_TYPES = {
 C_TYPES["bool"] = ctypes.c_uint8
 
 
-class _Poisoning(EntryBody):
-    """The body of an entry that fills every buffer with NaN (all bits set) after the last step of its life."""
-
-    def statements(self, step: Step) -> list[c.Statement]:
-        out = super().statements(step)
-        bound = self.plan.graph.bound  # checked after its step
-        for b in self.plan.placed:
-            if b.end == step.number and (bound is None or base(bound) not in b.values):
-                arena = c.Member("t", "int_arena" if b.pool == "int" else "arena")
-                value = c.Literal("-1" if b.pool == "int" else "NAN")
-                at, words = b.offset // 4, (b.bytes + 3) // 4
-                poison = c.Assign(c.Element(arena, c.Name("dead")), value)
-                out.append(c.For("dead", c.number(at + words), (poison,), start=c.number(at)))
-        return out
-
-
-@contextmanager
-def poisoned() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entries_module, "EntryBody", _Poisoning)
-        yield
-
-
 def program_of(case: Case, name: str) -> Program:
     """The case compiled: a function where it has no states, else a model with this one entry."""
     if case.init:
@@ -75,11 +42,14 @@ def program_of(case: Case, name: str) -> Program:
     return compile_function(SimpleNamespace(graph=case.graph, batch=max(case.batches)), name)  # type: ignore[arg-type]
 
 
-def library_of(programs: Sequence[Program], opt: str = "-O1", cc: str | None = None) -> ctypes.CDLL:
-    """The programs, whose names differ, as one file of C: a call of the compiler costs more than most programs do."""
+def library_of(
+    programs: Sequence[Program], opt: str = "-O1", cc: str | None = None, *, poison: bool = False
+) -> ctypes.CDLL:
+    """The programs, whose names differ, as one file of C: a call of the compiler costs more than most programs do.
+    poison: as of `emit`, so that a value which is read too late, or before it is written, shows up in the results."""
     together = {"together.c": ""}
     for program in programs:
-        for name, text in emit(program).items():
+        for name, text in emit(program, poison=poison).items():
             if name.endswith(".c"):
                 for static in set(_STATIC.findall(text)):
                     text = re.sub(rf"\b{static}\b", f"{static}_of_{program.name}", text)
