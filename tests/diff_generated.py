@@ -13,19 +13,22 @@ import contextlib
 import filecmp
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+_MODEL = re.compile(r"^model\b.* = ", re.MULTILINE)  # not in files from which others import
 RAM = str(64 << 20)  # enough for every model: its C is compared even where it does not fit the board
 
 
 def models(root: Path) -> dict[str, Path]:
     """Examples and workloads by name."""
     found = {path.parent.name: path for path in sorted((root / "examples").glob("*/model.py"))}
-    return {**found, **{path.stem: path for path in sorted((root / "bench" / "workloads").glob("w*.py"))}}
+    workloads = sorted((root / "bench" / "workloads").glob("*.py"))
+    return found | {path.stem: path for path in workloads if _MODEL.search(path.read_text(encoding="utf-8"))}
 
 
 def boards(root: Path) -> list[str]:
