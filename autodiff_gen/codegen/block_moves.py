@@ -8,10 +8,11 @@
                                        }
 
 Blocks are of eight floats where all of a loop fit the registers, otherwise of four. Compilers merge neither loads nor
-stores of floats, nor do they unroll such a loop. What is computed, and in which order, stays the same. A sum is limited
-to numbers from 0 on where a block of it is stored, by fewer instructions; the loops around are in a mode of the FPU in
-which their NaN is one that this leaves as it is. Loops that call functions stay as they are, and are not to be
-unrolled: four times the code of a function would save little of its time.
+stores of floats, nor do they unroll such a loop. What is computed, and in which order, stays the same; a copy is stored
+from the block that was loaded. A sum is limited to numbers from 0 on where a block of it is stored, by fewer
+instructions; the loops around are in a mode of the FPU in which their NaN is one that this leaves as it is. Loops that
+call functions stay as they are, and are not to be unrolled: four times the code of a function would save little of its
+time.
 """
 
 from __future__ import annotations
@@ -154,12 +155,14 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
-    names = block_names(elements, {*names_of(tile.body), *pointers})
+    copies = _copies(tile.body, elements)
+    names = block_names([e for e in elements if e not in copies], {*names_of(tile.body), *pointers})
     start = tile.start
     at = c.total([c.Name(tile.variable)], [start] if start != c.number(0) else [])
     here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
     highs = {e: _limit_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
-    limited = tuple(_unlimited(s, highs) for s in tile.body)
+    computed = [s for s in tile.body if not (isinstance(s, c.Assign) and s.target in copies)]
+    limited = tuple(_unlimited(s, highs) for s in computed)
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
     old = c.Name(tile.variable)
     first = {
@@ -171,13 +174,29 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     for e, (is_read, _) in elements.items():
         if is_read:
             out.append(call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
-    out.append(replace(tile, body=body))
+    if body:
+        out.append(replace(tile, body=body))
     for e, (_, is_written) in elements.items():
         if is_written:
-            high = highs.get(e, "")
+            high, block = highs.get(e, ""), copies.get(e, e)
             store, *limit = _STORES.get(high, (LIMITED, c.Literal(high)))
-            out.append(call(store, registers[e], c.Unary("&", first[e]), c.Name(names[e]), *limit))
+            out.append(call(store, registers[block], c.Unary("&", first[e]), c.Name(names[block]), *limit))
     return tuple(out)
+
+
+def _copies(
+    body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]]
+) -> dict[c.Element, c.Element]:
+    """Elements that nothing but a copy of another one is stored in, which stays as it is: the other one's block serves
+    both."""
+    found: dict[c.Element, c.Element] = {}
+    for s in body:
+        match s:
+            case c.Assign(c.Element() as target, c.Element() as source, "="):
+                alone = sum(node == target for node in c_query.nodes(body)) == 1
+                if alone and elements.get(target) == (False, True) and elements.get(source) == (True, False):
+                    found[target] = source
+    return found
 
 
 def _stored_over(

@@ -140,7 +140,7 @@ def test_pointers_move_from_row_to_row(length: int, rolled: bool, moves: bool) -
     place = "a_next" if moves else "&a[j * 64]"
     assert moved == [
         f"AG_LOAD_BLOCK(0, b_block, {place});",
-        f"AG_STORE_BLOCK(0, {place}, a_block);",
+        f"AG_STORE_BLOCK(0, {place}, b_block);",
         *(["AG_MOVE(a_next, 64);"] if moves else []),
     ]
 
