@@ -15,11 +15,15 @@ from .parameter import Parameter
 
 
 class Sigmoid(Module):
+    """`F.sigmoid` as a layer."""
+
     def forward(self, input: Any) -> Value:
         return F.sigmoid(input)
 
 
 class Tanh(Module):
+    """`F.tanh` as a layer."""
+
     def forward(self, input: Any) -> Value:
         return F.tanh(input)
 
@@ -45,6 +49,8 @@ class ReLU6(Module):
 
 
 class Hardtanh(Module):
+    """`F.hardtanh` as a layer."""
+
     @torch_lacks(min_value=None, max_value=None)
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -55,6 +61,8 @@ class Hardtanh(Module):
 
 
 class LeakyReLU(Module):
+    """`F.leaky_relu` as a layer."""
+
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope = negative_slope
@@ -64,6 +72,8 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
+    """`F.elu` as a layer."""
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
@@ -73,6 +83,8 @@ class ELU(Module):
 
 
 class SELU(Module):
+    """`F.selu` as a layer."""
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
 
@@ -92,6 +104,8 @@ class GELU(Module):
 
 
 class SiLU(Module):
+    """`F.silu` as a layer."""
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
 
@@ -100,6 +114,8 @@ class SiLU(Module):
 
 
 class Mish(Module):
+    """`F.mish` as a layer."""
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
 
@@ -108,6 +124,8 @@ class Mish(Module):
 
 
 class Softplus(Module):
+    """`F.softplus` as a layer."""
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
@@ -117,11 +135,15 @@ class Softplus(Module):
 
 
 class Softsign(Module):
+    """`F.softsign` as a layer."""
+
     def forward(self, input: Any) -> Value:
         return F.softsign(input)
 
 
 class Hardsigmoid(Module):
+    """`F.hardsigmoid` as a layer."""
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
 
@@ -130,6 +152,8 @@ class Hardsigmoid(Module):
 
 
 class Hardswish(Module):
+    """`F.hardswish` as a layer."""
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
 
@@ -138,11 +162,15 @@ class Hardswish(Module):
 
 
 class LogSigmoid(Module):
+    """`F.logsigmoid` as a layer."""
+
     def forward(self, input: Any) -> Value:
         return F.logsigmoid(input)
 
 
 class Softmax(Module):
+    """`F.softmax` as a layer."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.dim = dim
@@ -152,6 +180,8 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
+    """`F.log_softmax` as a layer."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.dim = dim
@@ -161,6 +191,8 @@ class LogSoftmax(Module):
 
 
 class Softmin(Module):
+    """`F.softmin` as a layer."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.dim = dim
@@ -170,6 +202,8 @@ class Softmin(Module):
 
 
 class CELU(Module):
+    """`F.celu` as a layer."""
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
@@ -190,6 +224,8 @@ class GLU(Module):
 
 
 class Hardshrink(Module):
+    """`F.hardshrink` as a layer."""
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
@@ -199,6 +235,8 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
+    """`F.softshrink` as a layer."""
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
@@ -208,6 +246,8 @@ class Softshrink(Module):
 
 
 class Threshold(Module):
+    """`F.threshold` as a layer."""
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value = threshold, value
