@@ -25,11 +25,10 @@ import SCons.Script
 import SCons.Subst
 
 _HERE = Path(__file__).resolve()
-_CHECKOUT = _HERE.parents[2]  # <checkout>/site_scons/site_tools/autodiff.py
-_IN_CHECKOUT = (_CHECKOUT / "autodiff_gen" / "targets" / "board.py").is_file() and _HERE.parents[
-    1
-].name == "site_scons"
-# else <site-packages>/autodiff_gen/_data/site_tools/autodiff.py
+# <checkout>/site_scons/site_tools/autodiff.py, or <site-packages>/autodiff_gen/_data/site_tools/autodiff.py
+_CHECKOUT = _HERE.parents[2]
+_BOARDS = _CHECKOUT / "autodiff_gen" / "targets" / "board.py"
+_IN_CHECKOUT = _HERE.parents[1].name == "site_scons" and _BOARDS.is_file()
 _SITE = _CHECKOUT if _IN_CHECKOUT else _HERE.parents[3]
 
 
