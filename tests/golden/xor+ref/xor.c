@@ -67,10 +67,12 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             const float layer1_out_i_7 = layer1_out[i * 8 + 6];
             const float layer1_out_i_8 = layer1_out[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] + layer1_out_i_2 *
-                        t->layer2_weight[j * 8 + 1] + layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
-                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] + layer1_out_i_5 *
-                        t->layer2_weight[j * 8 + 4] + layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
+                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] +
+                        layer1_out_i_2 * t->layer2_weight[j * 8 + 1] +
+                        layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
+                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] +
+                        layer1_out_i_5 * t->layer2_weight[j * 8 + 4] +
+                        layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
                         layer1_out_i_7 * t->layer2_weight[j * 8 + 6] +
                         layer1_out_i_8 * t->layer2_weight[j * 8 + 7];
                 layer2_xw_row[j] = xw;
@@ -198,10 +200,12 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         const float layer1_out_row_i_7 = layer1_out_row[6];
         const float layer1_out_row_i_8 = layer1_out_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] + layer1_out_row_i_2 *
-                    t->layer2_weight[j * 8 + 1] + layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
-                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] + layer1_out_row_i_5 *
-                    t->layer2_weight[j * 8 + 4] + layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
+            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] +
+                    layer1_out_row_i_2 * t->layer2_weight[j * 8 + 1] +
+                    layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
+                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] +
+                    layer1_out_row_i_5 * t->layer2_weight[j * 8 + 4] +
+                    layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
                     layer1_out_row_i_7 * t->layer2_weight[j * 8 + 6] +
                     layer1_out_row_i_8 * t->layer2_weight[j * 8 + 7];
             scores[i * 2 + j] = xw + t->layer2_bias[j];
