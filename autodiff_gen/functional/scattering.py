@@ -64,8 +64,8 @@ def scatter_reduce(
         found = _combined(x, axis, i, s, along, nothing)
         if include_self:
             return of_two(x, found)
-        return where(gt(scatter_add(x * 0.0, axis, i, one), 0.0), found, x)
-    empty = x if include_self else x * 0.0
+        return where(gt(scatter_add(_zeros(x), axis, i, one), 0.0), found, x)
+    empty = x if include_self else _zeros(x)
     found = scatter_add(empty, axis, i, s)
     if reduce == "sum" and include_self:
         return found
@@ -94,11 +94,16 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     width, count = product(rest), product(place.shape)
     flat, place_of = reshape(x, (size, width)), reshape(place, (count,))
     source = reshape(broadcast_to(v, (*place.shape, *rest)), (count, width))
-    y = index_add(flat if accumulate else flat * 0.0, 0, place_of, source)
+    y = index_add(flat if accumulate else _zeros(flat), 0, place_of, source)
     if not accumulate:
         one, zero = (broadcast_to(as_value(k), (d, 1)) for k, d in ((1.0, count), (0.0, size)))
         y = where(gt(index_add(zero, 0, place_of, one), 0.0), y, flat)
     return reshape(y, x.shape)
+
+
+def _zeros(x: Value) -> Value:
+    """Of the shape of x, which may have infinite elements."""
+    return broadcast_to(as_value(0.0), x.shape)
 
 
 def _combined(x: Value, axis: int, i: Value, s: Value, along: Any, nothing: float) -> Value:

@@ -98,6 +98,10 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
         if node.op is CONST:
             return constants.setdefault(key_of(node, ()), node.results)
         if isinstance(node.op.lower, View):
+            one = operands[0].base  # of one element: no chain, as loops do not see through all of them
+            if set(one.type.shape) <= {1} and not set(operands[0].type.shape) <= {1}:
+                scalar = apply("reshape", one, shape=()) if one.type.shape else one
+                return (_stretched(scalar, node.results[0].type),)
             same = operands[0].type == node.results[0].type
             if view_kind(node) is ViewKind.RESHAPE and not same:
                 again = reshaped(operands[0], node.results[0].type.shape)

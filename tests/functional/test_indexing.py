@@ -76,6 +76,7 @@ ROWS: list[Row] = [
         (f"reduce_{r}_of_new", lambda F, a, i, s, r=r: F.scatter_reduce(a, 0, i, s, r, include_self=False), VECTORS)
         for r in ("mean", "prod", "amax")
     ),
+    ("gates", lambda F, a: F.softmax(F.scatter(F.full_like(a, float("-inf")), 1, *F.topk(a, 2)[::-1]), 1), [A]),
     ("put", lambda F, a, i, v: F.index_put(a, (i,), v) * a, [A, np.array([3, 0], dtype=np.int32), (2, 6)]),
     ("put_sums", lambda F, a, i, j, v: F.index_put(a, (i, j), v, True), [B, index((3, 1), 2), index((4,), 3), (5,)]),
     ("put_by_mask", lambda F, a, v: F.index_put(a, (a[:, 0] > 0,), v), [A, ()]),

@@ -59,6 +59,10 @@ def _not_folded() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": apply("exp", constant(1.0)) * x_of(2)}, {}
 
 
+def _views_of_a_number() -> tuple[dict[str, Value], dict[State, Value]]:
+    return {"y": x_of(3, 2) + F.unsqueeze(F.reshape(F.broadcast_to(2.0, (6,)), (3, 2)), 0)[0]}, {}
+
+
 def _common() -> tuple[dict[str, Value], dict[State, Value]]:
     x = x_of(2)
     return {"y": F.tanh(x * 2.0) + F.tanh(x * 2.0)}, {}
@@ -116,6 +120,7 @@ ROWS = (
         "v <- %0 | w <- %1 | x <- %2 | y <- %4",
     ),
     Row("exp is left to the board", fold_constants, _not_folded, "%1 = exp(1.0) | %3 = mul(%1, x) | y <- %3"),
+    Row("views of a number", fold_constants, _views_of_a_number, "%1 = add(x, 2.0) | y <- %1"),
     Row(
         "common values",
         cse,
