@@ -1,6 +1,6 @@
 """`check NET.pt2`: compare an imported network with the program in PyTorch that it was made of: outputs, loss, every
 gradient, and the parameters and buffers after three training steps. Both are computed in float64; dropout is left out
-of both, as its random numbers differ."""
+of both, and other random numbers are their mean, as the numbers differ."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ TOLERANCE, AFTER_STEPS = 1e-6, 1e-4
 FLOOR = 1e-3  # errors are relative to at least this share of the largest element of all tensors: some gradients are 0
 OPTIMIZERS = {"SGD": {"lr": 0.001, "momentum": 0.9}, "Adam": {"lr": 0.001}}
 DROPOUT = ("dropout", "dropout1d", "dropout2d")
+MEANS = {"rand": ("full", (0.5,)), "randn": ("full", (0.0,))}  # random numbers -> what is in their place
+MEANS |= {f"{name}_like": ("full_like", mean) for name, (_, mean) in MEANS.items()}
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -123,7 +125,7 @@ def comparisons(
 
 
 def without_dropout(program: Program) -> Program:
-    """The program without dropout."""
+    """The program without dropout, and with the means of random numbers."""
     known: dict[str, Any] = {}
 
     def new(given: Any) -> Any:
@@ -138,7 +140,8 @@ def without_dropout(program: Program) -> Program:
         if call.function in DROPOUT:
             known[names(call.results)[0]] = args[0]
         else:
-            calls.append(replace(call, args=args, options=options))
+            function, more = MEANS.get(call.function, (call.function, ()))
+            calls.append(replace(call, function=function, args=(*args, *more), options=options))
     return replace(program, calls=calls, outputs=new(program.outputs))
 
 

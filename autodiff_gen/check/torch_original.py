@@ -1,7 +1,9 @@
-"""A program of torch.export in PyTorch, in float64 and without dropout: what imported networks are compared with."""
+"""A program of torch.export in PyTorch, in float64, without dropout and with the means of other random numbers: what
+imported networks are compared with."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +16,29 @@ from ..errors import ToolError
 
 Arrays = Mapping[str, NDArray[Any]]
 DROPOUT = ("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
+
+
+def _full(size: Any, mean: float) -> Any:
+    return torch.full(size, mean, dtype=torch.float64)
+
+
+# Operators that draw, without overload and without the underscore of those in place -> what computes the mean.
+MEANS = {
+    "rand": lambda size, **_: _full(size, 0.5),
+    "randn": lambda size, **_: _full(size, 0.0),
+    "rand_like": lambda x, **_: torch.full_like(x, 0.5),
+    "randn_like": lambda x, **_: torch.zeros_like(x),
+    "uniform": lambda x, low=0.0, high=1.0, **_: torch.full_like(x, (low + high) / 2),
+    "normal": lambda mean=0.0, std=1.0, size=None, **_: (
+        mean + 0.0 * std if size is None else _full(size, mean)
+    ),
+    "normal_": lambda x, mean=0.0, std=1.0, **_: torch.full_like(x, mean),
+    "exponential": lambda x, rate=1.0, **_: torch.full_like(x, math.log(2.0) / rate),
+    "bernoulli": lambda x, **_: (x > 0.5).to(x.dtype),
+    "bernoulli_": lambda x, p=0.5, **_: (
+        torch.full_like(x, p) if isinstance(p, float) else (p > 0.5).to(x.dtype)
+    ),
+}
 
 
 class Original:
@@ -139,6 +164,7 @@ def _prepare(module: Any, node: Any) -> None:
             setattr(held, attribute, tensor.double())
     words = name.split(".")
     if len(words) == 3 and words[0] == "aten":
+        node.target = MEANS.get(words[1], MEANS.get(words[1].rstrip("_"), node.target))
         _without_dropout(node, words[1].rstrip("_"))
         if words[1] == "copy" or words[1:] == ["fill", "Tensor"]:  # PyTorch has no derivative of these
             node.target, node.args = torch.ops.aten.expand_as.default, node.args[1::-1]
@@ -147,8 +173,6 @@ def _prepare(module: Any, node: Any) -> None:
 def _without_dropout(node: Any, op: str) -> None:
     if op in DROPOUT:
         node.args = (node.args[0], 0.0, *node.args[2:])
-    elif op == "bernoulli":
-        node.target = torch.ops.aten.fill_.Scalar
     elif op in ("gru", "lstm", "rnn_tanh", "rnn_relu"):
         node.args = (*node.args[:5], 0.0, *node.args[6:])
     elif op == "scaled_dot_product_attention" and len(node.args) > 4:

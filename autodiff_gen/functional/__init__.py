@@ -39,6 +39,7 @@ from .normalization import *
 from .pooling import *
 from .products import *
 from .quantized import *
+from .random import *
 from .reductions import *
 from .resampling import *
 from .scattering import *

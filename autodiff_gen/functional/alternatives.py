@@ -9,8 +9,7 @@ _MASKED = "its result's size depends on values; use F.where with a mask"
 _NO_NUMBERS = (
     "values are known when the model runs; use F.where, F.cond and F.scan in place of Python's if and while"
 )
-_PARAMETER = "random numbers belong in parameters, nn.Parameter(init.{}(shape)), or in F.dropout"
-_RANDOM = "draw in the data pipeline, or use F.dropout"
+_RANDOM = "draw in the data pipeline, or use F.rand and F.randn"
 _COMPLEX = (
     "there are no complex numbers; compute spectra before the model, or as F.matmul with sines and cosines"
 )
@@ -60,9 +59,8 @@ ALTERNATIVES = {
     "tanhshrink": "use x - F.tanh(x)",
     **dict.fromkeys(("masked_select", "nonzero", "unique", "bincount"), _MASKED),
     **dict.fromkeys(("fft", "rfft", "irfft", "stft", "complex", "view_as_complex", "view_as_real"), _COMPLEX),
-    **dict.fromkeys(("rand", "rand_like"), _PARAMETER.format("uniform")),
-    **dict.fromkeys(("randn", "randn_like"), _PARAMETER.format("normal")),
-    **dict.fromkeys(("bernoulli", "multinomial", "randint", "randperm"), _RANDOM),
+    "bernoulli": "use F.rand_like(p) < p",
+    **dict.fromkeys(("multinomial", "randint", "randperm"), _RANDOM),
     **dict.fromkeys(("tensor", "as_tensor", "from_numpy"), "give the NumPy array, list or number itself"),
     **dict.fromkeys(("allclose", "equal", "is_nonzero"), _NO_NUMBERS),
     **dict.fromkeys(("no_grad", "inference_mode", "enable_grad"), "use F.detach, or requires_grad=False"),

@@ -34,8 +34,25 @@ def random_step() -> Value:
 
 def random_bits(shape: Shape, key: int) -> tuple[Value, dict[State, Value]]:
     """32 random bits for each element in this step, u32 of `shape`, and the updates of states that they need."""
-    bits = apply("rand_u32", _NOW, apply("iota", size=shape), key=key)
-    return bits, {_BEFORE.node.attrs["state"]: _NOW}
+    return drawn_bits(shape, key), {_BEFORE.node.attrs["state"]: _NOW}
+
+
+def drawn_bits(shape: Shape, key: int | None) -> Value:
+    """32 random bits for each element in this step, u32 of `shape`; what reads them is `counted`."""
+    return apply("rand_u32", _NOW, apply("iota", size=shape), key=key)
+
+
+def counted(x: Value) -> Value:
+    """x, which a training step that depends on it counts, so that the next one draws other bits."""
+    return with_updates(x, {_BEFORE: _NOW})
+
+
+def checked_seed(name: str, x: Value, seed: Any) -> int | None:
+    """The seed as a key. Raises ShapeError, which names x, unless it is one or None."""
+    seed = plain(seed)
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32):
+        raise shape_error(name, [x], f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
+    return seed
 
 
 @torch_lacks(inplace=False)
@@ -74,16 +91,13 @@ def _dropped(name: str, x: Value, shape: Shape, p: float, training: bool, seed: 
     """x times a scaled mask of `shape`, which broadcasts to x."""
     if x.dtype.kind != "f":
         raise shape_error(name, [x], "needs a float")
-    p, seed = plain(p), plain(seed)
+    p, seed = plain(p), checked_seed(name, x, seed)
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
         raise shape_error(name, [x], f"p={p!r} must be a probability, from 0 to 1")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32):
-        raise shape_error(name, [x], f"seed={seed!r} must be a whole number from 0 to 2^32 - 1")
     if p == 0 or not training:
         return x
     threshold = math.floor(p * 2.0**32)
     if p == 1 or threshold == 0:
         return by_mode(x * 0.0, x) if p == 1 else x
-    bits = apply("rand_u32", _NOW, apply("iota", size=shape), key=seed)
-    mask = where(ge(bits, np.uint32(threshold)), 1.0 / (1.0 - p), 0.0)
-    return by_mode(with_updates(x * mask, {_BEFORE: _NOW}), x)
+    mask = where(ge(drawn_bits(shape, seed), np.uint32(threshold)), 1.0 / (1.0 - p), 0.0)
+    return by_mode(counted(x * mask), x)

@@ -288,6 +288,17 @@ EXPRESSIONS = {
         i, i, i, attn_mask=m.square[:1, :1] * torch.ones(8, 8), scale=0.4
     ),
     "dropout": lambda x, y, p, i, s, k, m: m.dropouts(i) + F.dropout(i, 0.3),
+    "random": lambda x, y, p, i, s, k, m: (
+        x * torch.randn_like(y)
+        + (x + torch.rand_like(x)) * torch.floor(torch.rand(x.shape[0], 1) + 0.8)
+        + (torch.bernoulli(torch.sigmoid(x)) + torch.randn(6) - torch.normal(y, p)) * y
+        + F.gumbel_softmax(x, 0.5)
+    ),
+    "random_in_place": lambda x, y, p, i, s, k, m: (
+        x.new_empty(x.shape[0], 1).bernoulli_(0.8) * torch.empty_like(y).normal_(1.0, 0.1)
+        + torch.empty_like(y).uniform_(-1.0, 2.0) * y
+        + torch.normal(1.0, 0.5, (6,))
+    ),
     "recurrent": lambda x, y, p, i, s, k, m: (
         m.gru(s)[0] + m.lstm(s)[0] + m.rnn(s)[0] + m.relu_rnn(s, torch.zeros(1, s.shape[0], 3) + 0.5)[0]
     ),
@@ -303,7 +314,7 @@ DECOMPOSED = (
     "replication_pad1d replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
 # Those of tests/support/torch_networks.py and of test_from_torch.py.
-ELSEWHERE = "batch_norm bernoulli empty take_along_dim"
+ELSEWHERE = "batch_norm empty take_along_dim"
 
 
 class Everything(nn.Module):

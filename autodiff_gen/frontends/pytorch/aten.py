@@ -6,6 +6,7 @@ from .constants import CONSTANTS
 from .indexing import INDEXING
 from .layers import LAYERS
 from .parts import PARTS
+from .random import RANDOM
 from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, promoting, same
 from .shapes import SHAPES
 
@@ -236,6 +237,7 @@ TABLE: dict[str, Rule] = {
     **PARTS,
     **INDEXING,
     **LAYERS,
+    **RANDOM,
     **CONSTANTS,
 }
 

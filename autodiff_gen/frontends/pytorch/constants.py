@@ -40,11 +40,15 @@ def _filled(number: float | None = None, like: bool = False) -> Rule:
     return rule
 
 
-def _empty(c: Converter, a: Arguments) -> Any:
+def _empty(like: bool = False) -> Rule:
     """Memory that a random number fills: ones."""
-    ref = _filled(1.0)(c, a)
-    c.empty.add(ref)
-    return ref
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        ref = _filled(1.0, like)(c, a)
+        c.empty.add(ref)
+        return ref
+
+    return rule
 
 
 def _dtype(name: str | None, default: str) -> Any:
@@ -83,8 +87,10 @@ CONSTANTS: dict[str, Rule] = {
     "aten.zeros": _filled(0),
     "aten.ones": _filled(1),
     "aten.full": _filled(),
-    "aten.empty": _empty,
-    "aten.empty_permuted": _empty,
+    "aten.empty": _empty(),
+    "aten.empty_permuted": _empty(),
+    "aten.new_empty": _empty(),
+    "aten.empty_like": _empty(like=True),
     "aten.new_zeros": _filled(0),
     "aten.new_ones": _filled(1),
     "aten.new_full": _filled(),

@@ -60,13 +60,6 @@ def _feature_dropout(c: Converter, a: Arguments) -> Any:
     return c.emit(name, input, p, **({} if train else {"training": False}))
 
 
-def _bernoulli(c: Converter, a: Arguments) -> Any:
-    """empty(...).bernoulli_(p), as stochastic depth draws: p in evaluation mode."""
-    if a["self"] not in c.empty:
-        raise Unsupported("reads probabilities of a tensor; use dropout")
-    return c.emit("{} * {}", c.emit("dropout", a["self"], 1.0 - a.get("p", 0.5)), a.get("p", 0.5))
-
-
 def _max_pool_with_indices(c: Converter, a: Arguments) -> Any:
     return [same("max_pool2d", "self kernel_size stride padding dilation ceil_mode")(c, a)]
 
@@ -155,7 +148,6 @@ LAYERS: dict[str, Rule] = {
     "aten.group_norm": _group_norm,
     "aten.embedding": _embedding,
     "aten.dropout": _dropout,
-    "aten.bernoulli": _bernoulli,
     "aten.feature_dropout": _feature_dropout,
     "aten.native_dropout": lambda c, a: [_dropout(c, a)],
     "aten.max_pool1d": _pooled("max_pool1d", "self kernel_size stride padding dilation ceil_mode"),
