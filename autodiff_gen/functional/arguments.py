@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.build import constant
+from ..ir.build import apply, batch_hint, constant
 from ..ir.node import Value
 from ..ir.origin import LOSS, building
 from ..ir.types import Dim, normalise_axes, plain
@@ -54,6 +54,8 @@ def as_value(x: Any) -> Value:
         return x
     if isinstance(x, int | float):
         return constant(float(x))
+    if isinstance(x, Dim):
+        return apply("extent", extent=x)
     try:
         array = np.asarray(x)
     except ValueError:  # lists of different lengths
@@ -70,7 +72,7 @@ def describe(*values: Value) -> str:
 
 def shape_error(name: str, values: Sequence[Value], rule: str) -> ShapeError:
     """The error `name(types of values): rule`."""
-    return ShapeError(f"{name}({describe(*values)}): {rule}")
+    return ShapeError(f"{name}({describe(*values)}): {rule}{batch_hint(values)}")
 
 
 def list_of(name: str, x: Value, what: str, given: Any) -> tuple[Any, ...]:

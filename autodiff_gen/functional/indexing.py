@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ir.build import apply, constant
 from ..ir.node import CONST, INPUT, Value
-from ..ir.op_kinds import Elementwise, Iota, Reduce, View
+from ..ir.op_kinds import Assemble, Elementwise, Iota, Reduce, View
 from ..ir.types import Dim, Shape, Size, plain, planned, planned_size, product, s32
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
@@ -70,6 +70,8 @@ def is_known(name: str, x: Value, i: Value, extent: Size, ignored: int | None = 
         return True
     if isinstance(node.op.lower, Iota):
         return planned_size(source.shape) <= extent
+    if isinstance(node.op.lower, Assemble):
+        return all(is_known(name, x, part, extent, ignored) for part in node.operands)
     chosen = _chosen_along(source)
     return chosen is not None and planned((chosen,))[0] <= extent
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.build import apply, constant
+from ..ir.build import constant
 from ..ir.names import with_role
 from ..ir.node import Value
-from ..ir.types import Dim, broadcast, plain
+from ..ir.types import broadcast, plain
 from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum
@@ -200,11 +200,5 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     losses = exp(t) * (t - x) if log_target else t * log(where(eq(t, 0.0), 1.0, t)) - t * x
     if reduction == "batchmean":
         total = sum(losses)
-        return total / _rows(x) if x.ndim else total
+        return total / x.shape[0] if x.ndim else total
     return reduced("kl_div", losses, reduction, known=f'"batchmean", {KNOWN}')
-
-
-def _rows(x: Value) -> Any:
-    """The number of samples at run time, as a float."""
-    first = x.shape[0]
-    return apply("extent", extent=first) if isinstance(first, Dim) else float(first)

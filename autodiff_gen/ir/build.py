@@ -12,7 +12,7 @@ from .graph import State
 from .node import CONST, INPUT, OPS, STATE, Node, Value, inferred
 from .origin import Label, Origin, current
 from .quantization import Quantization
-from .types import DTYPES, DType, Type, bool_, conversion, f32, s32
+from .types import DTYPES, Dim, DType, Type, bool_, conversion, f32, s32
 
 
 def make_input(name: str, type: Type, layer: str = "", **attrs: Any) -> Value:
@@ -51,8 +51,8 @@ def constant(
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
-    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value among
-    them.
+    """Operands as values; Python scalars, and the number of samples, are weakly typed: they take the dtype of the first
+    value among them.
     """
     if all(isinstance(v, Value) for v in operands):
         return tuple(operands)
@@ -62,6 +62,10 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
     for v in operands:
         if isinstance(v, Value):
             out.append(v)
+            continue
+        if isinstance(v, Dim):
+            number = apply("extent", extent=v)
+            out.append(number if like.kind == "f" else apply(f"to_{like}", number))
             continue
         try:
             array = np.asarray(v)
@@ -78,6 +82,13 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
     return tuple(out)
 
 
+def batch_hint(values: Sequence[Value]) -> str:
+    """For errors of shapes: how inputs without a free batch get that of the others."""
+    most = {d.cap for v in values for d in v.type.shape if isinstance(d, Dim)}
+    fixed = (v for v in values if v.node.op is INPUT and v.type.shape and v.type.shape[0] in most)
+    return "".join(f"; give ag.Input({v.name!r}, ...) batch_axis=0, as the others have it" for v in fixed)
+
+
 def apply_node(name: str, *operands: Any, **attrs: Any) -> Node:
     """Build a node of op `name`, its types inferred; ShapeError names the op, the operand types and the rule."""
     op = OPS[name]
@@ -86,7 +97,7 @@ def apply_node(name: str, *operands: Any, **attrs: Any) -> Node:
         types = inferred(op, [v.type for v in values], attrs)
     except ShapeError as error:
         shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
-        raise ShapeError(f"{name}({shown}): {error}") from None
+        raise ShapeError(f"{name}({shown}): {error}{batch_hint(values)}") from None
     node = Node(op, values, attrs, types)
     node.inferred = values
     return node

@@ -75,7 +75,7 @@ class Dim:
 
     def __mul__(self, other: Size) -> Dim:
         if not isinstance(other, Dim):
-            return replace(self, coef=self.coef * other)
+            return replace(self, coef=self.coef * other) if isinstance(other, int) else NotImplemented
         if (self.cap, self.name) != (other.cap, other.name):
             raise ShapeError(
                 f"extents {self!r} and {other!r} are of batches of at most {self.cap} and {other.cap}"
@@ -87,6 +87,8 @@ class Dim:
     def __add__(self, other: Size) -> Dim:
         if isinstance(other, Dim) and replace(other, coef=self.coef) == self:
             return replace(self, coef=self.coef + other.coef)
+        if not isinstance(other, int | Dim):
+            return NotImplemented
         raise ShapeError(f"extent {self!r} + {other!r} is not a multiple of the batch size n")
 
     def __floordiv__(self, other: int) -> Dim:

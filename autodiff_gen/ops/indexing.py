@@ -189,7 +189,14 @@ def _select_vjp(
     (dy,), (x, index), dim = dys, inputs, attrs["dim"]
     if not wanted[0]:
         return [None, None]
-    return [apply("index_sum", as_s32(index), dy, dim=dim, size=x.type.shape[dim]), None]
+    assert dy is not None
+    index = as_s32(index)
+    order = sorted(range(index.ndim), key=lambda k: not isinstance(index.type.shape[k], Dim))
+    if order != list(range(index.ndim)):  # the batch first; rows are added up in any order
+        rest = range(dim + index.ndim, dy.ndim)
+        index = apply("permute", index, dims=tuple(order))
+        dy = apply("permute", dy, dims=(*range(dim), *(dim + k for k in order), *rest))
+    return [apply("index_sum", index, dy, dim=dim, size=x.type.shape[dim]), None]
 
 
 index_select = register(

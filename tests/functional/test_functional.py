@@ -14,6 +14,7 @@ from row_groups import each_row, in_groups
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
+from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.types import Dim
 
@@ -423,3 +424,27 @@ def test_dim_follows_the_batch() -> None:
         assert F.reshape(BATCH, shape).shape == (Dim(1, 8), 28, 28)
     assert BATCH.view(16, 392).shape == (Dim(2, 8), 392)
     assert F.permute(BATCH, (1, 0, 2)).reshape(28, 1, 8, 28).shape == (28, 1, Dim(1, 8), 28)
+
+
+@pytest.mark.cc
+def test_the_number_of_samples_is_an_operand() -> None:
+    x, k = ag.Input("x", (5, 2), batch_axis=0), ag.Input("k", (5,), dtype="s32", batch_axis=0)
+    n = x.shape[0]
+    f = ag.function(
+        [x, k], [F.sum(x, 0) / n, n * F.sum(x) - 2 * n, k + n, F.log(n) * F.matmul(F.eye(n), x)]
+    ).on_host()
+    for rows in (2, 5):
+        ones, indices = np.ones((rows, 2), np.float32), np.arange(rows, dtype=np.int32)
+        mean, total, later, scaled = f(ones, indices)
+        assert mean.tolist() == [1.0, 1.0] and total == 2 * rows * rows - 2 * rows
+        assert later.tolist() == list(range(rows, 2 * rows))
+        np.testing.assert_allclose(scaled, np.log(rows) * ones, rtol=1e-6)
+
+
+def test_an_error_names_an_input_without_a_free_batch() -> None:
+    x, fixed = ag.Input("x", (4, 3), batch_axis=0), ag.Input("t", (4,), dtype="s32")
+    for make in (lambda: F.cross_entropy(x, fixed), lambda: F.to(x[:, 0], "s32") + fixed):
+        with pytest.raises(
+            ShapeError, match=r"; give ag.Input\('t', ...\) batch_axis=0, as the others have it"
+        ):
+            make()
