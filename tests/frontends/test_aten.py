@@ -288,6 +288,41 @@ EXPRESSIONS = {
         i, i, i, attn_mask=m.square[:1, :1] * torch.ones(8, 8), scale=0.4
     ),
     "dropout": lambda x, y, p, i, s, k, m: m.dropouts(i) + F.dropout(i, 0.3),
+    "losses": lambda x, y, p, i, s, k, m: (
+        x * F.cross_entropy(x, k[:, 0], label_smoothing=0.1)
+        + y * F.cross_entropy(i, k[:, :1, None].expand(k.shape[0], 8, 8), reduction="sum")
+        + F.nll_loss(F.log_softmax(x, 1), k[:, 1], m.row.detach().abs(), ignore_index=1, reduction="none")[
+            :, None
+        ]
+        + F.mse_loss(x, y) * F.l1_loss(x, y, reduction="none")
+        + F.smooth_l1_loss(x, y, beta=0.5, reduction="sum") * F.huber_loss(x, y, delta=0.5)
+        + F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y), reduction="none")
+        + F.binary_cross_entropy_with_logits(x, torch.sigmoid(y), pos_weight=m.row.detach().abs())
+        + F.kl_div(F.log_softmax(x, 1), F.softmax(y, 1), reduction="batchmean")
+        + F.kl_div(x, y, log_target=True, reduction="none")
+    ),
+    "margins": lambda x, y, p, i, s, k, m: (
+        x * F.soft_margin_loss(x, y)
+        + F.hinge_embedding_loss(x, torch.ones_like(x), reduction="none")
+        + F.cosine_embedding_loss(x, y, torch.ones(x.shape[0]), 0.1)
+        + F.margin_ranking_loss(x, y, torch.ones_like(x), 0.1, reduction="none")
+        + F.triplet_margin_loss(x, y, p, swap=True, reduction="sum")
+        + F.poisson_nll_loss(x, p, full=True)
+        + F.multi_margin_loss(x, k[:, 0])
+    ),
+    "samples": lambda x, y, p, i, s, k, m: (
+        x / x.shape[0]
+        + (y.sum(0) - x.shape[0]) * (2 * x.shape[0])
+        + (k + x.shape[0])
+        + torch.zeros(x.shape[0], 6, dtype=torch.long)
+        + torch.ones(x.shape[0], 1, dtype=torch.bool)
+        + torch.matmul(torch.eye(x.shape[0]), x)
+        + torch.broadcast_tensors(x, y[:, :1])[1]
+    ),
+    "windows": lambda x, y, p, i, s, k, m: (
+        s.unfold(2, 4, 2).sum(1).flatten(1) * s.unfold(2, 3, 3).flatten(1)[:, :12]
+        + s.unfold(1, 2, 1).sum(2).mean()
+    ),
     "random": lambda x, y, p, i, s, k, m: (
         x * torch.randn_like(y)
         + (x + torch.rand_like(x)) * torch.floor(torch.rand(x.shape[0], 1) + 0.8)
@@ -310,7 +345,8 @@ EXPRESSIONS = {
 DECOMPOSED = (
     "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax "
     "_to_copy _unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy empty_permuted fill lift "
-    "lift_fresh max_pool2d_with_indices native_dropout native_layer_norm norm reflection_pad1d reflection_pad2d "
+    "lift_fresh max_pool2d_with_indices native_dropout native_layer_norm nll_loss nll_loss2d_forward nll_loss_forward "
+    "norm reflection_pad1d reflection_pad2d "
     "replication_pad1d replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
 # Those of tests/support/torch_networks.py and of test_from_torch.py.

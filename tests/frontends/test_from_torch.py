@@ -250,7 +250,6 @@ BAD = {
     ),
     "item": (lambda self, x: x * x.sum().item(), "control flow that depends on data"),
     "input": (lambda self, x: x.add_(1) * 2, r"changes its input 'x' in place; change a clone\(\)"),
-    "batch": (lambda self, x: x / x.shape[0], "computes with the number of samples; use a mean over them"),
     "projection": (
         lambda self, x: self.lstm(x[:, None])[0],
         "lstm.input has a proj_size; put a linear layer after it",
@@ -262,6 +261,12 @@ BAD = {
     "buffer": (
         lambda self, x: x + self.running_var.add_(1),
         "changes 'running_var' in place, which only the layers of torch.nn may do",
+    ),
+    "packed": (
+        lambda self, x: self.lstm(torch.nn.utils.rnn.pack_padded_sequence(x[:, None], torch.ones(4), True))[
+            1
+        ][0],
+        r"cannot be exported by torch.export for input=\(4, 4\): has packed sequences; pad them",
     ),
     "double": (lambda self, x: x.double(), "aten.to.dtype converts to float64; use float32"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .constants import CONSTANTS
 from .indexing import INDEXING
 from .layers import LAYERS
+from .losses import LOSSES
 from .parts import PARTS
 from .random import RANDOM
 from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, promoting, same
@@ -237,6 +238,7 @@ TABLE: dict[str, Rule] = {
     **PARTS,
     **INDEXING,
     **LAYERS,
+    **LOSSES,
     **RANDOM,
     **CONSTANTS,
 }

@@ -28,9 +28,11 @@ def _filled(number: float | None = None, like: bool = False) -> Rule:
             shape = a.get("size", ())
         kind = _dtype(dtype, "float32" if isinstance(value, float) or number is not None else "int64")
         if any(isinstance(d, ValueRef) for d in shape):
-            if kind is not np.float32:
-                raise Unsupported("has integers and a size that depends on the batch; use float32")
-            ref: ValueRef | WeightRef = c.emit("broadcast_to", float(value), shape)
+            ref: ValueRef | WeightRef
+            if kind is np.float32:
+                ref = c.emit("broadcast_to", float(value), shape)
+            else:
+                ref = c.emit("full", shape, value, dtype="bool" if kind is np.bool_ else "s32")
         else:
             ref = c.constant(np.full(shape, value, kind))
         if value == 0:
@@ -75,6 +77,11 @@ def _linspace(c: Converter, a: Arguments) -> Any:
 
 
 def _eye(c: Converter, a: Arguments) -> Any:
+    sizes = [a[name] for name in ("n", "m") if name in a]
+    if any(isinstance(d, ValueRef) for d in sizes):
+        kind = _dtype(a.get("dtype"), "float32")
+        options = {} if kind is np.float32 else {"dtype": "bool" if kind is np.bool_ else "s32"}
+        return c.emit("eye", *sizes, **options)
     return c.constant(np.eye(a["n"], a.get("m", a["n"]), dtype=_dtype(a.get("dtype"), "float32")))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import io
 import logging
+import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
 from ..imported.program import Program
 from .convert import convert, is_known
+from .functions import exported_functions
 from .pt2 import read
 from .training import remember
 
@@ -48,28 +50,24 @@ def from_torch(module: Any, input: Any) -> nn.Module:
 
 
 def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, nn.Module]:
-    """The file, the program and the network of a module, in the first form that can be imported: as it is, or else
-    without in-place operators and those that PyTorch decomposes; with a free batch, or else, as our functions take that
-    only whole, with a number."""
+    """The file, the program and the network of a module, in the first form that can be imported: with a free batch, or
+    else, as our functions take that only whole, with a number; of each as it is, or else without in-place operators and
+    those that PyTorch decomposes."""
     exports = _Exports(module, input)
-    functional, file = False, exports.saved()
-    exported = read(file, name)
-    try:
-        program = convert(exported, name)
-    except ModelError as error:
-        functional, file = True, exports.saved(functional=True)
-        try:
-            program = convert(read(file, name), name)
-        except ModelError:
-            raise error from None
-    try:
-        return file, program, network(program, name)
-    except ModelError:
-        if not exported.symbols:
-            raise
-    file = exports.saved(functional, free=False)
-    program = convert(read(file, name), name)
-    return file, program, network(program, name)
+    first: ModelError | None = None
+    for free in (True, False):
+        for functional in (False, True):
+            try:
+                file = exports.saved(functional, free)
+                exported = read(file, name)
+                program = convert(exported, name)
+                return file, program, network(program, name)
+            except ModelError as error:
+                first = first or error
+        if not exports.is_free:
+            break
+    assert first is not None
+    raise first from None
 
 
 def saved(module: Any, input: Any) -> io.BytesIO:
@@ -95,6 +93,7 @@ class _Exports:
         self.name = type(module).__name__
         self.examples = _examples(torch, input)
         self.programs: dict[bool, Any] = {}  # by whether the batch is free, each exported once
+        self.is_free = False  # whether a file with a free batch was saved
 
     def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
         """The file that torch.export.save writes. functional: without in-place operators, and those that the importer
@@ -103,6 +102,7 @@ class _Exports:
             with contextlib.suppress(ModelError):  # the second message has numbers in place of symbols
                 file = self._saved(functional, dynamic=True)
                 if read(file, self.name).symbols:
+                    self.is_free = True
                     return file
         return self._saved(functional, dynamic=False)  # the network has its batch as a number
 
@@ -113,12 +113,14 @@ class _Exports:
             with _silence():
                 if dynamic not in self.programs:
                     shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
-                    self.programs[dynamic] = self.torch.export.export(
-                        self.module, examples, dynamic_shapes=shapes
-                    )
+                    with exported_functions(self.torch, self.name), _no_checks_of_values(self.torch):
+                        exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
+                    self.programs[dynamic] = exported
                 exported = self.programs[dynamic]
                 exported = _decomposed(self.torch, exported) if functional else exported
                 self.torch.export.save(exported, file)
+        except ModelError:
+            raise
         except Exception as error:  # torch.export raises errors of many kinds
             sizes = " and ".join(str(tuple(e.shape)) for e in examples)
             raise ModelError(
@@ -187,6 +189,24 @@ def _decomposed(torch: Any, exported: Any) -> Any:
 
 
 @contextlib.contextmanager
+def _no_checks_of_values(torch: Any) -> Iterator[None]:
+    """PyTorch's own code does not branch by what tensors contain: distributions do not check their parameters, and
+    nn.TransformerEncoder does not compare its mask with a causal one, but adds it."""
+    transformer, distribution = torch.nn.modules.transformer, torch.distributions.Distribution
+    compares = getattr(transformer, "_detect_is_causal_mask", None)
+    checks = distribution._validate_args
+    distribution.set_default_validate_args(False)
+    if compares is not None:
+        transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        yield
+    finally:
+        distribution.set_default_validate_args(checks)
+        if compares is not None:
+            transformer._detect_is_causal_mask = compares
+
+
+@contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """Without what torch.export prints: warnings about torch.nn's own layers, and the graph up to an error."""
     level = logging.root.manager.disable
@@ -204,7 +224,9 @@ def _reason(error: Exception) -> str:
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
-    if "data-dependent" in text:
+    if any("batch_sizes" in frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)):
+        first = "has packed sequences; pad them"
+    elif "data-dependent" in text:
         first = "control flow depends on data; use torch.where, or fix the condition before the export"
     places = [line for line in lines if line.startswith("File ") and "/torch/" not in line]
     place = f" ({places[-1].removeprefix('File ')})" if places else ""

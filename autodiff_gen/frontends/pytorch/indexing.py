@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..imported.program import ValueRef
-from .rules import Arguments, Converter, Rule, Unsupported, same
+from .rules import Arguments, Converter, Rule, Unsupported, axis, same
 
 
 def _index(c: Converter, a: Arguments) -> Any:
@@ -29,6 +31,26 @@ def _indices(c: Converter, a: Arguments) -> dict[int, Any]:
     if any("bool" in c.dtype(i) for i in chosen.values()):
         raise Unsupported("has a mask, so that the size of the result depends on data; use torch.where")
     return chosen
+
+
+def _windows(c: Converter, a: Arguments) -> Any:
+    """x.unfold(dimension, size, step): windows along an axis, their elements along a new last one."""
+    dim, size, step = axis(c, a["self"], a["dimension"]), a["size"], a["step"]
+    extent = c.shape(a["self"])[dim]
+    if extent is None:
+        raise Unsupported("has windows of samples; use another axis than the batch")
+    count = (extent - size) // step + 1
+    if size == step:
+        x = a["self"] if count * size == extent else c.emit("narrow", a["self"], dim, 0, count * size)
+        parts = c.emit("unflatten", x, dim, (count, size))
+    else:
+        starts = np.arange(0, count * step, step, dtype=np.int32)
+        index = c.constant(starts[:, None] + np.arange(size, dtype=np.int32))
+        parts = c.emit(f"{{}}[{':, ' * dim}{{}}]", a["self"], index)
+    rank = len(c.shape(a["self"])) + 1
+    if dim == rank - 2:
+        return parts
+    return c.emit("permute", parts, (*(k for k in range(rank) if k != dim + 1), dim + 1))
 
 
 def _topk(c: Converter, a: Arguments) -> Any:
@@ -71,6 +93,7 @@ def _to(c: Converter, a: Arguments) -> Any:
 
 
 INDEXING: dict[str, Rule] = {
+    "aten.unfold": _windows,
     "aten.index": _index,
     "aten.index_put": same("index_put", "self indices values accumulate"),
     "aten.topk": _topk,

@@ -50,9 +50,8 @@ def promoting(rule: Rule, always: bool = False) -> Rule:
 
 
 def _kind(c: Converter, operand: Any) -> str:
-    if isinstance(operand, ValueRef) and operand.name in c.sizes:
-        raise Unsupported("computes with the number of samples; use a mean over them")
-    if isinstance(operand, ValueRef | WeightRef):
+    size = isinstance(operand, ValueRef) and operand.name in c.sizes
+    if isinstance(operand, ValueRef | WeightRef) and not size:
         return "float" if c.dtype(operand).startswith("float") else "integer tensor"
     return "float" if isinstance(operand, float) else "integer"
 

@@ -71,6 +71,15 @@ def expand_as(c: Converter, a: Arguments) -> Any:
     return a["self"] if shape == own else c.emit("expand", a["self"], sizes)
 
 
+def _broadcast_tensors(c: Converter, a: Arguments) -> Any:
+    """To the shape of one of them, which all others stretch to."""
+    shape = c.shape(ValueRef(c.names()[0]))
+    whole = next((t for t in a["tensors"] if c.shape(t) == shape), None)
+    if whole is None:
+        raise Unsupported("has a shape that none of its operands has; use expand")
+    return [expand_as(c, {"self": t, "other": whole}) for t in a["tensors"]]
+
+
 def _repeat(c: Converter, a: Arguments) -> Any:
     """The batch repeats an axis of extent 1."""
     given, x = a["repeats"], a["self"]
@@ -163,6 +172,7 @@ SHAPES: dict[str, Rule] = {
     "aten.expand": _expand,
     "aten.broadcast_to": _expand,
     "aten.expand_as": expand_as,
+    "aten.broadcast_tensors": _broadcast_tensors,
     "aten.repeat": _repeat,
     "aten.tile": same("tile", "self dims"),
     "aten.repeat_interleave": same("repeat_interleave", "self repeats dim"),

@@ -1,0 +1,269 @@
+"""Whole programs of PyTorch with losses inside: the generated C trains as the module does, or one line says why not."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import autodiff_gen as ag
+
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+
+STEPS, BATCH = 3, 4
+
+
+class Reversed(torch.autograd.Function):
+    """A gradient that is reversed, as in domain-adversarial training."""
+
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return -ctx.scale * dy, None
+
+
+class Spike(torch.autograd.Function):
+    """A surrogate gradient of a step."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy / (1 + (torch.pi * x) ** 2)
+
+
+class Sign(torch.autograd.Function):
+    """A straight-through estimator, with a context of its own."""
+
+    @staticmethod
+    def forward(x):
+        return x.sign()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * (ctx.saved_tensors[0].abs() <= 1)
+
+
+class Mixed(torch.autograd.Function):
+    """A gradient of one element that depends on others."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy.cumsum(-1)
+
+
+class Program(nn.Module):
+    """A loss as a function of layers and inputs."""
+
+    def __init__(self, loss, **layers):
+        super().__init__()
+        self.loss = loss
+        self.layers = nn.ModuleDict(layers)
+
+    def forward(self, *inputs):
+        return self.loss(self.layers, *inputs)
+
+
+def two(inputs=6, outputs=3):
+    return nn.Sequential(nn.Linear(inputs, 8), nn.Tanh(), nn.Linear(8, outputs))
+
+
+def adversarial(m, x, label, domain):
+    h = m["features"](x)
+    return F.cross_entropy(m["head"](h), label) + F.cross_entropy(m["domain"](Reversed.apply(h, 0.5)), domain)
+
+
+def spiking(m, x, label):
+    potential, out = torch.zeros(x.size(0), 8), 0
+    for _ in range(3):
+        potential = 0.9 * potential + m["first"](x)
+        spikes = Spike.apply(potential - 0.5)
+        potential = potential - spikes.detach()
+        out = out + m["second"](spikes)
+    return F.cross_entropy(out, label)
+
+
+def binary(m, x, label):
+    return F.cross_entropy(F.linear(Sign.apply(m["first"](x)), Sign.apply(m["second"].weight)), label)
+
+
+def language_model(m, words):
+    """PyTorch's tutorial: time first, and a mask that is not said to be causal."""
+    source = words[:, :-1].transpose(0, 1)
+    mask = nn.Transformer.generate_square_subsequent_mask(len(source))
+    y = m["out"](m["encoder"](m["embedding"](source) * 2.0, mask)).transpose(0, 1)
+    return F.cross_entropy(y.flatten(0, 1), words[:, 1:].flatten())
+
+
+def actor_critic(m, x, action, reward):
+    policy = torch.distributions.Categorical(logits=m["policy"](x))
+    advantage = reward - m["value"](x).squeeze(-1)
+    policy_loss = -(policy.log_prob(action) * advantage.detach()).mean()
+    return policy_loss + advantage.pow(2).mean() - 0.01 * policy.entropy().mean()
+
+
+def gaussian_policy(m, x, action, advantage):
+    normal = torch.distributions.Normal(m["mean"](x), F.softplus(m["scale"].weight[0]))
+    ratio = normal.log_prob(action).sum(-1).exp()
+    return -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+
+
+def masked_encoder(m, words, label):
+    """As BERT: token types of the words' shape, and a mask of what is no padding."""
+    types = torch.zeros(words.size(), dtype=torch.long)
+    mask = (1.0 - (words != 0).float()[:, None, :]) * torch.finfo(torch.float32).min
+    h = m["words"](words) + m["types"](types)
+    weights = F.softmax(m["query"](h) @ h.transpose(-1, -2) + mask, -1)
+    return F.cross_entropy(m["out"]((weights @ h)[:, 0]), label, label_smoothing=0.1)
+
+
+def distilled(m, x, label):
+    with torch.no_grad():
+        teacher = m["teacher"](x)
+    scores = m["student"](x)
+    soft = F.kl_div(F.log_softmax(scores / 2, 1), F.softmax(teacher / 2, 1), reduction="batchmean") * 4
+    return soft + F.cross_entropy(scores, label, weight=m["weights"].weight[0].detach().abs())
+
+
+def contrastive(m, a, b):
+    """NT-Xent: the number of pairs is a number of the program."""
+    z = F.normalize(torch.cat([m["net"](a), m["net"](b)]), dim=1)
+    n = a.shape[0]
+    similar = (z @ z.T / 0.5).masked_fill(torch.eye(2 * n, dtype=torch.bool), -1e9)
+    return F.cross_entropy(similar, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))
+
+
+def patches(m, x, target):
+    """Windows that overlap, windows that do not, and windows along an axis that is not the last."""
+    y = m["overlap"](x.unfold(-1, 4, 2)).mean(1) + m["apart"](x.unfold(-1, 3, 3)).mean(1)
+    return F.smooth_l1_loss(y + x[:, :6, None].unfold(1, 2, 3).mean((1, 2, 3))[:, None], target, beta=0.5)
+
+
+def prototypes(m, support, query):
+    centres = m["net"](support).view(2, 2, -1).mean(1)
+    distances = (m["net"](query)[:, None] - centres[None]).pow(2).sum(2)
+    scores = F.log_softmax(-distances, 1).view(2, -1, 2)
+    return -scores.gather(2, torch.arange(2).view(2, 1, 1).expand(2, 2, 1)).squeeze().view(-1).mean()
+
+
+def sum_over_batch(m, x, target):
+    return (m["net"](x) - target).pow(2).sum() / x.shape[0] + torch.sum(m["net"](x).abs()) / (2 * x.size(0))
+
+
+X, LABEL, WORDS = (6,), ("label", 3), ("words", 7)
+PROGRAMS = {
+    "adversarial": (
+        adversarial,
+        [X, LABEL, LABEL],
+        lambda: {"features": two(), "head": two(3), "domain": two(3)},
+    ),
+    "spiking": (spiking, [X, LABEL], lambda: {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3)}),
+    "binary": (binary, [X, LABEL], lambda: {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3, bias=False)}),
+    "language model": (
+        language_model,
+        [WORDS],
+        lambda: {
+            "embedding": nn.Embedding(5, 8),
+            "encoder": nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0), 1),
+            "out": nn.Linear(8, 5),
+        },
+    ),
+    "actor critic": (actor_critic, [X, LABEL, ()], lambda: {"policy": two(), "value": two(6, 1)}),
+    "Gaussian policy": (
+        gaussian_policy,
+        [X, (3,), ()],
+        lambda: {"mean": two(), "scale": nn.Linear(3, 1, bias=False)},
+    ),
+    "masked encoder": (
+        masked_encoder,
+        [WORDS, LABEL],
+        lambda: {
+            "words": nn.Embedding(5, 8, padding_idx=0),
+            "types": nn.Embedding(2, 8),
+            "query": nn.Linear(8, 8),
+            "out": nn.Linear(8, 3),
+        },
+    ),
+    "distilled": (
+        distilled,
+        [X, LABEL],
+        lambda: {
+            "teacher": two().requires_grad_(False),
+            "student": two(),
+            "weights": nn.Linear(3, 1, bias=False).requires_grad_(False),
+        },
+    ),
+    "contrastive": (contrastive, [X, X], lambda: {"net": two()}),
+    "patches": (patches, [(12,), (5,)], lambda: {"overlap": nn.Linear(4, 5), "apart": nn.Linear(3, 5)}),
+    "prototypes": (prototypes, [X, X], lambda: {"net": two()}),
+    "sum over the batch": (sum_over_batch, [X, (3,)], lambda: {"net": two()}),
+}
+FIXED = ("contrastive", "prototypes")  # programs in which the batch is a number
+
+
+def drawn(kinds, numbers):
+    shapes = {"label": (BATCH,), "words": (BATCH, 6)}
+    return [
+        numbers.integers(0, kind[1] if kind[0] == "label" else 5, shapes[kind[0]]).astype(np.int32)
+        if kind and isinstance(kind[0], str)
+        else numbers.normal(size=(BATCH, *kind)).astype(np.float32)
+        for kind in kinds
+    ]
+
+
+def tensors(arrays):
+    return [torch.from_numpy(a).long() if a.dtype.kind == "i" else torch.from_numpy(a) for a in arrays]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_generated_c_trains_as_the_module(name):
+    loss, kinds, layers = PROGRAMS[name]
+    torch.manual_seed(3)
+    module, numbers = Program(loss, **layers()), np.random.default_rng(4)
+    first = drawn(kinds, numbers)
+    net = ag.from_torch(module, tuple(tensors(first)))
+    batch_axis = None if name in FIXED else 0
+    inputs = [
+        ag.Input(f"x{k}", a.shape, "s32" if a.dtype.kind == "i" else "f32", batch_axis=batch_axis)
+        for k, a in enumerate(first)
+    ]
+    value = net(*inputs)
+    trained = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(trained, lr=0.1, momentum=0.9)
+    trainer = ag.Model(inputs, [], {"loss": value}, value, optimizer).on_host()
+    for _ in range(STEPS):
+        arrays = drawn(kinds, numbers)
+        optimizer.zero_grad()
+        theirs = module(*tensors(arrays))
+        theirs.backward()
+        optimizer.step()
+        assert trainer.train_step(*arrays) == pytest.approx(theirs.item(), rel=1e-4)
+    ours = trainer.state_dict()
+    for n, p in module.named_parameters():
+        np.testing.assert_allclose(ours[n], p.detach().numpy(), rtol=1e-3, atol=1e-5, err_msg=n)
+
+
+def test_a_function_whose_gradient_mixes_elements_is_one_line():
+    module, apply = Program(lambda m, x: Mixed.apply(m["net"](x)), net=two()), torch.autograd.Function.apply
+    with pytest.raises(
+        ag.AutodiffError, match=r"Program: Mixed.backward does not multiply the gradient element"
+    ) as e:
+        ag.from_torch(module, (BATCH, 6))
+    assert "\n" not in str(e.value)
+    assert torch.autograd.Function.apply == apply and torch.distributions.Distribution._validate_args
