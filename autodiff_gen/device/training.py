@@ -186,16 +186,14 @@ def _placed(error: DeviceError, step: int, epoch: int, rows: Any) -> DeviceError
 
 
 def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | None:
-    """Share of the test samples whose label has the highest score; None unless the model has one label and one output
-    of scores."""
+    """Share of the test samples, or of their pixels and the like, whose label has the highest score; None unless the
+    model has one label and one output of scores, [n, classes] or [n, classes, ...]."""
     targets = [a for a in board.layout.inputs if a.is_target]
     scores = board.layout.outputs
-    if (
-        len(targets) != 1
-        or targets[0].type.dtype.kind == "f"
-        or len(scores) != 1
-        or len(scores[0].type.shape) != 2
-    ):
+    if len(targets) != 1 or targets[0].type.dtype.kind == "f" or len(scores) != 1:
+        return None
+    shape = scores[0].type.shape
+    if len(shape) < 2 or targets[0].type.shape != (shape[0], *shape[2:]):
         return None
     inputs = [
         a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name)) if not a.is_target
@@ -209,8 +207,8 @@ def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | N
         if rows.stop - rows.start < size and not takes_n:
             break
         predicted = board.predict(*(data.test[n][rows] for n in inputs))
-        right += int((predicted.argmax(axis=1) == data.test[targets[0].name][rows]).sum())
-        seen += rows.stop - rows.start
+        hits = predicted.argmax(axis=1) == data.test[targets[0].name][rows]
+        right, seen = right + int(hits.sum()), seen + hits.size
     return right / seen if seen else None
 
 

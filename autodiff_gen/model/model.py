@@ -120,8 +120,8 @@ class Model:
         """A model with one input "x" of shape `input` (batch size first), one output "scores" and one target.
 
         loss: a layer of ag.nn or of torch.nn, or a function of (scores, target). For losses over classes the target is
-        "label", the class indices u8[B] (s32 for more than 256 classes, or if u8 cannot represent the loss's
-        ignore_index); otherwise it is "target", of the scores' shape.
+        "label", the class indices u8[B], of scores [B, C, ...] u8[B, ...] (s32 for more than 256 classes, or if u8
+        cannot represent the loss's ignore_index); otherwise it is "target", of the scores' shape.
         """
         if torch_training.is_torch(net):
             raise ModelError(
@@ -139,12 +139,14 @@ class Model:
         if not isinstance(scores, Value):
             raise ModelError(f"the network returned {type(scores).__name__}, expected one graph value")
         if getattr(loss, "takes_classes", False):
-            if scores.ndim != 2:
-                raise ModelError(f"the scores are {scores.type}; a loss over classes needs [batch, classes]")
-            classes = scores.shape[-1]
+            if scores.ndim < 2:
+                raise ModelError(
+                    f"the scores are {scores.type}; a loss over classes needs [batch, classes] or [batch, classes, ...]"
+                )
+            classes = scores.shape[1]
             ignored = getattr(loss, "ignore_index", NO_INDEX)
             narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
-            label = Type(u8 if narrow else s32, scores.shape[:1])
+            label = Type(u8 if narrow else s32, (scores.shape[0], *scores.shape[2:]))
             target = make_input("label", label, classes=classes)
         else:
             target = make_input("target", scores.type)

@@ -63,6 +63,8 @@ def test_supervised_with_classes() -> None:
 def test_supervised_with_many_classes_and_with_values() -> None:
     many = ag.Model.supervised(mlp(2, 257), (1, 2), nn.CrossEntropyLoss(), optim.SGD())
     assert many.targets[0].dtype.name == "s32" and many.batch == 1
+    pixels = ag.Model.supervised(nn.Conv2d(1, 5, 1), (2, 1, 4, 3), nn.CrossEntropyLoss(), optim.SGD())
+    assert pixels.targets[0].shape == (Dim(1, 2), 4, 3) and pixels.targets[0].node.attrs["classes"] == 5
     values = ag.Model.supervised(mlp(2, 3), (4, 2), nn.MSELoss(), optim.SGD())
     assert (values.targets[0].name, values.targets[0].shape) == ("target", (Dim(1, 4), 3))
 
@@ -190,6 +192,10 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: supervised(Unused(), (1, 3)), "the loss does not reach the parameter 'unused.weight'"),
     (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no trainable parameter"),
     (lambda: supervised(mlp(3, 2), (1, 4)), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
+    (
+        lambda: supervised(lambda x: F.sum(x * ag.Param("w", [1.0]), 1), (2, 3)),
+        r"loss over classes needs \[batch, classes\] or",
+    ),
     (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
     (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword or a macro of C or C.*; call it 'while_'"),
     (lambda: ag.Input("_B", (1,)), "input '_B': C reserves names that begin with __, .*; call it 'x_B'$"),
