@@ -288,6 +288,20 @@ EXPRESSIONS = {
         i, i, i, attn_mask=m.square[:1, :1] * torch.ones(8, 8), scale=0.4
     ),
     "dropout": lambda x, y, p, i, s, k, m: m.dropouts(i) + F.dropout(i, 0.3),
+    "compositions": lambda x, y, p, i, s, k, m: (
+        torch.addmm(y, x, m.square, beta=0.5, alpha=2)
+        + torch.addmv(m.row, m.square, m.row, alpha=0.5)
+        + torch.logaddexp2(x, y) * torch.dist(x, y)
+        + x.cumprod(1)
+        + s.cumprod(1).flatten(1)[:, :6]
+        + torch.linalg.cross(x.view(-1, 2, 3), y.view(-1, 2, 3)).flatten(1)
+        + torch.linalg.cross(s[:, :3], s[:, 1:], dim=1).flatten(1)[:, :6]
+        + torch.cross(i[:, :3, 0, :6], i[:, :3, 1, :6], dim=1).sum(1)
+        + s.kthvalue(2, 2, keepdim=True)[0].sum(1)
+        + s.median(1)[0][:, :6]
+        + m.square.median()
+        + x.gather(1, x.median(1, keepdim=True)[1])
+    ),
     "losses": lambda x, y, p, i, s, k, m: (
         x * F.cross_entropy(x, k[:, 0], label_smoothing=0.1)
         + y * F.cross_entropy(i, k[:, :1, None].expand(k.shape[0], 8, 8), reduction="sum")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .compositions import COMPOSITIONS
 from .constants import CONSTANTS
 from .indexing import INDEXING
 from .layers import LAYERS
@@ -143,14 +144,6 @@ def _einsum(c: Converter, a: Arguments) -> object:
     return c.emit("einsum", a["equation"], *a["tensors"])
 
 
-def _addmm(c: Converter, a: Arguments) -> object:
-    if a.get("beta", 1) != 1 or a.get("alpha", 1) != 1:
-        raise Unsupported("has beta or alpha; write the factors as products")
-    return c.emit(
-        "{} + {}", c.emit("matmul", a.get("mat1", a.get("batch1")), a.get("mat2", a.get("batch2"))), a["self"]
-    )
-
-
 TABLE: dict[str, Rule] = {
     **{f"aten.{name}": same(name, "self") for name in UNARY.split()},
     **{f"aten.{name}": promoting(same(name, "self other")) for name in COMPARISONS.split()},
@@ -231,9 +224,8 @@ TABLE: dict[str, Rule] = {
     "aten.mv": same("mv", "self vec"),
     "aten.dot": same("dot", "self tensor"),
     "aten.outer": same("outer", "self vec2"),
-    "aten.addmm": _addmm,
-    "aten.baddbmm": _addmm,
     "aten.einsum": _einsum,
+    **COMPOSITIONS,
     **SHAPES,
     **PARTS,
     **INDEXING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,24 @@ def _sort(c: Converter, a: Arguments) -> Any:
     return c.emit_all("sort", c.names(), a["self"], a.get("dim", -1), **options)
 
 
+def _kth(c: Converter, a: Arguments) -> Any:
+    """The k-th smallest element along an axis and its index; of a median the element in the middle, the lower of
+    two."""
+    x, dim = a["self"], axis(c, a["self"], a.get("dim", -1))
+    if "dim" not in a and "k" not in a:  # of all elements
+        x, dim = c.emit("flatten", x), 0
+    extent = (
+        (c.shape(a["self"]) or (1,))[dim] if x is a["self"] else math.prod(d or 0 for d in c.shape(a["self"]))
+    )
+    if not extent:
+        raise Unsupported("reduces the batch; use another axis")
+    k = a.get("k", (extent + 1) // 2)
+    ordered = tuple(f"{c.names()[0]}.{part}" for part in ("ordered", "order"))
+    key = f"{{}}[{':, ' * dim}{k - 1}:{k}]" if a.get("keepdim") else f"{{}}[{':, ' * dim}{k - 1}]"
+    found = c.emit_all("topk", ordered, x, k, dim, largest=False)
+    return [c.emit_all(key, (name,), y)[0] for name, y in zip(c.names(), found, strict=False)]
+
+
 def _one_hot(c: Converter, a: Arguments) -> Any:
     if a.get("num_classes", -1) == -1:
         raise Unsupported("has no num_classes, so that the size of the result depends on data; give it")
@@ -98,6 +117,8 @@ INDEXING: dict[str, Rule] = {
     "aten.index_put": same("index_put", "self indices values accumulate"),
     "aten.topk": _topk,
     "aten.sort": _sort,
+    "aten.kthvalue": _kth,
+    "aten.median": _kth,
     "aten.argsort": same("argsort", "self dim descending"),
     "aten.take_along_dim": same("take_along_dim", "self indices dim"),
     "aten.index_select": same("index_select", "self dim index"),
