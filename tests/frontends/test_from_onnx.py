@@ -112,6 +112,36 @@ def test_sequences_are_not_taken_for_the_batch(batch):
     np.testing.assert_array_equal(y, 2 * given.max(1))
 
 
+@pytest.mark.parametrize("batch", (3, 4))
+def test_the_batch_is_minus_one_after_as_many_steps_as_samples(batch):
+    """A size of 4 is not taken for the largest batch where -1 is the batch: what nn.Transformer is exported as."""
+    text = """net (float[n,4,2] x) => (float[n,4,2] y) {
+        t = Transpose <perm = [1, 0, 2]> (x)
+        rows = Reshape (t, of_rows)
+        apart = Reshape (rows, of_steps)
+        back = Transpose <perm = [1, 0, 2]> (apart)
+        y = Sub (x, back)
+    }"""
+    made = model(text, of_rows=np.int64([-1, 2]), of_steps=np.int64([4, -1, 2]))
+    x = ag.Input("x", (batch, 4, 2), batch_axis=0)
+    (y,) = evaluate([ag.from_onnx(made)(x)], {x: np.random.default_rng(1).normal(size=(batch, 4, 2))})
+    assert not y.any()
+
+
+def test_integers_of_the_shape_of_the_batch():
+    """... such as the token types of BERT."""
+    text = """net (float[n,3] x) => (float[n,3,2] y) {
+        shape = Shape (x)
+        types = ConstantOfShape <value = int64[1] {1}> (shape)
+        y = Gather (table, types)
+    }"""
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+    x = ag.Input("x", (2, 3), batch_axis=0)
+    net = ag.from_onnx(model(text, table=table))
+    (y,) = evaluate([net(x)], {x: np.zeros((2, 3)), **dict.fromkeys(net.parameters(), table)})
+    np.testing.assert_array_equal(y, np.broadcast_to([2.0, 3.0], (2, 3, 2)))
+
+
 def test_a_loop_ends_by_its_condition():
     """... after as many iterations as in the reference implementation; a nested branch reads what an iteration made."""
     text = """net (float[n,4] x) => (float[n,4] y) {

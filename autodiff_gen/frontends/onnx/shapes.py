@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Arguments, Rule, Unsupported
-from .folding import BATCH, Constant, is_batch
+from .folding import Constant, array_of, dtype_of, is_batch
 
 # Ends of at least this are the end of the axis: exporters write 2**31 - 1, 2**63 - 1, tf2onnx this too.
 FAR = 1_000_000_000
@@ -25,10 +26,10 @@ def _reshape(c: Any, a: Arguments) -> Any:
 def _sizes(c: Any, x: Any, sizes: list[int]) -> tuple[Any, ...]:
     """Sizes for reshape: that of the batch becomes -1, or is read from an input after other extents, of which one may
     be the number of a largest batch."""
-    if -1 in sizes and any(is_batch(s) for s in sizes):
-        total = int(np.prod([d // BATCH if is_batch(d) else d for d in c.sizes(x)]))
-        known = int(np.prod([abs(s // BATCH if is_batch(s) else s) for s in sizes]))
-        sizes = [total // known if s == -1 else s for s in sizes]
+    own = list(map(int, c.sizes(x)))
+    if -1 in sizes and any(is_batch(s) for s in (*own, *sizes)):
+        rest = math.prod(int(s) for s in sizes if s != -1)
+        sizes = [math.prod(own) // rest if s == -1 else s for s in sizes]
     if sum(is_batch(s) for s in sizes) > 1:
         raise Unsupported("has the batch on several axes; use numbers for the others")
     first = next((k for k, s in enumerate(sizes) if s != 1), 0)
@@ -132,14 +133,14 @@ def _expand(c: Any, a: Arguments) -> Any:
 
 def _filled(c: Any, a: Arguments) -> Any:
     """ConstantOfShape of a size that the batch determines."""
-    value = 0.0
-    if a.get("value") is not None:
-        from onnx import numpy_helper
-
-        value = numpy_helper.to_array(a["value"]).reshape(-1)[0].item()
-    return c.emit(
-        "broadcast_to", float(value), tuple(c.extent(s) for s in c.numbers(a["input"], "the shape"))
-    )
+    shape = tuple(c.extent(s) for s in c.numbers(a["input"], "the shape"))
+    if a.get("value") is None:
+        return c.emit("broadcast_to", 0.0, shape)
+    array = array_of(a["value"], "ConstantOfShape")
+    value, kind = array.reshape(-1)[0].item(), dtype_of(array)
+    if kind == "f32":
+        return c.emit("broadcast_to", float(value), shape)
+    return c.emit("full", shape, value, dtype=kind)
 
 
 def _pad(c: Any, a: Arguments) -> Any:
