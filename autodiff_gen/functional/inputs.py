@@ -72,7 +72,8 @@ def why_not(name: str) -> str:
     if name in KEYWORDS:
         return f"this is a keyword or a macro of C or C++; call it {name + '_'!r}"
     if is_reserved(name):
-        return f"C reserves names that begin with __, or with _ and a capital; call it {'x' + name!r}"
+        reserved = "names that begin with __, or with _ and a capital, and macros such as INT32_MAX"
+        return f"C reserves {reserved}; call it {'x' + name!r}"
     return "a name is made of letters, digits and _ and does not begin with a digit"
 
 

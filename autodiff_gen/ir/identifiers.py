@@ -50,8 +50,12 @@ def is_identifier(name: str) -> bool:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether C leaves it to compilers and libraries: `_B` is a macro of newlib's <ctype.h>."""
-    return re.match(r"_[A-Z_]", name) is not None
+    """Whether C leaves it to compilers and libraries: `_B` is a macro of newlib's <ctype.h>, `INT32_MAX` one of
+    <stdint.h>."""
+    return (
+        re.match(r"_[A-Z_]|(U?INT\w*|SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MIN|MAX|WIDTH|C)$", name)
+        is not None
+    )
 
 
 def identifier(name: str) -> str:

@@ -199,6 +199,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
     (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword or a macro of C or C.*; call it 'while_'"),
     (lambda: ag.Input("_B", (1,)), "input '_B': C reserves names that begin with __, .*; call it 'x_B'$"),
+    (lambda: ag.Input("INT32_MAX", (1,)), "C reserves .*, and macros such as .*; call it 'xINT32_MAX'$"),
     (lambda: ag.Input("class", (1,)), "input 'class': this is a keyword"),
     (lambda: ag.Input("2x", (1,)), "a name is made of letters, digits and _ and does not begin with a digit"),
     (lambda: ag.Input("x", (0, 3)), r"input 'x': shape \[0, 3\] must be made of whole numbers of at least 1"),

@@ -10,6 +10,7 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen import nn
 from autodiff_gen.codegen.compiler import compile_function
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.kernels import registry
@@ -51,3 +52,14 @@ def test_every_name_compiles(tmp_path: Path) -> None:
     command = ["gcc", *STRICT, *include, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
+
+
+def test_a_layer_named_as_a_macro() -> None:
+    net = nn.Sequential(nn.Linear(3, 2))
+    net.INT32_MAX = nn.Linear(2, 2)
+    x = ag.Input("x", (2, 3))
+    w = ag.Param("UINT8_MAX", np.ones(2, dtype="float32"))
+    f = ag.function([x, w, *net.parameters()], [F.tanh(net.INT32_MAX(net[0](x))) * w])
+    assert np.isfinite(
+        f.on_host()(C, *(p.node.attrs["state"].init.array() for p in (w, *net.parameters())))[0]
+    ).all()
