@@ -100,6 +100,10 @@ class Own(torch.nn.MSELoss):
     pass
 
 
+class MSELoss(torch.nn.Module):
+    """Not PyTorch's."""
+
+
 def test_optimizers_and_losses_that_cannot_be_taken_over():
     module, net = net_of_two()
     other = torch.nn.Linear(2, 2)
@@ -111,8 +115,13 @@ def test_optimizers_and_losses_that_cannot_be_taken_over():
             r"a parameter \[2, 2\] of torch.optim.SGD belongs to no module",
         ),
         (mse, torch.optim.SGD(module.parameters(), maximize=True), "'maximize' is not supported"),
-        (mse, torch.optim.LBFGS(module.parameters()), "torch.optim.LBFGS has no counterpart in ag.optim"),
-        (Own(), optim.SGD(), "torch.nn.Own has no counterpart in ag.nn"),
+        (
+            mse,
+            torch.optim.LBFGS(module.parameters()),
+            r"torch.optim.LBFGS has no counterpart in ag.optim; use one of .* Adam,",
+        ),
+        (Own(), optim.SGD(), "loss: Own has no counterpart in ag.nn; write it as a function"),
+        (MSELoss(), optim.SGD(), "loss: MSELoss has no counterpart in ag.nn; write it as a function"),
     ]
     for loss, optimizer, message in cases:
         with pytest.raises(ag.AutodiffError, match=message):

@@ -40,12 +40,27 @@ def remember(module: Any, net: nn.Module) -> None:
 
 def loss(given: Any) -> Any:
     """A loss of torch.nn as ours. Raises ModelError for one that has no counterpart."""
-    name = type(given).__name__
-    made = vars(nn).get(name)
+    made = _counterpart(given, nn)
     if made is None:
-        raise ModelError(f"loss: torch.nn.{name} has no counterpart in ag.nn")
+        raise ModelError(
+            f"loss: {_full_name(given)} has no counterpart in ag.nn; write it as a function of (scores, target), or in "
+            "a module that returns the loss, for ag.from_torch"
+        )
     options = {k: getattr(given, k) for k in inspect.signature(made).parameters if hasattr(given, k)}
     return made(**{k: np.asarray(v.detach()) if hasattr(v, "detach") else v for k, v in options.items()})
+
+
+def _counterpart(given: Any, ours: Any) -> Any:
+    """Our class of the same name, of one that is PyTorch's own; None for others."""
+    cls = type(given)
+    return vars(ours).get(cls.__name__) if cls.__module__.partition(".")[0] == "torch" else None
+
+
+def _full_name(given: Any) -> str:
+    """`torch.optim.LBFGS`; a class of the user as `Own`."""
+    cls = type(given)
+    package = ".".join(cls.__module__.split(".")[:2])
+    return f"{package}.{cls.__name__}" if package.startswith("torch.") else cls.__name__
 
 
 def training(optimizer: Any, schedule: Any) -> tuple[Any, Any]:
@@ -59,9 +74,11 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
     state is not taken over. scheduled: the model has a schedule, which starts from the rate that the optimizer had
     before PyTorch's schedule changed it. Raises ModelError for one that has no counterpart."""
     name = type(given).__name__
-    made = vars(optim).get(name)
+    made = _counterpart(given, optim)
     if not (isinstance(made, type) and issubclass(made, optim.Optimizer)):
-        raise ModelError(f"optimizer: torch.optim.{name} has no counterpart in ag.optim")
+        own = (n for n, c in vars(optim).items() if isinstance(c, type) and issubclass(c, optim.Optimizer))
+        rules = ", ".join(sorted(set(own) - {"Optimizer"}))
+        raise ModelError(f"optimizer: {_full_name(given)} has no counterpart in ag.optim; use one of {rules}")
     # Groups also have entries of schedules, and of what is no choice: that AdamW's decay is decoupled.
     chosen = inspect.signature(type(given)).parameters.keys() - SPEED
     groups = []
