@@ -203,14 +203,27 @@ def _not_finite(place: c.Expr, shape: Shape) -> c.Expr:
 def _range_check(arg: Arg, classes: int, prefix: str) -> c.Statement:
     count = product(arg.type.shape)
     name = c.Name(arg.c_name)
+    if arg.limits:  # for each element of a sample
+        width = len(arg.limits)
+        samples = product(arg.type.shape) // width
+        first = c.Binary("*", c.number(width), c.Name("i"))
+        checks = tuple(
+            _limit_check(
+                arg, c.Element(name, c.Binary("+", first, c.number(k)) if k else first), limit, prefix
+            )
+            for k, limit in enumerate(arg.limits)
+        )
+        return c.For("i", c_syntax.size(samples), checks)
     label: c.Expr = c.Element(name, c.number(0) if count == 1 else c.Name("i"))
-    if arg.by_value:
-        label = name
-    tests: list[c.Expr] = [c.Binary(">=", label, c.number(classes))]
+    rejected = _limit_check(arg, name if arg.by_value else label, classes, prefix)
+    return rejected if count == 1 else c.For("i", c_syntax.size(count), (rejected,))
+
+
+def _limit_check(arg: Arg, label: c.Expr, limit: int, prefix: str) -> c.Statement:
+    tests: list[c.Expr] = [c.Binary(">=", label, c.number(limit))]
     if arg.type.dtype.kind == "i":
         tests.insert(0, c.Binary("<", label, c.number(0)))
     test = _any(tests)
     if arg.ignored is not None:
         test = c.Binary("&&", c.Binary("!=", label, c.number(arg.ignored)), test)
-    rejected = _rejected(test, f"{prefix}_ERR_LABEL")
-    return rejected if count == 1 else c.For("i", c_syntax.size(count), (rejected,))
+    return _rejected(test, f"{prefix}_ERR_LABEL")

@@ -36,6 +36,13 @@ class Arg:
     value: Value | None = None  # the graph's input, None for outputs
 
     @property
+    def limits(self) -> tuple[int, ...]:
+        """Where the elements of a sample have several limits, that of each; what no index shows has the largest."""
+        limits = () if self.value is None else self.value.node.attrs.get("limits", ())
+        most = max(limits, default=0)
+        return tuple(k or most for k in limits) if len(set(limits) - {0}) > 1 else ()
+
+    @property
     def by_value(self) -> bool:
         return self.role != "output" and self.type.shape == ()
 

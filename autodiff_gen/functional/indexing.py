@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.build import apply, constant
-from ..ir.node import CONST, INPUT, Value
+import numpy as np
+
+from ..ir.build import apply, constant, make_input
+from ..ir.interpreter import evaluate
+from ..ir.node import CONST, INPUT, Node, Value
 from ..ir.op_kinds import Assemble, Elementwise, Iota, Reduce, View
-from ..ir.types import Dim, Shape, Size, plain, planned, planned_size, product, s32
+from ..ir.types import Dim, Shape, Size, Type, plain, planned, planned_size, product, s32
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, ge, lt, to, where
@@ -59,7 +62,7 @@ def is_known(name: str, x: Value, i: Value, extent: Size, ignored: int | None = 
             return product(source.shape) == extent
         return _chosen_along(source) == extent
     if node.op is INPUT and source.dtype.kind in "iu" and not node.attrs.get("inner"):
-        node.attrs["classes"] = min(node.attrs.get("classes", extent), extent)
+        _limit(node, i, extent)
         if node.attrs.setdefault("ignored", ignored) != ignored:
             node.attrs["ignored"] = None
         return True
@@ -74,6 +77,43 @@ def is_known(name: str, x: Value, i: Value, extent: Size, ignored: int | None = 
         return all(is_known(name, x, part, extent, ignored) for part in node.operands)
     chosen = _chosen_along(source)
     return chosen is not None and planned((chosen,))[0] <= extent
+
+
+def _limit(node: Node, i: Value, extent: int) -> None:
+    """Note at an input what its elements are below that the index i, a view of it, shows: `classes`, the smallest limit
+    of all, and where parts are shown `limits`, those of the elements of a sample, 0 for what is not shown."""
+    (source,), attrs = node.results, node.attrs
+    of_all = attrs.get("classes", 0)  # unless there are others for parts
+    attrs["classes"] = min(of_all or extent, extent)
+    has_window = _has_window(i, source)
+    if not has_window and "limits" not in attrs:
+        return
+    shape = planned(source.shape)
+    count = planned_size(shape[1:] if source.shape and isinstance(source.shape[0], Dim) else shape)
+    shown = np.arange(planned_size(shape)).reshape(shape) % count
+    if has_window:
+        positions = make_input("positions", Type(s32, source.shape))
+        (shown,) = evaluate([_same_views(i, source, positions)], {positions: shown})
+    limits = np.array(attrs.get("limits", (of_all,) * count))
+    before = limits[shown.ravel()]
+    limits[shown.ravel()] = np.where(before == 0, extent, np.minimum(before, extent))
+    attrs["limits"] = tuple(limits.tolist())
+
+
+def _has_window(i: Value, source: Value) -> bool:
+    while i is not source:
+        if isinstance(i.node.op.lower, View) and i.node.op.lower.window:
+            return True
+        i = i.node.operands[0] if i.node.operands else source
+    return False
+
+
+def _same_views(i: Value, source: Value, other: Value) -> Value:
+    """What i is of `source`, of another value; conversions are left out."""
+    if i is source:
+        return other
+    x = _same_views(i.node.operands[0], source, other)
+    return apply(i.node.op.name, x, **i.node.attrs) if isinstance(i.node.op.lower, View) else x
 
 
 def _chosen_along(i: Value) -> Size | None:

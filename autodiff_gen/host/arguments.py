@@ -77,12 +77,14 @@ def _check_shape(arg: Arg, shape: tuple[int, ...], batch: Batch) -> None:
 
 def _check_range(arg: Arg, array: Any) -> None:
     info = np.iinfo(arg.type.dtype.numpy) if arg.type.dtype.kind != "b" else None
-    low, high = (0, 1) if info is None else (int(info.min), int(info.max))
+    low: int = 0 if info is None else int(info.min)
+    high: Any = np.broadcast_to(1 if info is None else int(info.max), array.shape)
     if arg.classes is not None:
-        low, high = 0, arg.classes - 1
+        limits = np.resize(arg.limits or arg.classes, max(1, array.size))
+        low, high = 0, limits[: array.size].reshape(array.shape) - 1
     wrong = np.argwhere(((array < low) | (array > high)) & (array != arg.ignored))
     if len(wrong):
         index = tuple(int(i) for i in wrong[0])
         also = f" (or {arg.ignored}, which is ignored)" if arg.ignored is not None else ""
         element = f"{arg.name}[{', '.join(map(str, index))}]" if index else arg.name
-        raise ShapeError(f"{element} is {array[index]}, outside {low} to {high}{also}")
+        raise ShapeError(f"{element} is {array[index]}, outside {low} to {high[index]}{also}")

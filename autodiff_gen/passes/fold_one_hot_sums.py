@@ -98,7 +98,10 @@ def _is_below(index: Value, extent: int) -> bool:
     node, attrs = source.node, source.node.attrs
     if node.op is INPUT:
         ignored = attrs.get("ignored")
-        return attrs.get("classes", extent + 1) <= extent and (ignored is None or 0 <= ignored < extent)
+        most = max(attrs.get("limits", ()), default=0)  # of parts, of which each has its own
+        return max(most, attrs.get("classes", extent + 1)) <= extent and (
+            ignored is None or 0 <= ignored < extent
+        )
     if node.op is CONST:
         return bool(((attrs["value"] >= 0) & (attrs["value"] < extent)).all())
     if isinstance(node.op.lower, Iota):

@@ -183,6 +183,29 @@ def test_the_batch_varies(rows: int) -> None:
 
 
 @pytest.mark.cc
+def test_columns_of_an_input_have_limits_of_their_own() -> None:
+    """... such as categories of a table; what an index of the whole has limits all of them, and one column is free."""
+    i = ag.Input("i", (4, 4), dtype="s32", batch_axis=0)
+    tables = [ag.Input(f"w{k}", (rows, 2)) for k, rows in enumerate((5, 7, 3))]
+    columns = [F.embedding(i[:, k], w) for k, w in enumerate(tables)]
+    arrays = [np.ones(w.shape, np.float32) for w in tables]
+    f = ag.function([i, *tables], columns).on_host()
+    f(np.array([[4, 6, 2, 6], [0, 0, 0, 0]]), *arrays)
+    for wrong, message in (
+        ([5, 0, 0, 0], r"i\[0, 0\] is 5, outside 0 to 4"),
+        ([0, 7, 0, 0], "0 to 6"),
+        ([0, 0, 3, 0], "0 to 2"),
+    ):
+        with pytest.raises(ShapeError, match=message):
+            f(np.array([wrong]), *arrays)
+    text = c_of([i, *tables], columns)
+    assert "if (i_2[4 * i + 2] < 0 || i_2[4 * i + 2] >= 3) {" in text
+    whole = ag.function([i, *tables], [*columns, F.one_hot(i, 6)]).on_host()
+    with pytest.raises(ShapeError, match=r"i\[0, 1\] is 6, outside 0 to 5"):
+        whole(np.array([[0, 6, 0, 0]]), *arrays)
+
+
+@pytest.mark.cc
 def test_indices_are_checked_before_anything_is_written() -> None:
     """The smallest of all extents that an input indexes is the bound; the error names it."""
     i = ag.Input("i", (3,), dtype="s32")
