@@ -134,7 +134,7 @@ def _backward(loss: Any) -> None:
 
 
 def _tensor(array: NDArray[Any]) -> Any:
-    return torch.from_numpy(np.ascontiguousarray(array, np.float64 if array.dtype.kind == "f" else np.int64))
+    return torch.from_numpy(np.array(array, np.float64 if array.dtype.kind == "f" else np.int64, order="C"))
 
 
 def _loss(results: Sequence[Any], targets: Sequence[NDArray[Any]]) -> Any:

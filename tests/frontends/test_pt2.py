@@ -34,6 +34,27 @@ def archive(name):
     return SAVED[name]
 
 
+def test_a_network_that_returns_a_number_returns_its_loss(tmp_path, capsys):
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 2)
+
+        def forward(self, x, target):
+            return torch.nn.functional.mse_loss(self.linear(x), target)
+
+    file = tmp_path / "net.pt2"
+    file.write_bytes(saved(Loss(), (torch.zeros(2, 3), torch.zeros(2, 2))).getvalue())
+    made = load_file(str(file)).made
+    assert ([v.name for v in made.inputs], made.targets, list(made.outputs)) == (
+        ["x", "target"],
+        (),
+        ["loss"],
+    )
+    assert made.loss is made.outputs["loss"]
+    assert main(["check", str(file)]) == 0 and "everything agrees" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ("mobilenet_v2", "gru", "language_model"))
 def test_a_file_and_its_folder_are_the_same_model_without_pytorch(name, tmp_path, monkeypatch, capsys):
     file = tmp_path / "net.pt2"

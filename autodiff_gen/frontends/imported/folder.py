@@ -52,6 +52,10 @@ model = ag.Model(
     optimizer=optim.SGD(lr=0.01),
 )
 """
+MODEL_OF_A_LOSS = """{inputs}
+loss = net({names})
+model = ag.Model(inputs=[{names}], targets=[], outputs={{"loss": loss}}, loss=loss, optimizer=optim.SGD(lr=0.01))
+"""
 
 
 def write_folder(program: Program, name: str, folder: Path, weights_only: bool = False) -> list[Path]:
@@ -128,7 +132,8 @@ def scores_of(program: Program) -> Program:
 
 def model_text(program: Program) -> str:
     """Python text of a first model: scores [batch, classes] have the cross-entropy as loss, other results the mean
-    squared error. Empty for a network with several results, whose loss only its author knows."""
+    squared error, and one number is the loss itself. Empty for a network with several results, whose loss only its
+    author knows."""
     if not isinstance(program.outputs, ValueRef):
         return "# The network has several results: write the model here.\n"
     shapes = {name: _example(shape) for name, shape in program.shapes.items()}
@@ -136,7 +141,9 @@ def model_text(program: Program) -> str:
     classes = len(result) == 2 and (result[1] or 0) > 1
     loss = "CrossEntropyLoss" if classes else "MSELoss"
     only = program.shapes[next(iter(program.inputs))] if len(program.inputs) == 1 else ()
-    if list(program.inputs.values()) == ["f32"] and only[:1] in ((None,), (1,)):  # else the batch is a number
+    if (
+        result != () and list(program.inputs.values()) == ["f32"] and only[:1] in ((None,), (1,))
+    ):  # else the batch is a number
         (name,) = program.inputs
         call = f"net, input={shapes[name]}, loss=nn.{loss}(), optimizer=optim.SGD(lr=0.01)"
         return f"model = ag.Model.supervised(\n    {call}\n)\n"
@@ -144,10 +151,12 @@ def model_text(program: Program) -> str:
         f'{name} = ag.Input("{name}", {shapes[name]}{"" if dtype == "f32" else f", dtype={dtype!r}"})'
         for name, dtype in program.inputs.items()
     ]
+    names = ", ".join(program.inputs)
+    if result == ():
+        return MODEL_OF_A_LOSS.format(inputs="\n".join(inputs), names=names)
     target = f'target = ag.Input("target", {shapes[program.outputs.name]})'
     if classes:
         target = f'target = ag.Input("target", {shapes[program.outputs.name][:1]}, dtype="s32")'
-    names = ", ".join(program.inputs)
     output = "scores" if classes else "output"
     return MODEL.format(inputs="\n".join(inputs), output=output, names=names, target=target, loss=loss)
 
