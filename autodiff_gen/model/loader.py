@@ -17,7 +17,7 @@ from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from .. import nn, optim
-from ..errors import AutodiffError, ModelError
+from ..errors import REQUIREMENTS, AutodiffError, ModelError, pip_install
 from ..frontends.files import is_network, program_of
 from ..functional.inputs import Input
 from ..kernels.table import Source
@@ -237,11 +237,17 @@ def _execute(path: Path) -> ModuleType:
     except BaseException as error:
         location = _location(error, path)
         kind = "" if isinstance(error, AutodiffError) else f"the file raises {type(error).__name__}: "
-        message = " ".join(str(error).split()) + _similar_argument(error, module)
+        message = " ".join(str(error).split()) + _similar_argument(error, module) + _installed_by(error)
         raise ModelError(f"{location}: {kind}{message}") from None
     finally:
         del sys.modules[module.__name__]
     return module
+
+
+def _installed_by(error: BaseException) -> str:
+    """Of a module that the Python of the compiler, which is that of .venv, does not have, but could: the command."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    return f"; run: {pip_install(name)}" if name in REQUIREMENTS else ""
 
 
 def _similar_argument(error: BaseException, module: ModuleType) -> str:
