@@ -59,6 +59,10 @@ def _through_pointers(loop: c.For, taken: set[str]) -> c.Statement:
     at: dict[c.Element, str] = {}
     pointers: list[c.Statement] = []
     body = list(loop.body)
+    calls = [s.expr for s in body if isinstance(s, c.ExprStatement) and isinstance(s.expr, c.Call)]
+    stored = {
+        a.operand for call in calls if call.function != LOAD for a in call.arguments if isinstance(a, c.Unary)
+    }
     for k in reversed(range(len(body))):
         match body[k]:
             case c.ExprStatement(c.Call(function, (register, *arguments))) if function in NEXT:
@@ -70,7 +74,7 @@ def _through_pointers(loop: c.For, taken: set[str]) -> c.Statement:
                 moves = element not in at
                 if moves:
                     at[element] = _name(element, taken.union(at.values()))
-                    c_type = "const float *" if function == LOAD else "float *"
+                    c_type = "float *" if element in stored else "const float *"
                     pointers.append(c.Declare(c_type, ((at[element], begin),)))
                 pointer = c.Name(at[element])
                 moved = (pointer if isinstance(a, c.Unary) else a for a in arguments)

@@ -208,6 +208,14 @@ def test_the_text_of_blocks_that_follow_each_other() -> None:
     ]
 
 
+def test_a_block_that_is_stored_and_then_loaded_has_no_pointer_to_constants() -> None:
+    place, block = c.Unary("&", at("a", INDEX)), c.Name("a_block")
+    calls = (c.Call(STORE, (c.number(0), place, block)), c.Call(LOAD, (c.number(0), block, place)))
+    loop = c.For("i", c.number(LENGTH), tuple(map(c.ExprStatement, calls)), step=4)
+    ((made,),) = with_next_blocks([(loop,)], M4F)
+    assert PRINTER.lines([made])[1].strip() == "float *a_next = a;"
+
+
 def test_a_sum_is_in_the_registers_of_a_term() -> None:
     product = c.Template("{0} * {1}", (at("a", INDEX), at("b", INDEX)), 80, (80, 90), ())
     value = c.Template("{0} + {1}", (product, at("x", INDEX)), 70, (70, 71), ())
