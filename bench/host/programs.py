@@ -71,8 +71,10 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
         "STEP(t, x, y, loss)": f"{name}_train_step(t, x, y, {', '.join(words)}, loss)",
     }
     include = (folder, *tables.include_dirs(), *build_commands.include_dirs(b))
+    # what the link does not read takes half of the time: debug information, and code beside that for the link
+    own = [flag for flag in build_commands.compile_flags(b) if flag not in ("-g", "-ffat-lto-objects")]
     # as in a program: only the loop calls the trainer
-    flags = [*build_commands.compile_flags(b), "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
+    flags = [*own, "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
     contract = "-ffp-contract=off" if tables.only_ref else "-ffp-contract=fast"
     objects = kernel_objects(b, tables, program.kernels, flags, folder.parent)
     for source, more in [
