@@ -64,7 +64,7 @@ class Compiler:
         """A text that differs between compilers, their versions and options; found without running the compiler."""
         path = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
         stat = os.stat(path)
-        return f"{path} {stat.st_size} {stat.st_mtime_ns} {self.command[1:]} {self.opt}"
+        return f"{path} {stat.st_size} {stat.st_mtime_ns} {self.command[1:]}"
 
     def library(self, files: Mapping[str, str], backends: Backends, called: Iterable[Kernel]) -> ctypes.CDLL:
         """Compile the .c files among `files` (name -> text) and the kernels of `backends` that they call, and load the
@@ -81,7 +81,8 @@ class Compiler:
         used = fingerprint(self.identity, *map(_content, headers))
         sources = backends.sources(called)
         kernels = [
-            (source, fingerprint(used, repr(source.cflags), _content(source.path))) for source in sources
+            (source, fingerprint(used, repr(self._flags(source)), _content(source.path)))
+            for source in sources
         ]
         texts = (f"{name}\0{text}" for name, text in files.items())
         library = (
@@ -103,12 +104,17 @@ class Compiler:
                 os.replace(built, library)
         return ctypes.CDLL(str(library))
 
+    def _flags(self, source: Source) -> list[str]:
+        """Of a kernel, whose own level counts if it has one."""
+        levels = [] if any(flag.startswith("-O") for flag in source.cflags) else [self.opt or "-O2"]
+        return [*levels, *source.cflags]
+
     def _kernel(self, source: Source, key: str, include: Sequence[str], folder: Path) -> Path:
         """The object of a hand-written kernel, from the cache if it was compiled before."""
         cached = cache_folder() / f"{key}.o"
         if not cached.exists():
             target = folder / cached.name
-            self._run("-c", self.opt or "-O2", *source.cflags, *include, str(source.path), "-o", str(target))
+            self._run("-c", *self._flags(source), *include, str(source.path), "-o", str(target))
             os.replace(target, cached)
         return cached
 
