@@ -227,7 +227,7 @@ def test_moved_checkout_is_set_up_again(checkout: Checkout, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("edit", "again"),
     [
-        ("requirements/runtime.txt", SETUP),
+        ("requirements/runtime.txt", ["pip runtime.txt"]),
         ("requirements/test.txt", []),
         ("boards/stm32.toml", ["probe"]),
         ("boards/arch/core.toml", ["probe"]),
@@ -239,6 +239,21 @@ def test_edited_inputs(checkout: Checkout, edit: str, again: list[str]) -> None:
         file.write("# edited\n")
     assert checkout.run()[:-1] == again
     assert len(checkout.run()) == 1
+
+
+def test_new_requirements_leave_what_a_user_installed(checkout: Checkout) -> None:
+    """Also where installing them fails: they are tried again."""
+    checkout.run()
+    added = checkout.root / ".venv/lib/added.py"
+    added.parent.mkdir(parents=True, exist_ok=True)
+    added.write_text("")
+    with (checkout.root / "requirements/runtime.txt").open("a") as file:
+        file.write("# edited\n")
+    checkout.env["STUB_FAIL"] = "runtime.txt"
+    assert checkout.attempt().returncode == 1
+    del checkout.env["STUB_FAIL"]
+    assert checkout.run()[:-1] == ["pip runtime.txt"]
+    assert added.exists()
 
 
 def test_another_board_is_probed_once(checkout: Checkout, tmp_path: Path) -> None:
