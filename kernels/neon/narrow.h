@@ -8,5 +8,6 @@
 #define ag_finish_small_neon ag_finish_neon
 
 #define ag_gemv_f32_small_neon ag_gemv_f32_neon
+#define ag_gemv_t_f32_small_neon ag_gemv_t_f32_neon
 
 #endif

@@ -17,11 +17,14 @@
 #define AG_RUN_INSTRUCTIONS 1
 #define AG_LANE_FACTORS 1
 #define AG_TILE_INSTRUCTIONS 1
-#if defined AG_TILE_N /* narrow.h */
-#elif defined __aarch64__
+#if !defined AG_TILE_N /* otherwise that of narrow.h */
+#if defined __aarch64__
 #define AG_TILE_N 16
 #else
 #define AG_TILE_N 8
+#endif
+#define AG_NARROW small_neon
+#define AG_PACKED_K 64 /* 4 KB of stack in AArch64, 2 KB in AArch32 */
 #endif
 /* Of conv2d_pool_dw.c: 3 KB of stack in AArch64. */
 #define AG_POOL_SUMS 256

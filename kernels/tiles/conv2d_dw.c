@@ -120,7 +120,7 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
                 kernel(t);
                 j = AG_TILE_N;
             } else {
-                j = ag_tile_run(kernel, t, columns, x, AG_TILE_N, 1);
+                j = ag_tile_run(kernel, t, columns, x, 1, 1);
             }
         }
         for (; j < columns; j += AG_TILE_N) {

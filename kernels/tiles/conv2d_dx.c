@@ -75,7 +75,7 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
     if (pixels->constant_stride && g->s->x_c == 1) {
         t->c = pixels->dst[0];
         t->c_step = ag_bytes(step);
-        k = ag_tile_run(AG_MICROKERNEL(nn), t, g->channels, w, AG_TILE_N, 1);
+        k = ag_tile_run(AG_MICROKERNEL(nn), t, g->channels, w, 1, 1);
     }
     for (; k < g->channels; k += AG_TILE_N) {
         const int32_t overlap = k > last ? k - last : 0;
@@ -142,7 +142,7 @@ static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, in
         t->beta = 0.0f;
 #if AG_TILE_RUNS
         if (v == 1 && g->s->x_c == 1) {
-            ag_row_tiles(AG_MICROKERNEL(nn), t, cursor, g->channels, w, AG_TILE_N, 1);
+            ag_row_tiles(AG_MICROKERNEL(nn), t, cursor, g->channels, w, 1, 1);
         }
 #endif
         ag_next_pixel_tile(&pixels, cursor);

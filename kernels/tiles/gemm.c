@@ -4,17 +4,30 @@
  *       +----+----+--+                   an edge tile is shifted back inside the matrix, so that it
  *     m | t0 | t1 |e2|                   overlaps its neighbour, is computed into a local array, and
  *       +----+----+--+                   only its new rows and columns are stored;
- *       | e3 | e4 |e5|                   a matrix smaller than one tile uses scalar loops
- *       +----+----+--+
+ *       | e3 | e4 |e5|                   a matrix smaller than one tile uses narrower tiles (AG_NARROW),
+ *       +----+----+--+                   products of a matrix and a vector, or scalar loops
  *
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
- */
+ *
+ * With AG_PACKED_K (vec.h), rows of B of at most so many elements are packed first: they become columns. */
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
 #include "tiles/local_tile.h"
+#if AG_PACKED_K
+#include "pack_b.h"
+#endif
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* The backend with narrower tiles, of which vec.h says the name. */
+#ifdef AG_NARROW
+enum { AG_HAS_NARROW = 1 };
+#else
+enum { AG_HAS_NARROW = 0 };
+#define AG_NARROW AG_BACKEND
+#endif
+#define AG_NARROW_SYMBOL(kernel) AG_JOIN(ag_##kernel, AG_NARROW)
 
 /* An operand as the micro-kernels read it: element [i, p] at data + i * i_step + p * p_step; one of the two
  * steps is 1. */
@@ -29,85 +42,149 @@ typedef struct {
     ptrdiff_t i_step, j_step;
 } ag_result;
 
-static void ag_gemm_scalar(const ag_operand *a, const ag_operand *b, const ag_result *c, int32_t m, int32_t n,
-                           int32_t k, float alpha, float beta) {
-    for (int32_t i = 0; i < m; i++) {
-        for (int32_t j = 0; j < n; j++) {
-            const float *pa = a->data + i * a->i_step, *pb = b->data + j * b->i_step;
-            float sum = 0.0f, *dst = c->data + i * c->i_step + j * c->j_step;
-            for (int32_t p = 0; p < k; p++, pa += a->p_step, pb += b->p_step) {
-                sum += *pa * *pb;
+/* C[m,n] = alpha * the sums of k products + beta * C */
+typedef struct {
+    ag_microkernel_fn *kernel;
+    ag_operand a, b;
+    ag_result c;
+    int32_t m, n, k;
+    float alpha, beta;
+    bool a_columns; /* the kernel reads columns of A, those from a[0] on */
+} ag_product;
+
+static void ag_gemm_scalar(const ag_product *t) {
+    for (int32_t i = 0; i < t->m; i++) {
+        for (int32_t j = 0; j < t->n; j++) {
+            const float *a = t->a.data + i * t->a.i_step, *b = t->b.data + j * t->b.i_step;
+            float sum = 0.0f, *dst = t->c.data + i * t->c.i_step + j * t->c.j_step;
+            for (int32_t p = 0; p < t->k; p++, a += t->a.p_step, b += t->b.p_step) {
+                sum += *a * *b;
             }
-            *dst = beta == 0.0f ? alpha * sum : alpha * sum + beta * *dst;
+            *dst = t->beta == 0.0f ? t->alpha * sum : t->alpha * sum + t->beta * *dst;
         }
     }
 }
 
-static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, ag_result c, int32_t m,
-                          int32_t n, int32_t k, float alpha, float beta) {
+/* Rows first ... end - 1: whole tiles, or one tile of which `overlap` rows are already stored. */
+static void ag_gemm_rows(const ag_product *p, int32_t first, int32_t end, int32_t overlap) {
+    const ptrdiff_t a_i = p->a.i_step, c_i = p->c.i_step, c_j = p->c.j_step;
+    const bool rows = !p->a_columns;
+    ag_microkernel_fn *kernel = p->kernel;
     ag_tile t;
-    if (m < AG_TILE_M || n < AG_TILE_N) {
-        ag_gemm_scalar(&a, &b, &c, m, n, k, alpha, beta);
+    t.k = p->k;
+    t.k_runs = 1;
+    t.alpha = p->alpha;
+    t.a_step = ag_bytes(p->a.p_step);
+    t.b_step = ag_bytes(p->b.p_step);
+#if AG_PACKED_K
+    float packed[AG_PACKED_K * AG_TILE_N];
+    const bool packs = kernel == AG_MICROKERNEL(nt) && end - first >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
+    if (packs) {
+        kernel = AG_MICROKERNEL(nn);
+        t.b_step = ag_bytes(AG_TILE_N);
+    }
+#endif
+    for (int32_t j = 0, width; j < p->n; j += width) {
+        const int32_t column_overlap = j + AG_TILE_N > p->n ? j + AG_TILE_N - p->n : 0;
+        const bool whole = overlap == 0 && column_overlap == 0 && c_j == 1;
+        const float *a = p->a.data + first * a_i, *b = p->b.data + (j - column_overlap) * p->b.i_step;
+        float *c = p->c.data + first * c_i + (j - column_overlap) * c_j;
+        width = ag_set_columns(&t, kernel, whole ? p->n - j : AG_TILE_N, b, p->b.i_step, AG_TILE_N);
+#if AG_PACKED_K
+        if (packs) {
+            ag_pack_columns(packed, b, p->b.i_step, p->k);
+            t.b[0] = packed;
+        }
+#endif
+        t.c_step = ag_bytes(c_i);
+        t.beta = p->beta;
+        for (int32_t tiles = (end - first) / AG_TILE_M; tiles > 0; tiles--) {
+            t.a[0] = a;
+            for (int32_t q = 1; rows && q < AG_TILE_M; q++) {
+                t.a[q] = t.a[q - 1] + a_i;
+            }
+            if (whole) {
+                t.c = c;
+                kernel(&t);
+            } else {
+                ag_local_tile(kernel, &t, c, c_i, c_j, overlap, column_overlap, AG_TILE_N, p->beta);
+            }
+            a += AG_TILE_M * a_i;
+            c += AG_TILE_M * c_i;
+        }
+    }
+}
+
+static void ag_gemm_tiled(const ag_product *p) {
+    const int32_t rest = p->m % AG_TILE_M;
+    if (p->m < AG_TILE_M || p->n < AG_TILE_N) {
+        ag_gemm_scalar(p);
         return;
     }
-    t.k = k;
-    t.k_runs = 1;
-    t.alpha = alpha;
-    t.a_step = ag_bytes(a.p_step);
-    t.b_step = ag_bytes(b.p_step);
-    ag_one_tile(&t);
-    for (int32_t i = 0; i < m; i += AG_TILE_M) {
-        const int32_t row_overlap = i + AG_TILE_M > m ? i + AG_TILE_M - m : 0;
-        float *dst = c.data + (i - row_overlap) * c.i_step;
-        int32_t j = 0;
-        for (int32_t q = 0; q < AG_TILE_M; q++) {
-            t.a[q] = a.data + (i - row_overlap + q) * a.i_step;
-        }
-        t.c = dst;
-        t.c_step = ag_bytes(c.i_step);
-        t.beta = beta;
-        if (row_overlap == 0 && c.j_step == 1) {
-            j = ag_tile_run(tile, &t, n, b.data, b.i_step, AG_TILE_N);
-        }
-        for (; j < n; j += AG_TILE_N) {
-            const int32_t column_overlap = j + AG_TILE_N > n ? j + AG_TILE_N - n : 0;
-            for (int32_t q = 0; q < AG_TILE_N; q++) {
-                t.b[q] = b.data + (j - column_overlap + q) * b.i_step;
-            }
-            ag_local_tile(tile, &t, dst + (j - column_overlap) * c.j_step, c.i_step, c.j_step, row_overlap,
-                          column_overlap, AG_TILE_N, beta);
-        }
+    ag_gemm_rows(p, 0, p->m - rest, 0);
+    if (rest > 0) {
+        ag_gemm_rows(p, p->m - AG_TILE_M, p->m, AG_TILE_M - rest);
     }
 }
 
 void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){a, lda, 1}, (ag_operand){b, 1, ldb},
-                  (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+    if (AG_HAS_NARROW && m < AG_TILE_M) {
+        for (int32_t i = 0; i < m; i++) {
+            AG_SYMBOL(gemv_t_f32)
+            (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta, NULL);
+        }
+    } else if (AG_HAS_NARROW && n < AG_TILE_N) {
+        AG_NARROW_SYMBOL(gemm_nn_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    } else {
+        const ag_product p = {
+            AG_MICROKERNEL(nn), {a, lda, 1}, {b, 1, ldb}, {c, ldc, 1}, m, n, k, alpha, beta, false};
+        ag_gemm_tiled(&p);
+    }
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    ag_gemm_tiled(AG_MICROKERNEL(nt), (ag_operand){a, lda, 1}, (ag_operand){b, ldb, 1},
-                  (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+    if (AG_HAS_NARROW && m < AG_TILE_M) {
+        for (int32_t i = 0; i < m; i++) {
+            AG_SYMBOL(gemv_f32)
+            (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, n, k, alpha, beta, NULL);
+        }
+    } else if (AG_HAS_NARROW && n < AG_TILE_N) {
+        AG_NARROW_SYMBOL(gemm_nt_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    } else {
+        const ag_product p = {
+            AG_MICROKERNEL(nt), {a, lda, 1}, {b, ldb, 1}, {c, ldc, 1}, m, n, k, alpha, beta, false};
+        ag_gemm_tiled(&p);
+    }
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void AG_SYMBOL(gemm_tn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    ag_gemm_tiled(AG_MICROKERNEL(tn), (ag_operand){a, 1, lda}, (ag_operand){b, 1, ldb},
-                  (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+    if (AG_HAS_NARROW && (m < AG_TILE_M || n < AG_TILE_N)) {
+        AG_NARROW_SYMBOL(gemm_tn_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    } else {
+        const ag_product p = {
+            AG_MICROKERNEL(tn), {a, 1, lda}, {b, 1, ldb}, {c, ldc, 1}, m, n, k, alpha, beta, true};
+        ag_gemm_tiled(&p);
+    }
     AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void AG_SYMBOL(gemm_tt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){b, ldb, 1}, (ag_operand){a, 1, lda},
-                  (ag_result){c, 1, ldc}, n, m, k, alpha, beta);
+    if (AG_HAS_NARROW) { /* a tile is stored element by element */
+        AG_NARROW_SYMBOL(gemm_tt_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    } else {
+        const ag_product p = {
+            AG_MICROKERNEL(nn), {b, ldb, 1}, {a, 1, lda}, {c, 1, ldc}, n, m, k, alpha, beta, false};
+        ag_gemm_tiled(&p);
+    }
     AG_FINISH(epilogue, c, ldc, m, n);
 }

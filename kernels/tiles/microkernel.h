@@ -78,43 +78,52 @@ static inline void ag_one_tile(ag_tile *t) {
 }
 
 #if AG_TILE_RUNS
-/* The tile to come is a run of `columns` columns; b as in ag_tile_run. */
-static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, ptrdiff_t b_row,
-                                   int32_t b_rows) {
+/* The tile to come is a run of `columns` columns; b as in ag_set_columns. */
+static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, ptrdiff_t b_column,
+                                   int32_t pointers) {
     t->run = columns;
-    for (int32_t j = 0; j < b_rows; j++, b += b_row) {
+    for (int32_t j = 0; j < pointers; j++, b += b_column) {
         t->b[j] = b;
     }
-    t->b_next = ag_bytes(b_row * b_rows);
+    t->b_next = ag_bytes(b_column * AG_TILE_N);
 }
 #endif
 
-/* Tiles side by side in C: as many of `columns` as whole tiles are; returns how many. t->b[0 .. b_rows - 1]
- * of the first tile are `b_row` elements apart from b on, and those of the next one follow. Moves c to their
- * end.
- */
-static inline int32_t ag_tile_run(ag_microkernel_fn *kernel, ag_tile *t, int32_t columns, const float *b,
-                                  ptrdiff_t b_row, int32_t b_rows) {
+/* Sets b for as many of `columns` columns of C, at least AG_TILE_N, as one call of `kernel` computes, and
+ * returns how many. Columns of B are `b_column` elements apart from b on; the kernel reads so many pointers
+ * to them, 1 or AG_TILE_N. */
+static inline int32_t ag_set_columns(ag_tile *t, ag_microkernel_fn *kernel, int32_t columns, const float *b,
+                                     ptrdiff_t b_column, int32_t pointers) {
 #if AG_TILE_RUNS
     const bool even = kernel == AG_MICROKERNEL(tn) && columns > AG_TILE_N;
     const int32_t left =
         even ? columns % 2 * (columns > 5 ? 3 : 1) : columns % AG_TILE_N; /* most of a tile */
-    const int32_t computed = columns - left;
-    ag_set_tile_run(t, computed, b, b_row, b_rows);
-    if (computed > 0) {
-        kernel(t);
-    }
-    t->run = AG_TILE_N;
-    t->c += computed;
+    ag_set_tile_run(t, columns - left, b, b_column, pointers);
+    return columns - left;
 #else
-    int32_t computed = 0;
-    for (; computed + AG_TILE_N <= columns; computed += AG_TILE_N, t->c += AG_TILE_N) {
-        for (int32_t j = 0; j < b_rows; j++, b += b_row) {
-            t->b[j] = b;
-        }
-        kernel(t);
+    (void)kernel, (void)columns;
+    for (int32_t j = 0; j < pointers; j++, b += b_column) {
+        t->b[j] = b;
     }
+    return AG_TILE_N;
 #endif
+}
+
+/* Tiles side by side in C, as many of `columns` as whole tiles are; returns how many. Moves c on by these. */
+static inline int32_t ag_tile_run(ag_microkernel_fn *kernel, ag_tile *t, int32_t columns, const float *b,
+                                  ptrdiff_t b_column, int32_t pointers) {
+    int32_t computed = 0;
+    while (columns - computed >= AG_TILE_N) {
+        const int32_t width = ag_set_columns(t, kernel, columns - computed, b, b_column, pointers);
+        kernel(t);
+        computed += width;
+        t->c += width;
+        b += width * b_column;
+        if (AG_TILE_RUNS) { /* less than a tile remains */
+            break;
+        }
+    }
+    ag_one_tile(t);
     return computed;
 }
 

@@ -114,14 +114,14 @@ static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, cons
 
 #if AG_TILE_RUNS
 /* The tiles of a row but the last one, with all of their channels, whole tiles of one k-run or of a k-run for
- * each row of the window: runs of `kernel`, whose operands b are those of ag_tile_run. t has all but these
+ * each row of the window: runs of `kernel`, whose operands b are those of ag_set_columns. t has all but these
  * and a and c. */
 static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_pixel_cursor *cursor,
-                                     int32_t channels, const float *b, ptrdiff_t b_row, int32_t b_rows) {
+                                     int32_t channels, const float *b, ptrdiff_t b_column, int32_t pointers) {
     if (channels % AG_TILE_N != 0 || channels == 0 || cursor->column + AG_TILE_M >= cursor->columns) {
         return;
     }
-    ag_set_tile_run(t, channels, b, b_row, b_rows);
+    ag_set_tile_run(t, channels, b, b_column, pointers);
     t->c_step = ag_bytes(cursor->dst_step);
     t->c = cursor->dst;
     for (int32_t i = 0; i < AG_TILE_M; i++) {
