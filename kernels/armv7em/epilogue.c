@@ -4,7 +4,8 @@
  * `high` to the largest integer, limit the others. The loop stops at a row that may have a NaN, for which
  * this does not hold; inf - inf counts as one. Scales and residuals are applied first, in a pass of their
  * own. */
-#include "epilogue.h"
+#include "tiles/epilogue.h"
+#include "tiles/helpers.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -40,7 +41,9 @@ enum { COLUMNS = 4 };
 
 typedef enum { NO_LIMITS, FROM_0, FROM_0_TO_HIGH } limits;
 
-void ag_finish_columns_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n, int32_t j) {
+/* Columns j ... n - 1, element by element. */
+static AG_NOINLINE void ag_finish_columns(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n,
+                                          int32_t j) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t k = j; k < n; k++) {
             const ptrdiff_t at = (ptrdiff_t)i * ldy + k;
@@ -82,7 +85,7 @@ static inline void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int
             LIMIT_ROWS(TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE);
         }
         if (m > 0) { /* a row with a NaN */
-            ag_finish_columns_armv7em(&rest, y - j, ldy, 1, j + COLUMNS, j);
+            ag_finish_columns(&rest, y - j, ldy, 1, j + COLUMNS, j);
             y += ldy;
             m--;
         }
@@ -101,6 +104,6 @@ void ag_finish_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, i
         }
     }
     if (j < n) {
-        ag_finish_columns_armv7em(e, y, ldy, m, n, j);
+        ag_finish_columns(e, y, ldy, m, n, j);
     }
 }

@@ -10,36 +10,11 @@
  */
 #include "ag_kernels.h"
 #include "tiles/conv2d_pool_windows.h"
-#include "tiles/symbols.h"
-#include "vec.h"
+#include "tiles/maxima.h"
 
 #ifndef AG_POOL_BUFFER /* floats: AG_TILE_N channels of the largest pooling window, whose index is a byte */
 #define AG_POOL_BUFFER (256 * AG_TILE_N)
 #endif
-
-/* y = the maximum of `rows` x `columns` sums, which are row_step and `outputs` apart, plus bias; elements of
- * a row of the pooling window are numbered from multiples of pool_w. NaN is larger than all numbers. */
-ALWAYS_INLINE void store_maximum(float *y, uint8_t *index, const float *sums, ptrdiff_t row_step,
-                                 const float *bias, int32_t rows, int32_t columns, int32_t pool_w,
-                                 int32_t outputs) {
-    for (int32_t k = 0; k < outputs; k += LANES) {
-        const int32_t count = ag_min(outputs - k, LANES);
-        const lane_mask mask = first_lanes(count);
-        const vec biases = load_masked(bias + k, mask);
-        vec best = splat(-__builtin_inff());
-        vec_s32 which = {0};
-        for (int32_t i = 0; i < rows; i++) {
-            for (int32_t j = 0; j < columns; j++) {
-                const vec sum = load_masked(sums + i * row_step + (ptrdiff_t)j * outputs + k, mask) + biases;
-                const vec_mask selected = larger(sum, best);
-                best = pick(selected, sum, best);
-                which = (selected & (i * pool_w + j)) | (~selected & which);
-            }
-        }
-        store_masked(y + k, best, mask);
-        store_bytes(index + k, which, count);
-    }
-}
 
 /* `rows` x `columns` pooled pixels from row p and column q on: y, index, w and bias at the first of `outputs`
  * channels. */
@@ -49,35 +24,38 @@ static void pool_block(const float *x, const float *w, const float *bias, float 
     const int32_t top = p * s->pool_stride_h, left = q * s->pool_stride_w;
     const int32_t oh = ag_min((rows - 1) * s->pool_stride_h + s->pool_h, s->oh - top);
     const int32_t ow = ag_min((columns - 1) * s->pool_stride_w + s->pool_w, s->ow - left);
-    const ag_conv2d_shape conv = {.h = s->h,
-                                  .w = s->w,
-                                  .c = s->c,
-                                  .oh = oh,
-                                  .ow = ow,
-                                  .o = outputs,
-                                  .kh = s->kh,
-                                  .kw = s->kw,
-                                  .stride_h = s->stride_h,
-                                  .stride_w = s->stride_w,
-                                  .pad_top = s->pad_top - top * s->stride_h,
-                                  .pad_left = s->pad_left - left * s->stride_w,
-                                  .dilation_h = s->dilation_h,
-                                  .dilation_w = s->dilation_w,
-                                  .groups = 1,
-                                  .x_n = s->x_n,
-                                  .x_h = s->x_h,
-                                  .x_w = s->x_w,
-                                  .x_c = s->x_c,
-                                  .ldy = outputs};
+    const ag_conv2d_shape conv = {s->h,
+                                  s->w,
+                                  s->c,
+                                  oh,
+                                  ow,
+                                  outputs,
+                                  s->kh,
+                                  s->kw,
+                                  s->stride_h,
+                                  s->stride_w,
+                                  s->pad_top - top * s->stride_h,
+                                  s->pad_left - left * s->stride_w,
+                                  s->dilation_h,
+                                  s->dilation_w,
+                                  1,
+                                  s->x_n,
+                                  s->x_h,
+                                  s->x_w,
+                                  s->x_c,
+                                  outputs};
     float buffer[AG_POOL_BUFFER];
+    ag_elements e = {
+        .bias = bias, .row_step = (ptrdiff_t)ow * outputs, .step = outputs, .row_number = s->pool_w};
     AG_SYMBOL(conv2d_f32)(x, w, buffer, 1, &conv, NULL);
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t j = 0; j < columns; j++) {
             const ptrdiff_t at = ((ptrdiff_t)(p + i) * s->pw + q + j) * s->o;
             const int32_t row = i * s->pool_stride_h, column = j * s->pool_stride_w;
-            store_maximum(y + at, index + at, buffer + ((ptrdiff_t)row * ow + column) * outputs,
-                          (ptrdiff_t)ow * outputs, bias, ag_min(s->pool_h, oh - row),
-                          ag_min(s->pool_w, ow - column), s->pool_w, outputs);
+            e.x = buffer + row * e.row_step + column * e.step;
+            e.rows = ag_min(s->pool_h, oh - row);
+            e.columns = ag_min(s->pool_w, ow - column);
+            ag_maxima(&e, true, y + at, index + at, outputs);
         }
     }
 }

@@ -140,17 +140,6 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #endif
 }
 
-/* The first `count` lanes, converted to bytes. */
-ALWAYS_INLINE void store_bytes(uint8_t *p, vec_s32 v, int32_t count) {
-#if defined __AVX512F__
-    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << count) - 1u), (__m512i)v);
-#else
-    for (int32_t i = 0; i < count; i++) {
-        p[i] = (uint8_t)v[i];
-    }
-#endif
-}
-
 /* The sum of a vector's four quarters (two halves, itself), lane by lane. */
 ALWAYS_INLINE quad quarters(vec v) {
 #if defined __AVX512F__
@@ -264,7 +253,7 @@ ALWAYS_INLINE float total(vec v) {
     return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
-/* Of conv2d_pool.c and max_pool2d.c. */
+/* Of maxima.h. */
 typedef vec_s32 vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {
@@ -275,23 +264,30 @@ ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
     return (vec)((mask & (vec_s32)v) | (~mask & (vec_s32)w));
 }
 
-ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
-#if defined __AVX512BW__ && defined __AVX512VL__ && defined __AVX512DQ__
-    const lane_mask lanes = _mm512_movepi32_mask((__m512i)mask) & first_lanes(count);
-    _mm_mask_storeu_epi8(index, lanes, _mm_set1_epi8((char)value));
-#else
-#if defined __AVX2__
-    if (count == LANES) {
-        const __m256i wide = (__m256i)mask;
-        const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
-        const __m128i old = _mm_loadl_epi64((const __m128i *)(const void *)index);
-        const __m128i new = _mm_blendv_epi8(old, _mm_set1_epi8((char)value), _mm_packs_epi16(half, half));
-        _mm_storel_epi64((__m128i *)(void *)index, new);
-        return;
-    }
-#endif
+typedef vec_s32 vec_number;
+
+ALWAYS_INLINE vec_number same_number(int32_t number) {
+    return number - (vec_s32){0};
+}
+
+ALWAYS_INLINE vec_number pick_number(vec_mask mask, int32_t number, vec_number which) {
+    return (mask & number) | (~mask & which);
+}
+
+ALWAYS_INLINE vec_number load_numbers(const uint8_t *p, int32_t count) {
+    vec_number which = {0};
     for (int32_t i = 0; i < count; i++) {
-        index[i] = mask[i] ? (uint8_t)value : index[i];
+        which[i] = p[i];
+    }
+    return which;
+}
+
+ALWAYS_INLINE void put_numbers(uint8_t *p, vec_number which, int32_t count) {
+#if defined __AVX512F__
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << count) - 1u), (__m512i)which);
+#else
+    for (int32_t i = 0; i < count; i++) {
+        p[i] = (uint8_t)which[i];
     }
 #endif
 }

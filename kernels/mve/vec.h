@@ -71,7 +71,7 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     return vdupq_m_n_f32(v, high, vcmpgtq_n_f32(v, high));
 }
 
-/* Of conv2d_pool.c and max_pool2d.c. */
+/* Of maxima.h. */
 typedef mve_pred16_t vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {
@@ -82,9 +82,22 @@ ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
     return vpselq_f32(v, w, mask);
 }
 
-ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
-    const vec_mask stored = count == LANES ? mask : (vec_mask)(mask & vctp32q((uint32_t)count));
-    vstrbq_p_u32(index, vdupq_n_u32((uint32_t)value), stored);
+typedef uint32x4_t vec_number;
+
+ALWAYS_INLINE vec_number same_number(int32_t number) {
+    return vdupq_n_u32((uint32_t)number);
+}
+
+ALWAYS_INLINE vec_number pick_number(vec_mask mask, int32_t number, vec_number which) {
+    return vdupq_m_n_u32(which, (uint32_t)number, mask);
+}
+
+ALWAYS_INLINE vec_number load_numbers(const uint8_t *p, int32_t count) {
+    return vldrbq_z_u32(p, vctp32q((uint32_t)count));
+}
+
+ALWAYS_INLINE void put_numbers(uint8_t *p, vec_number which, int32_t count) {
+    vstrbq_p_u32(p, which, vctp32q((uint32_t)count));
 }
 
 typedef float multiplier; /* in a core register, which VFMA and VMUL take */

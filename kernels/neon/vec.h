@@ -319,7 +319,7 @@ ALWAYS_INLINE float total(vec v) {
     return vgetq_lane_f32(horizontal_sums(v, v, v, v), 0);
 }
 
-/* Of conv2d_pool.c and max_pool2d.c. */
+/* Of maxima.h. */
 typedef uint32x4_t vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {
@@ -330,14 +330,26 @@ ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
     return vbslq_f32(mask, v, w);
 }
 
-ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
-    const uint16x4_t half = vmovn_u32(mask);
-    const uint8x8_t lanes = vmovn_u16(vcombine_u16(half, half));
-    uint32_t old = 0;
-    memcpy(&old, index, count == LANES ? sizeof old : 1);
-    const uint8x8_t kept = vreinterpret_u8_u32(vdup_n_u32(old));
-    old = vget_lane_u32(vreinterpret_u32_u8(vbsl_u8(lanes, vdup_n_u8((uint8_t)value), kept)), 0);
-    memcpy(index, &old, count == LANES ? sizeof old : 1);
+typedef uint32x4_t vec_number;
+
+ALWAYS_INLINE vec_number same_number(int32_t number) {
+    return vdupq_n_u32((uint32_t)number);
+}
+
+ALWAYS_INLINE vec_number pick_number(vec_mask mask, int32_t number, vec_number which) {
+    return vbslq_u32(mask, same_number(number), which);
+}
+
+ALWAYS_INLINE vec_number load_numbers(const uint8_t *p, int32_t count) {
+    uint32_t bytes = 0;
+    memcpy(&bytes, p, count == LANES ? sizeof bytes : 1);
+    return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes)))));
+}
+
+ALWAYS_INLINE void put_numbers(uint8_t *p, vec_number which, int32_t count) {
+    const uint16x4_t half = vmovn_u32(which);
+    const uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(half, half))), 0);
+    memcpy(p, &bytes, count == LANES ? sizeof bytes : 1);
 }
 
 /* y[4] = alpha * the totals of four vectors + beta * old[4] */

@@ -12,49 +12,18 @@
  * matrix and a vector. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_pool_windows.h"
+#include "tiles/maxima.h"
 #include "tiles/microkernel.h"
-#include "tiles/vectors.h"
 #include "tiles/window_products.h"
 
 #include <string.h>
 
-/* y = max(y, sums + bias) over elements `first` ... `first` + elements - 1 of a pooling window, for `count`
- * channels, which are a vector or a part of one; y is not read where `first` is 0. NaN is larger than all
- * numbers. */
-ALWAYS_INLINE void ag_pool_lanes(int32_t count, float *y, uint8_t *index, const float *sums,
-                                 const float *bias, int32_t first, int32_t elements) {
-    const bool part = count < LANES;
-    const lane_mask lanes = first_lanes(count);
-    const vec biases = get(part, bias, lanes);
-    vec best;
-    int32_t i = 0;
-    if (first == 0) {
-        best = add(get(part, sums, lanes), biases);
-        memset(index, 0, (size_t)count);
-        i = 1;
-    } else {
-        best = get(part, y, lanes);
-    }
-    for (; i < elements; i++) {
-        const vec sum = add(get(part, sums + (ptrdiff_t)i * AG_TILE_N, lanes), biases);
-        const vec_mask mask = larger(sum, best);
-        best = pick(mask, sum, best);
-        put_index(index, mask, count, first + i);
-    }
-    put(part, y, lanes, best);
-}
-
-/* The same for up to AG_TILE_N channels. */
+/* y = max(y, sums + bias) over elements `first` ... `first` + elements - 1 of a pooling window, for up to
+ * AG_TILE_N channels; y is not read where `first` is 0. */
 static inline void ag_pool_max(float *y, uint8_t *index, const float *sums, const float *bias, int32_t first,
                                int32_t elements, int32_t outputs) {
-    int32_t k = 0;
-    for (; k + LANES <= outputs; k += LANES) {
-        ag_pool_lanes(LANES, y + k, index + k, sums + k, bias + k, first, elements);
-    }
-    for (; k < outputs; k += PART) {
-        ag_pool_lanes(outputs - k < PART ? outputs - k : PART, y + k, index + k, sums + k, bias + k, first,
-                      elements);
-    }
+    const ag_elements e = {sums, bias, 0, AG_TILE_N, 1, elements, first, 0, first > 0};
+    ag_maxima(&e, true, y, index, outputs);
 }
 
 /* Element `column` of row `row` of a pooling window, and its window of the convolution. */

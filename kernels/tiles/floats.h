@@ -49,7 +49,7 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     return v < low ? low : v > high ? high : v;
 }
 
-/* Of conv2d_pool.c and max_pool2d.c; most values are not larger. */
+/* Of maxima.h; most values are not larger. */
 typedef bool vec_mask;
 
 ALWAYS_INLINE vec_mask larger(vec v, vec best) {
@@ -60,11 +60,24 @@ ALWAYS_INLINE vec pick(vec_mask mask, vec v, vec w) {
     return mask ? v : w;
 }
 
-ALWAYS_INLINE void put_index(uint8_t *index, vec_mask mask, int32_t count, int32_t value) {
+typedef int32_t vec_number;
+
+ALWAYS_INLINE vec_number same_number(int32_t number) {
+    return number;
+}
+
+ALWAYS_INLINE vec_number pick_number(vec_mask mask, int32_t number, vec_number which) {
+    return mask ? number : which;
+}
+
+ALWAYS_INLINE vec_number load_numbers(const uint8_t *p, int32_t count) {
     (void)count;
-    if (mask) {
-        *index = (uint8_t)value;
-    }
+    return *p;
+}
+
+ALWAYS_INLINE void put_numbers(uint8_t *p, vec_number which, int32_t count) {
+    (void)count;
+    *p = (uint8_t)which;
 }
 
 typedef float multiplier;

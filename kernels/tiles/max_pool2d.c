@@ -1,37 +1,39 @@
-/* Max pooling and its adjoint, one tap at a time over all channels, which are contiguous:
- *
- *     tap 0: [ c0 c1 .. cn ]  init        y = x, index = 0
- *     tap 1: [ c0 c1 .. cn ]  update      y = max(y, x), index = 1 where x is larger
- *     ... */
+/* Max pooling and its adjoint, window by window over channels, which are contiguous. */
 #include "ag_kernels.h"
-#include "tiles/vectors.h"
+#include "tiles/maxima.h"
+#include "tiles/tap_ranges.h"
 
 #include <math.h>
 #include <string.h>
 
-static inline void ag_pool_init(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
-    memcpy(y, x, (size_t)c * sizeof *y);
-    memset(index, tap, (size_t)c);
-}
-
-/* `count` channels, which are a vector or a part of one. */
-ALWAYS_INLINE void ag_pool_lanes(int32_t count, const float *x, float *y, uint8_t *index, int32_t tap) {
-    const bool part = count < LANES;
-    const lane_mask lanes = first_lanes(count);
-    const vec next = get(part, x, lanes), best = get(part, y, lanes);
-    const vec_mask mask = larger(next, best);
-    put(part, y, lanes, pick(mask, next, best));
-    put_index(index, mask, count, tap);
-}
-
-/* y = x where it is larger or NaN. */
-static inline void ag_pool_update(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
-    int32_t k = 0;
-    for (; k + LANES <= c; k += LANES) {
-        ag_pool_lanes(LANES, x + k, y + k, index + k, tap);
-    }
-    for (; k < c; k += PART) {
-        ag_pool_lanes(c - k < PART ? c - k : PART, x + k, y + k, index + k, tap);
+void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
+                               const ag_pool2d_shape *shape) {
+    const ag_pool2d_shape *s = shape;
+    ag_elements e = {.row_step = (ptrdiff_t)s->dilation_h * s->x_h,
+                     .step = (ptrdiff_t)s->dilation_w * s->x_w,
+                     .row_number = s->kw};
+    for (; n > 0; n--, x += s->x_n) {
+        for (int32_t p = 0; p < s->oh; p++) {
+            const ag_tap_range rows =
+                ag_tap_range_from(p, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
+            e.rows = rows.last - rows.first;
+            for (int32_t q = 0; q < s->ow; q++, y += s->c, index += s->c) {
+                const ag_tap_range columns =
+                    ag_tap_range_from(q, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
+                e.columns = columns.last - columns.first;
+                e.first = rows.first * s->kw + columns.first;
+                e.x = x + (ptrdiff_t)(p * s->stride_h - s->pad_top) * s->x_h + rows.first * e.row_step +
+                      (ptrdiff_t)(q * s->stride_w - s->pad_left) * s->x_w + columns.first * e.step;
+                if (e.rows > 0 && e.columns > 0) {
+                    ag_maxima(&e, false, y, index, s->c);
+                    continue;
+                }
+                for (int32_t k = 0; k < s->c; k++) {
+                    y[k] = -INFINITY;
+                    index[k] = 0;
+                }
+            }
+        }
     }
 }
 
@@ -46,42 +48,6 @@ enum { AG_POOL_TAPS = 16 }; /* the largest number of elements of a window */
 
 static inline bool ag_in_range(int32_t position, int32_t size) {
     return position >= 0 && position < size;
-}
-
-static void ag_window_max(const float *x, float *y, uint8_t *index, int32_t top, int32_t left,
-                          const ag_pool2d_shape *s) {
-    bool any = false;
-    for (int32_t i = 0; i < s->kh; i++) {
-        const int32_t row = top + i * s->dilation_h;
-        for (int32_t j = 0; j < s->kw; j++) {
-            const int32_t column = left + j * s->dilation_w;
-            if (ag_in_range(row, s->h) && ag_in_range(column, s->w)) {
-                const float *src = x + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w;
-                if (any) {
-                    ag_pool_update(src, y, index, s->c, i * s->kw + j);
-                } else {
-                    ag_pool_init(src, y, index, s->c, i * s->kw + j);
-                }
-                any = true;
-            }
-        }
-    }
-    for (int32_t k = 0; !any && k < s->c; k++) {
-        y[k] = -INFINITY;
-        index[k] = 0;
-    }
-}
-
-void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
-                               const ag_pool2d_shape *shape) {
-    const ag_pool2d_shape *s = shape;
-    for (; n > 0; n--, x += s->x_n) {
-        for (int32_t p = 0; p < s->oh; p++) {
-            for (int32_t q = 0; q < s->ow; q++, y += s->c, index += s->c) {
-                ag_window_max(x, y, index, p * s->stride_h - s->pad_top, q * s->stride_w - s->pad_left, s);
-            }
-        }
-    }
 }
 
 /* A window that extends past an edge: gradients of elements in the padding are dropped. */

@@ -5,7 +5,9 @@
  *       between          lane by lane, v no less than low and no more than high; NaN stays NaN
  *       larger           a vec_mask of the lanes where v is larger than `best`, or NaN
  *       pick             v in the lanes of a vec_mask, otherwise w
- *       put_index        value, a byte, in the first `count` lanes, PART or LANES, of a vec_mask
+ *       same_number, pick_number, load_numbers, put_numbers
+ *                        a vec_number: numbers, bytes in memory; that of the lanes of a vec_mask, and the
+ *                        first `count` of them, PART or LANES
  *       plus_product     sum + v * w, lane by lane
  *       total            the sum of the lanes
  *       put_totals       y = alpha * the totals of four vectors + beta * old
