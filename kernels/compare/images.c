@@ -152,30 +152,12 @@ static compare_attributes attributes_of(const images *i, image_layout layout, co
                                        i->count_pad, x[0],          x[1],          x[2],
                                        x[3]};
     if (pool != NULL) { /* the last window may extend past the end */
-        f.conv2d_pool_shape = (ag_conv2d_pool_shape){i->h,
-                                                     i->w,
-                                                     i->c,
-                                                     oh,
-                                                     ow,
-                                                     i->o,
-                                                     i->kh,
-                                                     i->kw,
-                                                     i->stride_h,
-                                                     i->stride_w,
-                                                     i->pad_top,
-                                                     i->pad_left,
-                                                     i->dilation_h,
-                                                     i->dilation_w,
-                                                     x[0],
-                                                     x[1],
-                                                     x[2],
-                                                     x[3],
-                                                     pool[0],
-                                                     pool[1],
-                                                     pool[2],
-                                                     pool[3],
-                                                     (oh + pool[2] - 1) / pool[2],
-                                                     (ow + pool[3] - 1) / pool[3]};
+        const int32_t ph = (oh + pool[2] - 1) / pool[2], pw = (ow + pool[3] - 1) / pool[3];
+        f.conv2d_pool_shape = (ag_conv2d_pool_shape){
+            i->h,          i->w,          i->c,        oh,          ow,         i->o,
+            i->kh,         i->kw,         i->stride_h, i->stride_w, i->pad_top, i->pad_left,
+            i->dilation_h, i->dilation_w, x[0],        x[1],        x[2],       x[3],
+            pool[0],       pool[1],       pool[2],     pool[3],     ph,         pw};
     }
     return f;
 }

@@ -24,26 +24,11 @@ static void pool_block(const float *x, const float *w, const float *bias, float 
     const int32_t top = p * s->pool_stride_h, left = q * s->pool_stride_w;
     const int32_t oh = ag_min((rows - 1) * s->pool_stride_h + s->pool_h, s->oh - top);
     const int32_t ow = ag_min((columns - 1) * s->pool_stride_w + s->pool_w, s->ow - left);
-    const ag_conv2d_shape conv = {s->h,
-                                  s->w,
-                                  s->c,
-                                  oh,
-                                  ow,
-                                  outputs,
-                                  s->kh,
-                                  s->kw,
-                                  s->stride_h,
-                                  s->stride_w,
-                                  s->pad_top - top * s->stride_h,
-                                  s->pad_left - left * s->stride_w,
-                                  s->dilation_h,
-                                  s->dilation_w,
-                                  1,
-                                  s->x_n,
-                                  s->x_h,
-                                  s->x_w,
-                                  s->x_c,
-                                  outputs};
+    const int32_t pad_top = s->pad_top - top * s->stride_h, pad_left = s->pad_left - left * s->stride_w;
+    const ag_conv2d_shape conv = {s->h,          s->w,          s->c,        oh,          ow,      outputs,
+                                  s->kh,         s->kw,         s->stride_h, s->stride_w, pad_top, pad_left,
+                                  s->dilation_h, s->dilation_w, 1,           s->x_n,      s->x_h,  s->x_w,
+                                  s->x_c,        outputs};
     float buffer[AG_POOL_BUFFER];
     ag_elements e = {
         .bias = bias, .row_step = (ptrdiff_t)ow * outputs, .step = outputs, .row_number = s->pool_w};
