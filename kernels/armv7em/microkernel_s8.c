@@ -68,11 +68,11 @@ typedef char ag_pixels_of_four_s8_offsets_match[offsetof(ag_pixels_of_four_s8, o
 #define SHIFT "64"
 #define NEXT(a, b, field)                                                                   \
     "ldr r0, [r12, #" field "]\n ldrd " a ", " b ", [r0], #8\n str r0, [r12, #" field "]\n"
-/* ag_below_high of a sum, 2 (high - zero) in r1 */
-#define BELOW_HIGH(v, m, right)                                                             \
+/* ag_below_high of a sum, 2 (high - zero) in `twice` */
+#define BELOW_HIGH(v, m, right, twice)                                                      \
     "qadd " v ", " v ", " v "\n smmulr " v ", " v ", " m "\n"                               \
     "add " v ", " v ", " v ", asr #31\n asr " v ", " right "\n"                             \
-    "sub " v ", r1, " v "\n usat " v ", #8, " v ", asr #1\n"
+    "sub " v ", " twice ", " v "\n usat " v ", #8, " v ", asr #1\n"
 
 __attribute__((naked)) void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p) {
     (void)p;
@@ -98,8 +98,8 @@ __attribute__((naked)) void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p) {
         "tst r10, #0xf0f0f0f0\n lsr r11, r10, #8\n"
         "ldm r12, {r1-r3}\n"
         "bne 6f\n"
-        BELOW_HIGH("r4", "r8", "r10") BELOW_HIGH("r5", "r8", "r10")
-        BELOW_HIGH("r6", "r9", "r11") BELOW_HIGH("r7", "r9", "r11")
+        BELOW_HIGH("r4", "r8", "r10", "r1") BELOW_HIGH("r5", "r8", "r10", "r1")
+        BELOW_HIGH("r6", "r9", "r11", "r1") BELOW_HIGH("r7", "r9", "r11", "r1")
         "orr r4, r4, r6, lsl #8\n orr r5, r5, r7, lsl #8\n orr r4, r5, r4, lsl #16\n"
         "5: uqsub8 r4, r2, r4\n uadd8 r4, r4, r3\n"
         "ldrd r0, r1, [r12, #" Y "]\n"
@@ -141,12 +141,6 @@ __attribute__((naked)) void ag_products_4x1_s8_armv7em(int32_t *sums, const uint
 #define FOUR_Y "88"
 #define MORE "92"
 #define PIXELS "96"
-/* ag_below_high of a sum, 2 (high - zero) in r10 */
-#define FOUR_BELOW_HIGH(v, m)                                                               \
-    "qadd " v ", " v ", " v "\n smmulr " v ", " v ", " m "\n"                               \
-    "add " v ", " v ", " v ", asr #31\n asr " v ", r9\n"                                    \
-    "sub " v ", r10, " v "\n usat " v ", #8, " v ", asr #1\n"
-
 __attribute__((naked)) void ag_pixels_of_four_s8_armv7em(ag_pixels_of_four_s8 *p) {
     (void)p;
     __asm__(
@@ -160,10 +154,10 @@ __attribute__((naked)) void ag_pixels_of_four_s8_armv7em(ag_pixels_of_four_s8 *p
         "ldrd r3, r0, [r11, #" COUNT "]\n add r2, r0\n b 7b\n"
         "4: add r0, r11, #" MULTIPLIERS "\n ldm r0, {r0, r2, r3, r8-r10, r12, lr}\n"
         "tst r9, #0xf0f0f0f0\n bne 6f\n"
-        FOUR_BELOW_HIGH("r4", "r0") "lsr r9, r9, #8\n"
-        FOUR_BELOW_HIGH("r5", "r2") "lsr r9, r9, #8\n"
-        FOUR_BELOW_HIGH("r6", "r3") "lsr r9, r9, #8\n"
-        FOUR_BELOW_HIGH("r7", "r8")
+        BELOW_HIGH("r4", "r0", "r9", "r10") "lsr r9, r9, #8\n"
+        BELOW_HIGH("r5", "r2", "r9", "r10") "lsr r9, r9, #8\n"
+        BELOW_HIGH("r6", "r3", "r9", "r10") "lsr r9, r9, #8\n"
+        BELOW_HIGH("r7", "r8", "r9", "r10")
         "orr r4, r4, r5, lsl #8\n orr r4, r4, r6, lsl #16\n orr r4, r4, r7, lsl #24\n"
         "5: uqsub8 r4, r12, r4\n uadd8 r4, r4, lr\n"
         "ldrd r2, r3, [r11, #" LDY "]\n str r4, [r3]\n add r3, r2\n str r3, [r11, #" FOUR_Y "]\n"

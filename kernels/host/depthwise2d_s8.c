@@ -1,12 +1,6 @@
 /* Depthwise convolution of 8-bit integers with AVX2, eight channels at a time. */
 #include "requantized.h"
-
-enum { AG_CHANNELS = 8 };
-
-typedef struct ag_tap_s8 {
-    int32_t offset;
-    int8_t w[AG_CHANNELS];
-} ag_tap_s8;
+#include "tiles/taps_s8.h"
 
 typedef __m256i ag_sums_s8;
 
@@ -20,10 +14,6 @@ ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *
                                             const int8_t *shift) {
     const ag_channels_s8 c = {_mm256_loadu_si256((const __m256i *)bias), multiplier, shift};
     return c;
-}
-
-ALWAYS_INLINE void ag_weights(ag_tap_s8 *tap, const int8_t *w) {
-    memcpy(tap->w, w, sizeof tap->w);
 }
 
 ALWAYS_INLINE __m256i widened(const int8_t *p) {

@@ -1,13 +1,7 @@
 /* Depthwise convolution of 8-bit integers with Helium, eight channels at a time: vectors of 16 bits, whose
  * products are those of even and of odd channels. */
 #include "tiles/requantized.h"
-
-enum { AG_CHANNELS = 8 };
-
-typedef struct ag_tap_s8 {
-    int32_t offset;
-    int8_t w[AG_CHANNELS];
-} ag_tap_s8;
+#include "tiles/taps_s8.h"
 
 typedef int32x4x2_t ag_sums_s8;
 
@@ -23,10 +17,6 @@ ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *
         vld2q_s32(multiplier),
         {{vldrbq_gather_offset_s32(shift, even), vldrbq_gather_offset_s32(shift + 1, even)}}};
     return c;
-}
-
-ALWAYS_INLINE void ag_weights(ag_tap_s8 *tap, const int8_t *w) {
-    vstrbq_s16(tap->w, vldrbq_s16(w));
 }
 
 ALWAYS_INLINE void ag_taps(ag_sums_s8 *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,

@@ -1,12 +1,6 @@
 /* Depthwise convolution of 8-bit integers with NEON, eight channels at a time. */
 #include "tiles/requantized.h"
-
-enum { AG_CHANNELS = 8 };
-
-typedef struct ag_tap_s8 {
-    int32_t offset;
-    int8_t w[AG_CHANNELS];
-} ag_tap_s8;
+#include "tiles/taps_s8.h"
 
 typedef int32x4x2_t ag_sums_s8;
 
@@ -26,10 +20,6 @@ ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *
                               eight(multiplier),
                               {{vmovl_s16(vget_low_s16(shifts)), vmovl_s16(vget_high_s16(shifts))}}};
     return c;
-}
-
-ALWAYS_INLINE void ag_weights(ag_tap_s8 *tap, const int8_t *w) {
-    vst1_s8(tap->w, vld1_s8(w));
 }
 
 ALWAYS_INLINE void ag_taps(ag_sums_s8 *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,
