@@ -70,18 +70,10 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
 #else
 /* The same where there are fewer output channels than AG_TILE_M, or nothing to add up. */
 static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t columns, bool contiguous) {
-    const int32_t floats = (int32_t)sizeof(float);
     for (int32_t i = 0; i < rows; i++) {
-        for (int32_t j = 0; j < columns; j++) {
-            float sum = 0.0f, *dst = t->c + (ptrdiff_t)i * (t->c_step / floats) + j;
-            const float *dy = t->a[0] + i, *x = contiguous ? t->b[0] + j : t->b[j];
-            for (int32_t run = 0; run < t->k_runs; run++) {
-                for (int32_t k = t->k; k > 0; k--, dy += t->a_step / floats, x += t->b_step / floats) {
-                    sum += *dy * *x;
-                }
-                dy += t->a_skip / floats;
-                x += t->b_skip / floats;
-            }
+        float *dst = t->c + (ptrdiff_t)i * (t->c_step / (int32_t)sizeof(float));
+        for (int32_t j = 0; j < columns; j++, dst++) {
+            const float sum = ag_scalar_sum(t, t->a[0] + i, contiguous ? t->b[0] + j : t->b[j]);
             *dst = t->beta == 0.0f ? t->alpha * sum : t->alpha * sum + t->beta * *dst;
         }
     }

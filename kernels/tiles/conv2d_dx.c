@@ -87,19 +87,10 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
 /* The same where there are fewer channels than AG_TILE_N. */
 static void ag_dx_scalar(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                          const ag_conv2d_group *g) {
-    const int32_t floats = (int32_t)sizeof(float);
     for (int32_t i = 0; i < pixels->count; i++) {
         for (int32_t k = 0; k < g->channels; k++) {
             float *dst = pixels->dst[i] + (ptrdiff_t)k * g->s->x_c;
-            const float *a = t->a[i], *b = w + k;
-            float sum = 0.0f;
-            for (int32_t k_run = 0; k_run < t->k_runs; k_run++) {
-                for (int32_t o = 0; o < t->k; o++, b += g->filter) {
-                    sum += *a++ * *b;
-                }
-                a += t->a_skip / floats;
-                b += t->b_skip / floats;
-            }
+            const float sum = ag_scalar_sum(t, t->a[i], w + k);
             *dst = t->beta == 0.0f ? sum : sum + *dst;
         }
     }

@@ -68,6 +68,20 @@ ag_microkernel_fn AG_MICROKERNEL(nn), AG_MICROKERNEL(nt), AG_MICROKERNEL(tn), AG
 ag_microkernel_fn AG_MICROKERNEL(np);
 #endif
 
+/* The products of one element of C, whose operands begin at a and b, for matrices smaller than a tile. */
+static inline float ag_scalar_sum(const ag_tile *t, const float *a, const float *b) {
+    const int32_t floats = (int32_t)sizeof(float);
+    float sum = 0.0f;
+    for (int32_t run = t->k_runs; run > 0; run--) {
+        for (int32_t k = t->k; k > 0; k--, a += t->a_step / floats, b += t->b_step / floats) {
+            sum += *a * *b;
+        }
+        a += t->a_skip / floats;
+        b += t->b_skip / floats;
+    }
+    return sum;
+}
+
 /* The tile to come is a single one. */
 static inline void ag_one_tile(ag_tile *t) {
 #if AG_TILE_RUNS
