@@ -1,9 +1,11 @@
 /* Convolution fused with max pooling: the result of the convolution is never stored. The order of the sums is
  * the specification, and the same as that of ag_conv2d. */
 #include "ag_kernels.h"
-#include "windows.h"
 
 #include <math.h>
+
+typedef float element;
+#include "gradients.h"
 
 static inline ag_conv2d_shape convolution_of(const ag_conv2d_pool_shape *s) {
     const ag_conv2d_shape c = {s->h,       s->w,        s->c,          s->oh,         s->ow,
@@ -68,7 +70,7 @@ void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const floa
                     const int32_t row = p * s->pool_stride_h + index[o] / s->pool_w;
                     const int32_t column = q * s->pool_stride_w + index[o] % s->pool_w;
                     const ag_window window = ag_window_of(row, column, &convolution);
-                    ag_window_add(dx, w + o * filter, dy[o], &window, s->c, s->c, &convolution);
+                    window_add(dx, w + o * filter, dy[o], &window, s->c, s->c, &convolution);
                 }
             }
         }

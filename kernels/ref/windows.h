@@ -60,20 +60,6 @@ static inline float ag_window_sum(const float *x, const float *w, const ag_windo
     return sum;
 }
 
-/* Adds dy * w to a window. */
-static inline void ag_window_add(float *dx, const float *w, float dy, const ag_window *v, int32_t channels,
-                                 int32_t tap, const ag_conv2d_shape *s) {
-    for (int32_t i = v->rows.first; i < v->rows.end; i++) {
-        for (int32_t j = v->columns.first; j < v->columns.end; j++) {
-            float *pixel = dx + ag_tap_at(v, i, j, s);
-            const float *weight = w + (ptrdiff_t)(i * s->kw + j) * tap;
-            for (int32_t k = 0; k < channels; k++) {
-                pixel[(ptrdiff_t)k * s->x_c] += dy * weight[k];
-            }
-        }
-    }
-}
-
 /* An image of zeros. */
 static inline void ag_clear_image(float *x, int32_t h, int32_t w, int32_t c, int32_t x_h, int32_t x_w,
                                   int32_t x_c) {

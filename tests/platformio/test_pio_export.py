@@ -52,7 +52,7 @@ def test_a_project_runs_outside_the_tree(tree, tmp_path):
 def test_a_project_has_the_kernels_that_it_calls(tmp_path):
     exporter.export("mnist", board.load("stm32"), tmp_path, kernels=["ref"])
     names = {p.name for p in (tmp_path / "lib" / "ag_ref").iterdir()}
-    headers = {"ag_kernels.h", "ag_math.h", "ag_quantization.h", "ag_shapes.h", "windows.h"}
+    headers = {"ag_kernels.h", "ag_math.h", "ag_quantization.h", "ag_shapes.h", "gradients.h", "windows.h"}
     assert names == {*headers, "gemv.c", "ger.c", "library.json"}
     source = (tmp_path / "lib" / "mnist" / "mnist.c").read_text()
     assert set(re.findall(r"ag_(\w+)_f32_ref\(", source)) == {"gemv", "gemv_t", "ger"}
