@@ -19,28 +19,25 @@ ALWAYS_INLINE void ag_sum_rows(int32_t rows, int32_t vectors, bool partial, lane
                                ptrdiff_t offset, ptrdiff_t row_step) {
     vec sum[WINDOW_SUMS];
     EACH (e, rows * vectors) {
-        const float *p = sums + (ptrdiff_t)(e / vectors) * length + (ptrdiff_t)(e % vectors) * LANES;
-        sum[e] = partial && e % vectors == vectors - 1 ? load_masked(p, mask) : load(p);
+        const int32_t v = e % vectors;
+        const float *p = sums + (ptrdiff_t)(e / vectors) * length + (ptrdiff_t)v * LANES;
+        sum[e] = get(partial && v == vectors - 1, p, mask);
     }
     for (; count > 0; count--, list++) {
         const factors f = one_factor(list->dy);
         const float *row = list->x + offset;
         EACH (i, rows) {
             EACH (v, vectors) {
-                const float *p = row + (ptrdiff_t)v * LANES;
                 vec *s = sum + (ptrdiff_t)i * vectors + v;
-                *s = plus(*s, partial && v == vectors - 1 ? load_masked(p, mask) : load(p), f, 0);
+                *s = plus(*s, get(partial && v == vectors - 1, row + (ptrdiff_t)v * LANES, mask), f, 0);
             }
             row += row_step;
         }
     }
     EACH (e, rows * vectors) {
-        float *p = sums + (ptrdiff_t)(e / vectors) * length + (ptrdiff_t)(e % vectors) * LANES;
-        if (partial && e % vectors == vectors - 1) {
-            store_masked(p, sum[e], mask);
-        } else {
-            store(p, sum[e]);
-        }
+        const int32_t v = e % vectors;
+        float *p = sums + (ptrdiff_t)(e / vectors) * length + (ptrdiff_t)v * LANES;
+        put(partial && v == vectors - 1, p, mask, sum[e]);
     }
 }
 
