@@ -63,10 +63,6 @@ static matrices matrices_at(float *data, int32_t rows, int32_t columns) {
     return (matrices){data, (ptrdiff_t)rows * row + GAP, row};
 }
 
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
 /* v[0 .. 3] of a row of a block, times B or the pixels of a row of dy, times A'. */
 ALWAYS_INLINE void put_row(bool gradient, float *dst, ptrdiff_t matrix, const vec v[SIDE]) {
     if (gradient) {
@@ -161,7 +157,7 @@ static void transform_windows(const matrices *to, const float *w, ptrdiff_t tap,
     const vec half = splat(0.5f);
     for (int32_t r = 0; r < rows; r++, w += row) {
         for (int32_t k = 0; k < columns; k += LANES) {
-            const lane_mask mask = first_lanes(smaller(columns - k, LANES));
+            const lane_mask mask = first_lanes(ag_min(columns - k, LANES));
             float *dst = to->data + r * to->row + k;
             vec left[SIDE][3];
             EACH (j, 3) {
@@ -189,7 +185,7 @@ static void pack_windows(const matrices *to, const float *w, ptrdiff_t filter, i
     float packed[9 * TAP];
     matrices part = *to;
     for (int32_t k = 0, count; k < rows; k += count, part.data += count * to->row) {
-        count = smaller(rows - k, AT_A_TIME);
+        count = ag_min(rows - k, AT_A_TIME);
         for (int32_t tap = 0; tap < 9; tap++) {
             ag_pack_columns(packed + (ptrdiff_t)tap * TAP, w + (ptrdiff_t)tap * rows + k, filter, count,
                             columns);
@@ -215,7 +211,7 @@ static void store_blocks(const destination *d, const matrices *m, const grid *g,
         const float *src = m->data + b * m->row;
         float *y = d->data + image * d->image + i * d->row + j * d->pixel;
         for (int32_t k = 0; k < channels; k += LANES) {
-            const lane_mask mask = first_lanes(smaller(channels - k, LANES));
+            const lane_mask mask = first_lanes(ag_min(channels - k, LANES));
             vec sum[2][SIDE];
             EACH (e, SIDE) {
                 const float *column = src + k + e * m->matrix;
@@ -330,10 +326,10 @@ static void filtered(const source *s, const windows *w, const destination *d, in
     const matrices v = matrices_at(v_data, AG_TILE_M, k), m = matrices_at(m_data, AG_TILE_M, PANEL);
     const int32_t panel = ELEMENTS * (int32_t)u.matrix, most = WINDOWS / panel;
     for (int32_t o = 0, end; o < w->outputs; o = end) {
-        end = smaller(w->outputs, o + most * PANEL);
+        end = ag_min(w->outputs, o + most * PANEL);
         u.data = u_data;
         for (int32_t p = o; p < end; p += PANEL, u.data += panel) {
-            const int32_t columns = smaller(w->outputs - p, PANEL);
+            const int32_t columns = ag_min(w->outputs - p, PANEL);
             if (w->packed) {
                 pack_windows(&u, w->w + p * w->filter, w->filter, k, columns);
             } else { /* turned: the last element is the first one */
@@ -342,13 +338,13 @@ static void filtered(const source *s, const windows *w, const destination *d, in
             }
         }
         for (int32_t b = 0; b < total; b += AG_TILE_M) {
-            const int32_t count = smaller(total - b, AG_TILE_M);
+            const int32_t count = ag_min(total - b, AG_TILE_M);
             transform_blocks(false, &v, s, &g, b, count, 0, k);
             u.data = u_data;
             for (int32_t p = o; p < end; p += PANEL, u.data += panel) {
                 destination to = *d;
                 to.data += p;
-                const int32_t columns = smaller(w->outputs - p, PANEL);
+                const int32_t columns = ag_min(w->outputs - p, PANEL);
                 multiply_rows(count, columns, &v, &u, &m, k);
                 store_blocks(&to, &m, &g, b, count, columns);
             }
@@ -421,11 +417,11 @@ void ag_conv2d_3x3_dw_f32_host(const float *x, const float *dy, float *dw, int32
     float s_data[ELEMENTS * (WIDTH * WIDTH + GAP)];
     for (int32_t o = 0; o < shape->o; o += WIDTH) {
         for (int32_t c = 0; c < shape->c; c += WIDTH) {
-            const int32_t rows = smaller(shape->o - o, WIDTH), columns = smaller(shape->c - c, WIDTH);
+            const int32_t rows = ag_min(shape->o - o, WIDTH), columns = ag_min(shape->c - c, WIDTH);
             const matrices v = matrices_at(v_data, BLOCKS, columns), y = matrices_at(y_data, BLOCKS, rows);
             const matrices sums = matrices_at(s_data, rows, columns);
             for (int32_t b = 0; b < total; b += BLOCKS) {
-                const int32_t count = smaller(total - b, BLOCKS);
+                const int32_t count = ag_min(total - b, BLOCKS);
                 transform_blocks(false, &v, &from, &g, b, count, c, columns);
                 transform_blocks(true, &y, &gradient, &results, b, count, o, rows);
                 multiply(AG_MICROKERNEL(tn), &y, 1, y.row, &v, &sums, rows, whole_vectors(columns), count,

@@ -15,24 +15,15 @@ enum {
     LINE = 64 / sizeof(float), /* of a cache */
 };
 
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
 /* C = alpha * A B + beta * C, A[i, p] at a + i * a_i + p * a_p: `tiles` is nn where a_p is 1, tn where a_i
  * is. */
 static void product(ag_microkernel_fn *tiles, const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b,
                     ptrdiff_t ldb, float *c, ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha,
                     float beta) {
-    ag_tile t = {.a = {a},
-                 .b = {b},
-                 .k = k,
-                 .k_runs = 1,
-                 .c = c,
-                 .alpha = alpha,
-                 .beta = beta,
-                 .rows = m,
-                 .columns = n};
+    ag_tile t = {.a = {a}, .b = {b}, .k = k, .k_runs = 1, .rows = m, .columns = n};
+    t.c = c;
+    t.alpha = alpha;
+    t.beta = beta;
     t.a_row = ag_bytes(a_i);
     t.a_step = ag_bytes(a_p);
     t.b_step = ag_bytes(ldb);
@@ -73,15 +64,15 @@ static void by_blocks(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t l
                       int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     float packed[PACKED_K * PANEL], sums[SUM_ROWS * PANEL];
     for (int32_t j = 0; j < n; j += PANEL) {
-        const int32_t columns = smaller(n - j, PANEL);
+        const int32_t columns = ag_min(n - j, PANEL);
         for (int32_t i = 0, rows; i < m; i += rows) {
-            rows = smaller(m - i, SUM_ROWS);
+            rows = ag_min(m - i, SUM_ROWS);
             for (int32_t p = 0, length; p < k; p += length) {
-                length = smaller(k - p, PACKED_K);
+                length = ag_min(k - p, PACKED_K);
                 copy_columns(packed, b + p * ldb + j, ldb, length, columns);
                 const int32_t next = p + length < k ? p + length : 0, from = next > 0 ? j : j + PANEL;
-                prefetch_rows(b + next * ldb + from, ldb, smaller(k - next, PACKED_K),
-                              smaller(n - from, PANEL));
+                prefetch_rows(b + next * ldb + from, ldb, ag_min(k - next, PACKED_K),
+                              ag_min(n - from, PANEL));
                 product(AG_MICROKERNEL(tn), a + p * lda + i, 1, lda, packed, PANEL, sums, PANEL, rows,
                         columns, length, 1.0f, p > 0 ? 1.0f : 0.0f);
             }
@@ -103,7 +94,7 @@ static void by_scaled_rows(const float *a, ptrdiff_t lda, const float *b, ptrdif
     float scaled[PACKED];
     const int32_t block = PACKED / k / LANES * LANES;
     for (int32_t i = 0, rows; i < m; i += rows) {
-        rows = smaller(m - i, block);
+        rows = ag_min(m - i, block);
         const int32_t step = (rows + LANES - 1) / LANES * LANES;
         for (int32_t p = 0; p < k; p++) {
             for (int32_t e = 0; e < rows; e += LANES) {
@@ -139,9 +130,9 @@ ALWAYS_INLINE void by_packed_panels(const float *a, ptrdiff_t lda, const float *
     float packed[PACKED_K * PANEL];
     int32_t length;
     do {
-        length = k < PACKED_K ? k : PACKED_K;
+        length = ag_min(k, PACKED_K);
         for (int32_t j = 0; j < n; j += PANEL) {
-            const int32_t columns = n - j < PANEL ? n - j : PANEL;
+            const int32_t columns = ag_min(n - j, PANEL);
             ag_pack_columns(packed, b + j * ldb, ldb, length, columns);
             product(AG_MICROKERNEL(nn), a, lda, 1, packed, PANEL, c + j, ldc, m, columns, length, alpha,
                     beta);
@@ -160,7 +151,7 @@ static void by_dots(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb
     t.a_row = ag_bytes(lda);
     t.c_step = ag_bytes(ldc);
     for (int32_t j = 0; j < n; j += AG_TILE_N) {
-        t.columns = n - j < AG_TILE_N ? n - j : AG_TILE_N;
+        t.columns = ag_min(n - j, AG_TILE_N);
         t.c = c + j;
         for (int32_t i = 0; i < t.columns; i++, b += ldb) {
             t.b[i] = b;
@@ -187,9 +178,9 @@ void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
                          const ag_epilogue *epilogue) {
     float packed[AG_TILE_M * PANEL];
     for (int32_t i = 0; i < m; i += PANEL) {
-        const int32_t columns = m - i < PANEL ? m - i : PANEL;
+        const int32_t columns = ag_min(m - i, PANEL);
         for (int32_t j = 0; j < n; j += AG_TILE_M) {
-            const int32_t rows = n - j < AG_TILE_M ? n - j : AG_TILE_M;
+            const int32_t rows = ag_min(n - j, AG_TILE_M);
             product(AG_MICROKERNEL(nn), b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, packed, PANEL, rows,
                     columns, k, alpha, 0.0f);
             for (int32_t p = 0; p < columns; p++) {

@@ -20,10 +20,6 @@ enum {
     DOT_COLUMNS = 4
 };
 
-static inline const float *at(const float *p, ptrdiff_t bytes) {
-    return (const float *)(const void *)((const char *)p + bytes);
-}
-
 /* What nn, tn and tg read: rows that are broadcast, and the first row of vectors. */
 typedef struct {
     const float *a[AG_TILE_M], *b;
@@ -32,8 +28,7 @@ typedef struct {
 } operands;
 
 static inline float *row_of(const ag_tile *t, int32_t i) {
-    return t->c_rows ? t->c_rows[i] + t->c_column
-                     : (float *)(void *)((char *)t->c + (ptrdiff_t)i * t->c_step);
+    return t->c_rows ? t->c_rows[i] + t->c_column : ag_element_after(t->c, (ptrdiff_t)i * t->c_step);
 }
 
 /* sum[i * vectors + j] += k products of row i of A, from a[i] + offset on, and vector j of the rows of B,
@@ -48,10 +43,10 @@ ALWAYS_INLINE void add_run(int32_t rows, int32_t vectors, bool masked, lane_mask
             v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
         }
         EACH (e, rows * vectors) {
-            sum[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
+            sum[e] += splat(*ag_after(a[e / vectors], offset)) * v[e % vectors];
         }
         offset += a_step;
-        b = at(b, b_step);
+        b = ag_after(b, b_step);
     }
 }
 
@@ -71,12 +66,12 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
         add_run(rows, vectors, masked, mask, a, 0, p->a_step, p->b, p->b_step, p->k, s);
     } else {
         for (int32_t block = 0; block < p->blocks; block++) {
-            const float *b = at(p->b, block * p->b_next);
+            const float *b = ag_after(p->b, block * p->b_next);
             ptrdiff_t offset = block * p->a_next;
             for (int32_t run = p->runs; run > 0; run--) {
                 add_run(rows, vectors, masked, mask, a, offset, p->a_step, b, p->b_step, p->k, s);
                 offset += p->k * p->a_step + p->a_skip;
-                b = at(b, p->k * p->b_step + p->b_skip);
+                b = ag_after(b, p->k * p->b_step + p->b_skip);
             }
         }
     }
@@ -124,12 +119,12 @@ ALWAYS_INLINE void stacked_tiles(int32_t height, int32_t vectors, int32_t tiles,
                                  ptrdiff_t a_row, float *c, ptrdiff_t c_row, float alpha, float beta) {
     const lane_mask all = first_lanes(LANES);
     const float *a = p->a[0];
-    for (; tiles > 0; tiles--, a = at(a, height * a_row), c += height * c_row) {
+    for (; tiles > 0; tiles--, a = ag_after(a, height * a_row), c += height * c_row) {
         const float *from[AG_TILE_M];
         float *to[AG_TILE_M];
         vec sum[AG_TILE_M * VECTORS];
         EACH (i, height) {
-            from[i] = at(a, i * a_row);
+            from[i] = ag_after(a, i * a_row);
             to[i] = c + i * c_row;
         }
         EACH (e, height * vectors) {
@@ -183,20 +178,20 @@ ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], con
                              int32_t j, ptrdiff_t a_row, float *unused) {
     const int32_t rows = t->rows - i;
     if (!t->c_rows && rows >= AG_TILE_M) {
-        const float *row = at(t->a[0], i * a_row);
+        const float *row = ag_after(t->a[0], i * a_row);
         float *dst = row_of(t, i) + j;
         const ptrdiff_t c_row = t->c_step / (int32_t)sizeof(float);
         for (int32_t q = 0; q < AG_TILE_M; q++) {
             a[q] = row;
             c[q] = dst;
-            row = at(row, a_row);
+            row = ag_after(row, a_row);
             dst += c_row;
         }
         return;
     }
     for (int32_t q = 0; q < AG_TILE_M; q++) {
         const int32_t row = q < rows ? i + q : t->rows - 1;
-        a[q] = t->c_rows ? t->a[row] : at(t->a[0], row * a_row);
+        a[q] = t->c_rows ? t->a[row] : ag_after(t->a[0], row * a_row);
         c[q] = q < rows ? row_of(t, row) + j : unused;
     }
 }
@@ -329,7 +324,7 @@ ALWAYS_INLINE void dot_tile(int32_t height, bool whole, const ag_tile *t, int32_
     }
     EACH (q, height) {
         const int32_t row = i + (q < rows ? q : rows - 1);
-        a[q] = !whole && t->c_rows ? t->a[row] : at(t->a[0], (ptrdiff_t)row * t->a_row);
+        a[q] = !whole && t->c_rows ? t->a[row] : ag_after(t->a[0], (ptrdiff_t)row * t->a_row);
     }
     EACH (q, DOT_COLUMNS) {
         b[q] = t->b[j + (q < columns ? q : columns - 1)];
@@ -343,10 +338,10 @@ ALWAYS_INLINE void dot_tile(int32_t height, bool whole, const ag_tile *t, int32_
             add_products(height, true, first_lanes(t->k - (int32_t)p), a, b, p, sum);
         }
         EACH (r, height) {
-            a[r] = at(a[r] + t->k, t->a_skip);
+            a[r] = ag_after(a[r] + t->k, t->a_skip);
         }
         EACH (q, DOT_COLUMNS) {
-            b[q] = at(b[q] + t->k, t->b_skip);
+            b[q] = ag_after(b[q] + t->k, t->b_skip);
         }
     }
     quad totals[DOT_ROWS];

@@ -12,14 +12,11 @@
 #define AG_TILES_CONV2D_POOL_WINDOWS_H
 
 #include "ag_shapes.h"
+#include "tiles/helpers.h"
 #include "tiles/tap_ranges.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-static inline int32_t ag_min(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
 
 /* The taps of one window that are inside x: rows and columns from `row` and `column` on; the first of them is
  * at `offset` in the image. */

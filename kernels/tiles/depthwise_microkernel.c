@@ -15,14 +15,6 @@ enum { MOST_SUMS = 12 };
 enum { MOST_SUMS = DEPTHWISE_RESULTS * AG_CHANNEL_TILE / LANES };
 #endif
 
-static inline const float *at(const float *p, ptrdiff_t bytes) {
-    return (const float *)(const void *)((const char *)p + bytes);
-}
-
-static inline float *to(float *p, ptrdiff_t bytes) {
-    return (float *)(void *)((char *)p + bytes);
-}
-
 /* What is constant: `partial` says that the last of the vectors is masked. */
 typedef struct {
     int32_t results, vectors;
@@ -43,26 +35,26 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
             EACH (v, e.vectors) {
                 w[v] = ag_channels(e, b, v, mask);
             }
-            b = at(b, b_step);
+            b = ag_after(b, b_step);
             EACH (r, e.results) {
                 EACH (v, e.vectors) {
                     vec *total = &sum[v * e.results + r];
-                    *total = plus_product(*total, ag_channels(e, at(a[r], offset), v, mask), w[v]);
+                    *total = plus_product(*total, ag_channels(e, ag_after(a[r], offset), v, mask), w[v]);
                 }
                 if (AG_MOVING_POINTERS) {
-                    a[r] = at(a[r], a_step);
+                    a[r] = ag_after(a[r], a_step);
                 }
             }
             offset += AG_MOVING_POINTERS ? 0 : a_step;
         }
         if (AG_MOVING_POINTERS) {
             EACH (r, e.results) {
-                a[r] = at(a[r], s->a_skip);
+                a[r] = ag_after(a[r], s->a_skip);
             }
         } else {
             offset += s->a_skip;
         }
-        b = at(b, s->b_skip);
+        b = ag_after(b, s->b_skip);
     }
 }
 
@@ -79,14 +71,14 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
 #endif
     EACH (r, e.results) {
         a[r] = from;
-        from = at(from, s->a_next);
+        from = ag_after(from, s->a_next);
         EACH (v, e.vectors) {
             sum[v * e.results + r] = ag_channels(e, s->init, v, mask);
         }
     }
 #if AG_GENERAL_TILES
     for (int32_t block = 0; block < s->k_blocks; block++) {
-        ag_add_runs(e, s, a, block * s->a_block, at(s->b, block * s->b_block), mask, sum);
+        ag_add_runs(e, s, a, block * s->a_block, ag_after(s->b, block * s->b_block), mask, sum);
     }
 #else
     ag_add_runs(e, s, a, 0, s->b, mask, sum);
@@ -95,13 +87,14 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
         EACH (v, e.vectors) {
             put(e.partial && v == e.vectors - 1, c + (ptrdiff_t)v * LANES, mask, sum[v * e.results + r]);
         }
-        c = to(c, s->c_next);
+        c = ag_element_after(c, s->c_next);
     }
 }
 
 #if AG_GENERAL_TILES
 ALWAYS_INLINE void ag_results_from(ag_extent e, const ag_depthwise_tile *s, int32_t i) {
-    ag_results(e, s, at(s->a, (ptrdiff_t)i * s->a_next), to(s->c, (ptrdiff_t)i * s->c_next));
+    ag_results(e, s, ag_after(s->a, (ptrdiff_t)i * s->a_next),
+               ag_element_after(s->c, (ptrdiff_t)i * s->c_next));
 }
 
 /* All results, up to e.results at a time. */
@@ -150,13 +143,13 @@ void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     int32_t count = s->count;
     for (; count >= several.results; count -= several.results) {
         ag_results(several, s, a, c);
-        a = at(a, (ptrdiff_t)several.results * s->a_next);
-        c = to(c, (ptrdiff_t)several.results * s->c_next);
+        a = ag_after(a, (ptrdiff_t)several.results * s->a_next);
+        c = ag_element_after(c, (ptrdiff_t)several.results * s->c_next);
     }
     for (; several.results > 1 && count > 0; count--) {
         ag_results(one, s, a, c);
-        a = at(a, s->a_next);
-        c = to(c, s->c_next);
+        a = ag_after(a, s->a_next);
+        c = ag_element_after(c, s->c_next);
     }
 }
 #endif

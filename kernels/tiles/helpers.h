@@ -1,4 +1,4 @@
-/* Shared by the headers of this folder: distances in bytes, an attribute, and an option of the backend. */
+/* Shared by the files of this folder: distances in bytes, an attribute, and options of the backend. */
 #ifndef AG_TILES_HELPERS_H
 #define AG_TILES_HELPERS_H
 
@@ -38,6 +38,19 @@
 
 static inline int32_t ag_bytes(ptrdiff_t floats) {
     return (int32_t)(floats * (ptrdiff_t)sizeof(float));
+}
+
+/* p, moved by so many bytes. */
+static inline const float *ag_after(const float *p, ptrdiff_t bytes) {
+    return (const float *)(const void *)((const char *)p + bytes);
+}
+
+static inline float *ag_element_after(float *p, ptrdiff_t bytes) {
+    return (float *)(void *)((char *)p + bytes);
+}
+
+static inline int32_t ag_min(int32_t a, int32_t b) {
+    return a < b ? a : b;
 }
 
 #endif

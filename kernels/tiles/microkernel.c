@@ -14,13 +14,9 @@
 
 enum { ROW = AG_TILE_N / LANES, COLUMN = AG_TILE_M / LANES }; /* vectors */
 
-ALWAYS_INLINE const float *after(const float *p, ptrdiff_t bytes) {
-    return (const float *)(const void *)((const char *)p + bytes);
-}
-
 ALWAYS_INLINE void skip(const float **p, int32_t count, int32_t bytes) {
     EACH (i, count) {
-        p[i] = after(p[i], bytes);
+        p[i] = ag_after(p[i], bytes);
     }
 }
 
@@ -34,19 +30,19 @@ ALWAYS_INLINE tile_row next_row(const float **p, ptrdiff_t step) {
     EACH (j, ROW) {
         row.val[j] = load(*p + j);
     }
-    *p = after(*p, step);
+    *p = ag_after(*p, step);
     return row;
 }
 
 ALWAYS_INLINE factors four_factors_by(const float **p, ptrdiff_t step) {
     const factors f = four_factors(*p);
-    *p = after(*p, step);
+    *p = ag_after(*p, step);
     return f;
 }
 
 ALWAYS_INLINE factors one_factor_by(const float **p, ptrdiff_t step) {
     const factors f = one_factor(**p);
-    *p = after(*p, step);
+    *p = ag_after(*p, step);
     return f;
 }
 
@@ -81,7 +77,7 @@ ALWAYS_INLINE void put_rows(beta_mode mode, const vec *sum, float factor, const 
                      : mode == BETA_ONE ? plus(load(p), s, f, 0)
                                         : plus(s, load(p), f, 0));
         }
-        c = (float *)(void *)((char *)c + step);
+        c = ag_element_after(c, step);
     }
 }
 
@@ -155,7 +151,7 @@ ALWAYS_INLINE void by_rows(bool a_rows, const ag_tile *t) {
             break;
         }
         skip(a, AG_TILE_M, t->a_skip);
-        b = after(b, t->b_skip);
+        b = ag_after(b, t->b_skip);
     }
     put_tile(sum, t);
 }
@@ -202,7 +198,7 @@ ALWAYS_INLINE void by_columns(bool rows, const ag_tile *t) {
                 const ptrdiff_t first = (ptrdiff_t)i * LANES;
                 column[i] = rows ? next_gathered(a + first) : load(a[0] + first);
             }
-            a[0] = rows ? a[0] : after(a[0], a_step);
+            a[0] = rows ? a[0] : ag_after(a[0], a_step);
             EACH (j, AG_TILE_N) {
                 const factors f = rows ? next_factor(&b[j]) : one_factor_by(&b[j], b_step);
                 add_column(sum + (ptrdiff_t)j * COLUMN, column, 1, f, 0);
