@@ -37,12 +37,11 @@ enum {
     VECTORS = PANEL / LANES,
 };
 
-/* An image of which blocks are read: rows x columns pixels of `channels` channels. */
+/* Images of rows x columns pixels, of `channels` channels, and the distances from one to the next. */
 typedef struct {
-    const float *data;
     ptrdiff_t image, row, pixel;
     int32_t rows, columns, channels;
-} source;
+} layout;
 
 /* Blocks of one or several images, numbered row by row. The first pixel of block (i, j) is (2 i - top, 2 j -
  * left). */
@@ -118,8 +117,9 @@ ALWAYS_INLINE void transform_block(bool gradient, bool edge, const matrices *to,
 
 /* The rows of V, or with `gradient` of A dy A', of `count` blocks from `first` on, and channels from `from`
  * on. */
-ALWAYS_INLINE void transform_blocks(bool gradient, const matrices *to, const source *s, const grid *g,
-                                    int32_t first, int32_t count, int32_t from, int32_t channels) {
+ALWAYS_INLINE void transform_blocks(bool gradient, const matrices *to, const float *x, const layout *s,
+                                    const grid *g, int32_t first, int32_t count, int32_t from,
+                                    int32_t channels) {
     const int32_t side = gradient ? 2 : SIDE;
     const int32_t block_row = first / g->across;
     int32_t image = block_row / g->down, i = block_row - image * g->down, j = first - block_row * g->across;
@@ -127,7 +127,7 @@ ALWAYS_INLINE void transform_blocks(bool gradient, const matrices *to, const sou
     block_pixels p = {.row = s->row, .step = s->pixel};
     for (; count > 0; count--, dst += to->row) {
         const int32_t row = 2 * i - g->top, column = 2 * j - g->left;
-        p.data = s->data + image * s->image + row * s->row + column * s->pixel + from;
+        p.data = x + image * s->image + row * s->row + column * s->pixel + from;
         if (row >= 0 && row + side <= s->rows && column >= 0 && column + side <= s->columns) {
             transform_block(gradient, false, to, dst, &p, channels);
         } else {
@@ -194,22 +194,15 @@ static void pack_windows(const matrices *to, const float *w, ptrdiff_t filter, i
     }
 }
 
-/* Where results are stored: rows x columns pixels. */
-typedef struct {
-    float *data;
-    ptrdiff_t image, row, pixel;
-    int32_t rows, columns;
-} destination;
-
 /* y = A' M A of `count` blocks from `first` on. */
-static void store_blocks(const destination *d, const matrices *m, const grid *g, int32_t first, int32_t count,
-                         int32_t channels) {
+static void store_blocks(float *results, const layout *d, const matrices *m, const grid *g, int32_t first,
+                         int32_t count, int32_t channels) {
     const int32_t block_row = first / g->across;
     int32_t image = block_row / g->down, i = 2 * (block_row - image * g->down),
             j = 2 * (first - block_row * g->across);
     for (int32_t b = 0; b < count; b++) {
         const float *src = m->data + b * m->row;
-        float *y = d->data + image * d->image + i * d->row + j * d->pixel;
+        float *y = results + image * d->image + i * d->row + j * d->pixel;
         for (int32_t k = 0; k < channels; k += LANES) {
             const lane_mask mask = first_lanes(ag_min(channels - k, LANES));
             vec sum[2][SIDE];
@@ -316,8 +309,8 @@ static void multiply_rows(int32_t count, int32_t columns, const matrices *v, con
 }
 
 /* y of all images. */
-static void filtered(const source *s, const windows *w, const destination *d, int32_t n, int32_t top,
-                     int32_t left) {
+static void filtered(const float *x, const layout *s, const windows *w, float *y, const layout *d, int32_t n,
+                     int32_t top, int32_t left) {
     const grid g = {(d->columns + 1) / 2, (d->rows + 1) / 2, top, left};
     const int32_t k = s->channels, total = n * g.across * g.down;
     float u_data[WINDOWS], v_data[ELEMENTS * (AG_TILE_M * CHANNELS + GAP)];
@@ -339,43 +332,39 @@ static void filtered(const source *s, const windows *w, const destination *d, in
         }
         for (int32_t b = 0; b < total; b += AG_TILE_M) {
             const int32_t count = ag_min(total - b, AG_TILE_M);
-            transform_blocks(false, &v, s, &g, b, count, 0, k);
+            transform_blocks(false, &v, x, s, &g, b, count, 0, k);
             u.data = u_data;
             for (int32_t p = o; p < end; p += PANEL, u.data += panel) {
-                destination to = *d;
-                to.data += p;
                 const int32_t columns = ag_min(w->outputs - p, PANEL);
                 multiply_rows(count, columns, &v, &u, &m, k);
-                store_blocks(&to, &m, &g, b, count, columns);
+                store_blocks(y + p, d, &m, &g, b, count, columns);
             }
         }
     }
 }
 
-static source image_of(const ag_conv2d_shape *s, const float *x) {
-    return (source){x, s->x_n, s->x_h, s->x_w, s->h, s->w, s->c};
+static layout image_of(const ag_conv2d_shape *s) {
+    return (layout){s->x_n, s->x_h, s->x_w, s->h, s->w, s->c};
 }
 
-static source results_of(const ag_conv2d_shape *s, const float *y) {
-    return (source){y,   (ptrdiff_t)s->oh * s->ow * s->ldy, (ptrdiff_t)s->ow * s->ldy, s->ldy, s->oh, s->ow,
-                    s->o};
+static layout results_of(const ag_conv2d_shape *s) {
+    const ptrdiff_t row = (ptrdiff_t)s->ow * s->ldy;
+    return (layout){s->oh * row, row, s->ldy, s->oh, s->ow, s->o};
 }
 
 void ag_conv2d_3x3_f32_host(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
                             const ag_epilogue *epilogue) {
-    const source from = image_of(shape, x), to = results_of(shape, y);
-    const destination d = {y, to.image, to.row, to.pixel, to.rows, to.columns};
+    const layout from = image_of(shape), to = results_of(shape);
     const windows by = {w, (ptrdiff_t)9 * shape->c, shape->o, true};
-    filtered(&from, &by, &d, n, shape->pad_top, shape->pad_left);
+    filtered(x, &from, &by, y, &to, n, shape->pad_top, shape->pad_left);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }
 
 void ag_conv2d_3x3_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n,
                                const ag_conv2d_shape *shape) {
-    const source from = results_of(shape, dy), to = image_of(shape, dx);
-    const destination d = {dx, to.image, to.row, to.pixel, to.rows, to.columns};
+    const layout from = results_of(shape), to = image_of(shape);
     const windows by = {w, (ptrdiff_t)9 * shape->c, shape->c, false};
-    filtered(&from, &by, &d, n, 2 - shape->pad_top, 2 - shape->pad_left);
+    filtered(dy, &from, &by, dx, &to, n, 2 - shape->pad_top, 2 - shape->pad_left);
 }
 
 /* dw = alpha * G' sums G + beta * dw of the windows of `outputs` rows and `channels` columns. */
@@ -409,7 +398,7 @@ static void store_windows(float *dw, ptrdiff_t filter, ptrdiff_t tap, const matr
 void ag_conv2d_3x3_dw_f32_host(const float *x, const float *dy, float *dw, int32_t n,
                                const ag_conv2d_shape *shape, float alpha, float beta) {
     enum { WIDTH = 32, BLOCKS = 48 }; /* channels, outputs and blocks at a time */
-    const source from = image_of(shape, x), gradient = results_of(shape, dy);
+    const layout from = image_of(shape), gradient = results_of(shape);
     const grid g = {(shape->ow + 1) / 2, (shape->oh + 1) / 2, shape->pad_top, shape->pad_left};
     const grid results = {g.across, g.down, 0, 0};
     const int32_t total = n * g.across * g.down;
@@ -422,8 +411,8 @@ void ag_conv2d_3x3_dw_f32_host(const float *x, const float *dy, float *dw, int32
             const matrices sums = matrices_at(s_data, rows, columns);
             for (int32_t b = 0; b < total; b += BLOCKS) {
                 const int32_t count = ag_min(total - b, BLOCKS);
-                transform_blocks(false, &v, &from, &g, b, count, c, columns);
-                transform_blocks(true, &y, &gradient, &results, b, count, o, rows);
+                transform_blocks(false, &v, x, &from, &g, b, count, c, columns);
+                transform_blocks(true, &y, dy, &gradient, &results, b, count, o, rows);
                 multiply(AG_MICROKERNEL(tn), &y, 1, y.row, &v, &sums, rows, whole_vectors(columns), count,
                          b > 0 ? 1.0f : 0.0f);
             }
