@@ -33,7 +33,7 @@ _ENDLESS = "does not end"
 _LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
 _HOST = 32768  # COMPARE_HOST
 _LEVEL = "-O1"  # of `ref` and the cases: sooner compiled, and about as fast
-_ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last alone
+_ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU have the last alone
 
 
 def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[list[str], bool]:
