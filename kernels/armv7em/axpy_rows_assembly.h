@@ -57,30 +57,6 @@ static inline void ag_axpy_rows(float *dst, int32_t dst_skip, const float *src, 
     /* clang-format on */
 }
 
-/* Stores zeros. */
-static inline void ag_zero_floats(float *dst, int32_t count) {
-    int32_t remaining = count;
-    /* clang-format off */
-    __asm__ volatile(
-        "vmov s16, %[zero]\n vmov s17, %[zero]\n vmov s18, %[zero]\n vmov s19, %[zero]\n"
-        "vmov s20, %[zero]\n vmov s21, %[zero]\n vmov s22, %[zero]\n vmov s23, %[zero]\n"
-        "subs %[remaining], #8\n"
-        "blt 2f\n"
-        "1: vstmia %[dst]!, {s16-s23}\n"
-        "subs %[remaining], #8\n"
-        "bge 1b\n"
-        "2: adds %[remaining], #8\n"
-        "beq 4f\n"
-        "3: vstmia %[dst]!, {s16}\n"
-        "subs %[remaining], #1\n"
-        "bne 3b\n"
-        "4:\n"
-        : [dst] "+r"(dst), [remaining] "+r"(remaining)
-        : [zero] "r"(0)
-        : "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "cc", "memory");
-    /* clang-format on */
-}
-
 #undef FMA
 
 #endif

@@ -14,45 +14,31 @@
 #include <immintrin.h>
 #endif
 
-#if defined __AVX512F__
-enum { LANES = 16 };
-typedef float vec __attribute__((vector_size(64)));
-typedef float unaligned_vec __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t vec_s32 __attribute__((vector_size(64)));
-#elif defined __AVX__
-enum { LANES = 8 };
-typedef float vec __attribute__((vector_size(32)));
-typedef float unaligned_vec __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t vec_s32 __attribute__((vector_size(32)));
-#else
-enum { LANES = 4 };
-typedef float vec __attribute__((vector_size(16)));
-typedef float unaligned_vec __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t vec_s32 __attribute__((vector_size(16)));
-#endif
-typedef float quad __attribute__((vector_size(16)));
-typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
-
 /* Sizes of tiles (tiles/microkernel.h): AG_TILE_M x 2 vectors of sums and their operands fit the registers.
  */
 #define AG_GENERAL_TILES 1
 #if defined __AVX512F__
+enum { LANES = 16 };
 #define AG_TILE_M 8
-#define AG_TILE_N 32
-#define AG_CHANNEL_TILE 64
 #elif defined __AVX__
+enum { LANES = 8 };
 #define AG_TILE_M 6
-#define AG_TILE_N 16
-#define AG_CHANNEL_TILE 32
 #else
+enum { LANES = 4 };
 #define AG_TILE_M 4
-#define AG_TILE_N 8
-#define AG_CHANNEL_TILE 16
 #endif
+#define AG_TILE_N (2 * LANES)
+#define AG_CHANNEL_TILE (4 * LANES)
 #if !defined AG_PANEL
 #define AG_PANEL 16384     /* floats on the stack for packed weights of a convolution: 64 KB */
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
 #endif
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef float unaligned_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t vec_s32 __attribute__((vector_size(4 * LANES)));
+typedef float quad __attribute__((vector_size(16)));
+typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 ALWAYS_INLINE vec zero(void) {
     return (vec){0};

@@ -26,15 +26,4 @@ static inline void ag_axpy_rows(float *dst, int32_t dst_skip, const float *src, 
     }
 }
 
-/* Stores zeros. */
-static inline void ag_zero_floats(float *dst, int32_t count) {
-    __asm__ volatile("vmov.i32 q0, #0\n"
-                     "dlstp.32 lr, %[count]\n"
-                     "1: vstrw.32 q0, [%[dst]], #16\n"
-                     "letp lr, 1b\n"
-                     : [dst] "+r"(dst)
-                     : [count] "r"(count)
-                     : "s0", "s1", "s2", "s3", "lr", "memory");
-}
-
 #endif

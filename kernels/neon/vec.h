@@ -31,7 +31,6 @@
 #define AG_POOL_LIST 192
 
 #if defined __aarch64__
-#define FMA_LANE(sum, v, w, lane) vfmaq_laneq_f32(sum, v, w, lane)
 #define MUL_LANE(v, w, lane) vmulq_laneq_f32(v, w, lane)
 
 /* The horizontal sums of four vectors. */

@@ -3,13 +3,11 @@
 #ifndef AG_TILES_AXPY_ROWS_H
 #define AG_TILES_AXPY_ROWS_H
 
-#include "vec.h"
+#include "tiles/row_updates.h"
 
 #if AG_AXPY_ROWS_ASSEMBLY
 #include "axpy_rows_assembly.h"
 #else
-#include "tiles/row_updates.h"
-
 /* dst += factor * src for `rows` rows of `row_length` floats, both >= 1; the skips, in bytes, are the gaps
  * between the end of a row and the start of the next one. */
 static inline void ag_axpy_rows(float *dst, int32_t dst_skip, const float *src, int32_t src_skip,
@@ -20,6 +18,7 @@ static inline void ag_axpy_rows(float *dst, int32_t dst_skip, const float *src, 
         src += row_length + src_skip / (int32_t)sizeof(float);
     }
 }
+#endif
 
 /* Stores zeros. */
 static inline void ag_zero_floats(float *dst, int32_t count) {
@@ -38,5 +37,4 @@ static inline void ag_zero_floats(float *dst, int32_t count) {
     }
 }
 
-#endif
 #endif
