@@ -40,13 +40,7 @@ typedef int32_t vec_s32 __attribute__((vector_size(4 * LANES)));
 typedef float quad __attribute__((vector_size(16)));
 typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
-ALWAYS_INLINE vec zero(void) {
-    return (vec){0};
-}
-
-ALWAYS_INLINE vec splat(float x) {
-    return x - (vec){0};
-}
+#include "tiles/operators.h"
 
 ALWAYS_INLINE vec load(const float *p) {
     return *(const unaligned_vec *)p;
@@ -198,10 +192,6 @@ enum {
 #define AG_PARTIAL_BLOCKS 1
 #define AG_ALL_MODES 1
 
-ALWAYS_INLINE vec add(vec v, vec w) {
-    return v + w;
-}
-
 /* Of two operands of which one is NaN, x86 takes the second one. */
 ALWAYS_INLINE vec between(vec v, float low, float high) {
 #if defined __AVX512F__
@@ -214,24 +204,6 @@ ALWAYS_INLINE vec between(vec v, float low, float high) {
     }
     return v;
 #endif
-}
-
-typedef vec multiplier;
-
-ALWAYS_INLINE multiplier multiplier_of(float f) {
-    return splat(f);
-}
-
-ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
-    return v * f;
-}
-
-ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
-    return sum + v * f;
-}
-
-ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
-    return sum + v * w;
 }
 
 ALWAYS_INLINE float total(vec v) {

@@ -9,15 +9,9 @@
 
 typedef float vec;
 
+#include "tiles/operators.h"
+
 typedef int32_t lane_mask;
-
-ALWAYS_INLINE vec zero(void) {
-    return 0.0f;
-}
-
-ALWAYS_INLINE vec splat(float x) {
-    return x;
-}
 
 ALWAYS_INLINE vec load(const float *p) {
     return *p;
@@ -39,10 +33,6 @@ ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
 ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
     (void)mask;
     *p = v;
-}
-
-ALWAYS_INLINE vec add(vec v, vec w) {
-    return v + w;
 }
 
 ALWAYS_INLINE vec between(vec v, float low, float high) {
@@ -78,24 +68,6 @@ ALWAYS_INLINE vec_number load_numbers(const uint8_t *p, int32_t count) {
 ALWAYS_INLINE void put_numbers(uint8_t *p, vec_number which, int32_t count) {
     (void)count;
     *p = (uint8_t)which;
-}
-
-typedef float multiplier;
-
-ALWAYS_INLINE multiplier multiplier_of(float f) {
-    return f;
-}
-
-ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
-    return v * f;
-}
-
-ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
-    return sum + v * f;
-}
-
-ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
-    return sum + v * w;
 }
 
 ALWAYS_INLINE float total(vec v) {
