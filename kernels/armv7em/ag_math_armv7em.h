@@ -72,10 +72,7 @@ static inline float ag_sigmoidf_armv7em(float x) {
 
 /* (tanh(a) / a - 1) / z for |a| <= 0.5, of z = a^2 */
 static inline float ag_tanh_near_armv7em(float z) {
-    float q = 0.017241394f;
-    q = q * z - 0.05304545f;
-    q = q * z + 0.13325879f;
-    return q * z - 0.33333144f;
+    return ag_polynomial_3(z, 0.017241394f, -0.05304545f, 0.13325879f, -0.33333144f);
 }
 
 /* (e^2x - 1) / (e^2x + 1), of e^2x = 2^(k/64) (1 + h) / (1 - h) and h = x - k ln2/128 */

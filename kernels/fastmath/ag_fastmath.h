@@ -17,11 +17,8 @@ static inline float ag_fast_exp_normal(float x) {
     const float t = x * 1.442695f;   /* log2(e) */
     const float shifted = t + round;
     const float f = t - (shifted - round);
-    float q = 0.0095701f; /* 2^f for |f| <= 1/2, to 2.6e-6 */
-    q = q * f + 0.05591786f;
-    q = q * f + 0.24024745f;
-    q = q * f + 0.6931218f;
-    q = q * f + 0.99999926f;
+    /* 2^f for |f| <= 1/2, to 2.6e-6 */
+    const float q = ag_polynomial_4(f, 0.0095701f, 0.05591786f, 0.24024745f, 0.6931218f, 0.99999926f);
     return ag_bits_float(ag_float_bits(q) + (ag_float_bits(shifted) << 23));
 }
 
@@ -36,12 +33,9 @@ static inline float ag_fast_sigmoidf(float x) {
 static inline float ag_fast_logf(float x) {
     if (ag_float_bits(x) - 0x00800000u < 0x7f000000u) { /* normal and positive */
         const ag_log_parts p = ag_log_reduce(x);
-        float q = -0.14292068f; /* ln(1 + f) / f, to 7.4e-6 */
-        q = q * p.f + 0.22055946f;
-        q = q * p.f - 0.25403273f;
-        q = q * p.f + 0.33258023f;
-        q = q * p.f - 0.49990217f;
-        q = q * p.f + 1.0000046f;
+        /* ln(1 + f) / f, to 7.4e-6 */
+        const float q = ag_polynomial_5(p.f, -0.14292068f, 0.22055946f, -0.25403273f, 0.33258023f,
+                                        -0.49990217f, 1.0000046f);
         return p.e * 0.6931472f + p.f * q;
     }
     return ag_logf(x);
@@ -63,11 +57,7 @@ static inline float ag_fast_erff(float x) {
     if (ag_fast_below(x, 0x4047ae14u)) {
         const float z = x * x;
         const float p = (0.03721289f * z + 0.13282162f) * z + 1.1283749f;
-        float q = -7.499177e-05f;
-        q = q * z + 0.006433348f;
-        q = q * z + 0.08342787f;
-        q = q * z + 0.45098968f;
-        q = q * z + 1.0f;
+        const float q = ag_polynomial_4(z, -7.499177e-05f, 0.006433348f, 0.08342787f, 0.45098968f, 1.0f);
         return x * p / q;
     }
     return ag_unless_nan(x, ag_with_sign_of(1.0f, x));

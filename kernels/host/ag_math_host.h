@@ -21,11 +21,8 @@ AG_MATH_INLINE float ag_expf_host(float x) {
     const float shifted = limited * 1.442695f + round;
     const float n = shifted - round;
     const float r = (limited - n * 0.69314575f) - n * 1.4286068e-06f; /* ln2 in two parts, as in ag_math.h */
-    float q = 0.001381454f;                                           /* (e^r - 1 - r) / r^2 */
-    q = q * r + 0.008368745f;
-    q = q * r + 0.04166839f;
-    q = q * r + 0.16666521f;
-    q = q * r + 0.49999994f;
+    /* (e^r - 1 - r) / r^2 */
+    const float q = ag_polynomial_4(r, 0.001381454f, 0.008368745f, 0.04166839f, 0.16666521f, 0.49999994f);
     /* 2^n in two factors, as it may be no float; the low bits of shifted are n + 2 * 127 */
     const uint32_t both = ag_float_bits(shifted), half = both >> 1;
     const float y = (1.0f + (r + r * r * q)) * ag_bits_float(half << 23);
@@ -45,34 +42,18 @@ static inline float ag_up_to_one(float y, float x, float most) {
 /* x P(x^2) / Q(x^2) for |x| <= 9 */
 AG_MATH_INLINE float ag_tanhf_host(float x) {
     const float a = fabsf(x), z = a * a;
-    float p = 1.3354617e-08f;
-    p = p * z + 2.0609048e-05f;
-    p = p * z + 0.0034955859f;
-    p = p * z + 0.13381024f;
-    p = p * z + 1.0f;
-    float q = 7.7765395e-07f;
-    q = q * z + 0.00032856312f;
-    q = q * z + 0.025876973f;
-    q = q * z + 0.4671434f;
-    q = q * z + 1.0f;
+    const float p = ag_polynomial_4(z, 1.3354617e-08f, 2.0609048e-05f, 0.0034955859f, 0.13381024f, 1.0f);
+    const float q = ag_polynomial_4(z, 7.7765395e-07f, 0.00032856312f, 0.025876973f, 0.4671434f, 1.0f);
     return ag_up_to_one(a * p / q, x, 9.0f);
 }
 
 /* x P(x^2) / Q(x^2) for |x| <= 3.92 */
 AG_MATH_INLINE float ag_erff_host(float x) {
     const float a = fabsf(x), z = a * a;
-    float p = 2.0500859e-06f;
-    p = p * z + 0.00028488375f;
-    p = p * z + 0.0037656482f;
-    p = p * z + 0.052748818f;
-    p = p * z + 0.19040716f;
-    p = p * z + 1.1283791f;
-    float q = 3.8091755e-05f;
-    q = q * z + 0.0011625437f;
-    q = q * z + 0.014969278f;
-    q = q * z + 0.1141094f;
-    q = q * z + 0.5020767f;
-    q = q * z + 1.0f;
+    const float p = ag_polynomial_5(z, 2.0500859e-06f, 0.00028488375f, 0.0037656482f, 0.052748818f,
+                                    0.19040716f, 1.1283791f);
+    const float q =
+        ag_polynomial_5(z, 3.8091755e-05f, 0.0011625437f, 0.014969278f, 0.1141094f, 0.5020767f, 1.0f);
     return ag_up_to_one(a * p / q, x, 3.92f);
 }
 

@@ -33,8 +33,13 @@
 #define AG_MATH_SHORTCUTS 0
 #endif
 #endif
-#if defined(AG_MATH_NO_TRAPS) && defined(__GNUC__) /* a loop that calls a function is not vectorised */
-#define AG_MATH_INLINE static inline __attribute__((always_inline))
+#if defined(__GNUC__)
+#define AG_MATH_ALWAYS static inline __attribute__((always_inline))
+#else
+#define AG_MATH_ALWAYS static inline
+#endif
+#if defined(AG_MATH_NO_TRAPS) /* a loop that calls a function is not vectorised */
+#define AG_MATH_INLINE AG_MATH_ALWAYS
 #else
 #define AG_MATH_INLINE static inline
 #endif
@@ -43,6 +48,33 @@
 #else
 #define AG_MATH_RARE AG_MATH_INLINE
 #endif
+
+/* Polynomials of a degree, the coefficient of the highest power first, by Horner's rule. */
+AG_MATH_ALWAYS float ag_polynomial_2(float x, float c2, float c1, float c0) {
+    return (c2 * x + c1) * x + c0;
+}
+
+AG_MATH_ALWAYS float ag_polynomial_3(float x, float c3, float c2, float c1, float c0) {
+    return ag_polynomial_2(x, c3 * x + c2, c1, c0);
+}
+
+AG_MATH_ALWAYS float ag_polynomial_4(float x, float c4, float c3, float c2, float c1, float c0) {
+    return ag_polynomial_3(x, c4 * x + c3, c2, c1, c0);
+}
+
+AG_MATH_ALWAYS float ag_polynomial_5(float x, float c5, float c4, float c3, float c2, float c1, float c0) {
+    return ag_polynomial_4(x, c5 * x + c4, c3, c2, c1, c0);
+}
+
+AG_MATH_ALWAYS float ag_polynomial_6(float x, float c6, float c5, float c4, float c3, float c2, float c1,
+                                     float c0) {
+    return ag_polynomial_5(x, c6 * x + c5, c4, c3, c2, c1, c0);
+}
+
+AG_MATH_ALWAYS float ag_polynomial_7(float x, float c7, float c6, float c5, float c4, float c3, float c2,
+                                     float c1, float c0) {
+    return ag_polynomial_6(x, c7 * x + c6, c5, c4, c3, c2, c1, c0);
+}
 
 static inline uint32_t ag_float_bits(float x) {
     uint32_t bits;
@@ -103,11 +135,8 @@ static inline float ag_pow2i(int32_t n) {
 /* e^(high - low) */
 static inline float ag_exp_rest(ag_exp_parts p) {
     const float r = p.high - p.low;
-    float q = 0.001381454f; /* (e^r - 1 - r) / r^2 */
-    q = q * r + 0.008368745f;
-    q = q * r + 0.04166839f;
-    q = q * r + 0.16666521f;
-    q = q * r + 0.49999994f;
+    /* (e^r - 1 - r) / r^2 */
+    const float q = ag_polynomial_4(r, 0.001381454f, 0.008368745f, 0.04166839f, 0.16666521f, 0.49999994f);
     return 1.0f + (p.high + (r * r * q - p.low));
 }
 
@@ -135,12 +164,9 @@ AG_MATH_INLINE float ag_expm1f(float x) {
     const float low = ag_select(x < -18.0f, -18.0f, x); /* e^-18 - 1 rounds to -1 */
     const ag_exp_parts p = ag_exp_reduce(ag_select(low > 89.0f, 89.0f, low));
     const float r = p.high - p.low;
-    float q = 0.00019845882f; /* (e^r - 1 - r) / r^2 */
-    q = q * r + 0.0013940668f;
-    q = q * r + 0.00833339f;
-    q = q * r + 0.04166636f;
-    q = q * r + 0.16666666f;
-    q = q * r + 0.5f;
+    /* (e^r - 1 - r) / r^2 */
+    const float q =
+        ag_polynomial_5(r, 0.00019845882f, 0.0013940668f, 0.00833339f, 0.04166636f, 0.16666666f, 0.5f);
     const float half = ag_pow2i(p.n - 1); /* 2^n (e^r - 1) + (2^n - 1), halved, as 2^128 is no float */
     const float y = 2.0f * ((half - 0.5f) + half * (p.high + (r * r * q - p.low)));
     return ag_unless_nan(x, ag_select(fabsf(x) < 2.9802322e-08f, x, y));
@@ -163,14 +189,9 @@ static inline ag_log_parts ag_log_reduce(float x) {
 /* ln(2^e (1 + f)) + extra, with |extra| much smaller than the rest unless f and e are 0 */
 static inline float ag_log_sum(float f, float e, float extra) {
     const float s = f * f;
-    float q = -0.07634488f; /* (ln(1 + f) - f + f^2 / 2) / f^3 */
-    q = q * f + 0.12761962f;
-    q = q * f - 0.13160364f;
-    q = q * f + 0.14201719f;
-    q = q * f - 0.16623336f;
-    q = q * f + 0.20001228f;
-    q = q * f - 0.25000823f;
-    q = q * f + 0.3333333f;
+    /* (ln(1 + f) - f + f^2 / 2) / f^3 */
+    const float q = ag_polynomial_7(f, -0.07634488f, 0.12761962f, -0.13160364f, 0.14201719f, -0.16623336f,
+                                    0.20001228f, -0.25000823f, 0.3333333f);
     const float tail = (s * f * q + (e * 1.4286068e-06f + extra)) - 0.5f * s;
     return e * 0.69314575f + (f + tail); /* ln2 in two parts, as in ag_exp_reduce */
 }
@@ -204,11 +225,7 @@ AG_MATH_INLINE float ag_log1pf(float x) {
 
 /* (tanh(a) / a - 1) / a^2 for a <= 0.55, of z = a^2 */
 static inline float ag_tanh_near(float z) {
-    float q = -0.0062428494f;
-    q = q * z + 0.021050714f;
-    q = q * z - 0.053847548f;
-    q = q * z + 0.13332544f;
-    return q * z - 0.33333316f;
+    return ag_polynomial_4(z, -0.0062428494f, 0.021050714f, -0.053847548f, 0.13332544f, -0.33333316f);
 }
 
 AG_MATH_RARE float ag_tanh_any(float x) {
@@ -251,23 +268,14 @@ AG_MATH_INLINE float ag_sigmoidf(float x) {
 
 /* erf(a) / a - 1 for 0 <= a <= 0.8, of z = a^2 */
 static inline float ag_erf_near(float z) {
-    float q = -0.0006535235f;
-    q = q * z + 0.00508513f;
-    q = q * z - 0.026820807f;
-    q = q * z + 0.11283113f;
-    q = q * z - 0.37612602f;
-    return q * z + 0.12837917f;
+    return ag_polynomial_5(z, -0.0006535235f, 0.00508513f, -0.026820807f, 0.11283113f, -0.37612602f,
+                           0.12837917f);
 }
 
 /* ln(1 - erf(b)) for 0.8 <= b <= 4 */
 static inline float ag_erf_far(float b) {
-    float p = 0.00020745467f;
-    p = p * b - 0.0031536154f;
-    p = p * b + 0.022656191f;
-    p = p * b - 0.10479871f;
-    p = p * b - 0.63622195f;
-    p = p * b - 1.1282289f;
-    return p * b - 6.5977263e-05f;
+    return ag_polynomial_6(b, 0.00020745467f, -0.0031536154f, 0.022656191f, -0.10479871f, -0.63622195f,
+                           -1.1282289f, -6.5977263e-05f);
 }
 
 AG_MATH_RARE float ag_erf_any(float x) {
@@ -332,12 +340,10 @@ static inline ag_trig_parts ag_trig_reduce(float x) {
 /* sin(quadrant pi/2 + r) */
 static inline float ag_trig_value(float r, uint32_t quadrant) {
     const float z = r * r;
-    float s = -0.00019518095f; /* (sin(r) / r - 1) / z */
-    s = s * z + 0.008332188f;
-    s = s * z - 0.16666655f;
-    float c = 2.4432327e-05f; /* (cos(r) - 1 + z / 2) / z^2 */
-    c = c * z - 0.001388731f;
-    c = c * z + 0.041666646f;
+    /* (sin(r) / r - 1) / z */
+    const float s = ag_polynomial_2(z, -0.00019518095f, 0.008332188f, -0.16666655f);
+    /* (cos(r) - 1 + z / 2) / z^2 */
+    const float c = ag_polynomial_2(z, 2.4432327e-05f, -0.001388731f, 0.041666646f);
     const float y = quadrant & 1u ? 1.0f - (0.5f * z - z * z * c) : r + r * z * s;
     return quadrant & 2u ? -y : y;
 }
@@ -361,14 +367,9 @@ AG_MATH_INLINE float ag_atan2f(float y, float x) {
     const float t =
         ag_select(quotient, small / ag_select(quotient, big, 1.0f), ag_select(big > 0.0f, 1.0f, 0.0f));
     const float z = t * t;
-    float q = 0.0029745637f; /* (atan(t) / t - 1) / z */
-    q = q * z - 0.016581083f;
-    q = q * z + 0.043553386f;
-    q = q * z - 0.075805664f;
-    q = q * z + 0.10678935f;
-    q = q * z - 0.14214209f;
-    q = q * z + 0.19994137f;
-    q = q * z - 0.33333167f;
+    /* (atan(t) / t - 1) / z */
+    const float q = ag_polynomial_7(z, 0.0029745637f, -0.016581083f, 0.043553386f, -0.075805664f, 0.10678935f,
+                                    -0.14214209f, 0.19994137f, -0.33333167f);
     float angle = t + t * z * q;
     angle =
         ag_select(ay > ax, 1.5707964f - (angle + 4.371139e-08f), angle); /* pi/2, and what is missing to it */
