@@ -22,18 +22,20 @@ ALWAYS_INLINE void ag_maxima_of_lanes(const ag_elements *e, bool biased, int32_t
     const lane_mask lanes = first_lanes(count);
     const float *row = e->x + k;
     const vec bias = biased ? get(part, e->bias + k, lanes) : zero();
-    vec best = e->more  ? get(part, y + k, lanes)
-               : biased ? add(get(part, row, lanes), bias)
-                        : get(part, row, lanes);
+    vec best = get(part, e->more ? y + k : row, lanes);
     vec_number which = e->more ? load_numbers(index + k, count) : same_number(e->first);
+    int32_t done = e->more ? 0 : 1; /* elements of the row */
+    if (biased && !e->more) {
+        best = add(best, bias);
+    }
     for (int32_t i = 0, number = e->first; i < e->rows; i++, row += e->row_step, number += e->row_number) {
-        const float *element = row;
-        for (int32_t j = 0; j < e->columns; j++, element += e->step) {
+        for (const float *element = row + done * e->step; done < e->columns; done++, element += e->step) {
             const vec x = get(part, element, lanes), v = biased ? add(x, bias) : x;
             const vec_mask mask = larger(v, best);
             best = pick(mask, v, best);
-            which = pick_number(mask, number + j, which);
+            which = pick_number(mask, number + done, which);
         }
+        done = 0;
     }
     put(part, y + k, lanes, best);
     put_numbers(index + k, which, count);
