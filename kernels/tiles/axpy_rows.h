@@ -29,6 +29,9 @@ static inline void ag_zero_floats(float *dst, int32_t count) {
     for (; RUN > 1 && count >= RUN * LANES; count -= RUN * LANES) {
         put_run(RUN, &dst, zeros);
     }
+    for (; AG_SHORT_RUN > 0 && count >= AG_SHORT_RUN * LANES; count -= AG_SHORT_RUN * LANES) {
+        put_run(AG_SHORT_RUN, &dst, zeros);
+    }
     for (; count >= LANES; count -= LANES) {
         put_vec(&dst, zero());
     }
