@@ -16,6 +16,7 @@ from ..kernels.table import Kernel
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_PART = re.compile(r';\n#include "([^"]+)"')  # a header that needs what the file defines before
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,11 @@ class Item:
 
 
 def header_files(kernels: Path) -> list[Path]:
-    """The headers in the folder of kernels whose items may be needed, in dependence order."""
-    return [kernels / "ag_shapes.h", *sorted((kernels / "ref").glob("*.h")), kernels / "ag_quantization.h"]
+    """The headers in the folder of kernels whose items may be needed, in dependence order; those that are parts of the
+    files that include them are not among them."""
+    ref = kernels / "ref"
+    parts = {ref / name for path in ref.glob("*.c") for name in _PART.findall(path.read_text("utf-8"))}
+    return [kernels / "ag_shapes.h", *sorted({*ref.glob("*.h")} - parts), kernels / "ag_quantization.h"]
 
 
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], names: Iterable[str]) -> list[str]:
@@ -57,7 +61,8 @@ def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], names: 
 
 
 def items(path: Path) -> list[Item]:
-    """The top-level items of a C file, without #include lines and the include guard."""
+    """The top-level items of a C file, without #include lines and the include guard, and those of a header that it
+    includes after items of its own."""
     out: list[Item] = []
     comment: list[str] = []
     item: list[str] = []
@@ -67,6 +72,9 @@ def items(path: Path) -> list[Item]:
             if not line:
                 comment = []
                 continue
+            part = re.match(r'#include "(.+)"', line) if out else None
+            if part:
+                out += items(path.with_name(part[1]))
             if line.startswith("#") and not re.match(r"#if |#define \w+ ", line):
                 continue
             inside = "comment" if line.startswith("/*") else "check" if line.startswith("#if") else "item"
@@ -105,9 +113,10 @@ def _prefixed(file: list[Item], stem: str) -> list[Item]:
     own = [i.name for i in file if i.name and not i.name.lower().startswith("ag_")]
     if not own:
         return file
-    numbers = [i.name for i in file if i.text.split("*/")[-1].lstrip().startswith("enum {")]
-    called = [name for name in own if name not in numbers]
-    pattern = re.compile("|".join([*(rf"\b{n}\b" for n in numbers), *(rf"\b{n}\b(?=[(\[])" for n in called)]))
+    starts = {i.name: i.text.split("*/")[-1].lstrip() for i in file}
+    others = [name for name in own if starts[name].startswith(("enum {", "typedef "))]
+    called = [name for name in own if name not in others]
+    pattern = re.compile("|".join([*(rf"\b{n}\b" for n in others), *(rf"\b{n}\b(?=[(\[])" for n in called)]))
     names = {name: f"ag_{stem}_{name}" for name in own}
     return [Item(names.get(i.name, i.name), pattern.sub(lambda m: names[m[0]], i.text)) for i in file]
 

@@ -27,8 +27,7 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #define AG_TILE_M 4
 #endif
-#define AG_TILE_N (2 * LANES)
-#define AG_CHANNEL_TILE (4 * LANES)
+enum { AG_TILE_N = 2 * LANES, AG_CHANNEL_TILE = 4 * LANES };
 #if !defined AG_PANEL
 #define AG_PANEL 16384     /* floats on the stack for packed weights of a convolution: 64 KB */
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
