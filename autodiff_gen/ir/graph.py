@@ -138,9 +138,10 @@ class Graph:
 
     def readers(self, v: Value) -> Iterator[Node]:
         """The nodes that read a value or a view of it, once per use, but views."""
-        for node in self.users.get(v, ()):
+        pending = [*self.users.get(v, ())]
+        for node in pending:
             if isinstance(node.op.lower, View):
-                yield from self.readers(node.results[0])
+                pending += self.users.get(node.results[0], ())
             else:
                 yield node
 

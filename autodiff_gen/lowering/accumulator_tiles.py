@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..ir.loop_axes import axes_before
+from ..ir.loop_axes import Axes, axes_before
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
 from ..ir.types import planned
@@ -133,8 +133,12 @@ def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], comput
     params = set(nest.region.params)
     term, again = 0, 0  # operations and loads of a term; operations that others repeat
     pending = [(root.node.operands[0], nest.labels.operands[root.node])]
+    seen: set[tuple[Value, Axes]] = set()
     while pending:
         v, axes = pending.pop()
+        if (v, axes) in seen:
+            continue
+        seen.add((v, axes))
         node, lower = v.node, v.node.op.lower
         stays = kept.axis in axes and innermost not in axes
         if v in params or node in nest.roots:

@@ -121,11 +121,13 @@ class LoopNest(Placement):
             if not root.reduced:
                 continue
             axes = [body.axis for body in root.inner.path if body.parent is not None]
-            pending = [v.base.node for v in root.node.operands]
+            pending, seen = [v.base.node for v in root.node.operands], set[Node]()
             while pending:
                 node = pending.pop()
-                if node in self.roots or node in self.promoted or node.results[0] not in self.labels.of:
+                known = node in seen or node in self.roots or node in self.promoted
+                if known or node.results[0] not in self.labels.of:
                     continue
+                seen.add(node)
                 inner = [o.base.node for o in node.operands]
                 pending += inner
                 moving = {a for a in self.labels.of[node.results[0]] if a is not None}

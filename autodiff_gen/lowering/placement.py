@@ -104,11 +104,12 @@ class Placement:
         found: dict[Node, tuple[int, ...]] = {}
         for node in self.nodes:
             pending = [v.base.node for v in node.operands] if isinstance(node.op.lower, Reduce) else []
-            nest = self._root(node).nest if pending else ()
+            nest, seen = self._root(node).nest if pending else (), set[Node]()
             while pending:
                 n = pending.pop()
-                if not isinstance(n.op.lower, Elementwise) or n.results[0] not in self.inside:
+                if n in seen or not isinstance(n.op.lower, Elementwise) or n.results[0] not in self.inside:
                     continue
+                seen.add(n)
                 own = self._nest(self.labels.of[n.results[0]])
                 if n not in results:
                     pending += [v.base.node for v in n.operands]

@@ -77,8 +77,12 @@ def _loads_of(root: Root, inner: Body, nest: LoopNest, loads: set[Value]) -> boo
     """Adds the rows that a root reads; False where it computes something else than elements."""
     params = set(nest.region.params)
     pending = [(root.node.results[0], nest.labels.of[root.node.results[0]])]
+    seen: set[tuple[Value, Axes]] = set()
     while pending:
         v, axes = pending.pop()
+        if (v, axes) in seen:
+            continue
+        seen.add((v, axes))
         node, lower = v.node, v.node.op.lower
         if v in params or (node in nest.roots and node is not root.node):
             if {a for a in axes if a is not None} == {inner.axis}:

@@ -202,16 +202,28 @@ class _Forward:
         return node.with_operands(tuple(new)).results
 
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
-        if v not in copies:
-            node, is_view = v.node, isinstance(v.node.op.lower, View)
-            if v in self.places and self.is_computed_again(v):
-                copies[v] = read_in(self.places[v], v)
-            elif is_view or self.is_computed_again(v):
-                operands = tuple([self._copy(u, copies) for u in node.operands])
-                labels = {k: Label("again", copy_of=node.results[k]) for k in node.origin.labels}
-                origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, labels, again=True)
-                types = tuple([r.type for r in node.results])
-                copies[v] = Node(node.op, operands, node.attrs, types, origin=origin).results[v.index]
+        pending = [v]
+        while pending:
+            u = pending[-1]
+            again = self.is_computed_again(u)
+            missing: list[Value] = []
+            if u in self.places and again:
+                copies.setdefault(u, read_in(self.places[u], u))
+            elif again or isinstance(u.node.op.lower, View):
+                missing = [o for o in u.node.operands if o not in copies]
+                if not missing and u not in copies:
+                    copies[u] = _copied(u.node, tuple([copies[o] for o in u.node.operands])).results[u.index]
             else:
-                copies[v] = v
+                copies[u] = u
+            if missing:
+                pending += missing
+            else:
+                pending.pop()
         return copies[v]
+
+
+def _copied(node: Node, operands: tuple[Value, ...]) -> Node:
+    labels = {k: Label("again", copy_of=node.results[k]) for k in node.origin.labels}
+    is_view = isinstance(node.op.lower, View)
+    origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, labels, again=True)
+    return Node(node.op, operands, node.attrs, tuple([r.type for r in node.results]), origin=origin)

@@ -240,3 +240,21 @@ def test_what_both_passes_copy_is_copied_again_where_that_saves_memory(
     for _ in range(3):
         x, target = (rng.normal(size=s).astype(np.float32) for s in ((1, 8), (1, 1, 28, 28)))
         assert len({trainer.train_step(x, target) for trainer in both}) == 1
+
+
+def test_a_long_chain_is_computed_again_without_nested_calls() -> None:
+    """Nor is what several ops of each step read looked at once for each path to it, of which there are 3^60."""
+
+    class Logistic(nn.Module):
+        def forward(self, x: Any) -> Any:
+            for _ in range(60):
+                x = x + 0.01 * (x - x * x)
+            return x
+
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), Logistic(), nn.Linear(16, CLASSES))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(300)
+    try:
+        assert program(model(net, 1)).arena_words > 0
+    finally:
+        sys.setrecursionlimit(limit)
