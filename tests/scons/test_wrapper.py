@@ -49,7 +49,7 @@ case "$*" in
     *) log "unknown $*" ;;
 esac
 """
-SETUP = ["venv", "pip runtime.txt", "probe"]
+SETUP = ["venv", "probe", "pip runtime.txt"]
 
 
 @dataclass
@@ -169,11 +169,11 @@ def test_a_checkout_that_was_set_up_without_its_path_file(checkout: Checkout) ->
 def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
     checkout.run()
     assert checkout.run("test")[:-1] == [
+        "probe",
         "pip docs.txt",
         "pip test.txt",
         "fetch cmsis",
         "pip torch.txt",
-        "probe",
     ]
     assert len(checkout.run("test")) == 1
     assert len(checkout.run()) == 1
@@ -288,12 +288,12 @@ def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
     # A half-written environment is not trusted: it is made anew.
     assert checkout.run("test")[:-1] == [
         "venv",
+        "probe",
         "pip runtime.txt",
         "pip docs.txt",
         "pip test.txt",
         "fetch cmsis",
         "pip torch.txt",
-        "probe",
     ]
     assert len(checkout.run("test")) == 1
 
@@ -305,7 +305,7 @@ def test_after_a_failed_fetch(checkout: Checkout) -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "error: cannot fetch requirements/cmsis-nn.txt; see above"
     del checkout.env["STUB_FAIL"]
-    assert checkout.run("test")[:-1] == ["fetch cmsis", "pip torch.txt", "probe"]
+    assert checkout.run("test")[:-1] == ["fetch cmsis", "pip torch.txt"]
     assert len(checkout.run("test")) == 1
     with (checkout.root / "requirements/cmsis-nn.txt").open("a") as file:
         file.write("# edited\n")
@@ -397,6 +397,21 @@ def test_missing_toolchain_is_installed_without_questions(checkout: Checkout, ui
     assert len(checkout.run()) == 1
 
 
+def test_apt_get_fails_while_pip_installs(checkout: Checkout, tmp_path: Path) -> None:
+    fake_apt(checkout, uid=0, sudo="exit 1")
+    working = (tmp_path / "bin/apt-get").read_text()
+    write_program(tmp_path / "bin/apt-get", "#!/bin/sh\necho no network\nexit 1\n")
+    done = checkout.attempt()
+    assert done.returncode == 3
+    assert "no network" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: apt-get failed; see above, then run: sudo apt-get "
+    )
+    assert checkout.lines() == SETUP
+    write_program(tmp_path / "bin/apt-get", working)
+    assert [line.split()[0] for line in checkout.run()[:-1]] == ["probe", "apt", "apt", "probe"]
+
+
 def test_without_the_right_to_install_the_command_is_printed(checkout: Checkout) -> None:
     fake_apt(checkout, uid=1000, sudo="exit 1")
     done = checkout.attempt()
@@ -435,7 +450,7 @@ def wait_for(condition, seconds: float = 30) -> None:  # type: ignore[no-untyped
 @pytest.mark.parametrize("words", [("bench",), ("bench", "board=host_avx2")])
 def test_the_benchmark_installs_its_peers(checkout: Checkout, words: tuple[str, ...]) -> None:
     setup = checkout.run(*words)[:-1]
-    assert setup == ["venv", "pip runtime.txt", "pip bench.txt", "pip torch.txt", "probe"]
+    assert setup == ["venv", "probe", "pip runtime.txt", "pip bench.txt", "pip torch.txt"]
     assert len(checkout.run(*words)) == 1
 
 
