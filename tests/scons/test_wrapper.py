@@ -378,6 +378,10 @@ def fake_apt(checkout: Checkout, *, uid: int, sudo: str) -> None:
     folder = checkout.log.parent / "bin"
     apt = '#!/bin/sh\necho "apt $DEBIAN_FRONTEND $*" >>"$STUB_LOG"\ncase $* in *install*) : >"$STUB_LOG.apt" ;; esac\n'
     write_program(folder / "apt-get", apt)
+    policy = (
+        "#!/bin/sh\ncase $* in *snap-only*) c='(none)' ;; *) c=1.0 ;; esac\necho \"$2:\n  Candidate: $c\"\n"
+    )
+    write_program(folder / "apt-cache", policy)
     write_program(folder / "id", f"#!/bin/sh\necho {uid}\n")
     write_program(folder / "sudo", f"#!/bin/sh\n{sudo}\n")
     checkout.env["STUB_MISSING"] = "gcc-arm-none-eabi qemu-system-arm"
@@ -410,6 +414,22 @@ def test_apt_get_fails_while_pip_installs(checkout: Checkout, tmp_path: Path) ->
     assert checkout.lines() == SETUP
     write_program(tmp_path / "bin/apt-get", working)
     assert [line.split()[0] for line in checkout.run()[:-1]] == ["probe", "apt", "apt", "probe"]
+
+
+def test_what_the_distribution_does_not_have_fails_in_tests_alone(checkout: Checkout, tmp_path: Path) -> None:
+    fake_apt(checkout, uid=0, sudo="exit 1")
+    stub = tmp_path / "bin/python3"
+    stub.write_text(stub.read_text().replace("echo sh", "echo snap-only; exit 4"))
+    checkout.env["STUB_MISSING"] = "cmake snap-only"
+    done = checkout.attempt("test")
+    assert done.returncode == 0, done.stderr
+    assert "scons: this distribution has no package snap-only\n" in done.stderr
+    assert "still missing after installing: snap-only; the tests that need them fail\n" in done.stderr
+    assert next(line for line in checkout.lines() if "install" in line).endswith("recommends cmake")
+    assert scons_words(checkout.lines())
+    done = checkout.attempt()
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("error: still missing after installing: snap-only; does")
 
 
 def test_without_the_right_to_install_the_command_is_printed(checkout: Checkout) -> None:
