@@ -19,7 +19,7 @@ pytestmark = pytest.mark.qemu
 BOARDS = [name for name in board.names() if board.load(name).qemu is not None]
 BOOT = C / "boot.c"
 HELLO = "hello 12345678 0.33333"
-WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ = range(1, 8)
+WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ, LIBM = range(1, 9)
 
 
 def link(b, folder, mode=0, *, address=0, console="auto", extra=()):
@@ -179,6 +179,17 @@ def test_console_semihosting(tmp_path):
 def test_malloc_does_not_link(name, tmp_path):
     done, elf = link(board.load(name), tmp_path, HEAP)
     assert done.returncode != 0 and "__no_heap_on_the_board" in done.stderr and not elf.exists()
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_errno_of_libm_brings_no_state_of_stdio(name, tmp_path):
+    """1 KB of RAM, and malloc since newlib 4.5."""
+    b = board.load(name)
+    elf = build(b, tmp_path, LIBM)
+    assert run(b, elf) == (7, f"{HELLO}\nend\n", "")
+    words = [build_commands.tool(b, "nm"), str(elf)]
+    symbols = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert "powf" in symbols and not {"_impure_ptr", "_impure_data", "__sf"} & set(symbols)
 
 
 @pytest.mark.parametrize("name", ["stm32", "mps2_an505"])

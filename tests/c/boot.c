@@ -4,6 +4,7 @@
 #include "ag_samples.h"
 #include "ag_system.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define ADDRESS 0
 #endif
 
-enum { HELLO, WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ };
+enum { HELLO, WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ, LIBM };
 
 int descend(const volatile uint32_t *above, uint32_t n);
 
@@ -80,6 +81,9 @@ int main(void) {
         break;
     case UNDEFINED:
         __asm__ volatile("udf #0");
+        break;
+    case LIBM:
+        three = powf(three, three) + sinf(three) + sqrtf(three) + logf(three);
         break;
     case STREAM:
         stream();

@@ -1,0 +1,7 @@
+/* errno of newlib's libm. That of its libc brings the state of stdio, and since newlib 4.5 malloc. */
+int *ag_errno(void) __asm__("__errno");
+
+int *ag_errno(void) {
+    static int value;
+    return &value;
+}
