@@ -13,11 +13,11 @@ static void send_frame(const ag_link *l, const uint8_t *frame, uint32_t bytes) {
 }
 
 /* A valid HELLO starts a session, unless it is a repetition of the one that started the current session. */
-static void handle_hello(ag_link *l, const uint8_t *frame, ag_exchange *x) {
+static void handle_hello(ag_link *l, const uint8_t *frame, ag_exchange x) {
     uint8_t reply[AG_LINK_HEADER + AG_LINK_GREETING + 4];
     const uint32_t nonce = ag_get32(frame + AG_FRAME_SEQUENCE);
-    x->out = reply + AG_FRAME_PAYLOAD;
-    const int status = ag_link_hello(l, x);
+    x.out = reply + AG_FRAME_PAYLOAD;
+    const int status = ag_link_hello(l, &x);
     if (status == AG_LINK_OK && (l->hellos == 0 || nonce != l->nonce)) {
         uint8_t seed[8];
         l->hellos++;
@@ -29,7 +29,7 @@ static void handle_hello(ag_link *l, const uint8_t *frame, ag_exchange *x) {
         l->reply_bytes = 0;
     }
     ag_frame_fill(reply, AG_LINK_HELLO | AG_LINK_REPLY, status, l->session, nonce);
-    send_frame(l, reply, ag_frame_seal(reply, x->out_bytes));
+    send_frame(l, reply, ag_frame_seal(reply, x.out_bytes));
 }
 
 /* Tells the host the last executed request; the next one is missing. */
@@ -55,7 +55,7 @@ static void handle_frame(ag_link *l, const uint8_t *frame, uint32_t bytes) {
         return; /* an echo of a reply */
     }
     if (frame[AG_FRAME_REQUEST] == AG_LINK_HELLO) {
-        handle_hello(l, frame, &x);
+        handle_hello(l, frame, x);
         return;
     }
     if (l->hellos == 0 || ag_get16(frame + AG_FRAME_SESSION) != l->session) {
