@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from .identifiers import LIBRARY, OURS, identifier
 from .node import Node, Value, base
-from .op_kinds import Elementwise, Leaf, Reduce, View
+from .op_kinds import Elementwise, Leaf, Reduce
 from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label
 
 NO_LAYERS: Mapping[str, str] = MappingProxyType({})
@@ -67,9 +67,7 @@ def _rank(v: Value) -> int:
 
 def _labelled(v: Value) -> Value | None:
     """The value that v shows whole, or the part that it shows; None where it has a name of its own."""
-    while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
-        v = v.node.operands[0]
-    return None if isinstance(v.node.op.lower, Leaf) else v
+    return None if isinstance(v.part.node.op.lower, Leaf) else v.part
 
 
 def abbreviations(scopes: Iterable[str]) -> dict[str, str]:

@@ -170,13 +170,7 @@ class Node:
         origin: Origin | None = None,
     ) -> None:
         self.op, self.operands, self.attrs, self.regions = op, operands, attrs, regions
-        self.results: tuple[Value, ...]
-        if len(types) == 1:
-            self.results = (
-                Value(self, 0, types[0], operands[0].base if isinstance(op.lower, View) else None),
-            )
-        else:
-            self.results = tuple([Value(self, i, t) for i, t in enumerate(types)])
+        self.results: tuple[Value, ...] = tuple([Value(self, i, t) for i, t in enumerate(types)])
         self.serial = next(_serial)
         self.origin = _created(operands) if origin is None else origin
         self.inferred: tuple[Value, ...] | None = None
@@ -212,14 +206,18 @@ class Value:
     torch.Tensor build more nodes; functional/tensor_methods.py, which is above this package, installs them.
     """
 
-    __slots__ = ("base", "index", "node", "strided", "type")
+    __slots__ = ("base", "index", "node", "part", "strided", "type")
     __array_priority__ = 1000
     __array_ufunc__ = None  # so that numpy_array * value builds a node
 
-    def __init__(self, node: Node, index: int, type: Type, base: Value | None = None) -> None:
-        """base: of a view, the value whose bytes it shows, no view itself."""
+    def __init__(self, node: Node, index: int, type: Type) -> None:
+        """`base` is the value whose bytes a view shows, no view itself; `part` is the same, or the window of it that is
+        shown."""
         self.node, self.index, self.type = node, index, type
-        self.base = self if base is None else base
+        self.base = self.part = self
+        if isinstance(node.op.lower, View):
+            self.base = node.operands[0].base
+            self.part = self if node.op.lower.window else node.operands[0].part
         self.strided: tuple[Strided | None] | None = None  # ir/views.py: the layout, once it is known
 
     shape = property(lambda self: self.type.shape)

@@ -48,13 +48,15 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
 
     def outside(v: Value) -> Value:
         """The value of the new graph for v, views rebuilt."""
-        if v not in new:
-            if isinstance(v.node.op.lower, View):
-                operand = outside(v.node.operands[0])
-                new[v] = v.node.with_operands((operand,)).results[0]
-            else:
-                new[v] = v  # leaves and free nodes stay as they are
-        return new[v]
+        views: list[Node] = []
+        while v not in new and isinstance(v.node.op.lower, View):
+            views.append(v.node)
+            (v,) = v.node.operands
+        made = new.setdefault(v, v)  # leaves and free nodes stay as they are
+        for node in reversed(views):
+            (made,) = node.with_operands((made,)).results
+            new[node.results[0]] = made
+        return made
 
     for g in _condensed_order(groups):
         members = sorted(groups.groups[g].nodes, key=groups.position.__getitem__)

@@ -175,14 +175,15 @@ class _Chains:
 
     def _is_stored(self, v: Value) -> bool:
         """Whether v is an output, or a kernel reads it or a view of it."""
-        if v in self.outputs:
-            return True
-        return any(
-            n in self.taken
-            or isinstance(n.op.lower, Call | Contraction | Scan | Cond)
-            or (isinstance(n.op.lower, View) and self._is_stored(n.results[0]))
-            for n in self.readers.get(v, ())
-        )
+        shown = [v]
+        for u in shown:
+            readers = self.readers.get(u, ())
+            if u in self.outputs or not self.taken.isdisjoint(readers):
+                return True
+            if any(isinstance(n.op.lower, Call | Contraction | Scan | Cond) for n in readers):
+                return True
+            shown += [n.results[0] for n in readers if isinstance(n.op.lower, View)]
+        return False
 
 
 def _rows(v: Value) -> int:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -244,8 +245,17 @@ def long_chain(length: int, gradient: bool) -> Graph:
     return Graph("g", (x,), {**outputs, "dx": grad(outputs["y"], x)} if gradient else outputs)
 
 
-def test_passes_do_not_recurse_along_the_graph() -> None:
-    graph = long_chain(1200, gradient=False)
+def windows_of_windows(length: int) -> Graph:
+    x, w = x_of(length + 4, 8), x_of(8, 8, name="w")
+    y = F.relu(F.matmul(x, w))
+    for _ in range(length):
+        y = y[1:]
+    return Graph("g", (x, w), {"y": F.sum(F.matmul(y, w))})
+
+
+@pytest.mark.parametrize("chain_of", [partial(long_chain, gradient=False), windows_of_windows])
+def test_passes_do_not_recurse_along_the_graph(chain_of: Callable[[int], Graph]) -> None:
+    graph = chain_of(1200)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(min(limit, 600))
     try:
