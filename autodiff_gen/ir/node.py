@@ -66,6 +66,7 @@ class Op:
     ref:   (*arrays, **attrs) -> array, or a tuple of them; works in any float dtype; the op's meaning.
     vjp:   (dys, inputs, outs, attrs, wanted) -> one gradient value (or None) per input; `dys` has None where
            no gradient arrives, `wanted` tells which inputs need one. None: the op is not differentiable.
+           `simple` and `by_operand` of ops/support.py make it of one function per input.
     lower: how it becomes C.
     torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
            where PyTorch has none.

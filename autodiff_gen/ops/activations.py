@@ -3,17 +3,17 @@ stored; otherwise from the operand alone, as in PyTorch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..ir.build import apply
-from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import ADD, MUL, SELECT, UNARY, Attrs, Elementwise
 from ..ir.types import Type
 from .functions import TWO_OVER_ROOT_PI, erf, sigmoid
-from .support import ONES, floating, simple, within
+from .support import ONES, by_operand, floating, simple, within
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -26,22 +26,6 @@ def _float(x: Type, **_: float) -> Type:
 
 def _rows(attrs: Attrs, reach: float = 2.0) -> tuple[Sample, ...]:
     return tuple(Sample(s.inputs, attrs, (-reach, reach)) for s in ONES)
-
-
-def _of_attrs(pullback: Callable[[Value, Value, Value, Attrs], Value]) -> VJP:
-    """A VJP from `(dy, x, y, attrs) -> dx`."""
-
-    def vjp(
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> list[Value | None]:
-        assert dys[0] is not None
-        return [pullback(dys[0], inputs[0], outs[0], attrs) if wanted[0] else None]
-
-    return vjp
 
 
 def _times(c: str, factor: Callable[[Value], Value]) -> Elementwise:
@@ -61,7 +45,7 @@ hardtanh = register(
         "hardtanh",  # x between min_val and max_val; the gradient at either is 0
         infer=_float,
         ref=lambda x, *, min_val, max_val: np.minimum(np.maximum(x, min_val), max_val),
-        vjp=_of_attrs(lambda dy, x, y, attrs: _between(y, attrs["min_val"], attrs["max_val"], dy)),
+        vjp=by_operand(lambda dy, x, y, attrs: _between(y, attrs["min_val"], attrs["max_val"], dy)),
         lower=Elementwise(  # compares as the gradient's mask does: together they take two comparisons, not four
             "{0} <= {min_val} ? {min_val} : {0} >= {max_val} ? {max_val} : {0}", SELECT, ADD, True
         ),
@@ -83,7 +67,7 @@ leaky_relu = register(
         "leaky_relu",  # x, or negative_slope * x where x <= 0
         infer=_float,
         ref=lambda x, *, negative_slope: np.where(x > 0, x, x * negative_slope),
-        vjp=_of_attrs(_leaky_gradient),
+        vjp=by_operand(_leaky_gradient),
         lower=Elementwise("{0} > 0.0f ? {0} : {0} * {negative_slope}", SELECT, UNARY, cheap=True),
         samples=(*_rows({"negative_slope": 0.125}), *_rows({"negative_slope": -0.5})),
         torch="torch.nn.functional.leaky_relu(a, negative_slope)",
@@ -102,7 +86,7 @@ elu = register(
         "elu",  # x, or alpha (e^x - 1) where x <= 0
         infer=_float,
         ref=lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
-        vjp=_of_attrs(_elu_gradient),
+        vjp=by_operand(_elu_gradient),
         lower=Elementwise("{0} > 0.0f ? {0} : {alpha} * ag_expm1f({0})", SELECT, ADD, calls=True),
         samples=(*_rows({"alpha": 1.0}), *_rows({"alpha": -0.5})),
         torch="torch.nn.functional.elu(a, alpha)",
@@ -207,7 +191,7 @@ softplus = register(
         "softplus",  # log(1 + e^x), and x above the threshold
         infer=_float,
         ref=lambda x, *, threshold: np.where(x > threshold, x, np.log1p(np.exp(x))),
-        vjp=_of_attrs(
+        vjp=by_operand(
             lambda dy, x, y, attrs: apply("where", y > attrs["threshold"], dy, -(dy * apply("expm1", -y)))
         ),
         lower=Elementwise("{0} > {threshold} ? {0} : ag_log1pf(ag_expf({0}))", SELECT, ADD, calls=True),

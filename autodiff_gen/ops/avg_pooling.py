@@ -14,6 +14,7 @@ from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
+from .support import by_operand
 from .window_tiles import of_image, of_images
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
@@ -108,24 +109,12 @@ def _avg_dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Att
     )
 
 
-def _avg_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    return [apply("avg_pool2d_dx", dys[0], size=inputs[0].type.shape[1:3], **attrs)]
+def _avg_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
+    return apply("avg_pool2d_dx", dy, size=x.type.shape[1:3], **attrs)
 
 
-def _avg_dx_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    return [apply("avg_pool2d", dys[0], **{k: v for k, v in attrs.items() if k != "size"})]
+def _avg_dx_gradient(ddx: Value, dy: Value, dx: Value, attrs: Attrs) -> Value:
+    return apply("avg_pool2d", ddx, **{k: v for k, v in attrs.items() if k != "size"})
 
 
 def averaging(
@@ -167,7 +156,7 @@ avg_pool2d = register(
         "avg_pool2d",  # y[n, oh, ow, c] = the mean over each window of x[n, h, w, c]
         infer=_avg_type,
         ref=_avg,
-        vjp=_avg_vjp,
+        vjp=by_operand(_avg_gradient),
         lower=Call(_avg_call, strided=(0,), tile=of_image),
         samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
         torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
@@ -179,7 +168,7 @@ avg_pool2d_dx = register(
         "avg_pool2d_dx",  # dx[n, h, w, c]: each element of dy[n, oh, ow, c] distributed over its window
         infer=_avg_dx_type,
         ref=_avg_dx,
-        vjp=_avg_dx_vjp,
+        vjp=by_operand(_avg_dx_gradient),
         lower=Call(_avg_dx_call, tile=of_images),
         samples=tuple(
             Sample(((shape[0], *_avg_out(shape[1:3], attrs), shape[3]),), {**attrs, "size": shape[1:3]})

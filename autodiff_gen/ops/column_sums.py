@@ -9,26 +9,17 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Op, Sample, register
 from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.strides import Strided
 from ..ir.types import Type
+from .support import by_operand
 
 
 def _type(x: Type) -> Type:
     if x.dtype.kind != "f" or len(x.shape) != 2:
         raise ShapeError("needs a matrix of floats")
     return Type(x.dtype, x.shape[1:])
-
-
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    return [apply("broadcast_to", dys[0], shape=inputs[0].type.shape)]
 
 
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
@@ -44,7 +35,7 @@ column_sums = register(
         "column_sums",  # y[n] = the sum of x[m, n] over ascending m
         infer=_type,
         ref=lambda x: x.sum(axis=0, dtype=x.dtype),
-        vjp=_vjp,
+        vjp=by_operand(lambda dy, x, y, attrs: apply("broadcast_to", dy, shape=x.type.shape)),
         lower=Call(
             _call,
             added="column_sums_into",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Contraction, RowContraction
+from ..ir.op_kinds import Contraction, RowContraction
 from ..ir.types import Type, conversion
 from .epilogue import register_with_epilogue
-from .support import same_dtype
+from .support import by_operand, same_dtype
 
 
 def _matmul_type(a: Type, b: Type) -> Type:
@@ -35,26 +34,15 @@ def transposed(v: Value) -> Value:
     return apply("permute", v, dims=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def _matmul_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (a, b) = dys, inputs
-    return [
-        apply("matmul", dy, transposed(b)) if wanted[0] else None,
-        apply("matmul", transposed(a), dy) if wanted[1] else None,
-    ]
-
-
 matmul = register(
     Op(
         "matmul",  # y[..., m, n] = a[..., m, k] . b[..., k, n]
         infer=_matmul_type,
         ref=lambda a, b: np.matmul(a, b),
-        vjp=_matmul_vjp,
+        vjp=by_operand(
+            lambda dy, a, b, y, attrs: apply("matmul", dy, transposed(b)),
+            lambda dy, a, b, y, attrs: apply("matmul", transposed(a), dy),
+        ),
         lower=Contraction(
             added="accumulate", placed="matmul_placed", by_rows="matmul_rows", finished="matmul_epilogue"
         ),

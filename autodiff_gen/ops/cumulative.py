@@ -15,7 +15,7 @@ from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.strides import Strided
 from ..ir.types import Type
 from .indexing import blocks
-from .support import check_float
+from .support import by_operand, check_float
 
 
 def _type(x: Type, *, dim: int, reverse: bool) -> Type:
@@ -30,14 +30,8 @@ def _cumsum(x: Any, *, dim: int, reverse: bool) -> Any:
     return np.flip(np.cumsum(np.flip(x, dim), dim), dim) if reverse else np.cumsum(x, dim)
 
 
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    return [apply("cumsum", dys[0], dim=attrs["dim"], reverse=not attrs["reverse"])]
+def _gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
+    return apply("cumsum", dy, dim=attrs["dim"], reverse=not attrs["reverse"])
 
 
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
@@ -51,7 +45,7 @@ cumsum = register(
         "cumsum",  # y[i, j, k] = the sum of x[i, 0..j, k] for dim=1, or of x[i, j.., k] in reverse
         infer=_type,
         ref=_cumsum,
-        vjp=_vjp,
+        vjp=by_operand(_gradient),
         lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis != attrs["dim"] else None),
         samples=(
             Sample(((3, 4),), {"dim": 1, "reverse": False}),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..ir.build import apply, constant
 from ..ir.node import Op, Value, register
-from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise
-from .support import ONES, PAIRS, arithmetic, floating, number, simple, sum_to, within
+from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Elementwise
+from .support import ONES, PAIRS, arithmetic, by_operand, floating, number, simple, sum_to, within
 
 add = register(
     Op(
@@ -26,28 +24,15 @@ add = register(
 )
 
 
-def _sub_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    """dy and -dy; the negation follows the sum over broadcast axes, so it is done once, not per element."""
-    (dy,), (a, b) = dys, inputs
-    assert dy is not None
-    return [
-        sum_to(dy, a.type.shape) if wanted[0] else None,
-        apply("neg", sum_to(dy, b.type.shape)) if wanted[1] else None,
-    ]
-
-
 sub = register(
     Op(
         "sub",
         infer=arithmetic,
         ref=lambda a, b: a - b,
-        vjp=_sub_vjp,
+        vjp=by_operand(  # the sum over broadcast axes is negated, not each element
+            lambda dy, a, b, y, attrs: sum_to(dy, a.type.shape),
+            lambda dy, a, b, y, attrs: apply("neg", sum_to(dy, b.type.shape)),
+        ),
         lower=Elementwise("{0} - {1}", ADD, (ADD, MUL), cheap=True),
         samples=PAIRS,
         torch="a - b",
@@ -150,27 +135,12 @@ def _pow_exponent_gradient(dy: Value, a: Value, b: Value, y: Value) -> Value:
     return dy * y * apply("log", apply("where", zero, 1.0, a))
 
 
-def _pow_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (a, b) = dys, inputs
-    assert dy is not None
-    return [
-        sum_to(_pow_base_gradient(dy, a, b), a.type.shape) if wanted[0] else None,
-        sum_to(_pow_exponent_gradient(dy, a, b, outs[0]), b.type.shape) if wanted[1] else None,
-    ]
-
-
 pow_ = register(
     Op(
         "pow",
         infer=floating,
         ref=np.power,
-        vjp=_pow_vjp,
+        vjp=simple(lambda dy, a, b, y: _pow_base_gradient(dy, a, b), _pow_exponent_gradient),
         lower=Elementwise("ag_powf({0}, {1})", ATOM),
         samples=within(0.5, 2.0, PAIRS),
         torch="torch.pow(a, b)",

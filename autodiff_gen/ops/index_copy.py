@@ -14,6 +14,7 @@ from ..ir.op_kinds import SELECT, Attrs, Composite, Elementwise
 from ..ir.quantization import Quantization
 from ..ir.types import Type, broadcast, planned, s32
 from .masks import CHOSEN
+from .support import by_operand
 
 
 def _type(x: Type, source: Type, *, dim: int, index: tuple[int, ...]) -> Type:
@@ -56,22 +57,15 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> list[Value]:
     return [apply("merged", _along(is_copied, dim, x.ndim), chosen, stays, quantization=of)]
 
 
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (x, _), dim = dys, inputs, attrs["dim"]
-    assert dy is not None
-    stays = np.ones(planned(x.type.shape)[dim], bool)
+def _gradient(dy: Value, x: Value, source: Value, y: Value, attrs: Attrs) -> Value:
+    stays = np.ones(planned(x.type.shape)[attrs["dim"]], bool)
     stays[list(attrs["index"])] = False
+    return apply("where", _along(stays, attrs["dim"], x.ndim), dy, 0.0)
+
+
+def _source_gradient(dy: Value, x: Value, source: Value, y: Value, attrs: Attrs) -> Value:
     index = constant(np.array(attrs["index"], np.int32), s32, role="trained_channels")
-    return [
-        apply("where", _along(stays, dim, x.ndim), dy, 0.0) if wanted[0] else None,
-        apply("index_select", dy, index, dim=dim) if wanted[1] else None,
-    ]
+    return apply("index_select", dy, index, dim=attrs["dim"])
 
 
 def _merged_type(mask: Type, source: Type, x: Type, *, quantization: Quantization | None) -> Type:
@@ -103,7 +97,7 @@ index_copy = register(
         "index_copy",  # a, with b in place of its elements `index` along an axis
         infer=_type,
         ref=_copied,
-        vjp=_vjp,
+        vjp=by_operand(_gradient, _source_gradient),
         lower=Composite(_expanded),
         samples=(
             Sample(((3, 5), (3, 2)), {"dim": 1, "index": (4, 1)}),

@@ -18,7 +18,7 @@ from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call, Pick, Range, Tile
 from ..ir.strides import Strided
 from ..ir.types import Dim, Shape, Size, Type, product
-from .support import as_s32
+from .support import as_s32, by_operand
 
 
 def _integers(index: Type, only: str = "") -> None:
@@ -63,17 +63,8 @@ def _gather_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None
     return tuple(None if i == attrs["dim"] else i for i in axes), axes
 
 
-def _gather_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (x, index), dim = dys, inputs, attrs["dim"]
-    if not wanted[0]:
-        return [None, None]
-    return [apply("scatter_sum", as_s32(index), dy, dim=dim, size=x.type.shape[dim]), None]
+def _gather_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) -> Value:
+    return apply("scatter_sum", as_s32(index), dy, dim=attrs["dim"], size=x.type.shape[attrs["dim"]])
 
 
 gather = register(
@@ -81,7 +72,7 @@ gather = register(
         "gather",  # y[i, j, k] = x[i, index[i, j, k], k] for dim=1
         infer=_gather_type,
         ref=lambda x, index, *, dim: np.take_along_axis(x, index.astype(np.intp), dim),
-        vjp=_gather_vjp,
+        vjp=by_operand(_gather_gradient, None),
         lower=Pick(_gather_axes),
         samples=(
             Sample(((3, 4), (3, 6)), {"dim": 1}, dtypes={1: "s32"}, high=4),
@@ -115,16 +106,6 @@ def _scatter(index: Any, src: Any, *, dim: int, size: int) -> Any:
     return y
 
 
-def _scatter_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    return [None, apply("gather", dys[0], inputs[0], dim=attrs["dim"]) if wanted[1] else None]
-
-
 def _scatter_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     outer, count, inner = blocks(layouts[1].shape, attrs["dim"])
     return KernelCall(
@@ -147,7 +128,7 @@ scatter_sum = register(
         "scatter_sum",  # y[i, v, k] = the sum of src[i, j, k] over all j with index[i, j, k] = v, for dim=1
         infer=_scatter_type,
         ref=_scatter,
-        vjp=_scatter_vjp,
+        vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("gather", dy, index, dim=attrs["dim"])),
         lower=Call(_scatter_call, tile=_scatter_tile, term_of=_scatter_term),
         samples=(
             Sample(((3, 6), (3, 6)), {"dim": 1, "size": 4}, dtypes={0: "s32"}, high=4),
@@ -179,24 +160,14 @@ def _select_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None
     return tuple(of_x), tuple(range(dim, dim + rank))
 
 
-def _select_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (x, index), dim = dys, inputs, attrs["dim"]
-    if not wanted[0]:
-        return [None, None]
-    assert dy is not None
-    index = as_s32(index)
+def _select_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) -> Value:
+    index, dim = as_s32(index), attrs["dim"]
     order = sorted(range(index.ndim), key=lambda k: not isinstance(index.type.shape[k], Dim))
     if order != list(range(index.ndim)):  # the batch first; rows are added up in any order
         rest = range(dim + index.ndim, dy.ndim)
         index = apply("permute", index, dims=tuple(order))
         dy = apply("permute", dy, dims=(*range(dim), *(dim + k for k in order), *rest))
-    return [apply("index_sum", index, dy, dim=dim, size=x.type.shape[dim]), None]
+    return apply("index_sum", index, dy, dim=dim, size=x.type.shape[dim])
 
 
 index_select = register(
@@ -204,7 +175,7 @@ index_select = register(
         "index_select",  # y[i, j..., k] = x[i, index[j...], k] for dim=1
         infer=_select_type,
         ref=lambda x, index, *, dim: np.take(x, index.astype(np.intp), axis=dim),
-        vjp=_select_vjp,
+        vjp=by_operand(_select_gradient, None),
         lower=Pick(_select_axes),
         samples=(
             Sample(((5, 3), (4,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
@@ -241,16 +212,6 @@ def _sum(index: Any, src: Any, *, dim: int, size: int) -> Any:
     return y
 
 
-def _sum_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    return [None, apply("index_select", dys[0], inputs[0], dim=attrs["dim"]) if wanted[1] else None]
-
-
 def _sum_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     index, src = layouts[:2]
     outer, count, inner = blocks(src.shape, attrs["dim"], len(index.shape))
@@ -284,7 +245,9 @@ index_sum = register(
         "index_sum",  # y[i, v, k] = the sum of src[i, j..., k] over all j... with index[j...] = v, for dim=1
         infer=_sum_type,
         ref=_sum,
-        vjp=_sum_vjp,
+        vjp=by_operand(
+            None, lambda dy, index, src, y, attrs: apply("index_select", dy, index, dim=attrs["dim"])
+        ),
         lower=Call(_sum_call, added="index_sum_into", summed=(1,), tile=_sum_tile, term_of=_sum_term),
         samples=(
             Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),

@@ -15,6 +15,7 @@ from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type, u8
+from .support import by_operand
 from .window_tiles import of_images
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
@@ -144,41 +145,16 @@ def _pick_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs
     return KernelCall("max_pool2d_pick_f32", pointers, {"n": x.shape[0]}, shape=shape)
 
 
-def _max_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    if dys[0] is None:
-        return [None]
-    return [apply("max_pool2d_dx", dys[0], outs[1], size=inputs[0].type.shape[1:3], **attrs)]
+def _max_gradient(dy: Value, x: Value, y: Value, index: Value, attrs: Attrs) -> Value:
+    return apply("max_pool2d_dx", dy, index, size=x.type.shape[1:3], **attrs)
 
 
-def _dx_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    if not wanted[0]:
-        return [None, None]
-    shared = {k: v for k, v in attrs.items() if k != "size"}
-    return [apply("max_pool2d_pick", dys[0], inputs[1], **shared), None]
+def _dx_gradient(ddx: Value, dy: Value, index: Value, dx: Value, attrs: Attrs) -> Value:
+    return apply("max_pool2d_pick", ddx, index, **{k: v for k, v in attrs.items() if k != "size"})
 
 
-def _pick_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    if not wanted[0]:
-        return [None, None]
-    return [apply("max_pool2d_dx", dys[0], inputs[1], size=inputs[0].type.shape[1:3], **attrs), None]
+def _pick_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) -> Value:
+    return apply("max_pool2d_dx", dy, index, size=x.type.shape[1:3], **attrs)
 
 
 _ROWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
@@ -236,7 +212,7 @@ max_pool2d = register(
         "max_pool2d",  # y[n, oh, ow, c], index: u8 of that shape
         infer=_max_type,
         ref=_max,
-        vjp=_max_vjp,
+        vjp=by_operand(_max_gradient),
         lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images),
         samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
         torch=_TORCH_MAX,
@@ -248,7 +224,7 @@ max_pool2d_dx = register(
         "max_pool2d_dx",  # dx[n, h, w, c] of max_pool2d: each element of dy at the index of its window
         infer=_dx_type,
         ref=_dx,
-        vjp=_dx_vjp,
+        vjp=by_operand(_dx_gradient, None),
         lower=Call(_dx_call, scatters=(1, 2), tile=of_images),
         samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
         torch=_TORCH_DX,
@@ -260,7 +236,7 @@ max_pool2d_pick = register(
         "max_pool2d_pick",  # y[n, oh, ow, c]: the element of each window of x at its index; 0 in the padding
         infer=_pick_type,
         ref=_pick,
-        vjp=_pick_vjp,
+        vjp=by_operand(_pick_gradient, None),
         lower=Call(_pick_call, strided=(0,), tile=of_images),
         samples=tuple(_indexed(x, _outputs(x, a), a) for x, a in _ROWS),
         torch=_TORCH_PICK,

@@ -13,6 +13,7 @@ from ..ir.graph import State
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Moded
 from ..ir.types import Type
+from .support import simple
 
 
 def _by_mode_type(train_value: Type, eval_value: Type) -> Type:
@@ -21,28 +22,15 @@ def _by_mode_type(train_value: Type, eval_value: Type) -> Type:
     return eval_value
 
 
-def _by_mode_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,) = dys
-    assert dy is not None
-    zero = dy * 0.0
-    return [
-        apply("by_mode", dy, zero) if wanted[0] else None,
-        apply("by_mode", zero, dy) if wanted[1] else None,
-    ]
-
-
 by_mode = register(
     Op(
         "by_mode",  # the first operand in training, the second in evaluation
         infer=_by_mode_type,
         ref=lambda train_value, eval_value: eval_value,
-        vjp=_by_mode_vjp,
+        vjp=simple(
+            lambda dy, a, b, y: apply("by_mode", dy, dy * 0.0),
+            lambda dy, a, b, y: apply("by_mode", dy * 0.0, dy),
+        ),
         lower=Moded(),
         samples=(Sample(((2, 3), (2, 3))),),
     )

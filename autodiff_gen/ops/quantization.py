@@ -14,7 +14,7 @@ from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.types import DType, Type, bool_, broadcast, s8, s32, u32
-from .support import check_float, sum_to
+from .support import by_operand, check_float, sum_to
 
 HEADER = "ag_quantization.h"
 _ANY = Quantization((0.05,), 3)
@@ -86,18 +86,11 @@ def _quantize(x: Any, inverse: Any, *, zero: int, quantization: Quantization) ->
     return np.where(q > LOW, np.minimum(q, HIGH), LOW).astype(np.int8)
 
 
-def _quantize_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _quantize_gradient(dy: Value, x: Value, inverse: Value, y: Value, attrs: Attrs) -> Value:
     """Also where the result is a limit, if that is the nearest integer: the largest weight of a channel is 127."""
-    (x, inverse), zero = inputs, attrs["zero"]
-    q = apply("mul", x, inverse)
+    q, zero = apply("mul", x, inverse), attrs["zero"]
     passes = apply("logical_and", apply("gt", q, LOW - 0.5 - zero), apply("lt", q, HIGH + 0.5 - zero))
-    return [apply("where", passes, dys[0], 0.0), None]
+    return apply("where", passes, dy, 0.0)
 
 
 _SCALES = (((2, 3), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((), ()))
@@ -107,7 +100,7 @@ quantize = register(
         "quantize",  # a * b + zero, rounded to the nearest s8; b is the inverse of the scale, or of each one
         infer=_quantize_type,
         ref=_quantize,
-        vjp=_quantize_vjp,
+        vjp=by_operand(_quantize_gradient, None),
         lower=Elementwise("ag_quantized({0}, {1}, {zero})", ATOM, header=HEADER),
         samples=tuple(
             Sample(shapes, {"zero": 3, "quantization": _ANY}, domain=(-9.0, 9.0)) for shapes in _SCALES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..ir.op_kinds import ATOM, Attrs, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization
 from ..ir.types import Type, f32, s8, s32
 from .quantization import is_s8
+from .support import by_operand
 
 ELEMENTS = HIGH - LOW + 1
 _ANY = Quantization((0.05,), 3)
@@ -70,17 +70,9 @@ def _slopes_type(y: Type, x: Type, *, slopes: Slopes) -> Type:
     return y
 
 
-def _slopes_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    if not wanted[1]:
-        return [None, None]
+def _slopes_gradient(dy: Value, y: Value, x: Value, out: Value, attrs: Attrs) -> Value:
     slopes = constant(np.array(attrs["slopes"].numbers), f32, role="slopes")
-    return [None, apply("mul", dys[0], apply("index_select", slopes, index_of(inputs[1]), dim=0))]
+    return apply("mul", dy, apply("index_select", slopes, index_of(x), dim=0))
 
 
 with_slopes_s8 = register(
@@ -88,7 +80,7 @@ with_slopes_s8 = register(
         "with_slopes_s8",  # a, which is a function of b; the gradient of b follows from the function's derivative
         infer=_slopes_type,
         ref=lambda y, x, *, slopes: y,
-        vjp=_slopes_vjp,
+        vjp=by_operand(None, _slopes_gradient),
         lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
         samples=(
             Sample(

@@ -19,6 +19,7 @@ from ..ir.strides import Strided
 from ..ir.types import Dim, Type, s8
 from .indexing import blocks
 from .quantization import is_s8
+from .support import by_operand
 
 PROBABILITIES = Quantization((1 / 256,), LOW)
 LARGEST_ROW = 4095  # elements whose exponentials add up to less than 2^31
@@ -80,18 +81,11 @@ def _softmax(x: Any, *, multiplier: int, shift: int, least: int) -> Any:
     return np.where(counts, np.minimum(y + LOW, HIGH), LOW).astype(np.int8)
 
 
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    """dx = y (dy - sum(dy y)) of the numbers that the result represents."""
-    (dy,), last = dys, outs[0].ndim - 1
-    y = apply("dequantize", outs[0], constant(PROBABILITIES.scale), zero=PROBABILITIES.zero_point)
-    weighted = apply("sum", apply("mul", dy, y), axes=(last,), keepdim=True)
-    return [apply("mul", y, apply("sub", dy, weighted))]
+def _gradient(dy: Value, x: Value, q: Value, attrs: Attrs) -> Value:
+    """dx = y (dy - sum(dy y)) of the numbers y that the result represents."""
+    y = apply("dequantize", q, constant(PROBABILITIES.scale), zero=PROBABILITIES.zero_point)
+    weighted = apply("sum", apply("mul", dy, y), axes=(q.ndim - 1,), keepdim=True)
+    return apply("mul", y, apply("sub", dy, weighted))
 
 
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
@@ -110,7 +104,7 @@ softmax = register(
         "softmax_s8",  # along the last axis; differences to the largest element below `least` count as none
         infer=_type,
         ref=_softmax,
-        vjp=_vjp,
+        vjp=by_operand(_gradient),
         lower=Call(
             _call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis < len(shapes[0]) - 1 else None
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Reduce
 from ..ir.types import Shape, Type, normalise_axes, s32
-from .support import check_float
+from .support import by_operand, check_float
 
 SAMPLES = (
     Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
@@ -49,23 +50,12 @@ def expanded(v: Value, x: Value, attrs: Attrs) -> Value:
     return v if keepdim == x.type.shape else apply("broadcast_to", v, shape=x.type.shape)
 
 
-def _sum_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    assert dys[0] is not None
-    return [expanded(dys[0], inputs[0], attrs)]
-
-
 sum_ = register(
     Op(
         "sum",
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: np.sum(x, axis=tuple(axes), keepdims=keepdim, dtype=x.dtype),
-        vjp=_sum_vjp,
+        vjp=by_operand(lambda dy, x, y, attrs: expanded(dy, x, attrs)),
         lower=Reduce(("0.0f",), "{acc0} += {x};", identifier="+"),
         samples=SAMPLES,
         torch="torch.sum(a, dim=axes, keepdim=keepdim)",
@@ -100,27 +90,19 @@ def _one_axis(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
     return _reduce_type(x, axes=axes, keepdim=keepdim)
 
 
-def _prod_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _prod_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     """dy times the product of the other elements, without a division: correct if elements are 0, and for derivatives of
     every order. The cost is quadratic in the axis' extent; no memory is needed."""
-    (dy,), (x,) = dys, inputs
-    assert dy is not None
     (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
     before, extent, after = x.type.shape[:axis], x.type.shape[axis], x.type.shape[axis + 1 :]
     if extent == 1:
-        return [expanded(dy, x, attrs)]
+        return expanded(dy, x, attrs)
     ones = (1,) * len(after)
     row = apply("reshape", apply("iota", size=extent), shape=(extent, 1, *ones))
     column = apply("reshape", apply("iota", size=extent), shape=(extent, *ones))
     elements = apply("reshape", x, shape=(*before, 1, extent, *after))
     others = apply("where", apply("eq", row, column), 1.0, elements)
-    return [expanded(dy, x, attrs) * apply("prod", others, axes=(axis + 1,), keepdim=False)]
+    return expanded(dy, x, attrs) * apply("prod", others, axes=(axis + 1,), keepdim=False)
 
 
 prod = register(
@@ -128,7 +110,7 @@ prod = register(
         "prod",
         infer=_one_axis,
         ref=lambda x, *, axes, keepdim: np.prod(x, axis=axes[0], keepdims=keepdim, dtype=x.dtype),
-        vjp=_prod_vjp,
+        vjp=by_operand(_prod_gradient),
         lower=Reduce(("1.0f",), "{acc0} *= {x};", identifier="*"),
         samples=ONE_AXIS,
         torch="torch.prod(a, dim=axes[0], keepdim=keepdim)",
@@ -136,36 +118,13 @@ prod = register(
 )
 
 
-def _extreme_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    """Elements that are equal to the extreme share its gradient evenly."""
-    return _shared(dys[0], inputs[0], outs[0], attrs, least=1)
-
-
-def _shared(dy: Value | None, x: Value, y: Value, attrs: Attrs, least: int) -> list[Value | None]:
-    """The gradient of an extreme y, of which `least` elements are equal to it, or more."""
-    assert dy is not None
+def _extreme_gradient(dy: Value, x: Value, y: Value, attrs: Attrs, least: int = 1) -> Value:
+    """Elements that are equal to the extreme y, `least` or more, share its gradient evenly."""
     chosen = apply("eq", x, expanded(y, x, attrs))
     ties = apply("sum", apply("to_f32", chosen), **attrs)
     if not least:
         ties = apply("maximum", ties, 1.0)
-    return [apply("where", chosen, expanded(dy / ties, x, attrs), 0.0)]
-
-
-def _largest_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    """No element has a gradient where all are below 1."""
-    return _shared(dys[0], inputs[0], outs[0], attrs, least=0)
+    return apply("where", chosen, expanded(dy / ties, x, attrs), 0.0)
 
 
 def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., Any]) -> Op:
@@ -173,7 +132,7 @@ def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., 
         name,  # NaN if any element is
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: ref(x, axis=tuple(axes), keepdims=keepdim),
-        vjp=_extreme_vjp,
+        vjp=by_operand(_extreme_gradient),
         lower=Reduce(
             (start,),
             f"{{acc0}} = ({{x}} {c}= {{acc0}} || {{acc0}} != {{acc0}}) ? {{acc0}} : {{x}};",
@@ -198,7 +157,7 @@ largest = register(
         "largest",  # max(1, elements), infinite if one is NaN; the bound of the operands of updates
         infer=_reduce_type,
         ref=_largest,
-        vjp=_largest_vjp,
+        vjp=by_operand(partial(_extreme_gradient, least=0)),
         lower=Reduce(("1.0f",), "{acc0} = {x} <= {acc0} ? {acc0} : {x} > {acc0} ? {x} : INFINITY;"),
         samples=SAMPLES,
         torch="torch.nan_to_num(torch.clamp(torch.amax(a, dim=axes, keepdim=keepdim), min=1.0), torch.inf, torch.inf)",
@@ -211,25 +170,16 @@ def _indexed_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> tuple[Typ
     return y, Type(s32, y.shape)
 
 
-def _indexed_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _indexed_gradient(dy: Value, x: Value, y: Value, index: Value, attrs: Attrs) -> Value:
     """The gradient goes to the chosen element."""
-    (dy, _), (x,) = dys, inputs
-    if dy is None:
-        return [None]
     (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
     extent = x.type.shape[axis]
-    index = apply("iota", size=extent)
+    place = apply("iota", size=extent)
     axes_after = len(x.type.shape) - axis - 1
     if axes_after:
-        index = apply("reshape", index, shape=(extent, *(1,) * axes_after))
-    chosen = apply("eq", index, expanded(outs[1], x, attrs))
-    return [apply("where", chosen, expanded(dy, x, attrs), 0.0)]
+        place = apply("reshape", place, shape=(extent, *(1,) * axes_after))
+    chosen = apply("eq", place, expanded(index, x, attrs))
+    return apply("where", chosen, expanded(dy, x, attrs), 0.0)
 
 
 def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) -> Op:
@@ -243,7 +193,7 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
         f"{name}_with_index",  # the extreme along one axis and its first index; NaN counts as the extreme
         infer=_indexed_type,
         ref=ref,
-        vjp=_indexed_vjp,
+        vjp=by_operand(_indexed_gradient),
         lower=Reduce(
             (start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}", alone=f"a{name}"
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Pick
 from ..ir.types import Shape, Type
-from .support import as_s32
+from .support import as_s32, by_operand
 
 
 def _pick_type(x: Type, index: Type) -> Type:
@@ -34,21 +33,11 @@ def _pick(x: Any, index: Any) -> Any:
     return np.take_along_axis(x, np.asarray(index, dtype=np.intp)[..., None], axis=-1)[..., 0]
 
 
-def _pick_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (x, index) = dys, inputs
-    assert dy is not None
-    if not wanted[0]:
-        return [None, None]
+def _pick_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) -> Value:
     column = (*index.type.shape, 1)
     index_column = apply("reshape", as_s32(index), shape=column)
     chosen = apply("eq", apply("iota", size=x.type.shape[-1]), index_column)
-    return [apply("where", chosen, apply("reshape", dy, shape=column), 0.0), None]
+    return apply("where", chosen, apply("reshape", dy, shape=column), 0.0)
 
 
 pick = register(
@@ -56,7 +45,7 @@ pick = register(
         "pick",  # y[...] = x[..., index[...]]
         infer=_pick_type,
         ref=_pick,
-        vjp=_pick_vjp,
+        vjp=by_operand(_pick_gradient, None),
         lower=Pick(_pick_axes),
         samples=(
             Sample(((3, 4), (3,)), dtypes={1: "s32"}, high=4),

@@ -17,7 +17,7 @@ from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Assemble, Attrs, View, ViewKind
 from ..ir.types import Dim, Shape, Type
-from .support import same_dtype
+from .support import by_operand, same_dtype
 
 
 def _check_window(whole: Shape, shape: Shape, starts: Sequence[int], steps: Sequence[int]) -> None:
@@ -58,15 +58,9 @@ def window(x: Value, shape: Shape, starts: Sequence[int], steps: Sequence[int]) 
     return apply("slice", x, shape=tuple(shape), starts=tuple(starts), steps=tuple(steps))
 
 
-def _slice_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _slice_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     starts, steps = (attrs["starts"],), (attrs["steps"],)
-    return [apply("assemble", dys[0], shape=inputs[0].type.shape, starts=starts, steps=steps, fill=0.0)]
+    return apply("assemble", dy, shape=x.type.shape, starts=starts, steps=steps, fill=0.0)
 
 
 _POINTS = (
@@ -78,7 +72,7 @@ slice_ = register(
         "slice",  # y[i] = x[starts + i * steps]
         infer=_slice_type,
         ref=lambda x, *, shape, starts, steps: x[_numpy_index(shape, starts, steps)],
-        vjp=_slice_vjp,
+        vjp=by_operand(_slice_gradient),
         lower=View(lambda a, b, attrs: tuple(range(len(b))), ViewKind.WINDOW),
         samples=(
             Sample(((5,),), {"shape": (3,), "starts": (1,), "steps": (1,)}),

@@ -15,7 +15,7 @@ from ..ir.names import with_role
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Composite
 from ..ir.types import Type
-from .support import floating
+from .support import by_operand, floating
 
 
 def _type(x: Type, *, axes: tuple[int, ...]) -> Type:
@@ -43,18 +43,10 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     return (e * with_role(1.0 / total, "inv_sum"),)
 
 
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     """dx = (dy - sum(dy * y)) * y, as in PyTorch's _softmax_backward_data."""
-    (dy,), (y,) = dys, outs
-    assert dy is not None
     along = with_role(apply("sum", dy * y, axes=attrs["axes"], keepdim=True), "along")
-    return [(dy - along) * y]
+    return (dy - along) * y
 
 
 softmax = register(
@@ -62,7 +54,7 @@ softmax = register(
         "softmax",  # exp(a) / sum(exp(a)) along the axes
         infer=_type,
         ref=_ref,
-        vjp=_vjp,
+        vjp=by_operand(_gradient),
         lower=Composite(_expanded),
         samples=(
             Sample(((3, 4),), {"axes": (1,)}),

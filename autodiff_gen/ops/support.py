@@ -77,9 +77,9 @@ def sum_to(v: Value, shape: Shape) -> Value:
     return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
-def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
-    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`, or None if it is not differentiable; sums over
-    broadcast axes are added here."""
+def by_operand(*pullbacks: Callable[..., Value] | None) -> VJP:
+    """A VJP from one function per operand, `(dy, *inputs, *outs, attrs) -> dx`, or None if it is not differentiable.
+    dy: the gradient of the first result, the only one that has one."""
 
     def vjp(
         dys: Sequence[Value | None],
@@ -88,14 +88,21 @@ def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
         attrs: Attrs,
         wanted: Sequence[bool],
     ) -> list[Value | None]:
-        dy = dys[0]
-        assert dy is not None
-        out: list[Value | None] = []
-        for x, f, want in zip(inputs, pullbacks, wanted, strict=True):
-            out.append(sum_to(f(dy, *inputs, outs[0]), x.type.shape) if want and f is not None else None)
-        return out
+        operands = zip(pullbacks, wanted, strict=True)
+        wants = [f if want and dys[0] is not None else None for f, want in operands]
+        return [None if f is None else f(dys[0], *inputs, *outs, attrs) for f in wants]
 
     return vjp
+
+
+def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
+    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`, or None if it is not differentiable; sums over
+    broadcast axes are added here."""
+
+    def summed(operand: int, pullback: Callable[..., Value]) -> Callable[..., Value]:
+        return lambda dy, *given: sum_to(pullback(dy, *given[:-1]), given[operand].type.shape)
+
+    return by_operand(*[f and summed(k, f) for k, f in enumerate(pullbacks)])
 
 
 def as_s32(index: Value) -> Value:

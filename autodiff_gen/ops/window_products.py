@@ -13,11 +13,12 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call, Range, RowContraction, Tile, Windows
 from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Type, planned, product
 from .epilogue import register_with_epilogue
+from .support import by_operand
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_product, of_windows
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
@@ -88,23 +89,6 @@ def _channels(shape: Shape) -> int:
     return shape[-1]
 
 
-def _linear_vjp(a_of: Callable[..., Value], b_of: Callable[..., Value]) -> VJP:
-    """The VJP of an op that is linear in each of its operands a and b: their gradients, from (dy, a, b, attrs)."""
-
-    def vjp(
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> list[Value | None]:
-        (dy,), (a, b) = dys, inputs
-        assert dy is not None
-        return [of(dy, a, b, attrs) if want else None for of, want in zip((a_of, b_of), wanted, strict=True)]
-
-    return vjp
-
-
 _ZEROS = "(torch.zeros({}, dtype=a.dtype, requires_grad=True))"
 
 
@@ -148,9 +132,9 @@ class WindowProduct:
             self.name,
             infer=self.infer[0],
             ref=self.ref[0],
-            vjp=_linear_vjp(
-                lambda g, x, w, attrs: self._dx(g, w, x, attrs),
-                lambda g, x, w, attrs: self._dw(x, g, w, attrs),
+            vjp=by_operand(
+                lambda g, x, w, y, attrs: self._dx(g, w, x, attrs),
+                lambda g, x, w, y, attrs: self._dw(x, g, w, attrs),
             ),
             lower=Call(
                 self._call,
@@ -173,9 +157,9 @@ class WindowProduct:
             f"{self.name}_dx",
             infer=self.infer[1],
             ref=self.ref[1],
-            vjp=_linear_vjp(
-                lambda g, dy, w, attrs: self._y(g, w, attrs),
-                lambda g, dy, w, attrs: self._dw(g, dy, w, attrs),
+            vjp=by_operand(
+                lambda g, dy, w, dx, attrs: self._y(g, w, attrs),
+                lambda g, dy, w, dx, attrs: self._dw(g, dy, w, attrs),
             ),
             lower=Call(self._dx_call, macs=macs, tile=self._dx_tile, term_of=self._dx_term_of),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
@@ -188,9 +172,9 @@ class WindowProduct:
             f"{self.name}_dw",
             infer=self.infer[2],
             ref=self.ref[2],
-            vjp=_linear_vjp(
-                lambda g, x, dy, attrs: self._dx(dy, g, x, attrs),
-                lambda g, x, dy, attrs: self._y(x, g, attrs),
+            vjp=by_operand(
+                lambda g, x, dy, dw, attrs: self._dx(dy, g, x, attrs),
+                lambda g, x, dy, dw, attrs: self._y(x, g, attrs),
             ),
             lower=Call(
                 self._dw_call,
