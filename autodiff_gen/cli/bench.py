@@ -1,4 +1,4 @@
-"""Benchmark commands, which SCons calls. Each imports what it needs when it runs."""
+"""Benchmark commands, which SCons calls."""
 
 from __future__ import annotations
 

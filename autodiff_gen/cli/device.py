@@ -1,4 +1,4 @@
-"""Commands that use the board link: link, train, pull, push, hil. Each imports what it needs when it runs."""
+"""Commands that use the board link: link, train, pull, push, hil."""
 
 from __future__ import annotations
 

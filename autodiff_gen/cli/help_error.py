@@ -135,7 +135,7 @@ def _words(text: str) -> set[str]:
     return {*words, *map(" ".join, itertools.pairwise(words))}
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add `help-error`."""
     helper = command("help-error", "Explain an error message: what it means, an example, and the fix.")
     helper.add_argument(

@@ -18,7 +18,7 @@ from typing import NoReturn
 from ..errors import AutodiffError, ToolError
 from ..targets.installation import __version__
 from ..targets.schema import near
-from . import bench, commands, device, help_error, plan
+from . import bench, build, check, device, help_error, installation, plan, report
 
 
 class _UsageError(Exception):
@@ -118,13 +118,6 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, help: str) -> argparse.ArgumentParser:
         return subparsers.add_parser(name, help=help, description=help, allow_abbrev=False)
 
-    for add in (
-        commands.add_model_commands,
-        plan.add_command,
-        help_error.add_command,
-        device.add_commands,
-        bench.add_commands,
-        commands.add_board_commands,
-    ):
-        add(command)
+    for group in (build, check, report, plan, help_error, device, bench, installation):
+        group.add_commands(command)
     return parser

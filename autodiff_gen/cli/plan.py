@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..model.update_plan import Proposal
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add `plan`."""
     plan = command(
         "plan",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from autodiff_gen.cli import commands
+from autodiff_gen.cli import build as command
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ToolError
 from autodiff_gen.model.build import compile_file
@@ -58,7 +58,7 @@ def sources(folder: Path) -> list[str]:
 
 
 def test_the_command_knows_the_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert set(commands.FORMATS) == set(FORMATS)
+    assert set(command.FORMATS) == set(FORMATS)
     assert main(["export", "xor", "--board", "stm32", "--as", "plain", "--out", str(tmp_path / "p")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'p'}: a project; README.md says how to compile it\n"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from autodiff_gen.cli.commands import FORMATS
+from autodiff_gen.cli.build import FORMATS
 from autodiff_gen.cli.main import main
 from autodiff_gen.model.model import Model
 

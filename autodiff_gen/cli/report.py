@@ -1,0 +1,83 @@
+"""The commands that report what a compiled model is: its sizes, steps and kernels."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from .arguments import Command, board_and_kernels, model_argument, target_arguments
+
+
+def add_commands(command: Command) -> None:
+    for add in (_add_explain, _add_report):
+        add(command)
+
+
+def _add_explain(command: Command) -> None:
+    explain = command(
+        "explain",
+        "Print the sizes, the arena's peak and its lower bound, the largest tensors and the chosen kernels.",
+    )
+    model_argument(explain)
+    target_arguments(explain)
+    explain.add_argument(
+        "--full", action="store_true", help="print every step, the arena map and the graphs too"
+    )
+    explain.set_defaults(run=run_explain)
+
+
+def run_explain(args: argparse.Namespace) -> int:
+    from ..model.build import compile_file
+    from ..model.loader import load_file
+    from ..report.explain import explain
+
+    board, kernels = board_and_kernels(args)
+    file = load_file(args.model)
+    # A program that does not fit is explained too.
+    program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
+    print(explain(program, board, args.ram, args.full))
+    return 0
+
+
+def _add_report(command: Command) -> None:
+    report = command("report", "Print what explain prints, and write it as one HTML page.")
+    model_argument(report)
+    target_arguments(report)
+    report.add_argument("--out", metavar="FILE", type=Path, required=True, help="the page")
+    report.add_argument("--elf", metavar="FILE", type=Path, help="the linked program, for its symbols")
+    report.add_argument(
+        "--bench", metavar="FILE", type=Path, help="a record of bench, for instructions and cycles"
+    )
+    report.set_defaults(run=run_report)
+
+
+def run_report(args: argparse.Namespace) -> int:
+    """Print what `explain` prints, and write the page."""
+    from ..errors import ToolError
+    from ..model.build import compile_file, write_all
+    from ..model.loader import load_file
+    from ..report.collect import collect
+    from ..report.explain import text
+    from ..report.listing import listings
+    from ..report.page import Measured, other_program, page
+    from ..report.symbols import memories
+
+    board, kernels = board_and_kernels(args)
+    file = load_file(args.model)
+    program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
+    report = collect(program, board, args.ram)
+    notes, bench = [], {}
+    if args.bench is not None:
+        try:
+            bench = json.loads(args.bench.read_text(encoding="utf-8"))
+            other = other_program(report, bench)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise ToolError(f"{args.bench}: is no record of bench; run bench again") from None
+        if other:
+            notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}
+    measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench)
+    write_all(args.out.parent, {args.out.name: page(report, listings(program), measured)})
+    notes.append(f"{args.out}: the same as a page, with the arena over the steps and the generated C")
+    print("\n\n".join([text(report), *notes]))
+    return 0
