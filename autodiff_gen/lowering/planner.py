@@ -30,8 +30,8 @@ from .accesses import Accesses
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loops import Scratch
-from .nests import nest_of, own_values, region_of_nest
 from .plan import EntryPlan, Placed, Step, arena_use, place_members
+from .shared_nests import nest_of, own_values, region_of_nest
 from .statements import Statements
 from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of
 

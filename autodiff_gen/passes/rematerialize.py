@@ -48,9 +48,9 @@ from ..ir.origin import BACKWARD, Label, Origin, is_late
 from ..ir.rewrite import rewritten
 from ..ir.traits import compared_with_their_extremes
 from ..ir.types import planned_size
-from .containers import Place, contained, read_in
 from .context import Context
 from .fusion_groups import is_free, is_fusable
+from .nested_concatenations import Place, contained, read_in
 
 
 def rematerialize(graph: Graph, context: Context) -> Graph:
