@@ -25,6 +25,17 @@ def is_plain_product(node: Node) -> bool:
     return isinstance(node.op.lower, Contraction) and bool(node.op.lower.placed)
 
 
+def is_expensive(node: Node) -> bool:
+    """Whether loops that read a value of the node compute it once and read it."""
+    return isinstance(node.op.lower, Elementwise) and not node.op.lower.cheap
+
+
+def is_work(node: Node) -> bool:
+    """Whether computing the node in every iteration of a loop costs more than reading it: random numbers are drawn
+    again rather than kept from step to step, but not for every place of a channel."""
+    return is_expensive(node) or (isinstance(node.op.lower, Elementwise) and bool(node.op.lower.header))
+
+
 def macs(node: Node) -> int:
     """Multiply-accumulates of the kernel's call that a node becomes, where operands without a layout are copied."""
     lower = node.op.lower

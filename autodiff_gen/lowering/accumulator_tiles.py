@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from ..ir.loop_axes import Axes, axes_before
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
+from ..ir.traits import is_work
 from ..ir.types import planned
 from ..passes.costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
-from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile, chains
 

@@ -13,11 +13,10 @@ from collections.abc import Collection
 
 from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Elementwise, Pick
-from ..ir.traits import compared_with_their_extremes
+from ..ir.traits import compared_with_their_extremes, is_work
 from ..ir.types import planned
 from ..passes.costs import is_computed_once
 from ..targets.cost_table import CostTable
-from .expense import is_work
 from .loops import Body, Scratch
 from .placement import Placement
 from .unroll_reductions import written_out

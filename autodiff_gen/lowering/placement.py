@@ -5,10 +5,9 @@ from __future__ import annotations
 from ..ir.loop_axes import Axes, Labels, label, through_views
 from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
-from ..ir.traits import is_sum
+from ..ir.traits import is_expensive, is_sum, is_work
 from ..ir.types import normalise_axes, planned_size
 from ..ir.views import picked_axis
-from .expense import is_expensive, is_work
 from .loops import Body, Root, Step, roots_of
 from .partial_sums import inner_loops, is_longer_outside
 

@@ -17,9 +17,9 @@ import math
 from ..ir.loop_axes import Axes, axes_before
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, View
+from ..ir.traits import is_work
 from ..ir.types import planned
 from ..passes.costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
-from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, chains
 
