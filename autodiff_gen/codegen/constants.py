@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,17 @@ class Table:
 
     name: str
     c_type: str
-    count: int
+    shape: tuple[int, ...]
     lines: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def note(self) -> str:
+        """A comment after the brace: the shape, of which the declaration of an array says no more than the size."""
+        return f" /* [{','.join(map(str, self.shape))}] */" if len(self.shape) > 1 else ""
 
 
 def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
@@ -34,7 +44,7 @@ def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
     keys = values.view(f"u{values.itemsize}").tolist()  # the bits: 0.0 and -0.0 differ
     distinct = dict(zip(keys, values.tolist(), strict=True))
     items = {key: c_syntax.literal(x, dtype) + "," for key, x in distinct.items()}
-    return Table(name, dtype.c, array.size, _lines([items[key] for key in keys]))
+    return Table(name, dtype.c, array.shape, _lines([items[key] for key in keys]))
 
 
 def _lines(items: Sequence[str]) -> tuple[str, ...]:

@@ -239,7 +239,7 @@ def test_a_state_dict_has_frozen_parameters_and_rejects_other_values_of_them() -
         ModelError, match="fixed is frozen: a constant of the program; give its value to the network"
     ):
         trainer.load_state_dict({**state, "fixed": state["fixed"] + 1})
-    assert "static const float fixed[4]" in trainer.source["model.c"]
+    assert "static const float fixed[4] = { /* [2,2] */" in trainer.source["model.c"]
 
 
 @pytest.mark.cc
