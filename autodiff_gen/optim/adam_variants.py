@@ -11,27 +11,23 @@ from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
 from .optimizer import Optimizer, Step, number
-from .rules import Adam, bias_correction, numbers
+from .rules import Adam, AdamW, bias_correction, numbers
 
 __all__ = ["Adadelta", "Adamax", "NAdam", "RAdam"]
 
 LOG_096 = math.log(0.96)  # of the decay of NAdam's momentum
 
 
-class _Decaying(Adam):
+class _Decaying(AdamW):
     """Base of the rules whose weight decay is added to the gradient, or decoupled as AdamW's."""
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
-        decay, decoupled = step.options["weight_decay"], step.options["decoupled_weight_decay"]
-        change = self._change(step, parameter, g + decay * w if decay and not decoupled else g)
-        if decay and decoupled:
-            change = step.share("decay", lambda: step.lr * decay) * w + change
-        return w - change
+        rule = super().rule if step.options["decoupled_weight_decay"] else super(AdamW, self).rule
+        return rule(step, parameter, w, g)
 
     def _moments(self, step: Step, parameter: State, g: Value) -> tuple[Value | float, float, Value, Value]:
         """beta1, beta2, and the new averages of the gradient and of its square."""
-        beta1, beta2 = step.options["betas"]
-        beta1 = beta1 if step.momentum is None else step.momentum
+        beta1, beta2 = step.betas
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
         return beta1, beta2, first, second
@@ -164,8 +160,7 @@ class Adamax(Adam):
         Optimizer.__init__(self, params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
-        beta1, beta2 = step.options["betas"]
-        beta1 = beta1 if step.momentum is None else step.momentum
+        beta1, beta2 = step.betas
         step_size = step.share("step_size", lambda: step.lr / bias_correction(beta1, step.clock.now))
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         largest = step.keep(
@@ -198,8 +193,7 @@ class Adadelta(Optimizer):
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         rho, eps = step.options["rho"], step.options["eps"]
-        if step.options["weight_decay"]:
-            g = g + step.options["weight_decay"] * w
+        g = step.decayed(w, g)
         squares = step.keep(parameter, "square_avg", lambda s: s * rho + F.square(g) * (1.0 - rho))
         changes: list[Value] = []
 

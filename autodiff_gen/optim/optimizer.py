@@ -61,6 +61,17 @@ class Step:
         self.options, self.lr, self.momentum, self.clock, self._states = options, lr, momentum, clock, states
         self._shared: dict[str, Value] = {}
 
+    @property
+    def betas(self) -> tuple[Any, float]:
+        """The group's two numbers; the first is a value where a cyclic schedule overrides it."""
+        beta1, beta2 = self.options["betas"]
+        return beta1 if self.momentum is None else self.momentum, beta2
+
+    def decayed(self, w: Value, g: Value) -> Value:
+        """The gradient g with weight decay: g + weight_decay * w."""
+        decay = self.options["weight_decay"]
+        return g + decay * w if decay else g
+
     def share(self, name: str, compute: Callable[[], Value]) -> Value:
         """The value called `name`, which is the same for all parameters of the group."""
         if name not in self._shared:

@@ -55,8 +55,7 @@ class SGD(Optimizer):
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         o = step.options
-        if o["weight_decay"]:
-            g = g + o["weight_decay"] * w
+        g = step.decayed(w, g)
         if step.momentum is not None or o["momentum"]:
             momentum = o["momentum"] if step.momentum is None else step.momentum
             entering = g
@@ -96,14 +95,11 @@ class Adam(Optimizer):
         return {**o, "betas": tuple(number(name, f"betas[{k}]", b, 1.0) for k, b in enumerate(betas))}
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
-        if step.options["weight_decay"]:
-            g = g + step.options["weight_decay"] * w
-        return w - self._change(step, parameter, g)
+        return w - self._change(step, parameter, step.decayed(w, g))
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
         o, t = step.options, step.clock.now
-        beta1 = o["betas"][0] if step.momentum is None else step.momentum
-        beta2 = o["betas"][1]
+        beta1, beta2 = step.betas
         step_size = step.share("step_size", lambda: step.lr / bias_correction(beta1, t))
         rescale = step.share("rescale", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
         share = 1.0 - beta1 if step.momentum is None else step.share("gradient_share", lambda: 1.0 - beta1)
@@ -174,8 +170,7 @@ class RMSprop(Optimizer):
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         o = step.options
         alpha = o["alpha"]
-        if o["weight_decay"]:
-            g = g + o["weight_decay"] * w
+        g = step.decayed(w, g)
         variance = step.keep(parameter, "square_avg", lambda v: v * alpha + F.square(g) * (1.0 - alpha))
         if o["centered"]:
             mean = step.keep(parameter, "grad_avg", lambda m: m + (g - m) * (1.0 - alpha))
@@ -217,8 +212,7 @@ class Adagrad(Optimizer):
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         o = step.options
-        if o["weight_decay"]:
-            g = g + o["weight_decay"] * w
+        g = step.decayed(w, g)
         rate = step.lr / (1.0 + step.clock.before * o["lr_decay"]) if o["lr_decay"] else step.lr
         first = o["initial_accumulator_value"]
         total = step.keep(parameter, "sum", lambda s: s + F.square(g), first)
