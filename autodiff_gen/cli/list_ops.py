@@ -61,25 +61,22 @@ def markdown() -> str:
     rows = [_op_row(op) for op in sorted(records, key=lambda op: op.name)]
     parts = [_HEAD + "\n" + _table(("op", "in C", "gradient", "twice", "in PyTorch"), rows)]
     parts += [
-        _section("Functions", "`functional`, as in torch and torch.nn.functional.", F, _functions(F)),
-        _section("Layers and losses", "`nn`, as in torch.nn.", nn, _classes(nn, nn.Module) | _functions(nn)),
+        _section("Functions", "`functional`, as in torch and torch.nn.functional.", _functions(F)),
+        _section("Layers and losses", "`nn`, as in torch.nn.", _classes(nn, nn.Module) | _functions(nn)),
         _section(
             "Optimizers",
             "`optim`, as in torch.optim; EMA as in torch.optim.swa_utils.",
-            optim,
             {"EMA": optim.EMA, **_classes(optim, optim.Optimizer)},
         ),
         _section(
             "Schedules",
             "`optim.lr_scheduler`, computed on the device; as in torch.optim.lr_scheduler, without the optimizer.",
-            optim.lr_scheduler,
             _classes(optim.lr_scheduler, optim.lr_scheduler.LRScheduler),
         ),
-        _section("Initialisers", "`init`, drawn on the device; as in torch.nn.init.", init, _functions(init)),
+        _section("Initialisers", "`init`, drawn on the device; as in torch.nn.init.", _functions(init)),
         _section(
             "Initialisers in place",
             "`nn.init`, what a module's parameters start from; as in torch.nn.init.",
-            nn.init,
             _functions(nn.init),
         ),
     ]
@@ -191,7 +188,7 @@ def _twice(op: Op) -> str:
 # Modules
 
 
-def _section(title: str, intro: str, module: ModuleType, members: dict[str, Callable[..., Any]]) -> str:
+def _section(title: str, intro: str, members: dict[str, Callable[..., Any]]) -> str:
     rows = [
         (_code(name + _signature(member)), _summary(member), ", ".join(map(_code, _unsupported(member))))
         for name, member in sorted(members.items(), key=lambda item: item[0].lower())

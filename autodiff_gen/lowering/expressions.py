@@ -149,7 +149,7 @@ class Expressions:
         if isinstance(lower, Iota):
             return self._place(v, index)
         if isinstance(lower, Pick):
-            return self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
+            return self.value(node.operands[0], self._picked_at(node, index, body), body)
         return self._of_row(v, index) or self._compute(v, index, body)
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
@@ -241,11 +241,11 @@ class Expressions:
                 choice.moved = choice.worth_a_name = True
 
     def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
-        picked = self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
+        picked = self.value(node.operands[0], self._picked_at(node, index, body), body)
         picked.uses += 1
         return Expr(lambda x: x, picked.home, (picked,), picked.dtype, node.results[0])
 
-    def _picked_at(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
+    def _picked_at(self, node: Node, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
         of_x, of_index = pick_axes(node)
         x = node.operands[0].type.shape
