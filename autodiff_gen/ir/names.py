@@ -114,8 +114,9 @@ def _name(v: Value, layers: Mapping[str, str] | None) -> str:
         if label.gradient_of is not None:
             return f"d_{_name(_shown(label.gradient_of), layers)}"
         if label.copy_of is not None:
-            name = _name(_shown(label.copy_of), layers)
-            return f"{name}_{label.role}" if label.role else name
+            source = _shown(label.copy_of)
+            name, is_temporary = _name(source, layers), layers is None and not source.node.origin.labels
+            return name if is_temporary or not label.role else f"{name}_{label.role}"
         return _in_layer(label.scope, label.role, layers)
     if node.regions:
         return _of_region(v, layers)

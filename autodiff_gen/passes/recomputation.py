@@ -118,7 +118,7 @@ class Recomputation:
                 pending += missing
                 if not missing:
                     pending.pop()
-                    new = _copy(w.node, tuple([copies.get(o, o) for o in w.node.operands]), phase)
+                    new = copied(w.node, tuple([copies.get(o, o) for o in w.node.operands]), phase)
                     copies.update(zip(w.node.results, new.results, strict=True))
             return copies.get(u, u)
 
@@ -132,7 +132,8 @@ class Recomputation:
         return rewritten(self.graph, rewrite, after)
 
 
-def _copy(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
+def copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
+    """The node over other operands, whose results are called copies of its own."""
     types = tuple([r.type for r in node.results])
     labels = {k: Label("again", copy_of=node.results[k]) for k in range(len(types))}
     again = Origin(node.origin.scope, phase, labels, node.origin.module, again=True)

@@ -44,13 +44,14 @@ from typing import TypeAlias
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
-from ..ir.origin import BACKWARD, Label, Origin, is_late
+from ..ir.origin import BACKWARD, is_late
 from ..ir.rewrite import rewritten
 from ..ir.traits import compared_with_their_extremes
 from ..ir.types import planned_size
 from .context import Context
 from .fusion_groups import is_free, is_fusable
 from .nested_concatenations import Place, contained, read_in
+from .recomputation import copied
 
 
 def rematerialize(graph: Graph, context: Context) -> Graph:
@@ -212,7 +213,8 @@ class _Forward:
             elif again or isinstance(u.node.op.lower, View):
                 missing = [o for o in u.node.operands if o not in copies]
                 if not missing and u not in copies:
-                    copies[u] = _copied(u.node, tuple([copies[o] for o in u.node.operands])).results[u.index]
+                    operands = tuple([copies[o] for o in u.node.operands])
+                    copies[u] = copied(u.node, operands, BACKWARD).results[u.index]
             else:
                 copies[u] = u
             if missing:
@@ -220,10 +222,3 @@ class _Forward:
             else:
                 pending.pop()
         return copies[v]
-
-
-def _copied(node: Node, operands: tuple[Value, ...]) -> Node:
-    labels = {k: Label("again", copy_of=node.results[k]) for k in node.origin.labels}
-    is_view = isinstance(node.op.lower, View)
-    origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, labels, again=True)
-    return Node(node.op, operands, node.attrs, tuple([r.type for r in node.results]), origin=origin)
