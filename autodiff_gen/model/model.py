@@ -138,18 +138,7 @@ class Model:
         scores = net(x)
         if not isinstance(scores, Value):
             raise ModelError(f"the network returned {type(scores).__name__}, expected one graph value")
-        if getattr(loss, "takes_classes", False):
-            if scores.ndim < 2:
-                raise ModelError(
-                    f"the scores are {scores.type}; a loss over classes needs [batch, classes] or [batch, classes, ...]"
-                )
-            classes = scores.shape[1]
-            ignored = getattr(loss, "ignore_index", NO_INDEX)
-            narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
-            label = Type(u8 if narrow else s32, (scores.shape[0], *scores.shape[2:]))
-            target = make_input("label", label, classes=classes)
-        else:
-            target = make_input("target", scores.type)
+        target = _target(scores, loss)
         model = cls(
             [x],
             [target],
@@ -313,6 +302,21 @@ class Model:
             self.ema,
             self.guard,
         )
+
+
+def _target(scores: Value, loss: Callable[[Value, Value], Value]) -> Value:
+    """The input that a loss compares the scores with: class indices, or numbers of the scores' shape."""
+    if not getattr(loss, "takes_classes", False):
+        return make_input("target", scores.type)
+    if scores.ndim < 2:
+        raise ModelError(
+            f"the scores are {scores.type}; a loss over classes needs [batch, classes] or [batch, classes, ...]"
+        )
+    classes = scores.shape[1]
+    ignored = getattr(loss, "ignore_index", NO_INDEX)
+    narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
+    label = Type(u8 if narrow else s32, (scores.shape[0], *scores.shape[2:]))
+    return make_input("label", label, classes=classes)
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
