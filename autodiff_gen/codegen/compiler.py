@@ -17,8 +17,9 @@ from ..ir.types import Dim
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
-from ..lowering.pipeline import Dump, lower, without_cycle_collection, work_without_budget
+from ..lowering.pipeline import Dump, without_cycle_collection
 from ..lowering.plan import EntryPlan
+from ..lowering.plan_search import lower, work_without_budget
 from ..passes.context import Context
 from ..targets.board import Board
 from ..targets.memory import Space

@@ -21,8 +21,8 @@ from ..kernels import registry
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.c_syntax import shown
-from ..lowering.pipeline import lower
 from ..lowering.plan import EntryPlan, Placed
+from ..lowering.plan_search import lower
 from ..lowering.step_order import needed_by
 from ..passes.context import Context
 from ..targets.installation import __version__

@@ -18,7 +18,6 @@ from ..ir.graph import Graph
 from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
-from ..kernels.registry import Backends
 from ..passes.apply_optimizer import apply_optimizer
 from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
@@ -40,7 +39,7 @@ from ..passes.inline_small_matmul import inline_small_matmul
 from ..passes.layout_assignment import layout_assignment
 from ..passes.merge_concatenations import merge_concatenations
 from ..passes.merge_slice_gradients import merge_slice_gradients
-from ..passes.micro_batches import is_divided, micro_batches, parts_of_batch
+from ..passes.micro_batches import is_divided, micro_batches
 from ..passes.pack_masks import pack_masks
 from ..passes.region_dce import region_dce
 from ..passes.rematerialize import rematerialize
@@ -57,14 +56,10 @@ from ..passes.store_functions import store_functions
 from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
 from ..passes.work import Work, work_of
-from .cache_misses import cache_misses
 from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
 from .step_order import least_alive
-
-RETRIES = 3  # plans of an entry that exceeds its budget: a limit of compile time
-CLOSE = 1.25  # times the budget that such an entry may need: a limit of compile time
 
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
@@ -172,27 +167,6 @@ def _graph(entry: Graph | EntryPlan) -> Graph:
     return entry if isinstance(entry, Graph) else entry.graph
 
 
-def lower(
-    graphs: Sequence[Graph], context: Context, dump: Dump | None = None, thorough: bool = True
-) -> list[EntryPlan]:
-    """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
-    that exceeds the budget by little is planned again."""
-    with without_cycle_collection():
-        begun = _until_the_budget(graphs, context, dump)
-        plans = _finished(begun, context, dump)
-        if context.budget is None:
-            divided = (_divided_for_time(*each, context, dump) for each in zip(plans, graphs, strict=True))
-            return [replace(plan, work=None) for plan in divided]
-        if thorough:
-            begun_plans = zip(plans, begun.entries, strict=True)
-            plans = [_best(plan, graph, context, dump) for plan, graph in begun_plans]
-        over = [graph.name in context.over_budget for graph in graphs]
-        return [
-            _divided(plan, graph, context, dump) if exceeds else plan
-            for plan, graph, exceeds in zip(plans, graphs, over, strict=True)
-        ]
-
-
 @contextmanager
 def without_cycle_collection() -> Iterator[None]:
     """What is allocated is kept until the end, by the context of the plans for example: to search it for cycles that
@@ -206,80 +180,12 @@ def without_cycle_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
-    """The smallest plan of an entry, whose graph the stages before those for a budget have left. Values that are
-    computed again for a small budget may leave strips nothing to do: they are chosen for budgets closer and closer to
-    what was reached, for strips to meet the rest."""
-    budget = context.budget
-    assert budget is not None
-    best, reached = plan, _peak(plan)
-    if budget < 1 or not budget < reached <= CLOSE * budget:
-        return plan
-    for k in range(1, RETRIES + 1):
-        inner = replace(context, slack=(reached - (reached - budget) / 2**k) / budget)
-        found = _finished(Module((graph,)), inner)[0]
-        if _peak(found) < _peak(best):
-            best = found if dump is None else _finished(Module((graph,)), inner, dump)[0]
-        if _peak(best) <= budget:
-            break
-    return best
-
-
-def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
-    """The plan of an entry whose arena exceeds the cache, or one in micro-batches, which takes less time."""
-    cache, best, chosen = context.cost.cache, plan, context
-    if cache is None or _peak(plan) <= cache.bytes:
-        return plan
-
-    def time(plan: EntryPlan) -> float:
-        assert plan.work is not None
-        return plan.work.instructions + cache.miss * cache_misses(plan, cache.bytes)
-
-    for samples in parts_of_batch(graph, context.cost.gemm.tile):
-        inner = replace(context, samples=samples)
-        begun = _until_the_budget([graph], inner)
-        if not is_divided(begun.entries[0]):
-            return plan
-        found = _finished(begun, inner)[0]
-        if time(found) < time(best):
-            best, chosen = found, inner
-    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
-
-
-def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
-    """The plan of an entry that exceeds the budget without other means, or one in micro-batches, which takes less time
-    or less memory: without other means, or else of one sample with them."""
-    budget = context.budget
-    assert budget is not None
-
-    def rank(plan: EntryPlan) -> tuple[int, float]:
-        return max(_peak(plan) - budget, 0), plan.work.instructions if plan.work is not None else 0.0
-
-    best, chosen = plan, context
-    for samples in parts_of_batch(graph, context.cost.gemm.tile):
-        # products of a few rows may take more time than those of one
-        for limit in (None, budget) if samples == 1 else (None,):
-            if limit is not None and _peak(best) <= budget:
-                break
-            inner = replace(context, samples=samples, budget=limit)
-            begun = _until_the_budget([graph], inner)
-            if not is_divided(begun.entries[0]):
-                return replace(plan, mixed=context.mixed.get(graph.name, ""))
-            found = _finished(begun, inner)[0]
-            if rank(found) < rank(best):
-                best, chosen = found, inner
-    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
-
-
-def _planned(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
-    return _finished(_until_the_budget([graph], context, dump), context, dump)[0]
-
-
-def _peak(plan: EntryPlan) -> int:
+def peak_of(plan: EntryPlan) -> int:
+    """The bytes of the arenas of an entry."""
     return sum(p.peak for p in plan.plans.values())
 
 
-def _until_the_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
+def until_the_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
     """The graphs before the stages that are repeated for a budget."""
     module: Module[Any] = Module(tuple(graphs))
     ends = freeze_parameters.__name__, snapshot_states.__name__
@@ -290,7 +196,8 @@ def _until_the_budget(graphs: Sequence[Graph], context: Context, dump: Dump | No
     return begun
 
 
-def _finished(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
+def finished(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
+    """The plans of these graphs, by the stages that follow; with their work where the budget may change it."""
     lowered = module
     work: list[Work | None] = []
     for name, lowered in run(module, context, after=snapshot_states.__name__):
@@ -316,13 +223,6 @@ def _with_micro_batches(work: Work, plan: EntryPlan) -> Work:
     return work
 
 
-def work_without_budget(graph: Graph, backends: Backends) -> Work:
-    """The work of a complete graph that may take any memory."""
-    ends = freeze_parameters.__name__, tile_and_fuse.__name__
-    *_, (_, module) = run(Module((graph,)), Context(backends=backends), *ends, check=False)
-    return work_of(module.entries[0].nodes, backends.cost)
-
-
 def _lower_region(context: Context, graph: Graph, taken: int = 0) -> EntryPlan:
     """The plan of a region. That of a micro-batch, no inner graph, is made as that of an entry is, for what `taken`
     bytes leave of the budget."""
@@ -330,7 +230,7 @@ def _lower_region(context: Context, graph: Graph, taken: int = 0) -> EntryPlan:
     if not graph.inner:
         budget = None if context.budget is None else context.budget - taken
         inner = replace(inner, budget=budget, over_budget={graph.name})
-    return _finished(_until_the_budget([graph], inner), inner)[0]
+    return finished(until_the_budget([graph], inner), inner)[0]
 
 
 def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
@@ -352,7 +252,7 @@ def _placed_after(context: Context, stage: str, graph: Graph) -> int:
     """The bytes of the arena that an entry takes, if `graph` is the result of a stage."""
     inner = replace(context, budget=None, is_estimate=True)
     *_, (_, module) = run(Module((graph,)), inner, after=stage, check=False)
-    return _peak(module.entries[0])
+    return peak_of(module.entries[0])
 
 
 class Dump:

@@ -29,7 +29,7 @@ from autodiff_gen.ir.node import INPUT, STATE
 from autodiff_gen.ir.samples import Mixed
 from autodiff_gen.ir.types import Dim, bound
 from autodiff_gen.ir.verifier import verify
-from autodiff_gen.lowering import pipeline
+from autodiff_gen.lowering import plan_search
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.micro_batches import divided, is_divided, micro_batches, parts_of_batch
 from autodiff_gen.passes.work import Work
@@ -375,9 +375,9 @@ def test_the_means_that_takes_least_time_is_chosen(
         return SimpleNamespace(plans=plans, work=Work(0, instructions), samples=samples)
 
     found = planned(peak, instructions, 8)
-    monkeypatch.setattr(pipeline, "_finished", lambda *_: [found])
+    monkeypatch.setattr(plan_search, "finished", lambda *_: [found])
     graph = mlp().entries()[0]
-    plan = pipeline._divided(planned(95, 10.0, 0), graph, Context(budget=100), None)
+    plan = plan_search._divided(planned(95, 10.0, 0), graph, Context(budget=100), None)
     assert plan.samples == samples
 
 

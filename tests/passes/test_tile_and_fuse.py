@@ -25,7 +25,7 @@ from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import Origin
 from autodiff_gen.ir.types import Type, f32, planned
 from autodiff_gen.ir.verifier import verify
-from autodiff_gen.lowering import pipeline
+from autodiff_gen.lowering import plan_search
 from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.passes.strips import Region
 from autodiff_gen.passes.tile_and_fuse import _Search, tile_and_fuse
@@ -276,15 +276,15 @@ def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pyt
         return SimpleNamespace(plans={"float": SimpleNamespace(peak=98 if slack > 1.12 else 116)})
 
     asked: list[int] = []
-    monkeypatch.setattr(pipeline, "_until_the_budget", lambda graphs, *_: SimpleNamespace(entries=graphs))
+    monkeypatch.setattr(plan_search, "until_the_budget", lambda graphs, *_: SimpleNamespace(entries=graphs))
     monkeypatch.setattr(
-        pipeline, "_finished", lambda begun, context, dump=None: [planned_with(context.slack)]
+        plan_search, "finished", lambda begun, context, dump=None: [planned_with(context.slack)]
     )
-    (plan,) = pipeline.lower([floats().entries()[0]], Context(budget=100))
+    (plan,) = plan_search.lower([floats().entries()[0]], Context(budget=100))
     assert asked == [100, 108, 112, 114] and sum(p.peak for p in plan.plans.values()) == 98
     asked.clear()
-    pipeline.lower([floats().entries()[0]], Context(budget=100), thorough=False)
-    pipeline.lower([floats().entries()[0]], Context(budget=80))
+    plan_search.lower([floats().entries()[0]], Context(budget=100), thorough=False)
+    plan_search.lower([floats().entries()[0]], Context(budget=80))
     assert asked == [100, 100], "what needs much more is not planned again"
 
 

@@ -1,0 +1,120 @@
+"""The search for a plan of each entry: within the budget of RAM, by closer budgets for values that are computed again,
+and in micro-batches, for the budget or for a cache. Each plan is made by the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.graph import Graph
+from ..ir.module import Module
+from ..kernels.registry import Backends
+from ..passes.context import Context
+from ..passes.freeze_parameters import freeze_parameters
+from ..passes.micro_batches import is_divided, parts_of_batch
+from ..passes.tile_and_fuse import tile_and_fuse
+from ..passes.work import Work, work_of
+from .cache_misses import cache_misses
+from .pipeline import Dump, finished, peak_of, run, until_the_budget, without_cycle_collection
+from .plan import EntryPlan
+
+RETRIES = 3  # plans of an entry that exceeds its budget: a limit of compile time
+CLOSE = 1.25  # times the budget that such an entry may need: a limit of compile time
+
+
+def lower(
+    graphs: Sequence[Graph], context: Context, dump: Dump | None = None, thorough: bool = True
+) -> list[EntryPlan]:
+    """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
+    that exceeds the budget by little is planned again."""
+    with without_cycle_collection():
+        begun = until_the_budget(graphs, context, dump)
+        plans = finished(begun, context, dump)
+        if context.budget is None:
+            divided = (_divided_for_time(*each, context, dump) for each in zip(plans, graphs, strict=True))
+            return [replace(plan, work=None) for plan in divided]
+        if thorough:
+            begun_plans = zip(plans, begun.entries, strict=True)
+            plans = [_best(plan, graph, context, dump) for plan, graph in begun_plans]
+        over = [graph.name in context.over_budget for graph in graphs]
+        return [
+            _divided(plan, graph, context, dump) if exceeds else plan
+            for plan, graph, exceeds in zip(plans, graphs, over, strict=True)
+        ]
+
+
+def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+    """The smallest plan of an entry, whose graph the stages before those for a budget have left. Values that are
+    computed again for a small budget may leave strips nothing to do: they are chosen for budgets closer and closer to
+    what was reached, for strips to meet the rest."""
+    budget = context.budget
+    assert budget is not None
+    best, reached = plan, peak_of(plan)
+    if budget < 1 or not budget < reached <= CLOSE * budget:
+        return plan
+    for k in range(1, RETRIES + 1):
+        inner = replace(context, slack=(reached - (reached - budget) / 2**k) / budget)
+        found = finished(Module((graph,)), inner)[0]
+        if peak_of(found) < peak_of(best):
+            best = found if dump is None else finished(Module((graph,)), inner, dump)[0]
+        if peak_of(best) <= budget:
+            break
+    return best
+
+
+def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+    """The plan of an entry whose arena exceeds the cache, or one in micro-batches, which takes less time."""
+    cache, best, chosen = context.cost.cache, plan, context
+    if cache is None or peak_of(plan) <= cache.bytes:
+        return plan
+
+    def time(plan: EntryPlan) -> float:
+        assert plan.work is not None
+        return plan.work.instructions + cache.miss * cache_misses(plan, cache.bytes)
+
+    for samples in parts_of_batch(graph, context.cost.gemm.tile):
+        inner = replace(context, samples=samples)
+        begun = until_the_budget([graph], inner)
+        if not is_divided(begun.entries[0]):
+            return plan
+        found = finished(begun, inner)[0]
+        if time(found) < time(best):
+            best, chosen = found, inner
+    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
+
+
+def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
+    """The plan of an entry that exceeds the budget without other means, or one in micro-batches, which takes less time
+    or less memory: without other means, or else of one sample with them."""
+    budget = context.budget
+    assert budget is not None
+
+    def rank(plan: EntryPlan) -> tuple[int, float]:
+        return max(peak_of(plan) - budget, 0), plan.work.instructions if plan.work is not None else 0.0
+
+    best, chosen = plan, context
+    for samples in parts_of_batch(graph, context.cost.gemm.tile):
+        # products of a few rows may take more time than those of one
+        for limit in (None, budget) if samples == 1 else (None,):
+            if limit is not None and peak_of(best) <= budget:
+                break
+            inner = replace(context, samples=samples, budget=limit)
+            begun = until_the_budget([graph], inner)
+            if not is_divided(begun.entries[0]):
+                return replace(plan, mixed=context.mixed.get(graph.name, ""))
+            found = finished(begun, inner)[0]
+            if rank(found) < rank(best):
+                best, chosen = found, inner
+    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
+
+
+def _planned(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
+    return finished(until_the_budget([graph], context, dump), context, dump)[0]
+
+
+def work_without_budget(graph: Graph, backends: Backends) -> Work:
+    """The work of a complete graph that may take any memory."""
+    ends = freeze_parameters.__name__, tile_and_fuse.__name__
+    *_, (_, module) = run(Module((graph,)), Context(backends=backends), *ends, check=False)
+    return work_of(module.entries[0].nodes, backends.cost)
