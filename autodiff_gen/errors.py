@@ -7,9 +7,18 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 
+LONGEST = 4000  # characters of a message
+
 
 class AutodiffError(Exception):
-    """Base of all errors that are printed to the user without a traceback."""
+    """Base of all errors that are printed to the user without a traceback. The text is one line of at most LONGEST
+    characters: what it quotes of a user's file may be neither."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        half = LONGEST // 2
+        return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
 
 
 class ShapeError(AutodiffError):
@@ -41,7 +50,9 @@ class DataError(AutodiffError):
 
 
 class ToolError(AutodiffError):
-    """A compiler, emulator or probe that is missing or failed."""
+    """A compiler, emulator or probe that is missing or failed; the text may have the lines that it printed."""
+
+    __str__ = Exception.__str__
 
 
 class AttributeModelError(ModelError, AttributeError):

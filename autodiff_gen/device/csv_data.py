@@ -45,8 +45,15 @@ def _cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"data {path}: byte {error.start + 1} is not UTF-8: save the file in this encoding"
+        ) from None
+    except (OSError, csv.Error) as error:
         raise DataError(f"data {path}: not a CSV file: {error}") from None
+    other = next((mark for mark in ";\t" if rows and len(rows[0]) == 1 and mark in rows[0][0]), None)
+    if other is not None:
+        raise DataError(f"data {path}: has {other!r} between the cells of a row: write it with commas")
     head = rows.pop(0) if rows and not any(_is_number(c) for c in rows[0]) else None
     if not rows:
         raise DataError(f"data {path}: has no rows of numbers")

@@ -85,7 +85,7 @@ def _number_classes(arrays: dict[str, Array], layout: LinkLayout, path: Path) ->
     for a in layout.inputs:
         own = [n for n in (a.name, f"test_{a.name}") if n in arrays and arrays[n].dtype.kind == "U"]
         if own and a.type.dtype.name != "f32":
-            words = np.unique(np.concatenate([arrays[n].astype(str) for n in own]))
+            words = np.unique(np.concatenate([arrays[n].astype(str).reshape(-1) for n in own]))
             if a.arg.classes is not None and len(words) > a.arg.classes:
                 raise DataError(
                     f"data {path}: {a.name} has {len(words)} words, {', '.join(words)}; the model takes "
@@ -118,7 +118,7 @@ def _folder(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array
 def _npy(path: Path) -> Array:
     try:
         array: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # of NumPy, of many kinds
         raise DataError(f"data {path}: not a .npy file: {error}") from None
     return array
 
@@ -172,21 +172,22 @@ def _python(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array
     try:
         function = runpy.run_path(str(path)).get("dataset")
         arrays = function() if function is not None else None
-    except AutodiffError:
+        if isinstance(arrays, Mapping):
+            return {str(name): np.asarray(array) for name, array in arrays.items()}
+    except (AutodiffError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         line = next(
             (
                 f.lineno
                 for f in reversed(traceback.extract_tb(error.__traceback__))
                 if f.filename == str(path)
             ),
-            0,
+            getattr(error, "lineno", 0),  # of a SyntaxError
         )
-        raise DataError(f"{path}:{line}: the file raises {type(error).__name__}: {error}") from None
-    if not isinstance(arrays, Mapping):
-        raise DataError(f"data {path}: needs a function dataset() that returns a dict of arrays by name")
-    return dict(arrays)
+        where = f"{path}:{line}" if line else str(path)
+        raise DataError(f"{where}: the file raises {type(error).__name__}: {error}") from None
+    raise DataError(f"data {path}: needs a function dataset() that returns a dict of arrays by name")
 
 
 def _unknown(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.program import Program
-from ..errors import DataError, ToolError, pip_install
+from ..errors import AutodiffError, DataError, ToolError, pip_install
 
 Array = NDArray[Any]
 STEPS = "_steps"  # the step count in a .npz
@@ -59,17 +59,25 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
     if path.suffix == ".npz":
         state = read_npz(path)
         steps = state.pop(STEPS, None)
-        return state, None if steps is None else int(steps)
+        if steps is None:
+            return state, None
+        if steps.shape or steps.dtype.kind not in "iu" or not 0 <= steps < 1 << 32:
+            raise DataError(
+                f"{path}: {STEPS} must be a number of steps, got {steps!r}; remove it, or run pull again"
+            )
+        return state, int(steps)
     torch = _torch(path)
     try:
         state_dict = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(state_dict, Mapping) or not all(hasattr(v, "detach") for v in state_dict.values()):
+            raise DataError(f"{path}: not a state_dict: save model.state_dict()")
+        return {str(n): v.detach().cpu().numpy() for n, v in state_dict.items()}, None
+    except AutodiffError:
+        raise
     except Exception as error:
         raise DataError(
             f"{path}: not a state_dict that PyTorch can read: {' '.join(str(error).split())[:200]}"
         ) from None
-    if not isinstance(state_dict, Mapping) or not all(hasattr(v, "detach") for v in state_dict.values()):
-        raise DataError(f"{path}: not a state_dict: save model.state_dict()")
-    return {n: v.detach().cpu().numpy() for n, v in state_dict.items()}, None
 
 
 def read_npz(path: Path, what: str = "") -> dict[str, Array]:
@@ -78,8 +86,8 @@ def read_npz(path: Path, what: str = "") -> dict[str, Array]:
         with zipfile.ZipFile(path):  # NumPy takes any other file for a pickle
             pass
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            return {name: np.asarray(file[name]) for name in file.files}
+    except Exception as error:  # of NumPy and zipfile, of many kinds
         raise DataError(f"{what}{path}: not a .npz file of arrays: {error}") from None
 
 

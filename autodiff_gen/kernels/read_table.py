@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..errors import KernelError
 from ..targets.schema import near
+from ..targets.toml_file import read_toml
 from .contract import FUNCTIONS
 from .rows import C_NAME, TILES, Rows, check_keys, own_or_tiles, strings, suffix
 from .table import Backend, Function
@@ -25,12 +25,7 @@ def load_backend(folder: Path, root: Path) -> Backend:
     path, name = folder / TABLE, folder.name
     if not C_NAME.fullmatch(suffix(folder)):
         raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise KernelError(f"{path}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
+    table = read_toml(path, KernelError)
     check_keys(
         table,
         {

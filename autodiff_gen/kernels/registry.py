@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..targets.board import Board
 from ..targets.board import load as load_board
 from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
+from ..targets.toml_file import read_toml
 from .callees import with_callees
 from .contract import CONTRACT, DECLARED
 from .predicates import Number
@@ -161,8 +161,8 @@ def external(name: str, root: Path | None = None) -> External:
     """The third-party sources of a backend in the tree. Raises KernelError."""
     root = _root(root)
     path = _find(name, root, Path()) / TABLE
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    if "external" not in table:
+    table = read_toml(path, KernelError)
+    if not isinstance(table.get("external"), dict):
         raise KernelError(f"backend {name!r} has no third-party sources: there is nothing to fetch")
     return external_of(name, table, str(path))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from ..errors import BoardError
 from . import installation
 from .known_cores import check_known
 from .schema import SCHEMA, check, near
+from .toml_file import read_toml
 
 
 def read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
@@ -34,12 +34,7 @@ def read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BoardError(f"{path}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise BoardError(f"{path}: cannot be read: {error.strerror}") from None
+    data = read_toml(path, BoardError)
     if "schema" not in data:
         raise BoardError(f"{path}: schema is missing: write schema = {SCHEMA}")
     check(data, path)

@@ -113,6 +113,8 @@ def test_a_folder_of_arrays(three, tmp_path):
 @pytest.mark.parametrize(
     "text, mapping, said",
     [
+        ("a;b;c;label\n1;2;3;0\n", None, "has ';' between the cells of a row: write it with commas"),
+        ("a,b,c,\udcfcber\n1,2,3,0\n", None, "byte 7 is not UTF-8: save the file in this encoding"),
         ("1,2,3\n", None, "has 3 columns, the model takes 3 for x, 1 for label; name them by --columns"),
         ("1,2,3,4,5\n", None, "has 5 columns, the model takes 3 for x, 1 for label"),
         ("a,b,c,label\n1,2,x,0\n", None, "row 2: 'x' is not a number"),
@@ -126,7 +128,7 @@ def test_a_folder_of_arrays(three, tmp_path):
 )
 def test_wrong_tables_are_one_line(three, tmp_path, text, mapping, said):
     path = tmp_path / "d.csv"
-    path.write_text(text)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(DataError) as caught:
         read(path, three, mapping)
     assert said in str(caught.value) and "\n" not in str(caught.value)

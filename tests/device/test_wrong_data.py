@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.device.weights import read_weights
 from autodiff_gen.errors import DataError
 from autodiff_gen.model.loader import load_model
 
@@ -50,6 +52,7 @@ WRONG = [
         r"missing test_label; the model takes test_x: f32\[n,20\], test_label",
     ),
     ({"x": X[:0], "label": Y[:0]}, "x has no samples"),
+    ({"x": X, "label": np.array("walk")}, r"label has shape \[\], the model takes \[samples\]"),
 ]
 
 
@@ -66,6 +69,18 @@ def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
         ("d.npz", "nonsense", "not a .npz file of arrays: File is not a zip file"),
         ("d.txt", "1,2", "give a .npz, a .csv, a folder of .npy or .csv files, a samples.bin, or a .py"),
         ("d.py", "x = 1", "needs a function dataset"),
+        (
+            "d.py",
+            "def dataset():\n    return {'x': [[1, 2], [3]]}\n",
+            "d.py: the file raises ValueError: setting",
+        ),
+        (
+            "d.py",
+            "def dataset():\n    return {3: [1], 'label': [0]}\n",
+            "missing x; unexpected 3; the model takes",
+        ),
+        ("d.py", "def dataset(:\n", "d.py:1: the file raises SyntaxError: invalid syntax"),
+        ("d.py", "raise SystemExit(3)\n", "d.py:1: the file raises SystemExit: 3"),
         ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: the file raises ZeroDivisionError"),
         ("d.bin", "nonsense", "not a sample set"),
     ],
@@ -78,6 +93,35 @@ def test_wrong_data_files(made, tmp_path, name, text, said):
     with pytest.raises(DataError) as caught:
         load_dataset(str(tmp_path / name), made / "net" / "model.py", layout)
     assert said in str(caught.value)
+
+
+@pytest.mark.torch
+def test_wrong_weights_are_one_line(tmp_path):
+    import torch
+
+    bfloat16 = tmp_path / "w.pt"
+    torch.save({"w": torch.zeros(2, dtype=torch.bfloat16)}, bfloat16)
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 3), }".ljust(117) + b"\n"
+    files = []
+    for k, changed in enumerate(
+        (header.replace(b"%d", b"70000000000"), header.replace(b"(%d, 3)", b"((((((("))
+    ):
+        files.append(tmp_path / f"header{k}.npz")
+        with zipfile.ZipFile(files[-1], "w") as file:
+            file.writestr("w.npy", b"\x93NUMPY\1\0" + len(changed).to_bytes(2, "little") + changed)
+    steps = r"_steps must be a number of steps, got array\(.*\); remove it, or run pull again"
+    for file, said in (
+        (bfloat16, "not a state_dict that PyTorch can read: Got unsupported ScalarType BFloat16"),
+        (files[0], "not a .npz file of arrays: Unable to allocate"),
+        (files[1], "not a .npz file of arrays: "),
+        *(
+            (saved(tmp_path / f"steps{k}.npz", _steps=v), steps)
+            for k, v in enumerate(([1, 2], 0.5, -1, "one"))
+        ),
+    ):
+        with pytest.raises(DataError, match=said) as caught:
+            read_weights(file)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,18 @@ REJECTED = {
         r"Relu reads 'z', which no earlier node computes \(node 0\)",
     ),
     "no output": (lambda: of_nodes(make_node("Relu", ["x"], ["z"])), "no node computes the output 'y'"),
+    "attribute of another type": (
+        lambda: of_nodes(make_node("Transpose", ["x"], ["y"], "turn", perm=3)),
+        r"Transpose has arguments that its definition does not allow: TypeError .*; export it anew \(node 'turn'\)",
+    ),
+    "attribute with a line": (
+        lambda: of_nodes(make_node("Relu", ["x"], ["y"], "a\nb", slope=3)),
+        r"Relu has slope, which is not supported; leave it out \(node 'a\\nb'\)",
+    ),
+    "first opset, and no output": (
+        lambda: of_nodes(make_node("Relu", ["x"], ["z"]), opset=9),
+        "has opset 9, which onnx.version_converter cannot convert to 13, the first that is read: .*; export it anew",
+    ),
     "no network": (onnx.ModelProto, "net.onnx is no ONNX network: it has no graph, or no opset"),
 }
 

@@ -133,6 +133,8 @@ def test_conditions(tmp_path, condition, facts, holds):
 
 FAULTY = [
     ("schema = ", "not valid TOML"),
+    ("kernel = " + "[" * 3000 + "]" * 3000, "not valid TOML: brackets are nested too deeply"),
+    ("schema = 0x" + "1" * 5000, "not valid TOML: Exceeds the limit"),
     ("schema = 2\nkernel = []", "unknown schema 2"),
     ("kernel = []", "schema is missing"),
     ("schema = 1", "kernel is missing"),

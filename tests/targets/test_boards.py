@@ -45,7 +45,7 @@ def load(tmp_path):
     def write(text, **others):
         for name, other in others.items():
             (tmp_path / f"{name}.toml").write_text(other)
-        (tmp_path / "mine.toml").write_text(text)
+        (tmp_path / "mine.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
         return board.load(tmp_path / "mine.toml")
 
     return write
@@ -225,6 +225,13 @@ BAD = [
     ("no parent", USER.replace("arch/cortex_m4f", "arch/cortex_m4"), "did you mean 'arch/cortex_m4f'"),
     ("not TOML", "schema = = 1", "not valid TOML"),
     ("key twice", USER + 'support = "mps2"', "not valid TOML"),
+    ("nested deeply", "schema = " + "[" * 3000 + "]" * 3000, "not valid TOML: brackets are nested too deeply"),
+    ("a long number", "schema = " + "1" * 5000, "not valid TOML: Exceeds the limit"),
+    ("a long hexadecimal number", "schema = 0x" + "1" * 5000, "not valid TOML: Exceeds the limit"),
+    ("a line in a key", USER + '["a\\nb"]', "unknown key 'a\\nb'"),
+    ("a line in a section", USER + '[memory]\n"\\n" = 3', "memory.\\n must be a section [memory.\\n], got 3"),
+    ("a long value", f'schema = "{"x" * 5000}"', "schema must be an integer, got 'xxxx"),
+    ("not UTF-8", 'schema = 1\nname = "\udcff"', "byte 20 is not UTF-8: save the file in this encoding"),
 ]  # fmt: skip
 
 
@@ -242,7 +249,11 @@ def test_bad_file(load, subtests):
             with pytest.raises(BoardError) as caught:
                 registry.for_board(load(text))  # which checks the kernels that a board names
             said = str(caught.value)
-            assert message in said and "mine.toml" in said and "\n" not in said
+            assert message in said and "mine.toml" in said and "\n" not in said and len(said) < 4100
+
+
+def test_a_file_that_begins_with_a_mark_of_the_byte_order(load):
+    assert load("\ufeff" + USER).name == "mine"
 
 
 def test_a_fault_names_the_file_that_has_it(load):

@@ -16,6 +16,7 @@ from ...errors import AutodiffError, ModelError
 from ...functional.inputs import Input
 from ...ir.node import Value
 from ...ir.types import Dim
+from .problems import importing
 from .program import CONSTANT, Program, ValueRef, references
 from .source import network_source
 
@@ -26,10 +27,11 @@ BATCH = 4  # of the call that checks the network
 def network(program: Program, name: str) -> nn.Module:
     """The network with its weights. name: that of the original, for messages. Raises ModelError for calls that our
     functions reject, for results of other shapes than the original's, and for weights that are not finite."""
-    text, program = network_source(program)
-    weights, constants = arrays(program)
-    _check(_execute(text, constants, name), program, name)
-    net = _execute(text, constants, name)
+    with importing(name):
+        text, program = network_source(program)
+        weights, constants = arrays(program)
+        _check(_execute(text, constants, name), program, name)
+        net = _execute(text, constants, name)
     try:
         net.load_state_dict(weights)
     except ModelError as error:  # of a weight that is not finite

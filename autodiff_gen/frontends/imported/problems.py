@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ...errors import ModelError
+from ...errors import AutodiffError, ModelError
 from ...functional.alternatives import ALTERNATIVES
 
 MOST = 20  # problems that a message lists
+# Raised by code that reads a damaged node: its arguments are too few, or of other types or sizes than its op has.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError)
+
+
+def malformed(error: Exception) -> str:
+    """What is wrong with a damaged node, by one of MALFORMED."""
+    return f"has arguments that its definition does not allow: {type(error).__name__} {error}; export it anew"
+
+
+@contextlib.contextmanager
+def importing(name: str) -> Iterator[None]:
+    """Raises ModelError where a damaged file causes one of MALFORMED."""
+    try:
+        yield
+    except AutodiffError:
+        raise
+    except MALFORMED as error:
+        raise ModelError(
+            f"{name} cannot be imported, as it is damaged: {type(error).__name__} {error}; export it anew"
+        ) from error
 
 
 @dataclass

@@ -16,7 +16,7 @@ from ...errors import ModelError
 from ...ir.build import make_input
 from ...ir.node import Value
 from ...ir.types import Dim, Type, dtype
-from ..imported.problems import Problems
+from ..imported.problems import MALFORMED, Problems, importing, malformed
 from ..imported.program import Program, ValueRef
 from ..imported.rules import Unsupported
 from . import folding
@@ -48,16 +48,17 @@ def convert(model: Any, name: str) -> Program:
 
     An op that cannot be converted, and that ONNX defines by other ops, is replaced by those.
     """
-    first = Conversion(model, name)
-    try:
-        return first.run()
-    except ModelError:
-        expanded = expand(model, {op for op, _ in first.problems.found})
-        if expanded is None:
+    with importing(name):
+        first = Conversion(model, name)
+        try:
+            return first.run()
+        except ModelError:
+            expanded = expand(model, {op for op, _ in first.problems.found})
+            if expanded is None:
+                raise
+            with contextlib.suppress(ModelError):
+                return Conversion(expanded, name).run()
             raise
-        with contextlib.suppress(ModelError):
-            return Conversion(expanded, name).run()
-        raise
 
 
 class Conversion(Values):
@@ -153,6 +154,9 @@ class Conversion(Values):
             result = self._result(node, given)
         except Unsupported as error:
             self.problems.add(node.key, str(error), node.place)
+            return
+        except MALFORMED as error:
+            self.problems.add(node.key, malformed(error), node.place)
             return
         if result is None:
             return

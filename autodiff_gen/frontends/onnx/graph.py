@@ -118,7 +118,10 @@ def expand(model: Any, ops: set[str]) -> Any:
     try:
         inferred = shape_inference.infer_shapes(model)
         return inliner.inline_selected_functions(inferred, defined, inline_schema_functions=True)
-    except RuntimeError:  # it does not know the types of inputs that are left out
+    except (
+        RuntimeError,
+        shape_inference.InferenceError,
+    ):  # it does not know the types of inputs that are left out
         return None
 
 

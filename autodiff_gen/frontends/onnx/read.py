@@ -64,7 +64,12 @@ def _converted(model: Any, name: str, opset: int) -> Any:
 
     try:
         return version_converter.convert_version(model, FIRST_OPSET)
-    except (RuntimeError, ValueError, shape_inference.InferenceError) as error:
+    except (
+        RuntimeError,
+        ValueError,
+        shape_inference.InferenceError,
+        version_converter.ConvertError,
+    ) as error:
         reason = str(error).strip().splitlines()[-1]
         raise ModelError(
             f"{name} has opset {opset}, which onnx.version_converter cannot convert to {FIRST_OPSET}, the first "

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ..imported.problems import Problems
+from ..imported.problems import MALFORMED, Problems, importing, malformed
 from ..imported.program import (
     BUFFER,
     CONSTANT,
@@ -41,7 +41,8 @@ OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
 def convert(exported: Exported, name: str) -> Program:
     """The program in our functions. Raises ModelError that lists all operators without counterpart."""
-    return _Conversion(exported, name).run()
+    with importing(name):
+        return _Conversion(exported, name).run()
 
 
 def is_known(target: str) -> bool:
@@ -188,6 +189,9 @@ class _Conversion:
                 raise Unsupported("has further results without counterpart; use the first alone")
         except Unsupported as error:
             self._problem(node.target, str(error))
+            return
+        except MALFORMED as error:
+            self._problem(node.target, malformed(error))
             return
         source = next((v.name for v in node.arguments.values() if isinstance(v, ValueRef)), None)
         for r, value in zip(node.results, results, strict=False):
