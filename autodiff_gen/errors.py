@@ -50,9 +50,7 @@ class DataError(AutodiffError):
 
 
 class ToolError(AutodiffError):
-    """A compiler, emulator or probe that is missing or failed; the text may have the lines that it printed."""
-
-    __str__ = Exception.__str__
+    """A compiler, emulator or probe that is missing or failed."""
 
 
 class AttributeModelError(ModelError, AttributeError):

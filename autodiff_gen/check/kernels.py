@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import KernelError, ToolError
-from ..host.objects import Objects, first_error
+from ..host.compiler import first_error
+from ..host.objects import Objects
 from ..kernels import registry as kernel_tables
 from ..kernels.contract import CONTRACT
 from ..kernels.read_table import TABLE

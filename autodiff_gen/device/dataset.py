@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import traceback
 from collections.abc import Collection, Mapping
@@ -61,7 +62,7 @@ def load_dataset(
     file, by array. `unused`: arrays that the file may have, and that are ignored. uint8 arrays for float inputs are
     divided by 255, like torchvision's ToTensor.
     """
-    path = Path(given).expanduser() if given is not None else model.parent / "data.py"
+    path = Path(os.path.expanduser(given)) if given is not None else model.parent / "data.py"
     if not path.exists():
         hint = "" if given is not None else f"; give --data, {FORMS}"
         raise DataError(f"data {path}: no such file{hint}")

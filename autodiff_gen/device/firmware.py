@@ -14,7 +14,8 @@ from ..codegen.files import emit
 from ..codegen.link import link_source
 from ..codegen.program import Program
 from ..errors import ToolError
-from ..host.objects import Objects, first_error
+from ..host.compiler import first_error
+from ..host.objects import Objects
 from ..kernels.libraries import check_libraries
 from ..model.build import write_all
 from ..targets import build_commands

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -123,8 +124,18 @@ class Compiler:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ToolError(
-                f"{shlex.join(command)} failed with exit code {done.returncode}:\n{done.stderr.strip()}"
+                f"{shlex.join(command)} failed with exit code {done.returncode}: {first_error(done.stderr)}"
             )
+
+
+def first_error(stderr: str) -> str:
+    """The first line of a compiler's or linker's output that is an error, without the linker's path. The last line of
+    a linker that fails says just that."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("collect2:")] or lines
+    words = ("error:", "undefined reference", "overflowed")
+    line = next((line for line in lines if any(word in line for word in words)), lines[0] if lines else "")
+    return re.sub(r"^\S+/(ld: )", r"\1", line)
 
 
 def _with_parameters(files: Mapping[str, str]) -> dict[str, str]:

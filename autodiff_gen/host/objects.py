@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ToolError
-from .compiler import cache_folder, fingerprint
+from .compiler import cache_folder, fingerprint, first_error
 
 
 class Objects:
@@ -42,13 +41,3 @@ class Objects:
                 raise ToolError(f"{source} does not compile for {self._board}: {first_error(done.stderr)}")
             os.replace(made, target)
         return target
-
-
-def first_error(stderr: str) -> str:
-    """The first line of a compiler's or linker's output that is an error, without the linker's path. The last line of
-    a linker that fails says just that."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("collect2:")] or lines
-    words = ("error:", "undefined reference", "overflowed")
-    line = next((line for line in lines if any(word in line for word in words)), lines[0] if lines else "")
-    return re.sub(r"^\S+/(ld: )", r"\1", line)

@@ -88,6 +88,13 @@ def external_of(backend: str, table: Mapping[str, Any], where: str) -> External:
     check_keys(section, KEYS, REQUIRED, f"{where}: external")
     for key in (k for k, kind in KEYS.items() if kind is list and k in section):
         strings(section[key], f"{where}: external.{key}")
+    names = [*section["include"], *section["sources"], *section.get("optional", []), *section["version"][:1]]
+    wrong = next((n for n in names if not Path(n).parts or Path(n).is_absolute()), None)
+    if wrong is not None or len(section["version"]) != 2:
+        raise KernelError(
+            f"{where}: external: paths must be relative, and version a file and a pattern, got "
+            f"{section['version'] if wrong is None else wrong!r}"
+        )
     return External.of(backend, section)
 
 

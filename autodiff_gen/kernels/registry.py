@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -276,7 +277,7 @@ def _backend(folder: Path, root: Path) -> Backend:
 def _find(name: str, root: Path, base: Path) -> Path:
     """The folder of a backend. A bare name is in the tree; anything with a slash is a path."""
     if "/" in name or "\\" in name:
-        folder = base / Path(name).expanduser()
+        folder = base / os.path.expanduser(name)
         if not (folder / TABLE).is_file():
             raise KernelError(f"kernel folder {name}: no {TABLE} in it")
         folder = folder.resolve()

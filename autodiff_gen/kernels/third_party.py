@@ -89,7 +89,7 @@ class External:
     def folder(self) -> Path:
         """The folder of the sources, of a supported version. Raises KernelError."""
         given = os.environ.get(self.variable, "")
-        folder = Path(given).expanduser().resolve() if given else self._fetched
+        folder = Path(os.path.expanduser(given)).resolve() if given else self._fetched
         if not given and not folder.is_dir():
             raise KernelError(
                 f"backend {self.backend!r} needs {self.name}: set {self.variable} to the path of its sources, "

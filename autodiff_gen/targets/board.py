@@ -3,6 +3,7 @@ Stdlib only."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -144,7 +145,7 @@ def load(name_or_path: str, profile: str = "") -> Board:
     """
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text or "\\" in text:
-        path = Path(text).expanduser()
+        path = Path(os.path.expanduser(text))
         if not path.is_file():
             raise BoardError(f"board file {text}: no such file")
     else:

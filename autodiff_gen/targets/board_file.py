@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _relative_to(path: Path, name: str) -> str:
     """The path of a user's kernel folder is relative to the folder of the file that names it."""
-    return str((path.parent / Path(name).expanduser()).resolve()) if "/" in name else name
+    return str((path.parent / os.path.expanduser(name)).resolve()) if "/" in name else name
 
 
 def _parent(path: Path, name: str) -> Path:

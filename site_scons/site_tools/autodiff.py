@@ -62,7 +62,7 @@ def build_of(env):
     if env.get("AUTODIFF_BUILD") is None:
         try:
             env["AUTODIFF_BUILD"] = Build(env)
-        except package("errors").AutodiffError as error:
+        except (package("errors").AutodiffError, OSError) as error:  # OSError: a name that is too long
             raise SCons.Errors.UserError(str(error)) from None
     return env["AUTODIFF_BUILD"]
 

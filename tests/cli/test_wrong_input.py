@@ -150,6 +150,18 @@ COMMANDS = [
     ("build mnist --board host --name= --out {out}", 1, ["''", "--name"]),
     ("build mnist --board host --name string --out {out}", 1, ["'string'", "<string.h>", "--name"]),
     ("build mnist --board ./{long} --out {out}", 1, ["cannot read or write", "too long"]),
+    (
+        "build mnist --board ~no-such-user/b.toml --out {out}",
+        1,
+        ["board file ~no-such-user/b.toml: no such file"],
+    ),
+    (
+        "build mnist --board host --kernels ~no-such-user/k --out {out}",
+        1,
+        ["~no-such-user/k: no kernels.toml in it"],
+    ),
+    ("predict mnist --board host --data ~no-such-user/d.npz", 1, ["data ~no-such-user/d.npz: no such file"]),
+    ("report mnist --bench {line} --out {out}", 1, ["a\\nb: is no record of bench; run bench again"]),
     ("build ./{long}.py --out {out}", 1, ["cannot read or write", "too long"]),
     ("build mnist --board host --kernels ./{long} --out {out}", 1, ["cannot read or write", "too long"]),
     ("build mnist --board host --dump {file} --out {out}", 1, ["cannot read or write", "file: File exists"]),
@@ -171,7 +183,8 @@ COMMANDS = [
 def test_a_wrong_command_line(line, code, fragments, tmp_path, capsys):
     out, file = tmp_path / "out", tmp_path / "file"
     file.touch()
-    assert main(line.format(out=out, file=file, long="n" * 300).split()) == code
+    words = line.format(out=out, file=file, long="n" * 300, line="a/b").split()
+    assert main([word.replace("a/b", "a\nb") for word in words]) == code
     stdout, stderr = capsys.readouterr()
     assert stdout == ""
     assert stderr.startswith("error: ") and stderr.count("\n") == 1, stderr

@@ -23,7 +23,7 @@ from autodiff_gen.device.errors import LinkError
 from autodiff_gen.device.log import CsvLog, Progress
 from autodiff_gen.device.session import Session
 from autodiff_gen.device.training import Plan, run_training
-from autodiff_gen.host.objects import first_error
+from autodiff_gen.host.compiler import first_error
 from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.cc

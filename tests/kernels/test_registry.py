@@ -253,6 +253,24 @@ def test_a_faulty_list_is_one_line(names, says):
     fails(names, says)
 
 
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        (
+            'include = ["',
+            'include = ["/',
+            "external: paths must be relative, and version a file and a pattern, got '/",
+        ),
+        ("version = [", "version = [3]\n#", "external.version: must be a list of strings, got 3"),
+        ("version = [", "version = []\n#", "and version a file and a pattern, got []"),
+    ],
+)
+def test_faulty_third_party_sources_are_one_line(tmp_path, old, new, says):
+    text = (KERNELS / "cmsis" / "kernels.toml").read_text()
+    external = text[text.index("\n[external]") : text.index("[serves]")].replace(old, new, 1)
+    fails([toy(tmp_path, table=row() + external)], says)
+
+
 def test_a_backend_named_twice(tmp_path):
     path = toy(tmp_path)
     fails([path, path], "'toy' is listed twice")
