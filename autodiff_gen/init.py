@@ -29,8 +29,8 @@ def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _finite(name: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise ModelError(f"init.{name}: {value} is not finite")
+    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise ModelError(f"init.{name}: {value!r} is no finite number")
     return float(value)
 
 
@@ -171,8 +171,8 @@ def normal(
 
 
 def _check_seed(name: str, seed: int | None) -> None:
-    if seed is not None and not 0 <= seed < 2**32:
-        raise ModelError(f"init.{name}: seed {seed} is not in 0 ... 2^32 - 1")
+    if seed is not None and not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
+        raise ModelError(f"init.{name}: seed {seed!r} is no whole number in 0 ... 2^32 - 1")
 
 
 def constant(shape: int | Sequence[int], value: float) -> Constant:

@@ -56,12 +56,6 @@ def as_value(x: Any) -> Value:
         return constant(float(x))
     if isinstance(x, Dim):
         return apply("extent", extent=x)
-    try:
-        array = np.asarray(x)
-    except ValueError:  # lists of different lengths
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiub":
-        raise ShapeError(f"{x!r} cannot be an operand; give a graph value, a NumPy array or a number")
     return constant(x)
 
 

@@ -69,12 +69,12 @@ def make_buffer(name: str, values: Any, dtype: str) -> Value:
 
 def why_not(name: str) -> str:
     """Why a name is no identifier, for messages."""
-    if name in KEYWORDS:
+    if isinstance(name, str) and name in KEYWORDS:
         return f"this is a keyword or a macro of C or C++; call it {name + '_'!r}"
-    if is_reserved(name):
+    if isinstance(name, str) and is_reserved(name):
         reserved = "names that begin with __, or with _ and a capital, and macros such as INT32_MAX"
         return f"C reserves {reserved}; call it {'x' + name!r}"
-    return "a name is made of letters, digits and _ and does not begin with a digit"
+    return "a name is a string of letters, digits and _, which does not begin with a digit"
 
 
 def check_parameter_name(name: str) -> None:
@@ -82,7 +82,7 @@ def check_parameter_name(name: str) -> None:
     and _."""
     if name in KEYWORDS:
         raise ModelError(f"parameter {name!r}: {why_not(name)}")
-    if not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
+    if not isinstance(name, str) or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
         raise ModelError(
             f"parameter {name!r}: a name is made of letters, digits and _, in segments separated by dots"
         )

@@ -21,6 +21,8 @@ def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
     batch are merged or made, [2, n, d] and [2 n, d]: floats are copied."""
     x = as_value(input)
     wanted: Shape = tuple(map(plain, (shape,) if isinstance(shape, int | Dim) else shape))
+    if not all(isinstance(d, int | Dim) for d in wanted):
+        raise shape_error("reshape", [x], f"the shape {list(wanted)} must be made of whole numbers")
     try:
         return _reshaped(x, wanted)
     except ShapeError:

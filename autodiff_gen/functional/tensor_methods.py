@@ -122,7 +122,11 @@ _VARIADIC = ["expand", "flip", "permute", "repeat", "reshape", "tile"]
 
 
 def install(functions: Mapping[str, Any]) -> None:
-    """Install operators and methods on Value; `functions`: those of `functional` by name."""
+    """Install operators and methods on Value, and on Dim those whose result is no extent; `functions`: those of
+    `functional` by name."""
+    for name in ("add", "sub", "mul", "truediv", "pow"):
+        for method in (f"__{name}__", f"__r{name}__"):
+            setattr(Dim, method, _of_extent(method, getattr(Dim, method, None)))
     for method, op in _REFLECTED.items():
         _set(f"__{method}__", _binary(op))
         _set(f"__r{method}__", _reflected(op))
@@ -176,6 +180,19 @@ def _variadic(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(self, *(numbers if one or not numbers else (numbers,)), **options)
 
     return method
+
+
+def _of_extent(method: str, own: Callable[[Dim, Any], Any] | None) -> Callable[[Dim, Any], Any]:
+    """An operator of an extent and a number: that of Dim, `own`, where there is one, otherwise that of its number as a
+    float, a graph value."""
+
+    def operate(self: Dim, other: Any) -> Any:
+        result = own(self, other) if own is not None else NotImplemented
+        if result is not NotImplemented or not isinstance(other, int | float):
+            return result
+        return getattr(apply("extent", extent=self), method)(other)
+
+    return operate
 
 
 def _unknown(self: Value, name: str) -> Any:

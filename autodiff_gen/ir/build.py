@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ShapeError
 from .graph import State
@@ -25,12 +26,23 @@ def make_state(state: State) -> Value:
     return Node(STATE, (), {"state": state}, (state.type,), origin=layer).results[0]
 
 
+def numbers(given: Any) -> NDArray[Any]:
+    """A number or an array of numbers as an array. Raises ShapeError for anything else."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
+        raise ShapeError(f"{given!r} cannot be an operand; give a graph value, a NumPy array or a number")
+    return array
+
+
 def constant(
     value: Any, dtype_: DType | None = None, quantization: Quantization | None = None, role: str = ""
 ) -> Value:
     """A constant of the graph. Floats become f32 unless `dtype_` says otherwise; the interpreter, in float64, takes a
     number as it was before that (the attribute `exact`). role: what it is in the layer that is being built."""
-    array = given = np.asarray(value)
+    array = given = numbers(value)
     if dtype_ is None:
         if array.dtype.kind == "f":
             dtype_ = f32
@@ -67,12 +79,7 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
             number = apply("extent", extent=v)
             out.append(number if like.kind == "f" else apply(f"to_{like}", number))
             continue
-        try:
-            array = np.asarray(v)
-        except ValueError:  # lists of different lengths
-            array = np.asarray(None)
-        if array.dtype.kind not in "fiub":
-            raise ShapeError(f"{v!r} cannot be an operand; give a graph value, a NumPy array or a number")
+        array = numbers(v)
         weak = array.ndim == 0 and array.dtype.kind != "b"
         if weak and array.dtype.kind == "f" and like.kind != "f":
             raise ShapeError(

@@ -45,7 +45,7 @@ _PROGRAM = """
 
 def is_identifier(name: str) -> bool:
     """Whether `name` is an identifier of C as it is, and none that C reserves."""
-    made = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None
+    made = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None
     return made and name not in KEYWORDS and not is_reserved(name)
 
 

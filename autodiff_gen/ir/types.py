@@ -42,7 +42,7 @@ def dtype(name: str | DType) -> DType:
     """The DType called `name`; ShapeError with the known names otherwise."""
     if isinstance(name, DType):
         return name
-    if name not in DTYPES:
+    if not isinstance(name, str) or name not in DTYPES:
         raise ShapeError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
     return DTYPES[name]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
@@ -57,7 +58,7 @@ class _Convolution(Module):
         self.register_parameter("bias", Parameter(init.uniform((out_channels,), bound)) if bias else None)
 
     def _numbers(self, role: str, given: Numbers, least: int) -> tuple[int, ...]:
-        numbers = (given,) * self.axes if isinstance(given, int) else tuple(given)
+        numbers = tuple(given) if isinstance(given, Sequence) else (given,) * self.axes
         if len(numbers) != self.axes or not all(isinstance(k, int) and k >= least for k in numbers):
             raise ModelError(
                 f"{type(self).__name__}: {role}={given!r} must be a whole number of at least {least}, "

@@ -327,6 +327,9 @@ EXPRESSIONS = {
     "samples": lambda x, y, p, i, s, k, m: (
         x / x.shape[0]
         + (y.sum(0) - x.shape[0]) * (2 * x.shape[0])
+        + x * (1.0 / x.shape[0])
+        - y / (x.shape[0] - 0.5)
+        + x * (x.shape[0] + 1) ** -0.5
         + (k + x.shape[0])
         + torch.zeros(x.shape[0], 6, dtype=torch.long)
         + torch.ones(x.shape[0], 1, dtype=torch.bool)

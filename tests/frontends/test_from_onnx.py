@@ -229,6 +229,33 @@ def test_a_classifier_of_scikit_learn_trains_on_its_scores(tmp_path):
     assert main(["check", str(file)]) == 0
 
 
+BY_THE_BATCH = """net (float[n,4] x) => (float[n,4] y) {{
+    shape = Shape (x)
+    size = Gather (shape, zero)
+    twice = Mul (size, two)
+    number = Cast <to = 1> ({size})
+    {more}
+    y = {op} (x, number)
+}}"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        BY_THE_BATCH.format(size="size", more="", op="Div"),
+        BY_THE_BATCH.format(size="twice", more="", op="Mul"),
+        BY_THE_BATCH.format(size="size", more="", op="Sub"),
+        BY_THE_BATCH.replace("number)", "inverse)").format(
+            size="size", more="less = Sub (number, half)\n    inverse = Div (half, less)", op="Mul"
+        ),
+    ),
+)
+def test_a_number_of_samples_as_a_float(text):
+    made = model(text, zero=np.int64(0), two=np.int64(2), half=np.float32(0.5))
+    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    assert good, report
+
+
 def test_a_zip_map_is_the_tensor():
     node = make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[1, 2, 3, 4])
     program = convert(of_nodes(node, make_node("Relu", ["y"], ["z"]), outputs=("z",)), "net")

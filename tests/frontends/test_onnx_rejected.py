@@ -59,6 +59,18 @@ def loop():
     return model(text)
 
 
+def of_the_batch(nodes):
+    text = f"""net (float[n,4] x) => (float[n,4] y) {{
+        shape = Shape (x)
+        zero = Constant <value = int64 {{0}}> ()
+        one = Constant <value = int64 {{1}}> ()
+        size = Gather (shape, zero)
+        {nodes}
+        y = Mul (x, number)
+    }}"""
+    return model(text)
+
+
 REJECTED = {
     "unknown ops": (
         unknown,
@@ -151,6 +163,14 @@ REJECTED = {
     "first opset, and no output": (
         lambda: of_nodes(make_node("Relu", ["x"], ["z"]), opset=9),
         "has opset 9, which onnx.version_converter cannot convert to 13, the first that is read: .*; export it anew",
+    ),
+    "float of the batch and one more": (
+        lambda: of_the_batch("more = Add (size, one)\nnumber = Cast <to = 1> (more)"),
+        r"Cast has a size that depends on the batch; use a number \(node 5\)",
+    ),
+    "float of the batch among others": (
+        lambda: of_the_batch("floats = Cast <to = 1> (shape)\nnumber = Gather (floats, zero)"),
+        r"Mul has a size that depends on the batch; use a number \(node 6\)",
     ),
     "no network": (onnx.ModelProto, "net.onnx is no ONNX network: it has no graph, or no opset"),
 }

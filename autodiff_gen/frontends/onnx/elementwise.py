@@ -50,7 +50,9 @@ def operands(c: Any, *given: Any, role: str | None = None) -> list[Any]:
         rest = [r for i, r in enumerate(ranks) if i != k]
         one = isinstance(g, Constant) and g.array.size == 1 and ranks[k] <= max(rest, default=0)
         weight = role is not None and isinstance(g, Constant) and g.initializer and ranks[k] > 0
-        found.append(g.array.item() if one and not weight and isinstance(g, Constant) else c.operand(g, role))
+        found.append(
+            c.element(g.array) if one and not weight and isinstance(g, Constant) else c.operand(g, role)
+        )
     if all(not isinstance(f, ValueRef | WeightRef) for f in found):
         found[0] = c.constant(given[0].array)
     return found

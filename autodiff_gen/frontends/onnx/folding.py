@@ -64,8 +64,9 @@ def ours(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(kinds[array.dtype.kind])
 
 
-def fold(node: Node, given: Sequence[Any], c: Any) -> list[Constant] | None:
-    """The results of a node that depends on constants and sizes only."""
+def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
+    """The results of a node that depends on constants and sizes only. Raises Unsupported for a float that depends on
+    the batch, unless it is that of a size."""
     if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
         return [Constant(_sizes(node, c.sizes(given[0])))]
     if any(isinstance(x, ValueRef) for x in given) or node.op in UNFOLDED or node.domain:
@@ -81,8 +82,25 @@ def fold(node: Node, given: Sequence[Any], c: Any) -> list[Constant] | None:
     if results is None:
         return None
     initializer = any(x.initializer for x in constants)
+    if any(r.dtype.kind == "f" for r in results):
+        sizes = next(
+            (x.array for x in constants if x.array.dtype.kind == "i" and _of_batch(x.array).any()), None
+        )
+        if sizes is not None and sizes.size == 1:
+            if not is_batch(sizes).all():
+                raise Unsupported("has a size that depends on the batch; use a number")
+            return [c.emit("to", c.extent(sizes.item()), "f32")]
+        if sizes is not None:
+            results = [np.where(_of_batch(sizes), np.nan, r) for r in results]
     outputs = zip(node.proto.output, results, strict=False)
     return [Constant(r, n, initializer) for n, r in outputs]
+
+
+def _of_batch(sizes: NDArray[Any]) -> Any:
+    """Whether each of an array is computed of a size of the batch: it is larger than other sizes are, and no end of a
+    slice, which is the largest integer."""
+    magnitudes = np.abs(sizes)
+    return (magnitudes >= 1 << 24) & (magnitudes < 1 << 60)
 
 
 def is_batch(size: Any) -> Any:

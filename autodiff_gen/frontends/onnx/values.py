@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ... import functional as F
 from ...errors import AutodiffError
@@ -100,6 +101,12 @@ class Values:
     def numbers(self, given: Any, what: str) -> tuple[int, ...]:
         return tuple(int(n) for n in self.array(given, what).reshape(-1))
 
+    def element(self, array: NDArray[Any]) -> Any:
+        """The number of an array of one element."""
+        if np.isnan(array).any():  # folding.py
+            raise Unsupported("has a size that depends on the batch; use a number")
+        return array.item()
+
     def operand(self, given: Any, role: str | None = None) -> Any:
         """A tensor as an argument: numbers as such; other constants are weights of this node if role names one and
         they are initializers, else constants."""
@@ -107,7 +114,7 @@ class Values:
             return given
         array = given.array
         if array.ndim == 0:
-            return array.item()
+            return self.element(array)
         if role is not None and given.initializer and array.dtype.kind == "f":
             return self.weight(given, role)
         return self.constant(array)

@@ -104,14 +104,19 @@ def _size(c: Converter, a: Arguments) -> Any:
 
 
 def _of_sizes(sign: str) -> Rule:
-    """Python's operator on sizes."""
+    """Python's operator on sizes. A sum with a number is a float, as n + 1 is no size that a tensor may have."""
 
     def rule(c: Converter, a: Arguments) -> Any:
-        ref = c.emit(f"{{}} {sign} {{}}", *a.values())
+        given = [float(x) if sign in "+-" and isinstance(x, int) else x for x in a.values()]
+        ref = c.emit(f"{{}} {sign} {{}}", *given)
         c.sizes.add(ref.name)
         return ref
 
     return rule
+
+
+def _first(c: Converter, a: Arguments) -> Any:
+    return next(iter(a.values()))
 
 
 def _flatten(c: Converter, a: Arguments) -> Any:
@@ -179,6 +184,11 @@ SHAPES: dict[str, Rule] = {
     "aten.sym_size": _size,
     "_operator.mul": _of_sizes("*"),
     "_operator.floordiv": _of_sizes("//"),
+    "_operator.add": _of_sizes("+"),
+    "_operator.sub": _of_sizes("-"),
+    "_operator.truediv": _of_sizes("/"),
+    "_operator.pow": _of_sizes("**"),
+    "torch.sym_float": _first,
     "aten.pad": _padded("constant"),
     "aten.constant_pad_nd": _padded("constant"),
     "aten.reflection_pad1d": _padded("reflect"),
