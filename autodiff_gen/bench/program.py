@@ -41,7 +41,7 @@ def bench_texts(program: Program, file: LoadedFile, steps: int) -> dict[str, str
 
 def probes_json(program: Program, listed: Sequence[Probe], steps: int) -> str:
     """The list of probes, for the command that counts."""
-    head = {"schema": 1, "model": program.name, "batch": program.batch, "steps": steps}
+    head = {"schema": 1, "model": program.name, "batch": program.samples, "steps": steps}
     head["bytes"] = program.struct_bytes
     return json.dumps({**head, "probes": [asdict(p) for p in listed]}, indent=1) + "\n"
 

@@ -24,7 +24,7 @@ def does_not_fit(
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
     if program.is_model:
         least = ", the least that was found,"
-        batch = 'a smaller batch (accumulate="mean" makes a step of several) ' if program.batch > 1 else ""
+        batch = 'a smaller batch (accumulate="mean" makes a step of several) ' if program.samples > 1 else ""
         mixed = next((e.plan.mixed for e in program.entries if e.plan.mixed), "")
         undivided = f"; the batch is not divided: {mixed}" if mixed else ""
         helps = _helps(batch)

@@ -15,7 +15,7 @@ from ..ir.names import abbreviations
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise
 from ..ir.parameter_layout import PartialStorage
-from ..ir.types import Type
+from ..ir.types import Type, bound
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
 from ..lowering import c_ast as c
@@ -165,6 +165,13 @@ class Program:
     @property
     def is_model(self) -> bool:
         return self.struct.endswith("_trainer")
+
+    @property
+    def samples(self) -> int:
+        """Of a step at most: where the batch of a model is fixed, the first extent that all inputs have."""
+        inputs = [a for e in self.entries for a in e.args if a.role == "input" and not a.by_value]
+        firsts = {bound(a.type.shape, self.batch)[:1] for a in inputs if self.is_model}
+        return min(firsts.pop(), default=self.batch) if len(firsts) == 1 else self.batch
 
     @property
     def guard_cost(self) -> str:

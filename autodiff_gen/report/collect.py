@@ -56,7 +56,7 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
         program.struct,
         board.name,
         board.id,
-        program.batch,
+        program.samples,
         priority,
         tuple(f.shown for name, f in program.backends.functions.items() if f"ag_{name}" in called),
         tuple(entry.record() for entry in entries),

@@ -79,6 +79,13 @@ LOSSES: dict[str, Callable[..., Any]] = {
     "both orders": lambda F, x, y: F.sum(F.softmax(x @ y.T, 0) * F.softmax((y @ x.T), 1)),
     "variance": lambda F, x, y: F.var(F.cdist(x, y, 1.0)),
     "largest": lambda F, x, y: F.sum(F.amax(x @ y.T, 1) * F.sum(x, 1)) + F.sum(F.max(x @ x.T, 0)[0]),
+    "numbers": lambda F, x, y: (
+        F.sum(x * y) * (1.0 / x.shape[0])
+        - F.sum(x**2) / (x.shape[0] - 0.5)
+        + F.sum(y**3) * (0.5 * x.shape[0]) ** -0.5
+        + F.sum(x) * 2 ** (x.shape[0] / 4)
+        + F.sum(y) * (3 - x.shape[0] + 0.25)
+    ),
     "rows": lambda F, x, y: F.sum((x @ y.T)[F.arange(x.shape[0]), F.arange(y.shape[0])] ** 2),
 }
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 from report_models import MODELS, compiled
 
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.lowering.plan import EntryPlan
-from autodiff_gen.report.explain import text
+from autodiff_gen.report.explain import explain, text
+from autodiff_gen.targets import board
 
 each = pytest.mark.parametrize("name", MODELS)
 
@@ -112,3 +117,18 @@ def test_until_when_a_value_is_stored_that_is_computed_again() -> None:
         )
         lives = entry.lives[name]
         assert any(end == last < at for _, end in lives) and not any(last < end < at for _, end in lives)
+
+
+@pytest.mark.parametrize(
+    ("x", "t", "batch_axis", "samples"),
+    [((6, 4), (6, 3), 0, 6), ((2, 4), (2, 3), None, 2), ((4,), (3,), None, 1), ((1, 4), (1, 3), None, 1)],
+)
+def test_the_batch_of_a_heading(
+    x: tuple[int, ...], t: tuple[int, ...], batch_axis: int | None, samples: int
+) -> None:
+    """Also one that is fixed, as exporters fix it."""
+    inputs = [ag.Input(name, shape, batch_axis=batch_axis) for name, shape in (("x", x), ("t", t))]
+    y = nn.Linear(4, 3)(inputs[0])
+    model = ag.Model(inputs[:1], inputs[1:], {"y": y}, F.mse_loss(y, inputs[1]), optim.SGD(lr=0.1))
+    told = explain(compile_model(model, "net"), board.load("host"), None)
+    assert f"(host); batch {samples}; kernel" in told
