@@ -36,7 +36,7 @@ class _Decaying(AdamW):
 class NAdam(_Decaying):
     """Dozat 2016, as torch.optim.NAdam: Adam with Nesterov's momentum, which grows with the steps."""
 
-    @torch_lacks(foreach=None, maximize=False, capturable=False, differentiable=False)
+    @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(
         self,
         params: Any = None,
@@ -46,6 +46,8 @@ class NAdam(_Decaying):
         weight_decay: float = 0.0,
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         Optimizer.__init__(
             self,
@@ -56,6 +58,7 @@ class NAdam(_Decaying):
             weight_decay=weight_decay,
             momentum_decay=momentum_decay,
             decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class RAdam(_Decaying):
     """Liu et al. 2020, as torch.optim.RAdam: Adam whose rate is adapted as soon as the variance of the second moment is
     known well enough, and rectified by it."""
 
-    @torch_lacks(foreach=None, maximize=False, capturable=False, differentiable=False)
+    @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(
         self,
         params: Any = None,
@@ -92,6 +95,8 @@ class RAdam(_Decaying):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         Optimizer.__init__(
             self,
@@ -101,6 +106,7 @@ class RAdam(_Decaying):
             eps=eps,
             weight_decay=weight_decay,
             decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
         )
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
@@ -148,7 +154,7 @@ def _rectification(beta2: float, length: Value) -> Value:
 class Adamax(Adam):
     """Kingma and Ba 2015, section 7.1, as torch.optim.Adamax: exp_inf is the decayed maximum of |g|."""
 
-    @torch_lacks(foreach=None, maximize=False, differentiable=False, capturable=False)
+    @torch_lacks(foreach=None, differentiable=False, capturable=False)
     def __init__(
         self,
         params: Any = None,
@@ -156,8 +162,12 @@ class Adamax(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
-        Optimizer.__init__(self, params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        Optimizer.__init__(
+            self, params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize
+        )
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
         beta1, beta2 = step.betas
@@ -174,7 +184,7 @@ class Adadelta(Optimizer):
     """Zeiler 2012, as torch.optim.Adadelta: g times the root of the mean square of the changes, divided by that of the
     gradients."""
 
-    @torch_lacks(foreach=None, capturable=False, maximize=False, differentiable=False)
+    @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(
         self,
         params: Any = None,
@@ -182,8 +192,10 @@ class Adadelta(Optimizer):
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize)
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -240,7 +240,7 @@ class Optimizer:
             for state, w, g in params:
                 if state in members:
                     with building(state.name, UPDATE):
-                        new[state] = self.rule(step, state, w, g)
+                        new[state] = self.rule(step, state, w, -g if group.options.get("maximize") else g)
         return new | clock.updates() | states
 
     def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: StepCounter) -> Value:

@@ -28,7 +28,7 @@ class SGD(Optimizer):
 
     uses_momentum = True
 
-    @torch_lacks(maximize=False, foreach=None, differentiable=False, fused=None)
+    @torch_lacks(foreach=None, differentiable=False, fused=None)
     def __init__(
         self,
         params: Any = None,
@@ -37,6 +37,8 @@ class SGD(Optimizer):
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -45,6 +47,7 @@ class SGD(Optimizer):
             dampening=dampening,
             weight_decay=weight_decay,
             nesterov=nesterov,
+            maximize=maximize,
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +77,7 @@ class Adam(Optimizer):
 
     uses_momentum = True
 
-    @torch_lacks(amsgrad=False, maximize=False, decoupled_weight_decay=False)
+    @torch_lacks(decoupled_weight_decay=False)
     @torch_lacks(foreach=None, capturable=False, differentiable=False, fused=None)
     def __init__(
         self,
@@ -83,8 +86,13 @@ class Adam(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        super().__init__(
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize
+        )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         name = type(self).__name__
@@ -105,6 +113,9 @@ class Adam(Optimizer):
         share = 1.0 - beta1 if step.momentum is None else step.share("gradient_share", lambda: 1.0 - beta1)
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * share)
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
+        if o["amsgrad"]:
+            largest = second
+            second = step.keep(parameter, "max_exp_avg_sq", lambda v: F.maximum(v, largest))
         change: Value = step_size * (
             first / (with_role(with_role(F.sqrt(second), "root") * rescale, "denominator") + o["eps"])
         )
@@ -117,7 +128,6 @@ class AdamW(Adam):
     The decay is subtracted, because 1 - lr * weight_decay would lose small decays to rounding.
     """
 
-    @torch_lacks(amsgrad=False, maximize=False)
     @torch_lacks(foreach=None, capturable=False, differentiable=False, fused=None)
     def __init__(
         self,
@@ -126,8 +136,20 @@ class AdamW(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
-        Optimizer.__init__(self, params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        Optimizer.__init__(
+            self,
+            params,
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+        )
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         change = self._change(step, parameter, g)
@@ -143,7 +165,7 @@ class RMSprop(Optimizer):
 
     uses_momentum = True
 
-    @torch_lacks(capturable=False, foreach=None, maximize=False, differentiable=False)
+    @torch_lacks(capturable=False, foreach=None, differentiable=False)
     def __init__(
         self,
         params: Any = None,
@@ -153,6 +175,8 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -162,6 +186,7 @@ class RMSprop(Optimizer):
             weight_decay=weight_decay,
             momentum=momentum,
             centered=centered,
+            maximize=maximize,
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +211,7 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Duchi, Hazan and Singer 2011, as torch.optim.Adagrad: g divided by the root of the sum of its squares."""
 
-    @torch_lacks(foreach=None, maximize=False, differentiable=False, fused=None)
+    @torch_lacks(foreach=None, differentiable=False, fused=None)
     def __init__(
         self,
         params: Any = None,
@@ -195,6 +220,8 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
+        *,
+        maximize: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -203,6 +230,7 @@ class Adagrad(Optimizer):
             weight_decay=weight_decay,
             initial_accumulator_value=initial_accumulator_value,
             eps=eps,
+            maximize=maximize,
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -171,6 +171,20 @@ def test_operators_that_pytorch_decomposes(name):
     assert not wrong, network_source(original.program)[0]
 
 
+def test_a_spectral_norm_in_evaluation_mode():
+    """In training mode it would change its vectors in each call."""
+    torch.manual_seed(5)
+    module = torch.nn.Sequential(torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 3)))
+    with pytest.raises(
+        ag.AutodiffError, match=r"_u' in place, .*; import the module that does so in evaluation mode"
+    ):
+        ag.from_torch(module, (4, 4))
+    module[0].parametrizations.eval()
+    ag.from_torch(module, (4, 4))
+    original = originals.pop()
+    assert all(row.good for row in comparisons(original.program, original.file, "spectral norm"))
+
+
 class PartlyTrained(torch.nn.Module):
     """A body that no gradient reaches, but for one result that is detached, and a value of it that is returned."""
 

@@ -18,6 +18,7 @@ from autodiff_gen.frontends.onnx.elementwise import ELEMENTWISE
 from autodiff_gen.frontends.onnx.estimators import ESTIMATORS
 from autodiff_gen.frontends.onnx.indexing import INDEXING
 from autodiff_gen.frontends.onnx.normalization import NORMALIZATION
+from autodiff_gen.frontends.onnx.random import RANDOM
 from autodiff_gen.frontends.onnx.recurrent import RECURRENT
 from autodiff_gen.frontends.onnx.reductions import REDUCTIONS
 from autodiff_gen.frontends.onnx.resampling import RESAMPLING
@@ -118,6 +119,7 @@ def test_the_cases_are_most_of_all_and_of_every_op():
         "ConstantOfShape",
         "Erfc",
         "Expm1",
+        *RANDOM,
     }  # in networks
     assert len(cases()) > 900
 

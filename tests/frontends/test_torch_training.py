@@ -111,10 +111,14 @@ def test_optimizers_and_losses_that_cannot_be_taken_over():
     cases = [
         (
             mse,
+            torch.optim.Adam(module.parameters(), decoupled_weight_decay=True),
+            "'decoupled_weight_decay' is not supported",
+        ),
+        (
+            mse,
             torch.optim.SGD(other.parameters()),
             r"a parameter \[2, 2\] of torch.optim.SGD belongs to no module",
         ),
-        (mse, torch.optim.SGD(module.parameters(), maximize=True), "'maximize' is not supported"),
         (
             mse,
             torch.optim.LBFGS(module.parameters()),

@@ -29,7 +29,8 @@ def importing(name: str) -> Iterator[None]:
         raise
     except MALFORMED as error:
         raise ModelError(
-            f"{name} cannot be imported, as it is damaged: {type(error).__name__} {error}; export it anew"
+            f"{name} cannot be imported: it is damaged or of an unknown form: {type(error).__name__} {error}; "
+            "export it anew"
         ) from error
 
 

@@ -35,10 +35,6 @@ ALSO = {
     "GridSample": "grid_sample",
     "LpPool": "lp_pool2d",
     "MaxUnpool": "max_unpool2d",
-    "RandomNormal": "randn",
-    "RandomNormalLike": "randn_like",
-    "RandomUniform": "rand",
-    "RandomUniformLike": "rand_like",
 }
 LARGEST_BATCH = 4  # of the values on which calls are made
 

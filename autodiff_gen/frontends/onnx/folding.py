@@ -19,6 +19,7 @@ from ...errors import ModelError
 from ..imported.program import ValueRef
 from ..imported.rules import Unsupported
 from .graph import Node
+from .random import RANDOM
 
 BATCH = 1_000_000_007
 # Ops whose results are as large as a number in their operands says: not computed with the batch.
@@ -27,10 +28,7 @@ UNFOLDED = (
     "If",
     "Loop",
     "Scan",
-    "RandomNormal",
-    "RandomUniform",
-    "RandomNormalLike",
-    "RandomUniformLike",
+    *RANDOM,
     "Bernoulli",
 )
 

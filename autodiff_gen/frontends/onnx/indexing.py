@@ -73,22 +73,41 @@ def _scatter_elements(c: Any, a: Arguments) -> Any:
     return _scattered(c, x, a["axis"], index, source, a.get("reduction", "none"))
 
 
+def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
+    """The place in the merged axes of these extents for each tuple of indices, of a shape."""
+    row = c.emit("reshape", c.operand(_from_start(index, extents)), (*shape, len(extents)))
+    steps = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
+    parts = [c.emit(f"{{}}[..., {k}] * {step}", row) for k, step in enumerate(steps)]
+    place = parts[0]
+    for part in parts[1:]:
+        place = c.emit("{} + {}", place, part)
+    return place
+
+
+def _gather_nd(c: Any, a: Arguments) -> Any:
+    """Rows of the data at tuples of indices, for each sample with batch_dims=1."""
+    shape, places, b = c.shape(a["data"]), c.shape(a["indices"]), a["batch_dims"]
+    end = b + places[-1]
+    first, last = shape[b:end], shape[end:]
+    if b > 1 or None in shape[b:] or (b and None in places[b:]):
+        raise Unsupported("has the batch in an operand; use GatherElements")
+    lead = tuple(-1 if d is None else d for d in places[:b])
+    count = -1 if None in places[b:-1] else math.prod(places[b:-1])
+    place = _places(c, a["indices"], first, (*lead, count))
+    x = c.emit("reshape", c.operand(a["data"]), (*lead, math.prod(first), math.prod(last)))
+    found = c.emit("take_along_dim", x, c.emit("{}[..., None]", place), b)
+    return c.emit("reshape", found, tuple(-1 if d is None else d for d in (*places[:-1], *last)))
+
+
 def _scatter_nd(c: Any, a: Arguments) -> Any:
     """Rows of the data at tuples of indices: those of its first axes merged into one."""
     shape, places = c.shape(a["data"]), c.shape(a["indices"])
     if None in shape or None in places:
         raise Unsupported("has the batch in an operand; use ScatterElements")
     first, last = shape[: places[-1]], shape[places[-1] :]
-    rows, count = math.prod(first), math.prod(places[:-1])
+    rows, count, width = math.prod(first), math.prod(places[:-1]), math.prod(last)
     x, source = c.operand(a["data"]), c.operand(a["updates"])
-    index = c.operand(_from_start(a["indices"], first))
-    steps = [math.prod(first[k + 1 :]) for k in range(len(first))]
-    row = c.emit("reshape", index, (count, len(first)))
-    parts = [c.emit(f"{{}}[:, {k}] * {step}", row) for k, step in enumerate(steps)]
-    place = parts[0]
-    for part in parts[1:]:
-        place = c.emit("{} + {}", place, part)
-    width = math.prod(last)
+    place = _places(c, a["indices"], first, (count,))
     place = c.emit("expand", c.emit("reshape", place, (count, 1)), (count, width))
     flat, given = c.emit("reshape", x, (rows, width)), c.emit("reshape", source, (count, width))
     return c.emit("reshape", _scattered(c, flat, 0, place, given, a.get("reduction", "none")), shape)
@@ -133,6 +152,7 @@ def _trilu(c: Any, a: Arguments) -> Any:
 INDEXING: dict[str, Rule] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
     "OneHot": _one_hot,
     "ReverseSequence": _reverse_sequence,
     "ScatterElements": _scatter_elements,

@@ -8,6 +8,7 @@ from .elementwise import ELEMENTWISE
 from .estimators import ESTIMATORS
 from .indexing import INDEXING
 from .normalization import NORMALIZATION
+from .random import RANDOM
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
 from .resampling import RESAMPLING
@@ -24,4 +25,5 @@ TABLE: dict[str, Rule] = {
     **INDEXING,
     **RESAMPLING,
     **ESTIMATORS,
+    **RANDOM,
 }

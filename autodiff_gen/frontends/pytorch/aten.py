@@ -223,6 +223,7 @@ TABLE: dict[str, Rule] = {
     "aten.bmm": same("bmm", "self mat2"),
     "aten.mv": same("mv", "self vec"),
     "aten.dot": same("dot", "self tensor"),
+    "aten.vdot": same("dot", "self other"),
     "aten.outer": same("outer", "self vec2"),
     "aten.einsum": _einsum,
     **COMPOSITIONS,

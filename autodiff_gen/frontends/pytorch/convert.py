@@ -169,6 +169,7 @@ class _Conversion:
                 self._unknown(node.target, key)
             return
         changed = node.arguments.get("self", node.arguments.get("input")) if in_place else None
+        changed = node.arguments.get("out", changed)
         if isinstance(changed, ValueRef) and not self._may_change(changed.name, k, last_read):
             return
         operands = references(tuple(node.arguments.values()))
@@ -216,7 +217,9 @@ class _Conversion:
             weight = self.exported.weights[root][1]
             if weight.rpartition(".")[2] != TRACKED:
                 self._problem(
-                    "the network", f"changes {weight!r} in place, which only the layers of torch.nn may do"
+                    "the network",
+                    f"changes {weight!r} in place, which only the layers of torch.nn may do; import the module that "
+                    "does so in evaluation mode",
                 )
             return False
         if root in self.exported.inputs:

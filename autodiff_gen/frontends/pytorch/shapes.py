@@ -173,6 +173,7 @@ SHAPES: dict[str, Rule] = {
     "aten.t": _transposed,
     "aten.numpy_T": _transposed,
     "aten.mT": _matrix_transposed,
+    "aten.matrix_H": _matrix_transposed,  # of real numbers
     "aten.movedim": _movedim,
     "aten.expand": _expand,
     "aten.broadcast_to": _expand,
