@@ -13,14 +13,17 @@ from onnx.helper import make_node
 from onnx_networks import NETWORKS, model, of_nodes
 
 import autodiff_gen as ag
+from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.check import onnx_original
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import ModelError, ToolError
+from autodiff_gen.frontends.imported.network import network
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.model.loader import load_file
+from autodiff_gen.passes.resolve_mode import resolved
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -254,6 +257,57 @@ def test_a_number_of_samples_as_a_float(text):
     made = model(text, zero=np.int64(0), two=np.int64(2), half=np.float32(0.5))
     report, good = onnx_original.compare(convert(made, "net"), made, "net")
     assert good, report
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape"), (({"batch_dims": 1}, ("n", 3, 4)), ({}, (3, 3, 4))), ids=("samples", "all")
+)
+def test_rows_at_tuples_of_indices(attributes, shape):
+    """Of each sample, or with tuples of the batch into a tensor without."""
+    values = {"x": (onnx.TensorProto.FLOAT, shape), "p": (onnx.TensorProto.FLOAT, ("n", 2, 2))}
+    nodes = [
+        make_node("Mul", ["p", "three"], ["scaled"]),
+        make_node("Cast", ["scaled"], ["index"], to=onnx.TensorProto.INT64),
+        make_node("Clip", ["index", "zero", "two"], ["places"]),
+        make_node("GatherND", ["x", "places"], ["y"], **attributes),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes,
+        "net",
+        [onnx.helper.make_tensor_value_info(n, *v) for n, v in values.items()],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [
+            onnx.numpy_helper.from_array(np.asarray(v), n)
+            for n, v in (("three", np.float32(3)), ("zero", np.int64(0)), ("two", np.int64(2)))
+        ],
+    )
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    assert good, report
+
+
+@pytest.mark.parametrize(
+    ("node", "mean"),
+    (
+        (make_node("RandomNormalLike", ["x"], ["r"], mean=1.5, scale=2.0, seed=3.0), 1.5),
+        (make_node("RandomNormal", [], ["r"], shape=[4]), 0.0),
+        (make_node("RandomUniformLike", ["x"], ["r"], low=-1.0, high=2.0), 0.5),
+        (make_node("RandomUniform", [], ["r"], shape=[1, 4], dtype=1), 0.5),
+    ),
+)
+def test_random_numbers_are_new_in_each_step_and_their_mean_in_evaluation(node, mean):
+    """As PyTorch's are that are imported."""
+    net = network(convert(of_nodes(node, make_node("Mul", ["x", "r"], ["y"])), "net"), "net")
+    x = ag.Input("x", (3, 4))
+    given = np.float32(np.arange(12).reshape(3, 4))
+    np.testing.assert_allclose(
+        ag.function([x], [resolved([net(x)], False).roots[0]]).on_host()(given)[0], given * mean
+    )
+    trained = ag.Model(
+        [x], [], {"y": net(x)}, F.mean(F.square(net(x) * ag.Param("w", [1.0]))), optim.SGD(lr=0.0)
+    )
+    trainer = trained.on_host()
+    assert len({float(trainer.train_step(given)) for _ in range(3)}) == 3
 
 
 def test_a_zip_map_is_the_tensor():
