@@ -237,7 +237,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.Module()(1), "Module defines no forward method"),
     (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),
-    (lambda: optim.SGD(maximize=True), "SGD: the argument 'maximize' is not supported"),
+    (lambda: optim.SGD(foreach=True), "SGD: the argument 'foreach' is not supported"),
     (lambda: optim.Adam(betas=(0.9, 1.0)), r"betas\[1\]=1.0 must be a number of at least 0 and below 1"),
     (lambda: optim.Adam(amsgrad=True), "Adam: the argument 'amsgrad' is not supported"),
     (lambda: ag.function([1.0], []), "1.0 is neither an ag.Input nor an ag.Param"),
