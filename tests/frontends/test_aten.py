@@ -151,7 +151,11 @@ EXPRESSIONS = {
         + x.mv(m.row)[:, None]
     ),
     "vectors": lambda x, y, p, i, s, k, m: (
-        x + torch.outer(m.row, m.row.dot(m.square[0]) * m.row)[0] + m.square.t()[1]
+        x
+        + torch.outer(m.row, m.row.dot(m.square[0]) * m.row)[0]
+        + m.square.t()[1]
+        + x @ m.square.H
+        + torch.vdot(m.row, m.row)
     ),
     "shapes": lambda x, y, p, i, s, k, m: (
         x.view(-1, 2, 3).flatten(1)

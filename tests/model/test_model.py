@@ -239,7 +239,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),
     (lambda: optim.SGD(foreach=True), "SGD: the argument 'foreach' is not supported"),
     (lambda: optim.Adam(betas=(0.9, 1.0)), r"betas\[1\]=1.0 must be a number of at least 0 and below 1"),
-    (lambda: optim.Adam(amsgrad=True), "Adam: the argument 'amsgrad' is not supported"),
+    (lambda: optim.Adam(fused=True), "Adam: the argument 'fused' is not supported"),
     (lambda: ag.function([1.0], []), "1.0 is neither an ag.Input nor an ag.Param"),
     (lambda: ag.function([], [ag.Input("x", ())]), "function 'f': 'x' is used, but not among the inputs"),
     (lambda: ag.function([ag.Input("x", ()), ag.Input("x", ())], []), "two inputs are called 'x'"),
