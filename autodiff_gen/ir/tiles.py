@@ -10,8 +10,9 @@ from typing import Any
 
 from .build import apply
 from .node import OPS, Node, Value, inferred
-from .op_kinds import Call, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
+from .op_kinds import Assemble, Call, Composite, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
 from .strides import row_major
+from .traits import is_plain_product
 from .types import Shape, normalise_axes, planned_size
 
 
@@ -23,15 +24,23 @@ def whole(v: Value, axis: int) -> Range:
 
 
 def tile_of(node: Node, at: Range) -> Tile | None:
-    """Of what the node computes this part of its only result; None where it cannot."""
+    """Of what the node computes this part of its only result, or of all that a composite has; None where it cannot."""
     lower = node.op.lower
+    if isinstance(lower, Composite):
+        y, axes = node.results[0], node.attrs.get("axes")
+        computes_each = axes is not None and at.axis not in normalise_axes(axes, y.ndim)
+        return _of_elementwise(node, at) if computes_each and isinstance(y.type.shape[at.axis], int) else None
     if len(node.results) != 1 or not isinstance(node.results[0].type.shape[at.axis], int):
         return None
     shapes = [v.type.shape for v in node.operands]
     if isinstance(lower, Elementwise):
         return _of_elementwise(node, at)
+    if is_plain_product(node):
+        return _of_product(node, at)
     if isinstance(lower, View):
         return _of_view(node, at)
+    if isinstance(lower, Assemble):
+        return _of_assembled(node, at)
     if isinstance(lower, Pick):
         read = enumerate(lower.axes(shapes[0], shapes[1], node.attrs))
         return Tile({k: replace(at, axis=axes.index(at.axis)) for k, axes in read if at.axis in axes})
@@ -108,7 +117,7 @@ def _part(shape: Shape, at: Range) -> Shape:
 
 
 def _of_elementwise(node: Node, at: Range) -> Tile | None:
-    (y,), given = node.results, node.attrs.get("quantization")
+    y, given = node.results[0], node.attrs.get("quantization")
     if given is not None and given.axis == at.axis:
         return None
     found = {}
@@ -117,6 +126,21 @@ def _of_elementwise(node: Node, at: Range) -> Tile | None:
         if axis >= 0 and v.type.shape[axis] == y.type.shape[at.axis]:
             found[k] = replace(at, axis=axis)
     return Tile(found)
+
+
+def _of_product(node: Node, at: Range) -> Tile:
+    from_end = at.axis - node.results[0].ndim
+    own = (k for k in range(len(node.operands)) if from_end != (-1, -2)[k])
+    return Tile({k: replace(at, axis=node.operands[k].ndim + from_end) for k in own})
+
+
+def _of_assembled(node: Node, at: Range) -> Tile | None:
+    (y,), axis = node.results, at.axis
+    windows = zip(node.operands, node.attrs["starts"], node.attrs["steps"], strict=True)
+    found = {(v.type.shape[axis], start[axis], step[axis]) for v, start, step in windows}
+    if found != {(y.type.shape[axis], 0, 1)}:
+        return None
+    return Tile(dict.fromkeys(range(len(node.operands)), at), {"shape": _part(y.type.shape, at)})
 
 
 def _of_view(node: Node, at: Range) -> Tile | None:

@@ -86,7 +86,7 @@ weighing = functools.partial(on_entries, weighs=lambda entry: True)
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
-    on_entries(crop_propagation),  # of convolutions whose result is sliced, the slice is computed
+    on_entries(crop_propagation),  # of values of which a range is read, that is computed
     select_trained_channels,  # of a parameter of which some channels train, these are the state
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments

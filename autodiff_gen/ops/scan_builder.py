@@ -42,6 +42,16 @@ def make_scan(
     return Node(OPS["scan"], (*init, *xs, *closed.captures), attrs, tuple(types), (region,))
 
 
+def shortened(node: Node, operands: tuple[Value, ...], length: int) -> Node:
+    """The scan with another number of iterations, over operands of which the sequences are so long."""
+    types = [v.type for v in node.results[: node.attrs["carries"]]]
+    for v, axis in zip(node.results[len(types) :], node.attrs["axes"], strict=True):
+        shape = v.type.shape
+        types.append(Type(v.type.dtype, (*shape[:axis], length, *shape[axis + 1 :])))
+    attrs = {**node.attrs, "length": length}
+    return Node(node.op, operands, attrs, tuple(types), node.regions, node.origin)
+
+
 def products(region: Region) -> list[list[Value]]:
     """The values that the backward pass does not recompute, as chains: a kernel's result, followed by elementwise
     values of its shape, each computed from the previous one, whose only user it is. Storing one value of a chain

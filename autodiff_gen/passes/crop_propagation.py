@@ -1,5 +1,5 @@
-"""Crop propagation: where a slice alone is read of what a kernel computes, along an axis and without gaps, the kernel
-computes that part.
+"""Crop propagation: where of a value no more than a range along an axis is read, and a kernel computes it, that range
+alone is computed, and of its operands what that needs.
 
     entry f(x: f32[1,1,4,2], w: f32[2,1,3,2], b: f32[2])
       %0: f32[1,1,6,2] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 2, 2), dilation=(1, 1), groups=1)
@@ -13,92 +13,213 @@ computes that part.
       y <- %1
 
 So a causal convolution, which is written as one with padding on both sides whose last results are dropped, computes no
-result in vain, nor does its gradient, and what follows it joins its kernel.
+result in vain, nor does its gradient, and what follows it joins its kernel. Of a network whose head reads the last
+element of a sequence, or the first token, each layer computes what reaches that: of several readers, the range that
+holds what all of them read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
+from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Call, Range, View, ViewKind
+from ..ir.op_kinds import Call, Contraction, Iota, Range, Scan, Tile, View, ViewKind
 from ..ir.rewrite import rewritten
-from ..ir.tiles import computed, tile_of, whole
-from ..ir.traits import view_kind
+from ..ir.tiles import computed, indices, tile_of, whole
+from ..ir.traits import is_plain_product, view_kind
+from ..ir.types import Shape, product
+from ..ops.scan_builder import shortened
 from ..ops.slices import window
 from .context import Context
+
+Found: TypeAlias = tuple[dict[Value, Range], list[tuple[Value, Range | None]]]
+"""What a node computes where ranges alone are read of it, and of which ranges of values; None is the whole."""
 
 
 def crop_propagation(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    while True:
-        cropped = _cropped(graph)
-        if cropped is None:
-            return graph
-        graph = cropped
-
-
-def _cropped(graph: Graph) -> Graph | None:
-    """The graph in which slices are computed as such, each along one axis; None where none can be."""
     windows = [n for n in graph.of(View) if view_kind(n) is ViewKind.WINDOW]
-    slices = [n for n in windows if set(n.attrs["steps"]) == {1}]
-    if not slices:
-        return None
-    alone = {v for v, readers in graph.users.items() if len(readers) == 1}.difference(graph.roots)
+    axes = range(max((n.results[0].ndim for n in windows), default=0))
+    while True:
+        crops = next((found for axis in axes if (found := _crops(graph, axis))), None)
+        if crops is None:
+            return graph
+        graph = _cropped(graph, crops)
+
+
+def _crops(graph: Graph, axis: int) -> dict[Value, Range]:
+    """What is computed in part, where slices read parts along an axis: what a kernel or its result is computed of, and
+    what is computed of them."""
+    crops = _read_alone(graph, axis, graph.users.keys())
+    useful: set[Value] = set()
+    for node in graph.nodes:
+        v = node.results[-1]
+        if v in crops and (_is_by_kernel(node, graph) or not useful.isdisjoint(node.operands)):
+            useful.update(node.results)
+    return _read_alone(graph, axis, useful) if useful else {}
+
+
+def _is_by_kernel(node: Node, graph: Graph) -> bool:
+    return isinstance(node.op.lower, Call | Contraction | Scan) or _rows(node, graph) is not None
+
+
+def _read_alone(graph: Graph, axis: int, sliced: Collection[Value]) -> dict[Value, Range]:
+    """The only range that is read, for each value of which a range alone is read and can be computed as such. sliced:
+    those of which slices count as such readers."""
+    read: dict[Value, Range | None] = dict.fromkeys(graph.roots)  # None: the whole
     crops: dict[Value, Range] = {}
-    chosen: dict[Node, int] = {}
-    for node in slices:
-        for at in _ranges(node):
-            found = _needed(node.operands[0], at, alone)
-            if found:
-                crops.update(found)
-                chosen[node] = at.axis
-                break
-    if not chosen:
+    for node in reversed(graph.nodes):
+        if read.keys().isdisjoint(node.results):
+            continue  # between a product of rows and their view
+        found = _of_scan(node, read) if isinstance(node.op.lower, Scan) else _of_node(node, read, graph)
+        computed_alone, parts = found or ({}, [])
+        crops.update(computed_alone)
+        for v, part in parts or [(v, _slice(node, axis) if v in sliced else None) for v in node.operands]:
+            needed = None if part is not None and part == whole(v, part.axis) else part
+            read[v] = _hull((needed, read[v])) if v in read else needed
+    return crops
+
+
+def _of_node(node: Node, read: Mapping[Value, Range | None], graph: Graph) -> Found | None:
+    at = _hull(read[v] for v in node.results if v in read)
+    if at is None:
         return None
+    parts = _parts(node, at, graph)
+    return None if parts is None else (dict.fromkeys(node.results, at), parts)
+
+
+def _parts(node: Node, at: Range, graph: Graph) -> list[tuple[Value, Range | None]] | None:
+    """What a range of the results is computed of."""
+    rows = _rows(node, graph)
+    if rows is not None and at.axis < node.results[0].ndim - 1:
+        return [(rows[0], at), (rows[1], None)]
+    tile = _tile(node, at)
+    return None if tile is None else [(v, tile.ranges.get(k)) for k, v in enumerate(node.operands)]
+
+
+def _of_scan(node: Node, read: Mapping[Value, Range | None]) -> Found | None:
+    """The iterations up to the last whose results are read."""
+    carries, xs, length = (node.attrs[key] for key in ("carries", "xs", "length"))
+    stacks = dict(zip(node.results[carries:], node.attrs["axes"], strict=True))
+    ranges = [read[v] for v in node.results if v in read]
+    known = [r for v, axis in stacks.items() if (r := read.get(v)) is not None and r.axis == axis]
+    if len(known) < len(ranges):
+        return None
+    first, stop = min(r.start for r in known), max(r.stop for r in known)
+    start, stop = (first, length) if node.attrs["reverse"] else (0, stop)
+    if stop - start == length:
+        return None
+    elements = range(carries, carries + xs)
+    parts = [(v, Range(0, start, stop) if k in elements else None) for k, v in enumerate(node.operands)]
+    return {v: Range(axis, start, stop) for v, axis in stacks.items()}, parts
+
+
+def _rows(node: Node, graph: Graph) -> tuple[Value, Value] | None:
+    """x and w of y = reshape(matmul(reshape(x), w)), a product of all rows of x, where x and y have the same axes but
+    for columns, and nothing else reads the values between them."""
+    if view_kind(node) is not ViewKind.RESHAPE or not is_plain_product(node.operands[0].node):
+        return None
+    rows, shape = node.operands[0], node.results[0].type.shape
+    a, w = rows.node.operands
+    between = [rows, a]
+    if view_kind(a.node) is not ViewKind.RESHAPE or any(len(graph.users[v]) > 1 for v in between):
+        return None
+    (x,), lead = a.node.operands, len(shape) - 1
+    aligned = x.type.shape[:lead] == shape[:lead] and rows.type.shape[1:] == shape[lead:]
+    return (x, w) if aligned and not {*graph.roots}.intersection(between) else None
+
+
+def _hull(ranges: Iterable[Range | None]) -> Range | None:
+    """The range that holds all of these; None, the whole, where they are along several axes."""
+    found = list(ranges)
+    if None in found or len({r.axis for r in found if r is not None}) != 1:
+        return None
+    known = [r for r in found if r is not None]
+    return replace(known[0], start=min(r.start for r in known), stop=max(r.stop for r in known))
+
+
+def _is_slice(node: Node) -> bool:
+    return view_kind(node) is ViewKind.WINDOW and set(node.attrs["steps"]) == {1}
+
+
+def _slice(node: Node, axis: int) -> Range | None:
+    """What a slice reads along an axis; None where it reads the whole, and of other nodes."""
+    if not _is_slice(node) or axis >= node.results[0].ndim:
+        return None
+    size, start = node.results[0].type.shape[axis], node.attrs["starts"][axis]
+    extent = node.operands[0].type.shape[axis]
+    return Range(axis, start, start + size) if isinstance(size, int) and isinstance(extent, int) else None
+
+
+def _tile(node: Node, at: Range) -> Tile | None:
+    """As tile_of, also of slices and of indices."""
+    if isinstance(node.op.lower, Iota):
+        return Tile({})
+    if not _is_slice(node):
+        return tile_of(node, at)
+    start = node.attrs["starts"][at.axis]
+    return Tile({0: Range(at.axis, at.start + start, at.stop + start)})
+
+
+def _cropped(graph: Graph, crops: Mapping[Value, Range]) -> Graph:
+    """The graph in which these ranges of values are computed."""
+
+    def part(old: Value, new: Value, needed: Range | None) -> Value:
+        """The elements of an operand that are needed, of those that there are."""
+        there = crops.get(old)
+        if needed is None or needed == (there or whole(old, needed.axis)):
+            return new
+        start = needed.start - (0 if there is None else there.start)
+        return _window(new, Range(needed.axis, start, start + needed.stop - needed.start))
+
+    def slice_of(node: Node, v: Value) -> Value:
+        """A slice of an operand of which there is a part, or a part of the slice."""
+        shape, starts = [*node.results[0].type.shape], [*node.attrs["starts"]]
+        at, there = crops.get(node.results[0]), crops.get(node.operands[0])
+        if at is not None:
+            shape[at.axis] = at.stop - at.start
+            starts[at.axis] += at.start
+        if there is not None:
+            starts[there.axis] -= there.start
+        return v if [*v.type.shape] == shape else window(v, tuple(shape), starts, node.attrs["steps"])
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node in chosen:
-            return (_rest(node, operands[0], chosen[node]),)
-        tile = tile_of(node, crops[node.results[0]])
+        if _is_slice(node):
+            return (slice_of(node, *operands),)
+        at = crops[node.results[-1]]
+        if isinstance(node.op.lower, Scan):
+            _, parts = _of_scan(node, crops) or ({}, [])
+            operands = tuple([part(u, v, needed) for (u, needed), v in zip(parts, operands, strict=True)])
+            return shortened(node, operands, at.stop - at.start).results
+        if isinstance(node.op.lower, Iota):
+            return (indices(node, at),)
+        rows, tile = _rows(node, graph), _tile(node, at)
+        if rows is not None and at.axis < node.results[0].ndim - 1:
+            a, w = operands[0].node.operands
+            x = part(rows[0], a.node.operands[0], at)
+            shape = _with_extent(node.results[0].type.shape, at)
+            flat = apply("reshape", x, shape=(product(shape[:-1]), a.type.shape[1]))
+            y = apply("matmul", flat, w)
+            y.node.origin = operands[0].node.origin
+            return (apply("reshape", y, shape=shape),)
         assert tile is not None
-        new = computed(node, tile, operands)  # each is read as a whole, or has only the part that is read
+        pairs = enumerate(zip(node.operands, operands, strict=True))
+        new = computed(node, tile, tuple([part(u, v, tile.ranges.get(k)) for k, (u, v) in pairs]))
         new.origin = node.origin
         return new.results
 
-    return rewritten(graph, rewrite, [*chosen, *(v.node for v in crops)])
+    slices = [n for n in graph.of(View) if _is_slice(n) and n.operands[0] in crops]
+    return rewritten(graph, rewrite, [*slices, *(v.node for v in crops)])
 
 
-def _ranges(node: Node) -> list[Range]:
-    """The axes of which a slice has a part."""
-    shape, starts, read = node.attrs["shape"], node.attrs["starts"], node.operands[0].type.shape
-    return [
-        Range(a, start, start + size)
-        for a, (size, start, extent) in enumerate(zip(shape, starts, read, strict=True))
-        if size != extent and isinstance(size, int) and isinstance(extent, int)
-    ]
+def _with_extent(shape: Shape, at: Range) -> Shape:
+    return (*shape[: at.axis], at.stop - at.start, *shape[at.axis + 1 :])
 
 
-def _needed(v: Value, at: Range, alone: Collection[Value]) -> dict[Value, Range]:
-    """What is computed in part where only a range of v is read, up to the kernels that then compute less of whole
-    operands; nothing where there is no such kernel, or where something would be sliced."""
-    crops: dict[Value, Range] = {}
-    pending, kernels = [(v, at)], 0
-    while pending:
-        v, at = pending.pop()
-        tile = tile_of(v.node, at) if v in alone and v.node.operands else None
-        if tile is None:
-            return {}
-        crops[v] = at
-        kernels += isinstance(v.node.op.lower, Call)
-        parts = [(v.node.operands[k], r) for k, r in tile.ranges.items()]
-        pending += [(u, r) for u, r in parts if r != whole(u, r.axis)]
-    return crops if kernels else {}
-
-
-def _rest(node: Node, v: Value, axis: int) -> Value:
-    """What a slice is of a value that has only its part along an axis."""
-    starts = tuple(0 if a == axis else s for a, s in enumerate(node.attrs["starts"]))
-    shape = node.attrs["shape"]
-    return v if v.type.shape == shape else window(v, shape, starts, node.attrs["steps"])
+def _window(v: Value, at: Range) -> Value:
+    starts = [at.start if axis == at.axis else 0 for axis in range(v.ndim)]
+    return window(v, _with_extent(v.type.shape, at), starts, [1] * v.ndim)

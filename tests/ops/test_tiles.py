@@ -18,7 +18,8 @@ from autodiff_gen.ir.tiles import axis_of_result, computed, term_of, tile_of, wh
 from autodiff_gen.ir.types import Type, f32
 from autodiff_gen.ops.slices import window
 
-CALLS = {
+PRODUCTS = {
+    "matmul",
     "conv2d",
     "conv2d_epilogue",
     "conv2d_s8",
@@ -42,9 +43,9 @@ def _cut(v: Value, at: Range) -> Value:
     return window(v, shape, starts, (1,) * v.ndim)
 
 
-def _part(node: Node, tile: Tile) -> Value:
+def _part(node: Node, tile: Tile) -> Node:
     operands = [_cut(v, tile.ranges[k]) if k in tile.ranges else v for k, v in enumerate(node.operands)]
-    return computed(node, tile, tuple(operands)).results[0]
+    return computed(node, tile, tuple(operands))
 
 
 def _value(c: Case, v: Value) -> Any:
@@ -64,14 +65,18 @@ EVERY = [*ROWS, *((n, i) for n in ("conv2d_epilogue", "depthwise2d_epilogue") fo
 
 
 def _with_tiles() -> list[tuple[str, int]]:
-    return [row for row in EVERY if len(case(*row).outs) == 1 and any(_tiles(case(*row).outs[0].node))]
+    return [row for row in EVERY if any(_tiles(case(*row).outs[0].node))]
 
 
 TILED = _with_tiles()
 
 
 def test_products_and_poolings_have_tiles() -> None:
-    assert {name for name, _ in TILED} >= CALLS
+    assert {name for name, _ in TILED} >= PRODUCTS
+
+
+def test_composites_and_assembled_values_have_tiles() -> None:
+    assert {name for name, _ in TILED} >= {"standardize", "softmax", "assemble"}
 
 
 @by_first(TILED)
@@ -79,12 +84,10 @@ def test_products_and_poolings_have_tiles() -> None:
 def test_a_tile_is_a_part_of_the_result(row: tuple[str, int]) -> None:
     c = case(*row)
     node = c.outs[0].node
-    y = _value(c, c.outs[0])
     for at, tile in _tiles(node):
-        part = np.take(y, range(at.start, at.stop), at.axis)
-        np.testing.assert_allclose(
-            _value(c, _part(node, tile)), part, rtol=1e-12, atol=1e-12, err_msg=f"{at}"
-        )
+        for y, found in zip(node.results, _part(node, tile).results, strict=True):
+            part = np.take(_value(c, y), range(at.start, at.stop), at.axis)
+            np.testing.assert_allclose(_value(c, found), part, rtol=1e-12, atol=1e-12, err_msg=f"{at}")
         for k, r in tile.ranges.items():
             assert r.stop <= whole(node.operands[k], r.axis).stop
 
@@ -112,7 +115,7 @@ def test_products_and_sums_have_terms() -> None:
 def test_terms_add_up_to_the_result(row: tuple[str, int]) -> None:
     c = case(*row)
     for terms in _sums(c):
-        total = sum(_value(c, _part(c.outs[0].node, t)) for t in terms)
+        total = sum(_value(c, _part(c.outs[0].node, t).results[0]) for t in terms)
         np.testing.assert_allclose(total, _value(c, c.outs[0]), rtol=1e-9, atol=1e-9)
 
 

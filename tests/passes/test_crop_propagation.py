@@ -1,4 +1,5 @@
-"""Slices of what convolutions compute are computed as such: training stays PyTorch's, and nothing is dropped."""
+"""Ranges of what kernels compute that alone are read are computed as such: training stays PyTorch's, and nothing is
+dropped."""
 
 from __future__ import annotations
 
@@ -10,10 +11,13 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.ir.graph import Graph
-from autodiff_gen.ir.op_kinds import Leaf, View, ViewKind
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import STATE
+from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Leaf, Scan, View, ViewKind
 from autodiff_gen.ir.traits import view_kind
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.crop_propagation import crop_propagation
+from autodiff_gen.passes.resolve_mode import resolve_mode
 
 
 def causal(of: Any) -> Any:
@@ -50,7 +54,67 @@ def trimmed(of: Any) -> Any:
     return Trimmed()
 
 
-NETWORKS = {"causal": (causal, (4, 12)), "trimmed": (trimmed, (4, 12))}
+def residual(of: Any) -> Any:
+    """Causal convolutions with residual connections, of which the last element is classified."""
+
+    class Residual(of.Module):  # type: ignore[misc]
+        def __init__(self, dilation: int) -> None:
+            super().__init__()
+            self.conv = of.Conv1d(4, 4, 3, padding=2 * dilation, dilation=dilation)
+            self.act, self.surplus = of.ReLU(), 2 * dilation
+
+        def forward(self, x: Any) -> Any:
+            return self.act(self.conv(x)[:, :, : -self.surplus] + x)
+
+    class Last(of.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks, self.out = of.Sequential(Residual(1), Residual(2)), of.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.blocks(x)[:, :, -1])
+
+    return Last()
+
+
+def encoder(of: Any) -> Any:
+    """Two layers of a transformer, of which the first token is classified."""
+
+    class First(of.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            options = {"dropout": 0.0, "activation": "gelu", "batch_first": True}
+            self.layers = of.Sequential(*(of.TransformerEncoderLayer(12, 2, 20, **options) for _ in range(2)))
+            self.out = of.Linear(12, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.layers(x)[:, 0])
+
+    return First()
+
+
+def recurrent(of: Any) -> Any:
+    """Both directions of an LSTM, of which the last element of the sequence is classified, and its state at the end."""
+
+    class Last(of.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = of.LSTM(12, 5, batch_first=True, bidirectional=True)
+            self.out = of.Linear(10, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.lstm(x)[0][:, -2])
+
+    return Last()
+
+
+CROPPED = {"causal": (causal, (4, 12)), "trimmed": (trimmed, (4, 12))}
+NETWORKS = {
+    **CROPPED,
+    "residual": (residual, (4, 12)),
+    "encoder": (encoder, (4, 12)),
+    "recurrent": (recurrent, (4, 12)),
+}
 
 
 def model(name: str, batch: int = 2) -> ag.Model:
@@ -80,11 +144,44 @@ def test_training_equals_pytorchs(name: str, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(trainer.state_dict()[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", CROPPED)
 def test_nothing_is_computed_that_is_dropped(name: str) -> None:
     (graph,) = (g for g in model(name).entries() if g.name == "predict")
     sliced = [n.operands[0] for n in graph.of(View) if view_kind(n) is ViewKind.WINDOW]
     assert [v for v in sliced if not isinstance(v.node.op.lower, Leaf)] == []
+
+
+def cropped(name: str) -> Graph:
+    return next(g for g in model(name).entries() if g.name == "predict")
+
+
+def test_of_several_readers_the_range_that_holds_all_is_computed() -> None:
+    convolutions = [n.results[0].type.shape[2] for n in cropped("residual").of(Call)]
+    assert convolutions == [5, 1], "what the dilated window of the last element reaches, and that element"
+
+
+def test_of_the_last_layer_one_row_of_each_sample_is_computed() -> None:
+    products = [n.results[0] for n in cropped("encoder").of(Contraction)]
+    rows = [v.type.shape[-2] for v in products if v.type.shape[-1] in (12, 20)]
+    assert [repr(r) for r in rows[:3]] == ["4n", "4n", "4n"], "attention's output and both layers after it"
+    assert [repr(r) for r in rows[3:]] == ["n", "n", "n"]
+
+
+def test_a_scan_ends_with_the_last_element_that_is_read() -> None:
+    lengths = {n.attrs["reverse"]: n.attrs["length"] for n in cropped("recurrent").of(Scan)}
+    assert lengths == {False: 3, True: 2}
+
+
+def test_masks_have_the_numbers_of_the_whole(rng: np.random.Generator) -> None:
+    x, w = ag.Input("x", (2, 6, 5)), ag.Param("w", np.ones((5, 4), np.float32))
+    y = ag.functional.dropout(x @ w, 0.5, training=True)[:, 2:4]
+    graph = resolve_mode(Graph("f", (x,), outputs={"y": y}, training=True), Context())
+    after = crop_propagation(graph, Context())
+    assert {n.results[0].type.shape for n in after.of(Elementwise)} == {(2, 2, 4), ()}
+    feeds = {x: rng.normal(size=(2, 6, 5)), **{v: np.ones(v.shape) for v in graph.leaves(STATE)}}
+    (expected, _), (found, _) = (evaluate(g.roots, feeds) for g in (graph, after))
+    np.testing.assert_array_equal(found, expected)
+    assert 0 < np.count_nonzero(found) < found.size
 
 
 def test_what_is_read_as_a_whole_too_is_computed_as_a_whole() -> None:
