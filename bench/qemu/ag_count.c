@@ -20,7 +20,8 @@
  *     pc <address> <times executed inside any region>                            (with profile=on)
  *     at <address of a probe> <address> <times executed after it>                (with profile=on)
  *
- * QEMU's plugin interface, version 1, is declared here: Debian ships no header for it. */
+ * QEMU's plugin interface is declared here, as Debian ships no header for it: version 1, and what version 2
+ * of QEMU 9.0 has in place of what it lacks. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +33,7 @@ typedef uint64_t qemu_plugin_id_t;
 typedef struct qemu_info_t qemu_info_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
+struct qemu_plugin_scoreboard; /* an element of a plugin's own for each core */
 enum { QEMU_PLUGIN_INLINE_ADD_U64 = 0, QEMU_PLUGIN_CB_NO_REGS = 0 };
 typedef void (*tb_trans_fn)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*insn_exec_fn)(unsigned int vcpu, void *data);
@@ -40,15 +42,32 @@ void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, tb_trans_fn cb);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, insn_exec_fn cb, int flags,
                                             void *data);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, int op, void *ptr,
-                                                uint64_t imm);
+                                                uint64_t imm) __attribute__((weak));
+struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size) __attribute__((weak));
+void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu)
+    __attribute__((weak));
+typedef struct {
+    struct qemu_plugin_scoreboard *score;
+    size_t offset;
+} qemu_plugin_u64;
+void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn, int op,
+                                                         qemu_plugin_u64 entry, uint64_t imm)
+    __attribute__((weak));
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, atexit_fn cb, void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+/* Copies the bytes, and returns their number; before QEMU 9.1 it returns their address alone. */
+uintptr_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *copy, size_t bytes);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
+
+__attribute__((constructor)) static void choose_version(void) {
+    if (qemu_plugin_register_vcpu_insn_exec_inline == NULL) {
+        qemu_plugin_version = 2;
+    }
+}
 
 enum { REGIONS = 64, MAX_PROBES = 1024, BUCKETS = 4096 };
 
@@ -80,8 +99,10 @@ typedef struct counter {
 static region regions[REGIONS];
 static probe probes[MAX_PROBES];
 static size_t probe_count = 1, current;
+static struct qemu_plugin_scoreboard *score; /* of *executed, in version 2 */
+static uint64_t counted_inline;
 /* instructions so far, without markers; the same at the last probe */
-static uint64_t executed, executed_at_probe;
+static uint64_t *executed = &counted_inline, executed_at_probe;
 static int open_regions;
 static bool aarch64, profile;
 static run *runs;
@@ -99,20 +120,20 @@ static void begin(unsigned int vcpu, void *data) {
     region *r = data;
     (void)vcpu;
     open_regions++;
-    r->start = executed;
+    r->start = *executed;
 }
 
 static void end(unsigned int vcpu, void *data) {
     region *r = data;
     (void)vcpu;
     open_regions--;
-    r->total += executed - r->start;
+    r->total += *executed - r->start;
     r->times++;
 }
 
 static void attribute(void) {
-    probes[current].total += executed - executed_at_probe;
-    executed_at_probe = executed;
+    probes[current].total += *executed - executed_at_probe;
+    executed_at_probe = *executed;
 }
 
 static void enter_probe(unsigned int vcpu, void *data) {
@@ -172,7 +193,10 @@ static int marker(const struct qemu_plugin_insn *insn, bool *ends) {
     if (qemu_plugin_insn_size(insn) < 4) {
         return NONE; /* 6 bytes are a marker too: before the end of a page QEMU has read a halfword more */
     }
-    memcpy(&word, qemu_plugin_insn_data(insn), 4);
+    const uintptr_t data = qemu_plugin_insn_data(insn, &word, 4);
+    if (data > 4) {
+        memcpy(&word, (const void *)data, 4);
+    }
     if (aarch64) {
         hint = word >> 5 & 0x7f;
         if ((word & 0xfffff01f) != 0xd503201f || hint < 64) {
@@ -208,16 +232,28 @@ static void count_run(struct qemu_plugin_tb *tb, size_t first, size_t last) {
                                            QEMU_PLUGIN_CB_NO_REGS, r);
 }
 
+static void count_inline(struct qemu_plugin_insn *insn) {
+    if (score == NULL) {
+        qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, executed, 1);
+    } else {
+        const qemu_plugin_u64 entry = {score, 0};
+        qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry, 1);
+    }
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     const size_t count = qemu_plugin_tb_n_insns(tb);
     size_t first = 0;
     (void)id;
+    if (score != NULL) {
+        executed = qemu_plugin_scoreboard_find(score, 0); /* elements move where a core is added */
+    }
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         bool ends = false;
         const int which = marker(insn, &ends);
         if (which == NONE) {
-            qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &executed, 1);
+            count_inline(insn);
             continue;
         }
         if (which == PROBE) {
@@ -296,6 +332,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     if (out_path[0] == 0) {
         fprintf(stderr, "ag_count: out=FILE is missing\n");
         return -1;
+    }
+    if (qemu_plugin_version == 2) {
+        score = qemu_plugin_scoreboard_new(sizeof *executed);
     }
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
     qemu_plugin_register_atexit_cb(id, finished, NULL);
