@@ -79,8 +79,8 @@ def _read_alone(graph: Graph, axis: int, sliced: Collection[Value]) -> dict[Valu
         computed_alone, parts = found or ({}, [])
         crops.update(computed_alone)
         for v, part in parts or [(v, _slice(node, axis) if v in sliced else None) for v in node.operands]:
-            needed = None if part is not None and part == whole(v, part.axis) else part
-            read[v] = _hull((needed, read[v])) if v in read else needed
+            needed = _hull((part, read[v])) if v in read else part
+            read[v] = None if needed is not None and needed == whole(v, needed.axis) else needed
     return crops
 
 

@@ -189,3 +189,10 @@ def test_what_is_read_as_a_whole_too_is_computed_as_a_whole() -> None:
     y = ag.functional.conv2d(x, w, padding=1)
     graph = Graph("f", (x,), outputs={"part": y[:, :, 1:], "whole": y})
     assert crop_propagation(graph, Context()) is graph
+
+
+def test_a_product_whose_parts_are_all_read_is_computed_as_a_whole() -> None:
+    x, w = ag.Input("x", (2, 5, 4)), ag.Param("w", np.ones((4, 6), np.float32))
+    y = x @ w
+    graph = Graph("f", (x,), outputs={"first": y[:, :, :3] * 2.0, "second": y[:, :, 3:] * 3.0})
+    assert crop_propagation(graph, Context()) is graph
