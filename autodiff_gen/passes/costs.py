@@ -13,15 +13,21 @@ from ..ir.types import Size, planned
 from ..targets.cost_table import BLOCK, WIDE, CostTable
 
 
-def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size) -> bool:
+def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size, by_rows: bool) -> bool:
     """Whether a product [m,k] . [k,n] is computed by loops. They read and write no product in memory, since they join
-    the loops around them; the kernel's product is stored, and loaded where it is used."""
+    the loops around them; the kernel's product is stored, and loaded where it is used. by_rows: rows of the first
+    factor are contiguous, so that a kernel with tiles computes fewer of them than a tile has one by one."""
     rows, inner, columns = planned((m, k, n))
     results = rows * columns
     is_vector = 1 in (rows, columns)
     tile = sums_in_a_tile(cost, (m, n))
     term = cost.mac + cost.load * loads_of_a_product(tile)
-    called = cost.gemv.total((results,), inner) if is_vector else cost.gemm.total((rows, columns), inner)
+    if is_vector:
+        called = cost.gemv.total((results,), inner)
+    elif by_rows and rows < cost.gemm.tile:
+        called = rows * cost.gemv.total((columns,), inner)
+    else:
+        called = cost.gemm.total((rows, columns), inner)
     return _is_worth_a_loop(cost, called + results * cost.load, _sums(cost, results, tile, inner, term))
 
 

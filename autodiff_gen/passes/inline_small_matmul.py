@@ -16,8 +16,10 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Contraction
 from ..ir.rewrite import rewritten
+from ..ir.strides import dense
 from ..ir.traits import is_plain_product
 from ..ir.types import planned_size
+from ..ir.views import layout
 from .context import Context
 from .costs import product_is_inlined
 
@@ -38,7 +40,8 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
         if k == 1:
             small = planned_size((m, n)) <= LARGEST_OUTER
             return (apply("mul", a, b),) if small else None
-        if not product_is_inlined(context.cost, m, k, n):
+        by_rows = (layout(a) or dense(a.type.shape)).strides[1] == 1
+        if not product_is_inlined(context.cost, m, k, n, by_rows):
             return None
         each = apply("mul", apply("reshape", a, shape=(m, k, 1)), apply("reshape", b, shape=(1, k, n)))
         total = apply("sum", each, axes=(1,), keepdim=False)

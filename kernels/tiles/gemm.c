@@ -4,8 +4,9 @@
  *       +----+----+--+                   an edge tile is shifted back inside the matrix, so that it
  *     m | t0 | t1 |e2|                   overlaps its neighbour, is computed into a local array, and
  *       +----+----+--+                   only its new rows and columns are stored;
- *       | e3 | e4 |e5|                   a matrix smaller than one tile uses narrower tiles (AG_NARROW),
- *       +----+----+--+                   products of a matrix and a vector, or scalar loops
+ *       | e3 | e4 |e5|                   rows that fill no tile are products of a vector and a matrix, unless
+ *       +----+----+--+                   A is transposed; a matrix with fewer columns than a tile uses
+ *                                        narrower tiles (AG_NARROW) or scalar loops
  *
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
  *
@@ -127,20 +128,25 @@ static void ag_gemm_tiled(const ag_product *p) {
     }
 }
 
+/* The rows of whole tiles: each of the others is the product of a vector and a matrix. */
+static int32_t ag_rows_of_tiles(int32_t m, int32_t n) {
+    return n < AG_TILE_N && !AG_HAS_NARROW ? m : m - m % AG_TILE_M;
+}
+
 void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    if (AG_HAS_NARROW && m < AG_TILE_M) {
-        for (int32_t i = 0; i < m; i++) {
-            AG_SYMBOL(gemv_t_f32)
-            (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta, NULL);
-        }
-    } else if (AG_HAS_NARROW && n < AG_TILE_N) {
-        AG_NARROW_SYMBOL(gemm_nn_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    const int32_t rows = ag_rows_of_tiles(m, n);
+    if (AG_HAS_NARROW && rows > 0 && n < AG_TILE_N) {
+        AG_NARROW_SYMBOL(gemm_nn_f32)(a, lda, b, ldb, c, ldc, rows, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
-            AG_MICROKERNEL(nn), {a, lda, 1}, {b, 1, ldb}, {c, ldc, 1}, m, n, k, alpha, beta, false};
+            AG_MICROKERNEL(nn), {a, lda, 1}, {b, 1, ldb}, {c, ldc, 1}, rows, n, k, alpha, beta, false};
         ag_gemm_tiled(&p);
+    }
+    for (int32_t i = rows; i < m; i++) {
+        AG_SYMBOL(gemv_t_f32)
+        (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta, NULL);
     }
     AG_FINISH(epilogue, c, ldc, m, n);
 }
@@ -148,17 +154,17 @@ void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t
 void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    if (AG_HAS_NARROW && m < AG_TILE_M) {
-        for (int32_t i = 0; i < m; i++) {
-            AG_SYMBOL(gemv_f32)
-            (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, n, k, alpha, beta, NULL);
-        }
-    } else if (AG_HAS_NARROW && n < AG_TILE_N) {
-        AG_NARROW_SYMBOL(gemm_nt_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
+    const int32_t rows = ag_rows_of_tiles(m, n);
+    if (AG_HAS_NARROW && rows > 0 && n < AG_TILE_N) {
+        AG_NARROW_SYMBOL(gemm_nt_f32)(a, lda, b, ldb, c, ldc, rows, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
-            AG_MICROKERNEL(nt), {a, lda, 1}, {b, ldb, 1}, {c, ldc, 1}, m, n, k, alpha, beta, false};
+            AG_MICROKERNEL(nt), {a, lda, 1}, {b, ldb, 1}, {c, ldc, 1}, rows, n, k, alpha, beta, false};
         ag_gemm_tiled(&p);
+    }
+    for (int32_t i = rows; i < m; i++) {
+        AG_SYMBOL(gemv_f32)
+        (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, n, k, alpha, beta, NULL);
     }
     AG_FINISH(epilogue, c, ldc, m, n);
 }

@@ -23,10 +23,11 @@ Decision = Callable[[CostTable], bool]
 
 # decision -> the answer on a core with FPU and tuned kernels, on one without FPU
 DECISIONS: list[tuple[str, Decision, bool, bool]] = [
-    ("a product of 4x4x4", lambda c: costs.product_is_inlined(c, 4, 4, 4), True, True),
-    ("a product of 16x16x16", lambda c: costs.product_is_inlined(c, 16, 16, 16), False, False),
-    ("a product of 1x16x16", lambda c: costs.product_is_inlined(c, 1, 16, 16), False, False),
-    ("a product of edges", lambda c: costs.product_is_inlined(c, 2, 16, 64), True, False),
+    ("a product of 4x4x4", lambda c: costs.product_is_inlined(c, 4, 4, 4, True), True, True),
+    ("a product of 16x16x16", lambda c: costs.product_is_inlined(c, 16, 16, 16, True), False, False),
+    ("a product of 1x16x16", lambda c: costs.product_is_inlined(c, 1, 16, 16, True), False, False),
+    ("a product of edges", lambda c: costs.product_is_inlined(c, 2, 16, 64, False), True, False),
+    ("a product of two rows", lambda c: costs.product_is_inlined(c, 2, 16, 64, True), False, False),
     ("sums of few rows", lambda c: costs.sums_are_inlined(c, 8, 40), True, True),
     ("sums of many rows", lambda c: costs.sums_are_inlined(c, 32, 40), False, True),
     ("an update of 4", lambda c: costs.addition_is_inlined(c, 4), True, True),
