@@ -91,6 +91,7 @@ def _logged(
             for listener in listeners:
                 listener(record)
 
+        sys.stdout.flush()  # progress is printed on stderr
         return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every, rate=rate)
 
 

@@ -86,7 +86,7 @@ def _read_alone(graph: Graph, axis: int, sliced: Collection[Value]) -> dict[Valu
 
 def _of_node(node: Node, read: Mapping[Value, Range | None], graph: Graph) -> Found | None:
     at = _hull(read[v] for v in node.results if v in read)
-    if at is None:
+    if at is None or at == whole(node.results[0], at.axis):
         return None
     parts = _parts(node, at, graph)
     return None if parts is None else (dict.fromkeys(node.results, at), parts)

@@ -223,9 +223,11 @@ static void store_blocks(float *results, const layout *d, const matrices *m, con
                 }
             }
         }
-        if ((j += 2) >= d->columns) {
+        j += 2;
+        if (j >= d->columns) {
             j = 0;
-            if ((i += 2) >= d->rows) {
+            i += 2;
+            if (i >= d->rows) {
                 i = 0;
                 image++;
             }
