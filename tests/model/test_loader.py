@@ -106,7 +106,7 @@ BAD_FILES = [
     ("\nimport nosuchmodule\n", r"model.py:2: the file raises ModuleNotFoundError: No module named 'nosuchmodule'$"),
     (
         "from autodiff_gen import nn\nnn.Conv2d(1, 2, 3, pading=1)\n",
-        r"model.py:2: the file raises TypeError: .* argument 'pading', did you mean 'padding'\?$",
+        r"model.py:2: the file raises TypeError: .* argument 'pading'[,.] [dD]id you mean 'padding'\?$",
     ),
     (
         "import autodiff_gen as ag\nag.Model.supervised(\n    None, input=2, loss=0, optimizer=0, clip_norm=1.0)\n",

@@ -45,7 +45,8 @@ def sizes(text: str, rows: re.Pattern[str] = PRINTED) -> dict[str, tuple[int, in
 
 
 @functools.cache
-def _by_gcc_12() -> bool:
+def by_gcc_12() -> bool:
+    """Whether firmware is compiled by the version that numbers in the documents are of."""
     done = subprocess.run(["arm-none-eabi-gcc", "-dumpversion"], capture_output=True, text=True, check=True)
     return done.stdout.startswith("12.")
 
@@ -55,7 +56,7 @@ def agrees(name: str, written: float, used: float) -> bool:
     within 2 %; those of other versions are at most 10 % larger."""
     if name in _VARIABLES:
         return written == used
-    return abs(written - used) <= 0.02 * used if _by_gcc_12() else used <= 1.1 * written
+    return abs(written - used) <= 0.02 * used if by_gcc_12() else used <= 1.1 * written
 
 
 def number(text: str) -> int:
