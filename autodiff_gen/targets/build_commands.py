@@ -20,7 +20,6 @@ STRICT_FLAGS = (
     "-Wshadow",
     "-Wdouble-promotion",
     "-Werror",
-    "-Wno-pass-failed",  # Clang's, of loops that it does not unroll
 )
 _STACK_GUARD = 8192  # inaccessible bytes below the stack; only a larger frame could skip them
 _RAM_GUARD = 1 << 24
