@@ -34,6 +34,9 @@ void compare_forbid_guards(bool forbidden, const compare_call *c);
 /* A result and its guards, and how many floats they are. */
 const float *compare_result(int32_t which, int32_t *floats);
 
+/* Word by word, where libraries for small code compare bytes. */
+bool compare_bits_are_equal(const float *a, const float *b, int32_t floats);
+
 /* Whether the indices of maxima are those of ref; whether inputs and guards of scratch memory are as before;
  * whether the guards of the output are. */
 bool compare_indices_agree(void);

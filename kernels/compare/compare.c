@@ -46,7 +46,7 @@ static bool outputs_agree(const compare_row *row, const compare_attributes *f, t
     const float of_beta = 2.0f * EPSILON * 3.0f * fabsf(f->beta);
     bool same = true;
     if (writes_integers(row)) {
-        return memcmp(actual, expected, (size_t)floats * sizeof *actual) == 0;
+        return compare_bits_are_equal(actual, expected, floats);
     }
     for (int32_t i = 0; i < floats; i++) {
         if (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i]))) {
