@@ -19,6 +19,7 @@ from ..imported.program import Program
 from .convert import convert, is_known
 from .functions import exported_functions
 from .pt2 import read
+from .recurrent import shapes_without_steps
 from .training import remember
 
 
@@ -110,7 +111,7 @@ class _Exports:
         examples = tuple(map(_of_two, self.examples)) if dynamic else self.examples
         file = io.BytesIO()
         try:
-            with _silence():
+            with _silence(), shapes_without_steps(self.torch):
                 if dynamic not in self.programs:
                     shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
                     with exported_functions(self.torch, self.name), _no_checks_of_values(self.torch):
