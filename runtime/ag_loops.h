@@ -1,4 +1,4 @@
-/* What generated C says of a loop, before it.
+/* What generated C says of a loop, before it, and of functions of loops.
  *
  * AG_IVDEP: no iteration reads or writes what another one writes (codegen/independent_loops.py). A compiler
  * need not check at run time whether the arrays overlap, or give up vectors where they are many.
@@ -7,7 +7,9 @@
  * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are
  * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
  * (lowering/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over a
- * vector or two, and has to be there when a compiler looks for vectors (codegen/independent_loops.py). */
+ * vector or two, and has to be there when a compiler looks for vectors (codegen/independent_loops.py).
+ *
+ * AG_NOINLINE: a function whose loops differ in sizes is compiled once, not for each of its calls. */
 #ifndef AG_LOOPS_H
 #define AG_LOOPS_H
 
@@ -17,12 +19,15 @@
 #if defined(__clang__)
 #define AG_IVDEP
 #define AG_NOUNROLL _Pragma("clang loop unroll(disable)")
+#define AG_NOINLINE __attribute__((noinline))
 #elif defined(__GNUC__)
 #define AG_IVDEP _Pragma("GCC ivdep")
 #define AG_NOUNROLL _Pragma("GCC unroll 1")
+#define AG_NOINLINE __attribute__((noinline, noclone))
 #else
 #define AG_IVDEP
 #define AG_NOUNROLL
+#define AG_NOINLINE
 #endif
 
 #if defined(AG_OPENMP_SIMD) && defined(__GNUC__) && !defined(__clang__)

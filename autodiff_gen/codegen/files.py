@@ -82,7 +82,8 @@ def emit(
         state_parts=_state_parts(program),
         missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
         blocks=not c_query.calls(source.steps).isdisjoint((*NEXT, *NEXT.values())),
-        loop_pragmas=any(x.independent or x.reduction or x.rolled for x in c_query.loops(source.steps)),
+        loops_header=any(f.numbers for f in source.functions)
+        or any(x.independent or x.reduction or x.rolled for x in c_query.loops(source.steps)),
         all_short=source.all_short,
         functions=[_function(f) for f in source.functions],
     )
@@ -116,7 +117,9 @@ def _function(function: Outlined) -> dict[str, Any]:
     text = f"/* Loops of {said}\0*/"
     return {
         "comment": "\n".join(folded(text, WIDTH, " * ")),
-        "signature": _head(f"static void {function.name}", function.parameters),
+        "signature": _head(
+            f"static {'AG_NOINLINE ' if function.numbers else ''}void {function.name}", function.parameters
+        ),
         "body": PRINTER.lines(function.body),
     }
 

@@ -1,7 +1,9 @@
-"""The form of loops, which loops that differ in names only have in common, and the variables from outside."""
+"""The form of loops, which loops that differ in names and numbers only have in common, and what it leaves out: the
+variables from outside and the numbers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -13,6 +15,9 @@ from .block_registers import LOAD
 from .loop_accesses import Memory, Pointers, declared, memory_of
 
 Variable: TypeAlias = c.Name | c.Member
+
+ROLES = COUNT, STRIDE, FACTOR = "count", "stride", "factor"  # of numbers
+_FLOAT = re.compile(r"[\d.]+(e[-+]\d+)?f")
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,30 @@ class Outer:
 
 
 @dataclass(frozen=True)
+class Number:
+    """A number in loops; role: what a parameter for it is named after, empty where C needs it as it is."""
+
+    literal: c.Literal
+    role: str = ""
+
+    @property
+    def c_type(self) -> str:
+        return "float" if self.role == FACTOR else "int32_t"
+
+
+@dataclass(frozen=True)
 class Loops:
-    """Loops of a step. form: what loops that differ in names only have in common; outer: variables from outside, in the
-    order in which they are first used; same: for each of them the index of the one that was last declared of those that
-    point to the same address, in most cases its own."""
+    """Loops of a step. form: what loops that differ in names and numbers only have in common; outer: variables from
+    outside, in the order in which they are first used; same: for each of them the index of the one that was last
+    declared of those that point to the same address, in most cases its own; numbers: in the order of the nodes of
+    `body`."""
 
     step: str
     body: c.Statements
     form: tuple[Any, ...]
     outer: tuple[Outer, ...]
     same: tuple[int, ...]
+    numbers: tuple[Number, ...]
 
     @property
     def passed(self) -> list[int]:
@@ -74,6 +93,13 @@ class Loops:
     def dropped(self) -> list[Outer]:
         """The variables that a call does not pass, as another one is the same."""
         return [v for k, v in enumerate(self.outer) if self.same[k] != k]
+
+
+def _role(literal: c.Literal) -> str:
+    """The role of a number that is no limit of a loop."""
+    if literal.text.isdecimal():
+        return STRIDE
+    return FACTOR if _FLOAT.fullmatch(literal.text) else ""
 
 
 def loops_of(body: c.Statements, step: str, known: Known) -> Loops | None:
@@ -94,7 +120,7 @@ def loops_of(body: c.Statements, step: str, known: Known) -> Loops | None:
             last[place] = k
     same = tuple(last[place] for _, place in places)
     plain = tuple(v.c_type.removeprefix("const ") for v in outer)
-    return Loops(step, body, (tuple(form.tokens), plain, same), outer, same)
+    return Loops(step, body, (tuple(form.tokens), plain, same), outer, same, tuple(form.numbers))
 
 
 def _address(variable: Variable, c_type: str, known: Known) -> Any:
@@ -119,6 +145,8 @@ class _Form:
     local: dict[str, int] = field(default_factory=dict)
     outer: dict[Variable, int] = field(default_factory=dict)
     written: set[Variable] = field(default_factory=set)
+    arrays: set[str] = field(default_factory=set)  # local ones
+    numbers: list[Number] = field(default_factory=list)
     is_closed: bool = True  # whether the loops assign to no variable from outside
 
     def read(self, node: Any) -> None:
@@ -129,6 +157,8 @@ class _Form:
                 self.read(part)
         elif kind is c.Name or kind is c.Member:
             self._use(node)
+        elif kind is c.Literal:
+            self._read_number(node, _role(node))
         elif not is_dataclass(node):
             self.tokens.append(node)
         else:
@@ -137,8 +167,19 @@ class _Form:
 
     def _read_fields(self, node: Any) -> None:
         match node:
-            case c.For():
-                self._define(node.variable)
+            case c.For(variable, stop, body, start):
+                self._define(variable)
+                role = "" if self._is_of_local_arrays(variable, body) else COUNT
+                for limit in (stop, start):
+                    if isinstance(limit, c.Literal):
+                        self._read_number(limit, role)
+                    else:
+                        self.read(limit)
+                    if limit is stop:
+                        self.read(body)
+                self.tokens += [node.step, node.c_type, node.independent, node.rolled]
+                self.read(node.reduction)
+                return
             case c.Declare(variables=variables):
                 for name, value in variables:
                     self.read(value)
@@ -148,6 +189,7 @@ class _Form:
                 return
             case c.Array() | c.Table():
                 self._define(node.name)
+                self.arrays.add(node.name)
             case c.Increment(name):
                 self._use(c.Name(name))
                 self.is_closed &= name in self.local
@@ -165,17 +207,30 @@ class _Form:
                         self._assign(value)
             case c.Call() if node.function != LOAD:
                 self._mark(a for a in node.arguments if not isinstance(a, c.Element))
-        skipped = (
-            {"variable"}
-            if isinstance(node, c.For)
-            else {"name"}
-            if isinstance(node, c.Array | c.Table)
-            else ()
-        )
+        if isinstance(node, c.Call) and node.arguments and isinstance(node.arguments[0], c.Literal):
+            self.tokens += [node.function, len(node.arguments)]
+            self._read_number(node.arguments[0])  # of a macro, part of a name
+            for argument in node.arguments[1:]:
+                self.read(argument)
+            return
         kind: Any = type(node)
         for name in fields_of(kind):
-            if name not in skipped:
+            if name != "name" or not isinstance(node, c.Array | c.Table):
                 self.read(getattr(node, name))
+
+    def _read_number(self, literal: c.Literal, role: str = "") -> None:
+        self.tokens.append(role or literal)
+        self.numbers.append(Number(literal, role))
+
+    def _is_of_local_arrays(self, variable: str, body: c.Statements) -> bool:
+        """Whether a loop is over the elements of local arrays, which are in registers where their indices are known."""
+        name, nodes = c.Name(variable), list(c_query.nodes(body))
+        arrays = self.arrays - {node.name for node in nodes if isinstance(node, c.Array)}
+        return any(
+            isinstance(node.array, c.Name) and node.array.text in arrays and name in c_query.nodes(node.index)
+            for node in nodes
+            if isinstance(node, c.Element)
+        )
 
     def _define(self, name: str) -> None:
         self.is_closed &= c.Name(name) not in self.outer

@@ -8,32 +8,37 @@
         fc2_out[i] = relu(fc2_x[i]);        ...
     }                                       loops_1(fc2_x, fc2_out);
 
-Steps have loops in common where these differ in names only: of arrays and numbers, which become parameters, and of
-local variables.
+Steps have loops in common where these differ in names only, of arrays and numbers, which become parameters, and of
+local variables; on targets without wide vectors also in numbers, such as the sizes of layers, which are parameters,
+too, where they differ. With wide vectors compilers have to know the sizes of loops.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeAlias
 
 from ..ir.identifiers import OURS, Scope
 from ..lowering import c_ast as c
 from ..lowering import c_query
+from ..passes.costs import has_wide_vectors
 from ..targets.cost_table import CostTable
-from .loop_forms import Known, Loops, Variable, fields_of, loops_of
+from .loop_forms import ROLES, Known, Loops, Variable, fields_of, loops_of
 from .vector_loops import iterations
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function without a result. passed: of each parameter, the number of the variable that loops pass for it."""
+    """A function without a result. passed: of each parameter but the last ones, the number of the variable that loops
+    pass for it; numbers: of each of the last ones, the position of the number that they pass."""
 
     name: str
     parameters: tuple[c.Parameter, ...]
     passed: tuple[int, ...]
+    numbers: tuple[int, ...]
     body: c.Statements
     callers: tuple[tuple[str, str], ...]  # entry and step
 
@@ -117,36 +122,34 @@ def outlined(
             _visited(step, "", scope, collect)
     groups: dict[tuple[Any, ...], list[tuple[str, Loops]]] = {}
     for name, loops in found:
-        if loops is not None:
-            groups.setdefault(loops.form, []).append((name, loops))
+        if loops is not None and _is_worth_a_call(loops, cost, batch):
+            groups.setdefault(_form(loops, cost), []).append((name, loops))
     names = Scope(taken)
     longest_first = sorted(layers, key=lambda name: (-len(name), name))
     layer = re.compile(rf"(?<![^_])(?:{'|'.join(map(re.escape, longest_first))})_(?=[A-Za-z])")
-    common = {
-        form: group
-        for form, group in groups.items()
-        if _is_smaller(form, group) and _is_worth_a_call(group[0][1], cost, batch)
-    }
+    common = {form: group for form, group in groups.items() if _is_smaller(group)}
     functions = {
         form: _function(names.fresh(f"loops_{k}"), group, names, layer)
         for k, (form, group) in enumerate(common.items(), 1)
     }
+    called = {id(loops) for form in functions for _, loops in groups[form]}
     pending: Iterator[Loops | None] = (loops for _, loops in found)
 
     def call(body: c.Statements, _: str, __: Known) -> c.Statements:
         loops = next(pending)
-        if loops is None or loops.form not in functions:
+        if loops is None or id(loops) not in called:
             return body
-        function = functions[loops.form]
-        arguments = tuple(loops.outer[k].name for k in function.passed)
+        function = functions[_form(loops, cost)]
+        arguments: tuple[c.Expr, ...] = tuple(loops.outer[k].name for k in function.passed)
+        arguments += tuple(loops.numbers[k].literal for k in function.numbers)
         return (c.ExprStatement(c.Call(function.name, arguments)),)
 
     changed = []
     for _, steps, known in entries:
         scope = known.copy()
         changed.append(tuple(_visited(step, "", scope, call) for step in steps))
-    called = [loops for form in functions for _, loops in groups[form]]
-    dropped = {v.name.text for loops in called for v in loops.dropped if isinstance(v.name, c.Name)}
+    members = [loops for form in functions for _, loops in groups[form]]
+    dropped = {v.name.text for loops in members for v in loops.dropped if isinstance(v.name, c.Name)}
     return [_without_unused(steps, dropped) for steps in changed], list(functions.values())
 
 
@@ -175,10 +178,26 @@ def _without(body: c.Statements, names: set[str]) -> c.Statements:
     return tuple(out)
 
 
-def _is_smaller(form: tuple[Any, ...], group: Sequence[tuple[str, Loops]]) -> bool:
+def _form(loops: Loops, cost: CostTable) -> tuple[Any, ...]:
+    """What loops of one function have in common."""
+    return (loops.form, loops.numbers) if has_wide_vectors(cost) else loops.form
+
+
+def _is_smaller(group: Sequence[tuple[str, Loops]]) -> bool:
     """Whether one function and its calls are less code than the loops."""
-    size, call = len(form[0]), 1 + len(group[0][1].passed)
+    size, call = len(group[0][1].form[0]), 1 + len(group[0][1].passed) + len(_differing(group))
     return size + len(group) * call < len(group) * size
+
+
+def _differing(group: Sequence[tuple[str, Loops]]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
+    """The positions of the numbers that differ, by their type and the numbers of all loops: those that are equal in each
+    of these are one parameter."""
+    found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for k, same in enumerate(zip(*(loops.numbers for _, loops in group), strict=True)):
+        texts = tuple(number.literal.text for number in same)
+        if len(set(texts)) > 1:
+            found.setdefault((same[0].c_type, texts), []).append(k)
+    return found
 
 
 def _is_worth_a_call(loops: Loops, cost: CostTable, batch: int) -> bool:
@@ -231,6 +250,14 @@ def _function(
         types[k] = f"const {c_type}" if is_const else c_type
     passed = sorted(types, key=lambda k: (not types[k].endswith("*"), not types[k].startswith("const ")))
     parameters = tuple(c.Parameter(types[k], short(first.outer[k].name)) for k in passed)
+    differing = list(_differing(group).values())
+    numbers: dict[int, c.Name] = {}
+    for positions in differing:
+        roles = {first.numbers[k].role for k in positions}
+        role = min(roles, key=ROLES.index)
+        parameter = c.Parameter(first.numbers[positions[0]].c_type, local.fresh(role))
+        numbers |= dict.fromkeys(positions, c.Name(parameter.name))
+        parameters += (parameter,)
     copies = [
         c.declare(types[k], short(v.name), c.Name(short(first.outer[k].name)), const=True)
         for i, (v, k) in enumerate(zip(first.outer, first.same, strict=True))
@@ -240,7 +267,8 @@ def _function(
         name,
         parameters,
         tuple(passed),
-        (*copies, *_unbraced(_renamed(first.body, {v.name for v in first.outer}, short))),
+        tuple(positions[0] for positions in differing),
+        (*copies, *_unbraced(_renamed(first.body, {v.name for v in first.outer}, short, numbers))),
         tuple((entry, loops.step) for entry, loops in group),
     )
 
@@ -249,8 +277,14 @@ def _unbraced(body: c.Statements) -> c.Statements:
     return body[0].body if len(body) == 1 and isinstance(body[0], c.Block) else body
 
 
-def _renamed(body: c.Statements, outer: set[Variable], short: Callable[[Variable], str]) -> c.Statements:
-    """Loops with other names of local variables and of those from outside."""
+def _renamed(
+    body: c.Statements,
+    outer: set[Variable],
+    short: Callable[[Variable], str],
+    numbers: Mapping[int, c.Name],
+) -> c.Statements:
+    """Loops with other names of local variables and of those from outside, and with names of numbers by position."""
+    position = count()
     declarations = [n for n in c_query.nodes(body) if isinstance(n, c.For | c.Declare | c.Array | c.Table)]
     local = {name for node in declarations for name in _declared(node)}
 
@@ -259,6 +293,8 @@ def _renamed(body: c.Statements, outer: set[Variable], short: Callable[[Variable
 
     def change(node: Any) -> Any:
         match node:
+            case c.Literal():
+                return numbers.get(next(position), node)
             case c.Name(text) if text in local or node in outer:
                 return c.Name(short(node))
             case c.Member() if node in outer:

@@ -17,8 +17,9 @@ from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
+from autodiff_gen.targets.cost_table import CostTable
 
-M4F = board.load("stm32").cost
+M4F, AVX2 = board.load("stm32").cost, board.load("host_avx2").cost
 INDEX, ARENA = c.Name("i"), c.Member("t", "arena")
 ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", c.Member("t", "fc1_weight"): "float *"}
 
@@ -36,9 +37,9 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
     return (c.Comment("what it computes", str(number)), *statements)
 
 
-def made(*steps: c.Statements) -> tuple[tuple[c.Statements, ...], list[Function]]:
+def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[Function]]:
     entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
-    (changed,), functions = outlined(entries, ["table"], ["fc1", "fc2"], M4F, 1)
+    (changed,), functions = outlined(entries, ["table"], ["fc1", "fc2"], cost, 1)
     return changed, functions
 
 
@@ -64,10 +65,52 @@ def test_loops_that_differ_in_names() -> None:
     assert PRINTER.lines(second[2:]) == ["loops_1(fc1_out, fc2_out);"]
 
 
+OTHER_NUMBERS = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
+
+
+def test_loops_that_differ_in_names_and_numbers() -> None:
+    """Numbers that are equal in each of the loops are one parameter."""
+    one = step(1, A, *scaled_twice(c.Name("fc1_out"), c.Name("x"), c.Literal("2.0f"), 64))
+    other = step(2, B, *scaled_twice(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
+    (first, second), (function,) = made(one, other)
+    assert function.parameters[2:] == (c.Parameter("int32_t", "count"), c.Parameter("float", "factor"))
+    assert PRINTER.lines(function.body) == [
+        "for (int32_t i = 0; i < count; i++) {",
+        "    out[i] = x[i] * factor;",
+        "}",
+        "for (int32_t i = 0; i < count; i++) {",
+        "    out[i] = out[i] * 3.0f;",
+        "}",
+    ]
+    assert PRINTER.lines(first[2:]) == ["loops_1(x, fc1_out, 64, 2.0f);"]
+    assert PRINTER.lines(second[2:]) == ["loops_1(fc1_out, fc2_out, 60, 0.5f);"]
+
+
+def scaled_twice(target: c.Expr, source: c.Expr, factor: c.Expr, count: int) -> c.Statements:
+    return scaled(target, source, factor, count), scaled(target, target, c.Literal("3.0f"), count)
+
+
+def test_compilers_of_wide_vectors_know_the_sizes_of_loops() -> None:
+    assert made(FIRST, OTHER_NUMBERS, cost=AVX2) == ((FIRST, OTHER_NUMBERS), [])
+
+
+def of_local_array(number: int, size: int) -> c.Statements:
+    """Sums in as many parts, in an array of which compilers make registers."""
+    part = c.Element(c.Name("part"), c.Name("k"))
+    add = c.Assign(part, c.Element(c.Name("x"), c.Name("k")), "+=")
+    inner = c.For("k", c.number(size), (add,))
+    outer = c.For("j", c.number(64), (c.Array("float", "part", 8, "0.0f"), inner))
+    return step(number, outer)
+
+
 STAY: dict[str, tuple[c.Statements, ...]] = {
     "one step": (FIRST,),
-    "another extent": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), TWO, 60))),
-    "another number": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.number(3)))),
+    "another size of a local array": (of_local_array(1, 8), of_local_array(2, 4)),
+    "another number in the name of a macro": tuple(
+        step(k, c.For("i", c.number(64), (c.ExprStatement(c.Call("AG_MOVE", (c.number(k), c.Name("x")))),)))
+        for k in (1, 2)
+    ),
+    "a number of another type": (FIRST, OTHER_NUMBERS),
     "another type": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Name("lr")))),
     "in place": (FIRST, step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))),
     "an array at file scope": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("table"), TWO))),
