@@ -190,8 +190,8 @@ def _is_smaller(group: Sequence[tuple[str, Loops]]) -> bool:
 
 
 def _differing(group: Sequence[tuple[str, Loops]]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
-    """The positions of the numbers that differ, by their type and the numbers of all loops: those that are equal in each
-    of these are one parameter."""
+    """The positions of the numbers that differ, by their type and the numbers of all loops; those that are always equal
+    to each other are one parameter."""
     found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for k, same in enumerate(zip(*(loops.numbers for _, loops in group), strict=True)):
         texts = tuple(number.literal.text for number in same)
