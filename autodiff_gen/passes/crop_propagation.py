@@ -16,17 +16,20 @@ So a causal convolution, which is written as one with padding on both sides whos
 result in vain, nor does its gradient, and what follows it joins its kernel. Of a network whose head reads the last
 element of a sequence, or the first token, each layer computes what reaches that: of several readers, the range that
 holds what all of them read.
+
+The gradient of a value of which a part is read is as large as the value, with zeros around that of the part: of two, a
+result or a trained parameter, the smaller one is read in part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value
+from ..ir.node import CONST, STATE, Node, Value
 from ..ir.op_kinds import Call, Contraction, Iota, Range, Scan, Tile, View, ViewKind
 from ..ir.rewrite import rewritten
 from ..ir.tiles import computed, indices, tile_of, whole
@@ -45,29 +48,45 @@ def crop_propagation(graph: Graph, context: Context) -> Graph:
     windows = [n for n in graph.of(View) if view_kind(n) is ViewKind.WINDOW]
     axes = range(max((n.results[0].ndim for n in windows), default=0))
     while True:
-        crops = next((found for axis in axes if (found := _crops(graph, axis))), None)
+        weights = _weights(graph, context)
+        crops = next((found for axis in axes if (found := _crops(graph, axis, weights))), None)
         if crops is None:
             return graph
         graph = _cropped(graph, crops)
 
 
-def _crops(graph: Graph, axis: int) -> dict[Value, Range]:
+def _weights(graph: Graph, context: Context) -> Set[Value]:
+    """Trained parameters, and what is computed of them alone, where the graph is differentiated."""
+    if context.training is None or "loss" not in graph.outputs:
+        return frozenset()
+    trained, found = {state.name for state, _ in context.training.trained}, set[Value]()
+    for node in graph.nodes:
+        read = [v for v in node.operands if v.node.op is not CONST]
+        is_trained = node.op is STATE and node.attrs["state"].name in trained
+        if is_trained or (read and found.issuperset(read)):
+            found.update(node.results)
+    return found
+
+
+def _crops(graph: Graph, axis: int, weights: Set[Value]) -> dict[Value, Range]:
     """What is computed in part, where slices read parts along an axis: what a kernel or its result is computed of, and
     what is computed of them."""
-    crops = _read_alone(graph, axis, graph.users.keys())
+    crops = _read_alone(graph, axis, graph.users.keys(), weights)
     useful: set[Value] = set()
     for node in graph.nodes:
         v = node.results[-1]
         if v in crops and (_is_by_kernel(node, graph) or not useful.isdisjoint(node.operands)):
             useful.update(node.results)
-    return _read_alone(graph, axis, useful) if useful else {}
+    return _read_alone(graph, axis, useful, weights) if useful else {}
 
 
 def _is_by_kernel(node: Node, graph: Graph) -> bool:
     return isinstance(node.op.lower, Call | Contraction | Scan) or _rows(node, graph) is not None
 
 
-def _read_alone(graph: Graph, axis: int, sliced: Collection[Value]) -> dict[Value, Range]:
+def _read_alone(
+    graph: Graph, axis: int, sliced: Collection[Value], weights: Set[Value]
+) -> dict[Value, Range]:
     """The only range that is read, for each value of which a range alone is read and can be computed as such. sliced:
     those of which slices count as such readers."""
     read: dict[Value, Range | None] = dict.fromkeys(graph.roots)  # None: the whole
@@ -75,7 +94,8 @@ def _read_alone(graph: Graph, axis: int, sliced: Collection[Value]) -> dict[Valu
     for node in reversed(graph.nodes):
         if read.keys().isdisjoint(node.results):
             continue  # between a product of rows and their view
-        found = _of_scan(node, read) if isinstance(node.op.lower, Scan) else _of_node(node, read, graph)
+        is_scan = isinstance(node.op.lower, Scan)
+        found = _of_scan(node, read) if is_scan else _of_node(node, read, graph, weights)
         computed_alone, parts = found or ({}, [])
         crops.update(computed_alone)
         for v, part in parts or [(v, _slice(node, axis) if v in sliced else None) for v in node.operands]:
@@ -84,12 +104,20 @@ def _read_alone(graph: Graph, axis: int, sliced: Collection[Value]) -> dict[Valu
     return crops
 
 
-def _of_node(node: Node, read: Mapping[Value, Range | None], graph: Graph) -> Found | None:
+def _of_node(
+    node: Node, read: Mapping[Value, Range | None], graph: Graph, weights: Set[Value]
+) -> Found | None:
     at = _hull(read[v] for v in node.results if v in read)
     if at is None or at == whole(node.results[0], at.axis):
         return None
     parts = _parts(node, at, graph)
-    return None if parts is None else (dict.fromkeys(node.results, at), parts)
+    if parts is None:
+        return None
+    if node.results[0] not in weights:
+        sliced = [v for v, part in parts if part is not None and part != whole(v, part.axis) and v in weights]
+        if any(v.type.bytes > node.results[0].type.bytes for v in sliced):
+            return None
+    return dict.fromkeys(node.results, at), parts
 
 
 def _parts(node: Node, at: Range, graph: Graph) -> list[tuple[Value, Range | None]] | None:

@@ -108,12 +108,28 @@ def recurrent(of: Any) -> Any:
     return Last()
 
 
+def channels(of: Any) -> Any:
+    """A convolution, whose image is larger than its filters, and a layer on few rows, both of which compute channels
+    that nothing reads."""
+
+    class Channels(of.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.flat, self.out = of.Conv1d(4, 8, 3), of.Flatten(), of.Linear(30, 7)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.flat(self.conv(x)[:, 2:5]))[:, 1:4]
+
+    return Channels()
+
+
 CROPPED = {"causal": (causal, (4, 12)), "trimmed": (trimmed, (4, 12))}
 NETWORKS = {
     **CROPPED,
     "residual": (residual, (4, 12)),
     "encoder": (encoder, (4, 12)),
     "recurrent": (recurrent, (4, 12)),
+    "channels": (channels, (4, 12)),
 }
 
 
@@ -196,3 +212,14 @@ def test_a_product_whose_parts_are_all_read_is_computed_as_a_whole() -> None:
     y = x @ w
     graph = Graph("f", (x,), outputs={"first": y[:, :, :3] * 2.0, "second": y[:, :, 3:] * 3.0})
     assert crop_propagation(graph, Context()) is graph
+
+
+def test_a_parameter_that_is_smaller_than_the_result_is_read_in_part() -> None:
+    """Otherwise its gradient, of which the rest is zeros, would be stored."""
+    products = {}
+    for graph in model("channels").entries():
+        named = {
+            n.results[0].type.shape[-1] for n in graph.of(Call, Contraction) if n.origin.phase == "forward"
+        }
+        products[graph.name] = named
+    assert products == {"train_step": {3, 7}, "predict": {3}}
