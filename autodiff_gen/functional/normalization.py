@@ -106,10 +106,11 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         )
     split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *space)
     grouped, axes, each = reshape(x, split), tuple(range(2, len(split))), (channels,)
-    if not space:  # an element for each weight
+    ones = tuple(1 for _ in space)
+    if product(tuple(space)) == 1:  # an element for each weight
         y, *_ = standardized("group_norm", grouped, axes, eps)
-        return affine("group_norm", reshape(y, x.shape), weight, bias, each, each)
-    by_group = (num_groups, channels // num_groups, *(1 for _ in space))
+        return affine("group_norm", reshape(y, x.shape), weight, bias, each, (channels, *ones))
+    by_group = (num_groups, channels // num_groups, *ones)
     y, *_ = standardized("group_norm", grouped, axes, eps, weight, bias, each, by_group)
     return reshape(y, x.shape)
 
