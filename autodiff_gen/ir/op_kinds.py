@@ -165,10 +165,6 @@ def _not_in_place(call: KernelCall) -> str:
     return ""
 
 
-def _no_axes(axis: int, attrs: Attrs) -> Mapping[int, int] | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Range:
     """The elements from index `start` to before `stop` along an axis."""
@@ -244,16 +240,13 @@ class Call:
     multiply-accumulates of a call with a full batch. `maximum`: each element of the first result is the largest of some
     elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before. scatters:
     the result holds the elements of operand 0, moved along these axes, and zeros. composition: the op is one of two
-    others. along: (axis of the first result, attributes) -> {operand: axis}, where the elements at an index along that
-    axis are computed of those at the same index along these axes, and of other operands; None of other axes.
-    finished: the name of the op that also computes an epilogue
-    (ops/epilogue.py), which has this op as its `term`. tile: (a range of the first result, shapes of the operands,
-    attributes) -> how the op computes that part of it, None where it cannot. term_of: (operand, a range of it, shapes
-    of the operands, attributes) -> how the op computes a term of its result, which is the sum of those of ranges that
-    make up an axis; None where it is no such sum. in_place: the kernel that computes a call with the result in the
-    memory of operand 0, both dense; "" where none can. windows: (shapes of the operands, attributes) -> the windows of
-    an image of which the op is a product, with the attributes `stride`, `padding` and `dilation`, None where it is none
-    or where channels are in groups.
+    others. finished: the name of the op that also computes an epilogue (ops/epilogue.py), which has this op as its
+    `term`. tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of
+    it, None where it cannot. term_of: (operand, a range of it, shapes of the operands, attributes) -> how the op
+    computes a term of its result, which is the sum of those of ranges that make up an axis; None where it is no such
+    sum. in_place: the kernel that computes a call with the result in the memory of operand 0, both dense; "" where none
+    can. windows: (shapes of the operands, attributes) -> the windows of an image of which the op is a product, with the
+    attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -268,7 +261,6 @@ class Call:
     scatters: tuple[int, ...] = ()
     composition: Composition | None = None
     finished: str = ""
-    along: Callable[[int, Attrs], Mapping[int, int] | None] = _no_axes
     tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _no_tile
     term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _no_term
     by_rows: Callable[[Sequence[Any], Attrs], Any] = _no_rows

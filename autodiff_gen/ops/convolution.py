@@ -152,8 +152,5 @@ conv2d, conv2d_dx, conv2d_dw, conv2d_dw_into = WindowProduct(
     torch=_TORCH,
     torch_x="a.shape[0], *size, b.shape[3] * groups",
     torch_w="b.shape[3], *kernel, a.shape[3] // groups",
-    dw_along=lambda axis, attrs: {0: {1: 3}, 3: {0: 3}}.get(axis) if attrs["groups"] == 1 else None,
-    channels=lambda attrs: {1: 0} if attrs["groups"] == 1 else {},
-    dx_channels=lambda attrs: {1: 3} if attrs["groups"] == 1 else {},
-    summed=lambda attrs: attrs["groups"] == 1,
+    channels=lambda attrs: (3, 0) if attrs["groups"] == 1 else None,
 ).register()

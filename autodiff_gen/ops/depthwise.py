@@ -111,8 +111,5 @@ depthwise2d, depthwise2d_dx, depthwise2d_dw, depthwise2d_dw_into = WindowProduct
     torch=_TORCH,
     torch_x="a.shape[0], *size, a.shape[3]",
     torch_w="*kernel, a.shape[3]",
-    dw_along=lambda axis, attrs: {0: 3, 1: 3} if axis == 2 else None,
-    channels=lambda attrs: {0: 3, 1: 2},
-    dx_channels=lambda attrs: {0: 3, 1: 2},
-    summed=lambda attrs: False,
+    channels=lambda attrs: (2, 2),
 ).register()

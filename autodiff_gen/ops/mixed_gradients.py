@@ -86,9 +86,9 @@ def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs],
     """The op that completes the gradient of the weights by rows, and what makes it of the operands and attributes of
     the whole gradient; None where channels are in groups."""
     of = OPS[f"{whole.name}_rows"]
-    lower, lower_whole = of.lower, whole.lower
-    assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(lower_whole, Call)
-    call_of_floats, along = lower.call, lower_whole.along
+    lower = of.lower
+    assert isinstance(lower, RowContraction) and lower.call is not None
+    call_of_floats = lower.call
 
     def call(layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
         found = call_of_floats(layouts, rows, attrs)
@@ -104,7 +104,7 @@ def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs],
             lower=replace(lower, call=call),
         )
     )
-    return lambda operands, attrs: gradient_by_rows(name, along, operands, attrs)
+    return lambda operands, attrs: gradient_by_rows(name, operands, attrs)
 
 
 conv2d_dx_f32_s8, depthwise2d_dx_f32_s8 = (_register_dx(op) for op in (conv2d_dx, depthwise2d_dx))

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import OPS, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call, Range, RowContraction, Tile, Windows
 from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Type, planned, product
@@ -24,7 +24,6 @@ from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
 Three = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
-Along = Callable[[int, Attrs], Mapping[int, int] | None]
 
 
 def size_of(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
@@ -66,22 +65,17 @@ def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
     return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
 
 
-def row_axis(along: Along, attrs: Attrs) -> int | None:
-    """The axis of weights whose index is the channel of y that they compute; None where channels are in groups. along:
-    as of a call, of the gradient dw of x and dy."""
-    return next((a for a in range(4) if (along(a, attrs) or {}).get(1) == CHANNELS), None)
-
-
-def gradient_by_rows(name: str, along: Along, operands: Sequence[Value], attrs: Attrs) -> Value | None:
+def gradient_by_rows(name: str, operands: Sequence[Value], attrs: Attrs) -> Value | None:
     """dw of x and dy by the op `name`, of dy[o, pixels] and x: [o, elements of a filter], or its transpose where the
     weights are stored channel-last. None where channels are in groups."""
     x, dy = operands
-    axis = row_axis(along, attrs)
-    if axis is None:
+    lower = OPS[name].lower
+    assert isinstance(lower, RowContraction)
+    if attrs.get("groups", 1) != 1:
         return None
     pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
     rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
-    return apply("permute", rows, dims=(1, 0)) if axis else rows
+    return apply("permute", rows, dims=(1, 0)) if lower.by_channel else rows
 
 
 def _channels(shape: Shape) -> int:
@@ -100,9 +94,9 @@ class WindowProduct:
 
     attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
     y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
-    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy. dw_along: as `along` of
-    a call, of dw. channels: attributes -> {operand: axis} of which a channel of y is computed, none where channels are
-    in groups; dx_channels: the same of dx. summed: attributes -> whether sums are over the channels of x.
+    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy. channels: attributes ->
+    the axes of w that have the channels of x and of y, the same where each of y is computed of one of x; None where
+    channels are in groups.
     """
 
     name: str
@@ -115,10 +109,7 @@ class WindowProduct:
     torch: str
     torch_x: str
     torch_w: str
-    dw_along: Along
-    channels: Callable[[Attrs], Mapping[int, int]]
-    dx_channels: Callable[[Attrs], Mapping[int, int]]
-    summed: Callable[[Attrs], bool]
+    channels: Callable[[Attrs], tuple[int, int] | None]
 
     def register(self) -> tuple[Op, Op, Op, Op]:
         """Register the ops; returns all but `name`_epilogue and the op of rows."""
@@ -182,7 +173,6 @@ class WindowProduct:
                 added=f"{self.name}_dw_into",
                 summed=(0, 1),
                 macs=macs,
-                along=self.dw_along,
                 tile=self._dw_tile,
                 term_of=self._dw_term_of,
                 by_rows=self._dw_by_rows,
@@ -233,13 +223,13 @@ class WindowProduct:
     def _by_channel(self) -> bool:
         """Whether the weights of a channel of y are those of the same channel of x alone, and are stored channel-last,
         as those of depthwise convolutions are."""
-        return row_axis(self.dw_along, self.rows[0][2]) != 0
+        return not self._sums_channels(self.rows[0][2])
 
     def _windows(self, of: Windows, attrs: Attrs) -> Windows | None:
-        return of if self.summed(attrs) else None
+        return of if self._sums_channels(attrs) else None
 
     def _dw_by_rows(self, operands: Sequence[Value], attrs: Attrs) -> Value | None:
-        return gradient_by_rows(f"{self.name}_dw_rows", self.dw_along, operands, attrs)
+        return gradient_by_rows(f"{self.name}_dw_rows", operands, attrs)
 
     def _rows_type(self, dy: Type, x: Type, *, kernel: Any, **attrs: Any) -> Type:
         out = size_of(pair_of(x.shape), kernel, attrs)
@@ -301,11 +291,23 @@ class WindowProduct:
 
     # Tiles
 
+    def _sums_channels(self, attrs: Attrs) -> bool:
+        """Whether sums are over the channels of x."""
+        axes = self.channels(attrs)
+        return axes is not None and axes[0] != axes[1]
+
+    def _of_channels(self, k: int, attrs: Attrs) -> Mapping[int, int]:
+        """{operand: axis} of which a channel of x (k = 0, from dy and w) or of y (k = 1, from x and w) is computed."""
+        axes = self.channels(attrs)
+        if axes is None:
+            return {}
+        return {0: CHANNELS, 1: axes[k]} if axes[0] == axes[1] else {1: axes[k]}
+
     def _tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        return of_product(at, shapes[0], self.window(shapes[1]), attrs, self.channels(attrs))
+        return of_product(at, shapes[0], self.window(shapes[1]), attrs, self._of_channels(1, attrs))
 
     def _term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        if operand or at.axis != CHANNELS or not self.summed(attrs):
+        if operand or at.axis != CHANNELS or not self._sums_channels(attrs):
             return None
         return Tile({0: at, 1: replace(at, axis=len(shapes[1]) - 1)})
 
@@ -313,17 +315,18 @@ class WindowProduct:
         if at.axis in (ROWS, COLUMNS):
             found = of_gradient(at, shapes[0], self.window(shapes[1]), attrs)
             return None if found is None else Tile({0: found[0]}, found[1])
-        axes = {0: 0} if at.axis == 0 else self.dx_channels(attrs)
+        axes = {0: 0} if at.axis == 0 else self._of_channels(0, attrs)
         return Tile({k: replace(at, axis=a) for k, a in axes.items()}) if axes else None
 
     def _dx_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        if operand or at.axis != CHANNELS or not self.summed(attrs):
+        if operand or at.axis != CHANNELS or not self._sums_channels(attrs):
             return None
         return Tile({0: at, 1: replace(at, axis=0)})
 
     def _dw_tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        axes = self.dw_along(at.axis, attrs)
-        return None if axes is None else Tile({k: replace(at, axis=a) for k, a in axes.items()})
+        axes = enumerate(self.channels(attrs) or ())
+        found = {k: replace(at, axis=CHANNELS) for k, axis in axes if axis == at.axis}
+        return Tile(found) if found else None
 
     def _dw_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
         if at.axis == 0:

@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Call, Elementwise, Pick, View, ViewKind
+from ..ir.op_kinds import Call, Contraction, Pick, Range
 from ..ir.rewrite import rewritten
-from ..ir.traits import is_plain_product, view_kind
+from ..ir.tiles import tile_of
 from ..ir.types import planned
 from .context import Context
 
@@ -47,8 +47,8 @@ def selection_propagation(graph: Graph, context: Context) -> Graph:
 
 
 def _axis(node: Node) -> int | None:
-    """The axis along which as many elements as it has, or fewer, are selected, all others being read in order; None of
-    other picks."""
+    """The axis along which fewer elements than it has are selected, all others being read in order; None of other
+    picks."""
     x, index = node.operands
     lower = node.op.lower
     assert isinstance(lower, Pick)
@@ -58,22 +58,15 @@ def _axis(node: Node) -> int | None:
     axis = of_x.index(None)
     in_order = all(a == k for k, a in enumerate(of_x) if k != axis) and of_index == (axis,)
     sizes = planned((x.type.shape[axis], *index.type.shape))
-    return axis if in_order and sizes[1] <= sizes[0] else None
+    return axis if in_order and sizes[1] < sizes[0] else None
 
 
-def _sources(node: Node, axis: int) -> Mapping[int, int] | None:
-    """{operand: axis} of the elements that those at one index along an axis of the first result are computed of; None
-    where they are computed of others too."""
-    lower, rank = node.op.lower, node.results[0].ndim
-    if isinstance(lower, Elementwise):
-        of = {k: axis - rank + v.ndim for k, v in enumerate(node.operands)}
-        extent = node.results[0].type.shape[axis]
-        return {k: a for k, a in of.items() if a >= 0 and node.operands[k].type.shape[a] == extent}
-    if view_kind(node) is ViewKind.PERMUTE:
-        return {0: node.attrs["dims"][axis]}
-    if is_plain_product(node) and axis >= rank - 2:
-        return {1: node.operands[1].ndim - 1} if axis == rank - 1 else {0: node.operands[0].ndim - 2}
-    return lower.along(axis, node.attrs) if isinstance(lower, Call) else None
+def _sources(v: Value, axis: int) -> Mapping[int, int] | None:
+    """{operand: axis} of the elements that those of v at one index along an axis are computed of; None where they are
+    computed of others too."""
+    extent = v.type.shape[axis]
+    tile = tile_of(v.node, Range(axis, 0, extent)) if isinstance(extent, int) else None
+    return None if tile is None or tile.changes else {k: r.axis for k, r in tile.ranges.items()}
 
 
 def _leads_to_a_product(v: Value, axis: int, alone: set[Value]) -> bool:
@@ -81,8 +74,8 @@ def _leads_to_a_product(v: Value, axis: int, alone: set[Value]) -> bool:
     pending = [(v, axis)]
     while pending:
         v, axis = pending.pop()
-        sources = _sources(v.node, axis) if v in alone else None
-        if sources is not None and not isinstance(v.node.op.lower, Elementwise | View):
+        sources = _sources(v, axis) if v in alone else None
+        if sources is not None and isinstance(v.node.op.lower, Call | Contraction):
             return True
         pending += [(v.node.operands[k], a) for k, a in (sources or {}).items()]
     return False
@@ -90,7 +83,7 @@ def _leads_to_a_product(v: Value, axis: int, alone: set[Value]) -> bool:
 
 def _selected(v: Value, index: Value, axis: int, alone: set[Value]) -> Value:
     """The elements of v at these indices along an axis."""
-    sources = _sources(v.node, axis) if v in alone else None
+    sources = _sources(v, axis) if v in alone else None
     if sources is None:
         return apply("index_select", v, index, dim=axis)
     operands = [
