@@ -16,13 +16,13 @@ from ..targets.board import load as load_board
 from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
 from ..targets.toml_file import read_toml
+from .call_size import call_size
 from .callees import with_callees
 from .contract import CONTRACT, DECLARED
 from .predicates import Number
 from .read_table import TABLE, external_of, load_backend
 from .table import Backend, Function, Kernel, Source
 from .third_party import External
-from .work import work_of
 
 REF = "ref"
 
@@ -76,8 +76,8 @@ class Backends:
 
     def estimate(self, kernel: Kernel, facts: Mapping[str, Number]) -> float | None:
         """What a call of the kernel costs for one image, in the unit of the cost table; None where it is not known."""
-        cost, work = self.cost.kernels.get(kernel.symbol), work_of(kernel.name, facts)
-        return None if cost is None or work is None else work.cost(cost)
+        cost, size = self.cost.kernels.get(kernel.symbol), call_size(kernel.name, facts)
+        return None if cost is None or size is None else size.cost(cost)
 
     def rejected(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
         """The kernels that cost more than the selected one, and the rejected backends and rows of higher priority, each

@@ -11,7 +11,7 @@ from .predicates import Number
 
 
 @dataclass(frozen=True)
-class Work:
+class CallSize:
     """`rows` times `columns` results, each the sum of `terms` products; tiles cover the columns."""
 
     rows: Number
@@ -19,7 +19,7 @@ class Work:
     terms: Number
 
     def cost(self, kernel: KernelCost) -> float:
-        """Of a call that does it."""
+        """Of a call of this size."""
         row = kernel.total((int(self.columns),), int(self.terms)) - kernel.call
         return kernel.call + self.rows * row
 
@@ -27,20 +27,20 @@ class Work:
 Facts = Mapping[str, Number]
 
 
-def _conv2d(f: Facts) -> Work:
-    return Work(f["oh"] * f["ow"] * f["groups"], f["o"] // f["groups"], f["kh"] * f["kw"] * _inputs(f))
+def _conv2d(f: Facts) -> CallSize:
+    return CallSize(f["oh"] * f["ow"] * f["groups"], f["o"] // f["groups"], f["kh"] * f["kw"] * _inputs(f))
 
 
-def _conv2d_dx(f: Facts) -> Work:
-    return Work(f["h"] * f["w"] * f["groups"], _inputs(f), f["kh"] * f["kw"] * f["o"] // f["groups"])
+def _conv2d_dx(f: Facts) -> CallSize:
+    return CallSize(f["h"] * f["w"] * f["groups"], _inputs(f), f["kh"] * f["kw"] * f["o"] // f["groups"])
 
 
-def _conv2d_dw(f: Facts) -> Work:
-    return Work(f["o"] * f["kh"], f["kw"] * _inputs(f), f["oh"] * f["ow"])
+def _conv2d_dw(f: Facts) -> CallSize:
+    return CallSize(f["o"] * f["kh"], f["kw"] * _inputs(f), f["oh"] * f["ow"])
 
 
-def _conv2d_pool(f: Facts) -> Work:
-    return Work(f["ph"] * f["pw"] * f["pool_h"] * f["pool_w"], f["o"], f["kh"] * f["kw"] * f["c"])
+def _conv2d_pool(f: Facts) -> CallSize:
+    return CallSize(f["ph"] * f["pw"] * f["pool_h"] * f["pool_w"], f["o"], f["kh"] * f["kw"] * f["c"])
 
 
 def _inputs(f: Facts) -> Number:
@@ -48,7 +48,7 @@ def _inputs(f: Facts) -> Number:
     return f["c"] // f["groups"]
 
 
-_WORK: dict[str, Callable[[Facts], Work]] = {
+_SIZES: dict[str, Callable[[Facts], CallSize]] = {
     "conv2d_f32": _conv2d,
     "conv2d_dx_f32": _conv2d_dx,
     "conv2d_dw_f32": _conv2d_dw,
@@ -56,7 +56,7 @@ _WORK: dict[str, Callable[[Facts], Work]] = {
 }
 
 
-def work_of(kernel: str, facts: Facts) -> Work | None:
+def call_size(kernel: str, facts: Facts) -> CallSize | None:
     """Of one image of a call of the contract's `kernel`; None where it is not known."""
-    work = _WORK.get(kernel)
-    return work(facts) if work is not None and facts.keys() >= {"kh", "kw", "c", "o"} else None
+    size = _SIZES.get(kernel)
+    return size(facts) if size is not None and facts.keys() >= {"kh", "kw", "c", "o"} else None
