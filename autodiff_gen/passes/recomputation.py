@@ -4,7 +4,7 @@ and the graph with copies of them."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import cached_property
 
 from ..ir.graph import Graph
@@ -108,19 +108,7 @@ class Recomputation:
             return changed[u]
 
         def copy(u: Value, v: Value, phase: str) -> Value:
-            pending, copies = [u], made[v if alone else None]
-            while pending:
-                w = pending[-1]
-                if w in copies or self._stays(w, v, chosen):
-                    pending.pop()
-                    continue
-                missing = [o for o in w.node.operands if o not in copies and not self._stays(o, v, chosen)]
-                pending += missing
-                if not missing:
-                    pending.pop()
-                    new = copied(w.node, tuple([copies.get(o, o) for o in w.node.operands]), phase)
-                    copies.update(zip(w.node.results, new.results, strict=True))
-            return copies.get(u, u)
+            return copy_of(u, lambda w: not self._stays(w, v, chosen), made[v if alone else None], phase)
 
         def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
             new = []
@@ -132,7 +120,24 @@ class Recomputation:
         return rewritten(self.graph, rewrite, after)
 
 
-def copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
+def copy_of(v: Value, is_copied: Callable[[Value], bool], copies: dict[Value, Value], phase: str) -> Value:
+    """v computed again, of copies of the values that are computed again too and of the others themselves. copies: those
+    that there are; more are added."""
+    pending = [v]
+    while pending:
+        u = pending[-1]
+        if u in copies or not is_copied(u):
+            pending.pop()
+            continue
+        missing = [o for o in u.node.operands if o not in copies and is_copied(o)]
+        pending += missing
+        if not missing:
+            new = _copied(u.node, tuple([copies.get(o, o) for o in u.node.operands]), phase)
+            copies.update(zip(u.node.results, new.results, strict=True))
+    return copies.get(v, v)
+
+
+def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
     """The node over other operands, whose results are called copies of its own."""
     types = tuple([r.type for r in node.results])
     labels = {k: Label("again", copy_of=node.results[k]) for k in range(len(types))}

@@ -51,7 +51,7 @@ from ..ir.types import planned_size
 from .context import Context
 from .fusion_groups import is_free, is_fusable
 from .nested_concatenations import Place, contained, read_in
-from .recomputation import copied
+from .recomputation import copy_of
 
 
 def rematerialize(graph: Graph, context: Context) -> Graph:
@@ -203,22 +203,10 @@ class _Forward:
         return node.with_operands(tuple(new)).results
 
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
-        pending = [v]
-        while pending:
-            u = pending[-1]
-            again = self.is_computed_again(u)
-            missing: list[Value] = []
-            if u in self.places and again:
-                copies.setdefault(u, read_in(self.places[u], u))
-            elif again or isinstance(u.node.op.lower, View):
-                missing = [o for o in u.node.operands if o not in copies]
-                if not missing and u not in copies:
-                    operands = tuple([copies[o] for o in u.node.operands])
-                    copies[u] = copied(u.node, operands, BACKWARD).results[u.index]
-            else:
-                copies[u] = u
-            if missing:
-                pending += missing
-            else:
-                pending.pop()
-        return copies[v]
+        for u, place in self.places.items():
+            if u not in copies and self.is_computed_again(u):
+                copies[u] = read_in(place, u)
+        return copy_of(v, self._is_copied, copies, BACKWARD)
+
+    def _is_copied(self, v: Value) -> bool:
+        return isinstance(v.node.op.lower, View) or self.is_computed_again(v)
