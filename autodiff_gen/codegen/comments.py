@@ -13,7 +13,8 @@ from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
 from .c_printer import PRINTER
-from .formulas import Names, plain, viewed
+from .entry_names import Names
+from .formulas import plain, viewed
 
 
 @dataclass(frozen=True)

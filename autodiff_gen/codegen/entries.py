@@ -11,7 +11,8 @@ from ..ir.types import Shape, product
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..lowering.phases import Phases
-from .functions import ONE_STRUCT, EntryBody, poisoned
+from .entry_names import ONE_STRUCT
+from .functions import EntryBody, poisoned
 from .geometry import Geometry
 from .program import Arg, Entry, Program
 

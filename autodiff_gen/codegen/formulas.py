@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from ..ir.graph import State
 from ..ir.identifiers import Scope
@@ -24,26 +23,15 @@ from ..ir.op_kinds import (
     ViewKind,
 )
 from ..ir.types import Shape, normalise_axes, planned_size
-from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
-from ..lowering.plan import EntryPlan, Step
+from ..lowering.plan import Step
+from .entry_names import Names
 
 LONGEST = (
     24  # operators and parentheses of a formula; what takes more is told with the local values of its loops
 )
 LET = "let "  # begins the line of a local value
-
-
-class Names(Protocol):
-    """How an entry calls its values (functions.EntryBody)."""
-
-    plan: EntryPlan
-    slots: Mapping[State, c.Expr]
-
-    def bare(self, place: c.Expr) -> str: ...
-    def place(self, v: Value) -> c.Expr: ...
-    def scalar(self, v: Value) -> c.Expr: ...
 
 
 def plain(literal: str) -> str:

@@ -1,163 +1,56 @@
-"""The body of one entry function as a C tree: named pointers into the arena, then numbered calls and loops."""
+"""The body of one entry function as a C tree: numbered calls and loops, after the pointers that each uses first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..ir.graph import State
-from ..ir.identifiers import Scope
 from ..ir.kernel_call import Epilogue, Factor, KernelCall, Operand, Place, Result
-from ..ir.names import NO_LAYERS, name_of
-from ..ir.node import CONST, INPUT, STATE, Node, Value
+from ..ir.node import Node, Value
 from ..ir.op_kinds import RowContraction
 from ..ir.strides import Strided
-from ..ir.types import Size, Type
+from ..ir.types import Size
 from ..ir.views import layout, stored
 from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..lowering import c_ast as c
 from ..lowering import c_syntax
-from ..lowering.c_syntax import shown
 from ..lowering.loop_tree import LoopTree
-from ..lowering.plan import EntryPlan, Placed, Step
+from ..lowering.plan import EntryPlan, Step
 from ..lowering.statements import LOOP_NAMES
-from .c_printer import PRINTER
 from .comments import call_comment
-from .control_flow import Inside, region_statements
+from .control_flow import region_statements
+from .entry_names import Inside, Names
 from .formulas import loops_comment
-from .geometry import Geometry, geometry_of, struct_of, table
+from .geometry import geometry_of, struct_of, table
 from .kernel_call import statement
 
-ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Member("t", "int_arena")}
 
+class EntryBody(Names):
+    """The statements of one entry."""
 
-class EntryBody:
-    """Names and statements of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots`
-    states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope,
-    `layers` long paths of modules to short ones, `arenas` those of the plan to their memory; with `poison`, memory is
-    filled after the last step that uses it.
-    """
-
-    def __init__(
-        self,
-        plan: EntryPlan,
-        args: Mapping[Value, c.Expr],
-        outputs: Mapping[str, c.Expr],
-        slots: Mapping[State, c.Expr],
-        tables: Mapping[Value, c.Expr],
-        inside: Inside | None = None,
-        geometry: Mapping[Geometry, str] | None = None,
-        layers: Mapping[str, str] = NO_LAYERS,
-        poison: bool = False,
-        arenas: Mapping[str, c.Expr] = ONE_STRUCT,
-    ) -> None:
-        self.poison, self.arenas = poison, arenas
-        self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
-        self.inside = inside or Inside()
-        known = [*args.values(), *outputs.values(), *tables.values()]
-        self.geometry, self.layers = geometry or {}, layers
-        names = [x.text for x in known if isinstance(x, c.Name)]
-        names += [x.pointer for x in arenas.values() if isinstance(x, c.Member)]
-        self.scope = Scope([*self.inside.taken, *names, *plan.loop_names, *self.geometry.values()])
-        self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
-        self.scratch: dict[tuple[Step, Value], c.Expr] = {}
-        self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
-        numbers = {s.node: s.number for s in plan.steps}
-        for buffer in plan.placed:
-            self._declare(buffer, numbers)
-
-    def nested(
+    def _nested(
         self,
         plan: EntryPlan,
         args: Mapping[Value, c.Expr],
         outputs: Mapping[str, c.Expr],
         slots: Mapping[State, c.Expr],
         inside: Inside,
-    ) -> EntryBody:
-        """The body of a region of a step of this entry."""
-        return type(self)(
-            plan,
-            args,
-            outputs,
-            slots,
-            self.tables,
-            inside,
-            self.geometry,
-            self.layers,
-            self.poison,
-            self.arenas,
-        )
-
-    # Names
-
-    def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
-        first, last = self.number(buffer.start), self.number(buffer.end)
-        ends = f"step {first}" if first == last else f"steps {first} to {last}"
-        for k, v in enumerate(buffer.values):
-            wanted = name_of(v, self.layers)
-            is_row = buffer.owner is not None and buffer.owner.nest is not None
-            name = self.scope.fresh(f"{wanted}_row" if is_row else wanted)
-            shape = v.type.shape
-            if buffer.owner is not None:
-                shape = buffer.owner.scratch[v].shape
-            before = buffer.values[:k][-1:] or (buffer.over.values[-1:] if buffer.over is not None else [])
-            note = f"in place of {self.bare(self.names[before[0]])}" if before else ends
-            step = numbers[v.node] if buffer.owner is None else buffer.owner.number
-            place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
-            if buffer.owner is None:
-                self.names[v] = place
-            else:
-                self.scratch[buffer.owner, v] = place
-
-    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
-        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
-        c_type, start = type.dtype.c, self._start_of(buffer)
-        if c_type not in ("float", "int32_t"):
-            start = c.Cast(f"{c_type} *", start)
-        comment = f"{shown(type.shape)} {note}"
-        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, type.bytes)
-        self.pointers.setdefault(step, []).append(pointer)
-        return c.Name(name)
-
-    def _start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
-        """The address of a buffer, or `skipped` bytes after it."""
-        arena, offset = self.inside.place(buffer)
-        offset += skipped
-        return c.plus(self.arenas[arena], c_syntax.offset(offset // 4, []))
+    ) -> Callable[[Step], list[c.Statement]]:
+        """The statements of a step of a region of this entry."""
+        rest = self.tables, inside, self.geometry, self.layers, self.poison, self.arenas
+        body = type(self)(plan, args, outputs, slots, *rest)
+        return lambda step: [*body.statements(step), *body.freed(step)]
 
     def freed(self, step: Step) -> list[c.Statement]:
         """With `poison`, what fills the memory that is not used after a step."""
         ended = [b for b in self.plan.placed if b.end == step.number] if self.poison else []
         kept = {b.over: (b.bytes + 3) // 4 * 4 for b in self.plan.placed}
         return [
-            poisoned(self._start_of(b, kept.get(b, 0)), size)
+            poisoned(self.start_of(b, kept.get(b, 0)), size)
             for b in ended
             if (size := b.bytes - kept.get(b, 0)) > 0
         ]
-
-    def number(self, number: int) -> str:
-        return f"{self.inside.prefix}{self.inside.start + number}"
-
-    def bare(self, place: c.Expr) -> str:
-        """A place as comments call it."""
-        return place.name if isinstance(place, c.Member) else PRINTER.expression(place)
-
-    def place(self, v: Value) -> c.Expr:
-        """The memory in which v.base is stored."""
-        source = v.base
-        if source in self.args:
-            return self.args[source]
-        if source in self.plan.states:
-            return self.slots[self.plan.states[source]]
-        if source.node.op is CONST:
-            return self.tables[source]
-        return self.names[source]
-
-    def by_value(self, v: Value) -> bool:
-        source = v.base
-        return source in self.args and source.type.shape == () and source.node.op in (INPUT, STATE)
-
-    # Steps
 
     def statements(self, step: Step) -> list[c.Statement]:
         """The step's comment, the pointers that are first used in it, and what it does."""
@@ -166,7 +59,7 @@ class EntryBody:
 
     def _statements(self, step: Step) -> list[c.Statement]:
         if step.inner is not None:
-            return region_statements(self, step)
+            return region_statements(self, step, self._nested)
         number = self.number(step.number)
         if step.nest is not None:
             tree = self._loops(step)
@@ -278,12 +171,6 @@ class EntryBody:
             return c.Literal(c_syntax.float_literal(factor))
         value = self.scalar(node.operands[factor.index])
         return _negative(value) if factor.negate else value
-
-    def scalar(self, v: Value) -> c.Expr:
-        source = v.base
-        if source.node.op is CONST:
-            return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
-        return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))
 
 
 def poisoned(start: c.Expr, bytes: int) -> c.Statement:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..codegen.control_flow import Inside
 from ..codegen.entries import step_trees
+from ..codegen.entry_names import Inside
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program, RegionStruct
 from ..codegen.regions import Ram, spaces_of

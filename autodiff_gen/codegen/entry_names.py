@@ -1,0 +1,135 @@
+"""What an entry calls its values in C: the caller's arrays, states, constants, and pointers into the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..ir.graph import State
+from ..ir.identifiers import Scope
+from ..ir.names import NO_LAYERS, name_of
+from ..ir.node import CONST, INPUT, STATE, Node, Value
+from ..ir.types import Type
+from ..lowering import c_ast as c
+from ..lowering import c_syntax
+from ..lowering.c_syntax import shown
+from ..lowering.plan import EntryPlan, Placed, Step
+from .c_printer import PRINTER
+from .geometry import Geometry
+
+ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Member("t", "int_arena")}
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What surrounds a region: by pool, the arena around it with its offset there in bytes; names that are in scope;
+    and how its steps are numbered."""
+
+    arenas: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
+    prefix: str = ""
+    start: int = 0
+
+    def place(self, buffer: Placed) -> tuple[str, int]:
+        """The arena of the entry that has the buffer, and its offset there in bytes."""
+        arena, offset = self.arenas.get(buffer.home, (buffer.home, 0))
+        return arena, offset + buffer.offset
+
+
+class Names:
+    """Of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots` states and `tables` constant
+    arrays to their memory in C, `geometry` structs to their names at file scope, `layers` long paths of modules to
+    short ones, `arenas` those of the plan to their memory; with `poison`, memory is filled after the last step that
+    uses it.
+    """
+
+    def __init__(
+        self,
+        plan: EntryPlan,
+        args: Mapping[Value, c.Expr],
+        outputs: Mapping[str, c.Expr],
+        slots: Mapping[State, c.Expr],
+        tables: Mapping[Value, c.Expr],
+        inside: Inside | None = None,
+        geometry: Mapping[Geometry, str] | None = None,
+        layers: Mapping[str, str] = NO_LAYERS,
+        poison: bool = False,
+        arenas: Mapping[str, c.Expr] = ONE_STRUCT,
+    ) -> None:
+        self.poison, self.arenas = poison, arenas
+        self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
+        self.inside = inside or Inside()
+        known = [*args.values(), *outputs.values(), *tables.values()]
+        self.geometry, self.layers = geometry or {}, layers
+        names = [x.text for x in known if isinstance(x, c.Name)]
+        names += [x.pointer for x in arenas.values() if isinstance(x, c.Member)]
+        self.scope = Scope([*self.inside.taken, *names, *plan.loop_names, *self.geometry.values()])
+        self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
+        self.scratch: dict[tuple[Step, Value], c.Expr] = {}
+        self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
+        numbers = {s.node: s.number for s in plan.steps}
+        for buffer in plan.placed:
+            self._declare(buffer, numbers)
+
+    def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
+        first, last = self.number(buffer.start), self.number(buffer.end)
+        ends = f"step {first}" if first == last else f"steps {first} to {last}"
+        for k, v in enumerate(buffer.values):
+            wanted = name_of(v, self.layers)
+            is_row = buffer.owner is not None and buffer.owner.nest is not None
+            name = self.scope.fresh(f"{wanted}_row" if is_row else wanted)
+            shape = v.type.shape
+            if buffer.owner is not None:
+                shape = buffer.owner.scratch[v].shape
+            before = buffer.values[:k][-1:] or (buffer.over.values[-1:] if buffer.over is not None else [])
+            note = f"in place of {self.bare(self.names[before[0]])}" if before else ends
+            step = numbers[v.node] if buffer.owner is None else buffer.owner.number
+            place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
+            if buffer.owner is None:
+                self.names[v] = place
+            else:
+                self.scratch[buffer.owner, v] = place
+
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
+        c_type, start = type.dtype.c, self.start_of(buffer)
+        if c_type not in ("float", "int32_t"):
+            start = c.Cast(f"{c_type} *", start)
+        comment = f"{shown(type.shape)} {note}"
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, type.bytes)
+        self.pointers.setdefault(step, []).append(pointer)
+        return c.Name(name)
+
+    def start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
+        """The address of a buffer, or `skipped` bytes after it."""
+        arena, offset = self.inside.place(buffer)
+        offset += skipped
+        return c.plus(self.arenas[arena], c_syntax.offset(offset // 4, []))
+
+    def number(self, number: int) -> str:
+        return f"{self.inside.prefix}{self.inside.start + number}"
+
+    def bare(self, place: c.Expr) -> str:
+        """A place as comments call it."""
+        return place.name if isinstance(place, c.Member) else PRINTER.expression(place)
+
+    def place(self, v: Value) -> c.Expr:
+        """The memory in which v.base is stored."""
+        source = v.base
+        if source in self.args:
+            return self.args[source]
+        if source in self.plan.states:
+            return self.slots[self.plan.states[source]]
+        if source.node.op is CONST:
+            return self.tables[source]
+        return self.names[source]
+
+    def by_value(self, v: Value) -> bool:
+        source = v.base
+        return source in self.args and source.type.shape == () and source.node.op in (INPUT, STATE)
+
+    def scalar(self, v: Value) -> c.Expr:
+        source = v.base
+        if source.node.op is CONST:
+            return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
+        return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))
