@@ -171,26 +171,31 @@ def _hull(ranges: Iterable[Range | None]) -> Range | None:
 
 
 def _is_slice(node: Node) -> bool:
-    return view_kind(node) is ViewKind.WINDOW and set(node.attrs["steps"]) == {1}
+    return view_kind(node) is ViewKind.WINDOW
 
 
 def _slice(node: Node, axis: int) -> Range | None:
-    """What a slice reads along an axis; None where it reads the whole, and of other nodes."""
-    if not _is_slice(node) or axis >= node.results[0].ndim:
+    """What a slice reads along an axis; None where it reads the whole or skips elements, and of other nodes."""
+    if not _is_slice(node) or axis >= node.results[0].ndim or abs(node.attrs["steps"][axis]) != 1:
         return None
-    size, start = node.results[0].type.shape[axis], node.attrs["starts"][axis]
-    extent = node.operands[0].type.shape[axis]
-    return Range(axis, start, start + size) if isinstance(size, int) and isinstance(extent, int) else None
+    size, extent = node.results[0].type.shape[axis], node.operands[0].type.shape[axis]
+    if not isinstance(size, int) or not isinstance(extent, int):
+        return None
+    return _between(node, Range(axis, 0, size))
+
+
+def _between(node: Node, at: Range) -> Range:
+    """The elements that a range of a slice reads, and those between them."""
+    start, step = node.attrs["starts"][at.axis], node.attrs["steps"][at.axis]
+    ends = sorted((start + at.start * step, start + (at.stop - 1) * step))
+    return Range(at.axis, ends[0], ends[1] + 1)
 
 
 def _tile(node: Node, at: Range) -> Tile | None:
     """As tile_of, also of slices and of indices."""
     if isinstance(node.op.lower, Iota):
         return Tile({})
-    if not _is_slice(node):
-        return tile_of(node, at)
-    start = node.attrs["starts"][at.axis]
-    return Tile({0: Range(at.axis, at.start + start, at.stop + start)})
+    return Tile({0: _between(node, at)}) if _is_slice(node) else tile_of(node, at)
 
 
 def _cropped(graph: Graph, crops: Mapping[Value, Range]) -> Graph:
@@ -206,14 +211,17 @@ def _cropped(graph: Graph, crops: Mapping[Value, Range]) -> Graph:
 
     def slice_of(node: Node, v: Value) -> Value:
         """A slice of an operand of which there is a part, or a part of the slice."""
-        shape, starts = [*node.results[0].type.shape], [*node.attrs["starts"]]
+        shape, starts, steps = [*node.results[0].type.shape], [*node.attrs["starts"]], node.attrs["steps"]
         at, there = crops.get(node.results[0]), crops.get(node.operands[0])
         if at is not None:
             shape[at.axis] = at.stop - at.start
-            starts[at.axis] += at.start
+            starts[at.axis] += at.start * steps[at.axis]
         if there is not None:
             starts[there.axis] -= there.start
-        return v if [*v.type.shape] == shape else window(v, tuple(shape), starts, node.attrs["steps"])
+        is_whole = [*v.type.shape] == shape and all(
+            step == 1 or d == 1 for d, step in zip(shape, steps, strict=True)
+        )
+        return v if is_whole else window(v, tuple(shape), starts, steps)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         if _is_slice(node):

@@ -108,6 +108,20 @@ def recurrent(of: Any) -> Any:
     return Last()
 
 
+def reversed_(of: Any) -> Any:
+    """A convolution whose last element is classified, as the first of the reversed sequence; some channels of it."""
+
+    class Reversed(of.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.out = of.Conv1d(4, 8, 3), of.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.conv(x).flip(2)[:, ::2, 0])
+
+    return Reversed()
+
+
 def channels(of: Any) -> Any:
     """A convolution, whose image is larger than its filters, and a layer on few rows, both of which compute channels
     that nothing reads."""
@@ -129,6 +143,7 @@ NETWORKS = {
     "residual": (residual, (4, 12)),
     "encoder": (encoder, (4, 12)),
     "recurrent": (recurrent, (4, 12)),
+    "reversed": (reversed_, (4, 12)),
     "channels": (channels, (4, 12)),
 }
 
@@ -186,6 +201,10 @@ def test_of_the_last_layer_one_row_of_each_sample_is_computed() -> None:
 def test_a_scan_ends_with_the_last_element_that_is_read() -> None:
     lengths = {n.attrs["reverse"]: n.attrs["length"] for n in cropped("recurrent").of(Scan)}
     assert lengths == {False: 3, True: 2}
+
+
+def test_a_reversed_sequence_is_read_in_part() -> None:
+    assert [n.results[0].type.shape[2] for n in cropped("reversed").of(Call)] == [1]
 
 
 def test_masks_have_the_numbers_of_the_whole(rng: np.random.Generator) -> None:
