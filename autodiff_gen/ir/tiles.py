@@ -23,6 +23,20 @@ def whole(v: Value, axis: int) -> Range:
     return Range(axis, 0, extent)
 
 
+def part_of(v: Value, at: Range) -> Value:
+    """A range of a value, as a slice; the value itself where that is the whole."""
+    shape = shape_of(v.type.shape, at)
+    if shape == v.type.shape:
+        return v
+    starts = tuple(at.start if axis == at.axis else 0 for axis in range(v.ndim))
+    return apply("slice", v, shape=shape, starts=starts, steps=(1,) * v.ndim)
+
+
+def shape_of(shape: Shape, at: Range) -> Shape:
+    """The shape of a range of a value."""
+    return (*shape[: at.axis], at.stop - at.start, *shape[at.axis + 1 :])
+
+
 def tile_of(node: Node, at: Range) -> Tile | None:
     """Of what the node computes this part of its only result, or of all that a composite has; None where it cannot."""
     lower = node.op.lower
@@ -109,11 +123,7 @@ def indices(node: Node, at: Range) -> Value:
     shape = node.results[0].type.shape
     strides = node.attrs.get("strides", row_major(shape))
     offset = node.attrs.get("offset", 0) + at.start * strides[at.axis]
-    return apply("places", shape=_part(shape, at), strides=strides, offset=offset)
-
-
-def _part(shape: Shape, at: Range) -> Shape:
-    return (*shape[: at.axis], at.stop - at.start, *shape[at.axis + 1 :])
+    return apply("places", shape=shape_of(shape, at), strides=strides, offset=offset)
 
 
 def _of_elementwise(node: Node, at: Range) -> Tile | None:
@@ -140,7 +150,7 @@ def _of_assembled(node: Node, at: Range) -> Tile | None:
     found = {(v.type.shape[axis], start[axis], step[axis]) for v, start, step in windows}
     if found != {(y.type.shape[axis], 0, 1)}:
         return None
-    return Tile(dict.fromkeys(range(len(node.operands)), at), {"shape": _part(y.type.shape, at)})
+    return Tile(dict.fromkeys(range(len(node.operands)), at), {"shape": shape_of(y.type.shape, at)})
 
 
 def _of_view(node: Node, at: Range) -> Tile | None:
@@ -148,7 +158,7 @@ def _of_view(node: Node, at: Range) -> Tile | None:
     assert isinstance(kind, View)
     if kind.kind in (ViewKind.WINDOW, ViewKind.WINDOWS):
         return None
-    changes: dict[str, Any] = {} if kind.kind is ViewKind.PERMUTE else {"shape": _part(y.type.shape, at)}
+    changes: dict[str, Any] = {} if kind.kind is ViewKind.PERMUTE else {"shape": shape_of(y.type.shape, at)}
     if kind.kind is ViewKind.RESHAPE:
         found = _reshaped(x.type.shape, y.type.shape, at)
         return None if found is None else Tile({0: found}, changes)

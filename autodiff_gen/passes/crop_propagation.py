@@ -32,9 +32,9 @@ from ..ir.graph import Graph
 from ..ir.node import CONST, STATE, Node, Value
 from ..ir.op_kinds import Call, Contraction, Iota, Range, Scan, Tile, View, ViewKind
 from ..ir.rewrite import rewritten
-from ..ir.tiles import computed, indices, tile_of, whole
+from ..ir.tiles import computed, indices, part_of, shape_of, tile_of, whole
 from ..ir.traits import is_plain_product, view_kind
-from ..ir.types import Shape, product
+from ..ir.types import product
 from ..ops.scan_builder import shortened
 from ..ops.slices import window
 from .context import Context
@@ -45,11 +45,10 @@ Found: TypeAlias = tuple[dict[Value, Range], list[tuple[Value, Range | None]]]
 
 def crop_propagation(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    windows = [n for n in graph.of(View) if view_kind(n) is ViewKind.WINDOW]
-    axes = range(max((n.results[0].ndim for n in windows), default=0))
     while True:
         weights = _weights(graph, context)
-        crops = next((found for axis in axes if (found := _crops(graph, axis, weights))), None)
+        rank = max((n.results[0].ndim for n in graph.of(View) if _is_slice(n)), default=0)
+        crops = next((found for axis in range(rank) if (found := _crops(graph, axis, weights))), None)
         if crops is None:
             return graph
         graph = _cropped(graph, crops)
@@ -203,11 +202,10 @@ def _cropped(graph: Graph, crops: Mapping[Value, Range]) -> Graph:
 
     def part(old: Value, new: Value, needed: Range | None) -> Value:
         """The elements of an operand that are needed, of those that there are."""
-        there = crops.get(old)
-        if needed is None or needed == (there or whole(old, needed.axis)):
+        if needed is None:
             return new
-        start = needed.start - (0 if there is None else there.start)
-        return _window(new, Range(needed.axis, start, start + needed.stop - needed.start))
+        first = crops[old].start if old in crops else 0
+        return part_of(new, Range(needed.axis, needed.start - first, needed.stop - first))
 
     def slice_of(node: Node, v: Value) -> Value:
         """A slice of an operand of which there is a part, or a part of the slice."""
@@ -237,7 +235,7 @@ def _cropped(graph: Graph, crops: Mapping[Value, Range]) -> Graph:
         if rows is not None and at.axis < node.results[0].ndim - 1:
             a, w = operands[0].node.operands
             x = part(rows[0], a.node.operands[0], at)
-            shape = _with_extent(node.results[0].type.shape, at)
+            shape = shape_of(node.results[0].type.shape, at)
             flat = apply("reshape", x, shape=(product(shape[:-1]), a.type.shape[1]))
             y = apply("matmul", flat, w)
             y.node.origin = operands[0].node.origin
@@ -250,12 +248,3 @@ def _cropped(graph: Graph, crops: Mapping[Value, Range]) -> Graph:
 
     slices = [n for n in graph.of(View) if _is_slice(n) and n.operands[0] in crops]
     return rewritten(graph, rewrite, [*slices, *(v.node for v in crops)])
-
-
-def _with_extent(shape: Shape, at: Range) -> Shape:
-    return (*shape[: at.axis], at.stop - at.start, *shape[at.axis + 1 :])
-
-
-def _window(v: Value, at: Range) -> Value:
-    starts = [at.start if axis == at.axis else 0 for axis in range(v.ndim)]
-    return window(v, _with_extent(v.type.shape, at), starts, [1] * v.ndim)

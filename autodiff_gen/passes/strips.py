@@ -11,8 +11,17 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Iota, Leaf, Range, Tile, View
 from ..ir.origin import Label, Origin, building
 from ..ir.rewrite import rewritten
-from ..ir.tiles import added_term, axis_of_result, computed, indices, term_of, tile_of, whole, with_term
-from ..ops.slices import window
+from ..ir.tiles import (
+    added_term,
+    axis_of_result,
+    computed,
+    indices,
+    part_of,
+    term_of,
+    tile_of,
+    whole,
+    with_term,
+)
 from .fusion_groups import is_fusable
 
 
@@ -213,20 +222,13 @@ class _Strips:
         if isinstance(v.node.op.lower, Iota):
             return indices(v.node, at)
         if self.axis.get(v) != at.axis:
-            return v if at == whole(v, at.axis) else _slice(v, at)
+            return part_of(v, at)
         made = self.made.setdefault(v, {})
         for (start, stop), strip in made.items():
             if start <= at.start and at.stop <= stop:
-                inside = Range(at.axis, at.start - start, at.stop - start)
-                return strip if inside == whole(strip, at.axis) else _slice(strip, inside)
+                return part_of(strip, Range(at.axis, at.start - start, at.stop - start))
         made[at.start, at.stop] = self.computed(v.node, tile_of(v.node, at), k)
         return made[at.start, at.stop]
-
-
-def _slice(v: Value, at: Range) -> Value:
-    starts = tuple(at.start if a == at.axis else 0 for a in range(v.ndim))
-    shape = tuple(at.stop - at.start if a == at.axis else d for a, d in enumerate(v.type.shape))
-    return window(v, shape, starts, (1,) * v.ndim)
 
 
 def _assembled(node: Node, axis: int, parts: Sequence[Value]) -> Value:

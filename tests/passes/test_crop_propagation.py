@@ -17,6 +17,7 @@ from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Leaf, Scan,
 from autodiff_gen.ir.traits import view_kind
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.crop_propagation import crop_propagation
+from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.resolve_mode import resolve_mode
 
 
@@ -242,3 +243,12 @@ def test_a_parameter_that_is_smaller_than_the_result_is_read_in_part() -> None:
         }
         products[graph.name] = named
     assert products == {"train_step": {3, 7}, "predict": {3}}
+
+
+def test_ranges_that_two_readers_leave_are_joined_in_the_end() -> None:
+    x, w = ag.Input("x", (1, 12, 8)), ag.Param("w", np.ones((4, 12, 1), np.float32))
+    y = ag.functional.conv1d(x, w)
+    rows, columns = y.reshape(4, 8), y.permute(0, 2, 1).reshape(8, 4)
+    (root,) = assign_layouts([(rows @ columns)[3:, 1:]]).roots
+    after = crop_propagation(Graph("f", (x,), outputs={"y": root}), Context())
+    assert [n.results[0].type.shape for n in after.of(Call)] == [(1, 1, 8, 3)]
