@@ -260,7 +260,9 @@ def test_a_number_of_samples_as_a_float(text):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "shape"), (({"batch_dims": 1}, ("n", 3, 4)), ({}, (3, 3, 4))), ids=("samples", "all")
+    ("attributes", "shape"),
+    (({"batch_dims": 1}, ("n", 3, 4)), ({"batch_dims": 2}, ("n", 2, 3, 4)), ({}, (3, 3, 4))),
+    ids=("samples", "rows", "all"),
 )
 def test_rows_at_tuples_of_indices(attributes, shape):
     """Of each sample, or with tuples of the batch into a tensor without."""

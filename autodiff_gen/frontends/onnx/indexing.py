@@ -85,11 +85,11 @@ def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _gather_nd(c: Any, a: Arguments) -> Any:
-    """Rows of the data at tuples of indices, for each sample with batch_dims=1."""
+    """Rows of the data at tuples of indices, for each element of the first batch_dims axes."""
     shape, places, b = c.shape(a["data"]), c.shape(a["indices"]), a["batch_dims"]
     end = b + places[-1]
     first, last = shape[b:end], shape[end:]
-    if b > 1 or None in shape[b:] or (b and None in places[b:]):
+    if None in shape[b:] or (b and None in places[b:]):
         raise Unsupported("has the batch in an operand; use GatherElements")
     lead = tuple(-1 if d is None else d for d in places[:b])
     count = -1 if None in places[b:-1] else math.prod(places[b:-1])
