@@ -89,7 +89,13 @@ class Dim:
             return replace(self, coef=self.coef + other.coef)
         if not isinstance(other, int | Dim):
             return NotImplemented
-        raise ShapeError(f"extent {self!r} + {other!r} is not a multiple of the batch size n")
+        if other == 0:  # where sum() begins
+            return self
+        raise ShapeError(
+            f"extent {self!r} + {other!r} is not a multiple of the batch size n; add a float where it is a number"
+        )
+
+    __radd__ = __add__
 
     def __floordiv__(self, other: int) -> Dim:
         if self.coef % other:

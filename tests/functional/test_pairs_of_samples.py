@@ -150,7 +150,12 @@ def test_a_contrastive_model_learns_as_in_torch() -> None:
 
 def test_products_of_extents() -> None:
     n = Dim(1, 8)
-    assert n * n == Dim(1, 8, 2) and 3 * n * (2 * n) == Dim(6, 8, 2) and repr(6 * n * n) == "6n^2"
+    assert (
+        n * n == Dim(1, 8, 2)
+        and 3 * n * (2 * n) == Dim(6, 8, 2)
+        and repr(6 * n * n) == "6n^2"
+        and sum([n, 2 * n]) == Dim(3, 8)
+    )
     assert planned((n, 2 * n * n)) == (8, 128) and bound((n, 2 * n * n), 3) == (3, 18)
     assert (2 * n * n) + n * n == Dim(3, 8, 2) and (4 * n * n) // 2 == Dim(2, 8, 2)
     for wrong in (lambda: n * n + n, lambda: n * Dim(1, 4)):

@@ -36,6 +36,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.max(X, (0, 1)), r"^max\(x: f32\[2,3\]\): dim must be one integer"),
     (lambda: F.reshape(X, (4, -1)), r"^reshape\(x: f32\[2,3\]\): 6 elements do not fill the shape \[4, -1\]$"),
     (lambda: F.reshape(X, (-1, -1)), "only one extent"),
+    (lambda: BATCH.shape[0] + 1, r"^extent n \+ 1 is not a multiple of the batch size n; add a float where"),
+    (lambda: 1 + BATCH.shape[0], r"^extent n \+ 1 is not a multiple of the batch size n; add a float where"),
     (lambda: F.reshape(X, (2, None)), r"^reshape\(x: f32\[2,3\]\): the shape \[2, None\] must be made of whole"),
     (lambda: F.embedding("a", W), "^'a' cannot be an operand; give a graph value, a NumPy array or a number$"),
     (lambda: F.reshape(BATCH, (7, 784)), r"^reshape\(.*\): 784n elements do not fill the shape \[7, 784\]$"),
