@@ -11,7 +11,7 @@ sums of products of g with those of x, times (scale of x) / (scale of w).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +21,14 @@ from ..errors import GraphError, ShapeError
 from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.names import with_role
-from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.node import OPS, VJP, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call, Range, Tile
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
 from ..ir.types import Shape, Type, planned, s8, s32
 from .quantization import is_s8, through_limits
 from .window_products import at_tap, conv_shape, macs, size_of
-from .window_tiles import CHANNELS, of_product
+from .window_tiles import CHANNELS
 from .windows import Padding, Pair, image_axes, padded, pair_of, with_size
 
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
@@ -91,15 +91,14 @@ def _numbers(attrs: Attrs) -> dict[str, int]:
 class _Convolution:
     """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
     over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on
-    floats; `along`: attributes -> {operand: axis} of which a channel of y is computed, none where channels are in
-    groups; `in_place`: the kernel of results that are no larger than x, in its memory, if there is one."""
+    floats, of whose operands the same tiles are computed; `in_place`: the kernel of results that are no larger than x,
+    in its memory, if there is one."""
 
     name: str
     channels: Callable[[Type, int, int], int]
     window: Callable[[Sequence[Any]], Any]
     product: Callable[[Any, Any, int, int, int], Any]
     float_op: str
-    along: Callable[[Attrs], Mapping[int, int]]
     in_place: str = ""
 
     def infer(
@@ -138,7 +137,9 @@ class _Convolution:
         return KernelCall(self.name, POINTERS, {"n": x.shape[0], **_numbers(attrs)}, shape=shape)
 
     def tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        found = of_product(at, shapes[0], self.window(shapes[1]), attrs, self.along(attrs))
+        lower = OPS[self.float_op].lower
+        assert isinstance(lower, Call)
+        found = lower.tile(at, shapes, attrs)
         if found is None or at.axis != CHANNELS:
             return found
         return Tile({**found.ranges, **{k: replace(at, axis=0) for k in OF_CHANNELS}})
@@ -209,7 +210,6 @@ conv2d_s8 = _Convolution(
     lambda w: w[1:3],
     _of_groups,
     "conv2d",
-    lambda attrs: {1: 0} if attrs["groups"] == 1 else {},
 ).register(
     (
         _sample((2, 4, 5, 3), (4, 3, 2, 3), 4, groups=1, **windows_s8()),
@@ -224,7 +224,6 @@ depthwise2d_s8 = _Convolution(
     lambda w: w[:2],
     lambda x, w, i, j, groups: x * w[i, j],
     "depthwise2d",
-    lambda attrs: {0: 3, 1: 2},
     "depthwise2d_in_place_s8",
 ).register(
     (

@@ -19,7 +19,7 @@ from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Type, planned, product
 from .epilogue import register_with_epilogue
 from .support import by_operand
-from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_product, of_windows
+from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
@@ -304,7 +304,18 @@ class WindowProduct:
         return {0: CHANNELS, 1: axes[k]} if axes[0] == axes[1] else {1: axes[k]}
 
     def _tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        return of_product(at, shapes[0], self.window(shapes[1]), attrs, self._of_channels(1, attrs))
+        return self._of_image(1, of_windows, at, shapes, attrs)
+
+    def _of_image(
+        self, k: int, part: Callable[..., Any], at: Range, shapes: Sequence[Shape], attrs: Attrs
+    ) -> Tile | None:
+        """The tile of x (k = 0) or of y (k = 1). part: a range of its rows or columns, the shape of the image that it
+        is computed of, of a window, and attributes -> the range of that image, and attributes."""
+        if at.axis in (ROWS, COLUMNS):
+            found = part(at, shapes[0], self.window(shapes[1]), attrs)
+            return None if found is None else Tile({0: found[0]}, found[1])
+        axes = {0: 0} if at.axis == 0 else self._of_channels(k, attrs)
+        return Tile({operand: replace(at, axis=axis) for operand, axis in axes.items()}) if axes else None
 
     def _term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
         if operand or at.axis != CHANNELS or not self._sums_channels(attrs):
@@ -312,11 +323,7 @@ class WindowProduct:
         return Tile({0: at, 1: replace(at, axis=len(shapes[1]) - 1)})
 
     def _dx_tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-        if at.axis in (ROWS, COLUMNS):
-            found = of_gradient(at, shapes[0], self.window(shapes[1]), attrs)
-            return None if found is None else Tile({0: found[0]}, found[1])
-        axes = {0: 0} if at.axis == 0 else self._of_channels(0, attrs)
-        return Tile({k: replace(at, axis=a) for k, a in axes.items()}) if axes else None
+        return self._of_image(0, of_gradient, at, shapes, attrs)
 
     def _dx_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
         if operand or at.axis != CHANNELS or not self._sums_channels(attrs):

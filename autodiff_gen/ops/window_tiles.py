@@ -3,8 +3,7 @@ which padding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from ..ir.op_kinds import Attrs, Range, Tile
@@ -67,14 +66,3 @@ def of_image(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
 def of_images(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
     """Images or channels of an op that computes each of the same one of all operands."""
     return Tile(dict.fromkeys(range(len(shapes)), at)) if at.axis not in (ROWS, COLUMNS) else None
-
-
-def of_product(at: Range, x: Shape, kernel: Pair, attrs: Attrs, channels: Mapping[int, int]) -> Tile | None:
-    """The tile of y, a product of an image (operand 0) and windows of weights. channels: {operand: axis} of which a
-    channel of y is computed."""
-    if at.axis == CHANNELS:
-        return Tile({k: replace(at, axis=a) for k, a in channels.items()}) if channels else None
-    if at.axis == 0:
-        return Tile({0: at})
-    found = of_windows(at, x, kernel, attrs)
-    return None if found is None else Tile({0: found[0]}, found[1])
