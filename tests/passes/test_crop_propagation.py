@@ -252,3 +252,23 @@ def test_ranges_that_two_readers_leave_are_joined_in_the_end() -> None:
     (root,) = assign_layouts([(rows @ columns)[3:, 1:]]).roots
     after = crop_propagation(Graph("f", (x,), outputs={"y": root}), Context())
     assert [n.results[0].type.shape for n in after.of(Call)] == [(1, 1, 8, 3)]
+
+
+def test_of_8_bit_layers_channels_and_pixels_are_computed_in_part(rng: np.random.Generator) -> None:
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(2, 8, 3, padding=1), nn.Conv2d(4, 3, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.second(self.first(x)[:, 2:6, 1:, :3])
+
+    images = rng.normal(size=(4, 2, 5, 6)).astype(np.float32)
+    x = ag.Input("x", images.shape)
+    roots = assign_layouts([ag.quant.quantize(Parts(), images)(x)]).roots
+    graph = resolve_mode(Graph("f", (x,), outputs={"y": roots[0]}), Context())
+    after = crop_propagation(graph, Context())
+    assert [n.results[0].type.shape for n in after.of(Call)] == [(4, 4, 3, 4), (4, 4, 3, 3)]
+    feeds = {x: images, **{v: v.node.attrs["state"].init.array() for v in graph.leaves(STATE)}}
+    (expected,), (found,) = (evaluate(g.roots, feeds) for g in (graph, after))
+    np.testing.assert_array_equal(found, expected)
