@@ -17,24 +17,24 @@ result in vain, nor does its gradient, and what follows it joins its kernel. Of 
 element of a sequence, or the first token, each layer computes what reaches that: of several readers, the range that
 holds what all of them read.
 
-The gradient of a value of which a part is read is as large as the value, with zeros around that of the part: of two, a
-result or a trained parameter, the smaller one is read in part.
+The gradient of a value of which a part is read is as large as the value, with zeros around that of the part: a trained
+parameter is read in part where that takes less memory than the whole result and its gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import CONST, STATE, Node, Value
-from ..ir.op_kinds import Call, Contraction, Iota, Range, Scan, Tile, View, ViewKind
+from ..ir.op_kinds import Call, Contraction, Iota, Leaf, Range, Scan, Tile, View, ViewKind
 from ..ir.rewrite import rewritten
 from ..ir.tiles import computed, indices, part_of, shape_of, tile_of, whole
 from ..ir.traits import is_plain_product, view_kind
-from ..ir.types import product
+from ..ir.types import planned_size, product
 from ..ops.scan_builder import shortened
 from ..ops.slices import window
 from .context import Context
@@ -110,13 +110,27 @@ def _of_node(
     if at is None or at == whole(node.results[0], at.axis):
         return None
     parts = _parts(node, at, graph)
-    if parts is None:
+    if parts is None or _takes_memory(node, at, parts, graph, weights):
         return None
-    if node.results[0] not in weights:
-        sliced = [v for v, part in parts if part is not None and part != whole(v, part.axis) and v in weights]
-        if any(v.type.bytes > node.results[0].type.bytes for v in sliced):
-            return None
     return dict.fromkeys(node.results, at), parts
+
+
+def _takes_memory(
+    node: Node, at: Range, parts: Sequence[tuple[Value, Range | None]], graph: Graph, weights: Set[Value]
+) -> bool:
+    """Whether these parts take more memory than the rest of the result, and its gradient with zeros: the gradient of a
+    trained parameter, or a copy of the rows of an input in several samples, which are to follow each other."""
+    y, taken = node.results[0], 0
+    for v, part in parts:
+        if part is None or part == whole(v, part.axis):
+            continue
+        if v in weights and y not in weights:
+            taken += planned_size(v.type.shape)
+        is_input = isinstance(v.base.node.op.lower, Leaf) and _rows(node, graph) is not None
+        if is_input and planned_size(v.type.shape[: part.axis]) > 1:
+            taken += planned_size(shape_of(v.type.shape, part))
+    whole_size, size = planned_size(y.type.shape), planned_size(shape_of(y.type.shape, at))
+    return taken > whole_size - size + (whole_size if weights else 0)
 
 
 def _parts(node: Node, at: Range, graph: Graph) -> list[tuple[Value, Range | None]] | None:

@@ -272,3 +272,13 @@ def test_of_8_bit_layers_channels_and_pixels_are_computed_in_part(rng: np.random
     feeds = {x: images, **{v: v.node.attrs["state"].init.array() for v in graph.leaves(STATE)}}
     (expected,), (found,) = (evaluate(g.roots, feeds) for g in (graph, after))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("samples", "first", "rows"), [(3, 1, 24), (3, 6, 6), (1, 1, 7)])
+def test_rows_of_samples_are_copied_where_that_takes_less_than_the_rest(
+    samples: int, first: int, rows: int
+) -> None:
+    x, w = ag.Input("x", (samples, 8, 6)), ag.Param("w", np.ones((3, 6), np.float32))
+    y = ag.functional.tanh(ag.functional.linear(x, w))[:, first:]
+    after = crop_propagation(Graph("f", (x,), outputs={"y": y}), Context())
+    assert [n.results[0].type.shape for n in after.of(Contraction)] == [(rows, 3)]
