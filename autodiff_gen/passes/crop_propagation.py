@@ -110,16 +110,17 @@ def _of_node(
     if at is None or at == whole(node.results[0], at.axis):
         return None
     parts = _parts(node, at, graph)
-    if parts is None or _takes_memory(node, at, parts, graph, weights):
+    if parts is None or _takes_memory(node, parts, graph, weights):
         return None
     return dict.fromkeys(node.results, at), parts
 
 
 def _takes_memory(
-    node: Node, at: Range, parts: Sequence[tuple[Value, Range | None]], graph: Graph, weights: Set[Value]
+    node: Node, parts: Sequence[tuple[Value, Range | None]], graph: Graph, weights: Set[Value]
 ) -> bool:
-    """Whether these parts take more memory than the rest of the result, and its gradient with zeros: the gradient of a
-    trained parameter, or a copy of the rows of an input in several samples, which are to follow each other."""
+    """Whether these parts take more memory than the whole result and its gradient with zeros, which are not there: the
+    gradient of a trained parameter, or a copy of the rows of an input in several samples, which are to follow each
+    other."""
     y, taken = node.results[0], 0
     for v, part in parts:
         if part is None or part == whole(v, part.axis):
@@ -129,8 +130,7 @@ def _takes_memory(
         is_input = isinstance(v.base.node.op.lower, Leaf) and _rows(node, graph) is not None
         if is_input and planned_size(v.type.shape[: part.axis]) > 1:
             taken += planned_size(shape_of(v.type.shape, part))
-    whole_size, size = planned_size(y.type.shape), planned_size(shape_of(y.type.shape, at))
-    return taken > whole_size - size + (whole_size if weights else 0)
+    return taken > planned_size(y.type.shape) * (2 if weights else 1)
 
 
 def _parts(node: Node, at: Range, graph: Graph) -> list[tuple[Value, Range | None]] | None:
