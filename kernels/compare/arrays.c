@@ -147,11 +147,11 @@ static float *guards(int32_t which, int32_t floats) {
 /* An array between guards; `all_nan` replaces its values. */
 static void fill(int32_t which, const compare_layout *layout, compare_values values, bool all_nan) {
     float *const dst = guards(which, last_offset(layout) + 1);
-    const int32_t columns = layout->extent[3], stride = layout->stride[3];
-    for (int32_t i = 0; i < elements_of(layout); i += columns) {
-        float *const row = dst + offset_of(layout, i);
-        for (int32_t j = 0; j < columns; j++) {
-            row[j * stride] = all_nan ? NAN : random_value((uint32_t)which, (uint32_t)(i + j), values);
+    for (int32_t i = 0; i < elements_of(layout); i += layout->extent[3]) {
+        float *p = dst + offset_of(layout, i);
+        for (int32_t j = i; j < i + layout->extent[3]; j++) {
+            *p = all_nan ? NAN : random_value((uint32_t)which, (uint32_t)j, values);
+            p += layout->stride[3];
         }
     }
     restore(which);

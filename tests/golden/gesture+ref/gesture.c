@@ -9,6 +9,7 @@
 #include "ag_math.h"
 #include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_loops.h"
 #include "ag_status.h"
 
 /* Does not compile where the struct would be laid out otherwise than planned. */
@@ -23,21 +24,21 @@ static void loops_1(float *h, int32_t n) {
     }
 }
 
-/* Loops of steps 18, 19 of train_step */
-static void loops_2(const float *grad_scale, const float *step_size, const float *rescale,
-        const float *d_bias_ih_l0, float *bias_ih_l0_exp_avg, float *bias_ih_l0_exp_avg_sq,
-        float *bias_ih_l0) {
+/* Loops of steps 16, 17, 18, 19, 20 of train_step */
+static AG_NOINLINE void loops_2(const float *grad_scale, const float *step_size, const float *rescale,
+        const float *d_weight_ih_l0, float *weight_ih_l0_exp_avg, float *weight_ih_l0_exp_avg_sq,
+        float *weight_ih_l0, int32_t count) {
     const float grad_scale_0 = grad_scale[0];
     const float step_size_0 = step_size[0];
     const float rescale_0 = rescale[0];
-    for (int32_t i = 0; i < 60; i++) {
-        const float old = bias_ih_l0_exp_avg[i];
-        const float clipped_grad = d_bias_ih_l0[i] * grad_scale_0;
+    for (int32_t i = 0; i < count; i++) {
+        const float old = weight_ih_l0_exp_avg[i];
+        const float clipped_grad = d_weight_ih_l0[i] * grad_scale_0;
         const float exp_avg = old + (clipped_grad - old) * 0.1f;
-        bias_ih_l0_exp_avg[i] = exp_avg;
-        const float exp_avg_sq = bias_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-        bias_ih_l0_exp_avg_sq[i] = exp_avg_sq;
-        bias_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
+        weight_ih_l0_exp_avg[i] = exp_avg;
+        const float exp_avg_sq = weight_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
+        weight_ih_l0_exp_avg_sq[i] = exp_avg_sq;
+        weight_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
     }
 }
 
@@ -367,21 +368,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_weight_ih_l0[180] -= step_size *
      *            (gru_weight_ih_l0_exp_avg / (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    {
-        const float grad_scale_0 = grad_scale[0];
-        const float step_size_0 = step_size[0];
-        const float rescale_0 = rescale[0];
-        for (int32_t i = 0; i < 180; i++) {
-            const float old = t->gru_weight_ih_l0_exp_avg[i];
-            const float clipped_grad = d_gru_weight_ih_l0[i] * grad_scale_0;
-            const float exp_avg = old + (clipped_grad - old) * 0.1f;
-            t->gru_weight_ih_l0_exp_avg[i] = exp_avg;
-            const float exp_avg_sq =
-                    t->gru_weight_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-            t->gru_weight_ih_l0_exp_avg_sq[i] = exp_avg_sq;
-            t->gru_weight_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-        }
-    }
+    loops_2(grad_scale, step_size, rescale, d_gru_weight_ih_l0, t->gru_weight_ih_l0_exp_avg,
+            t->gru_weight_ih_l0_exp_avg_sq, t->gru_weight_ih_l0, 180);
 
     /* 17 let clipped_grad = d_gru_weight_hh_l0 * grad_scale
      *    gru_weight_hh_l0_exp_avg[1200] += (clipped_grad - gru_weight_hh_l0_exp_avg) * 0.1
@@ -389,21 +377,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_weight_hh_l0[1200] -= step_size *
      *            (gru_weight_hh_l0_exp_avg / (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    {
-        const float grad_scale_0 = grad_scale[0];
-        const float step_size_0 = step_size[0];
-        const float rescale_0 = rescale[0];
-        for (int32_t i = 0; i < 1200; i++) {
-            const float old = t->gru_weight_hh_l0_exp_avg[i];
-            const float clipped_grad = d_gru_weight_hh_l0[i] * grad_scale_0;
-            const float exp_avg = old + (clipped_grad - old) * 0.1f;
-            t->gru_weight_hh_l0_exp_avg[i] = exp_avg;
-            const float exp_avg_sq =
-                    t->gru_weight_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-            t->gru_weight_hh_l0_exp_avg_sq[i] = exp_avg_sq;
-            t->gru_weight_hh_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-        }
-    }
+    loops_2(grad_scale, step_size, rescale, d_gru_weight_hh_l0, t->gru_weight_hh_l0_exp_avg,
+            t->gru_weight_hh_l0_exp_avg_sq, t->gru_weight_hh_l0, 1200);
 
     /* 18 let clipped_grad = d_gru_bias_ih_l0 * grad_scale
      *    gru_bias_ih_l0_exp_avg[60] += (clipped_grad - gru_bias_ih_l0_exp_avg) * 0.1
@@ -411,7 +386,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    gru_bias_ih_l0[60] -= step_size *
      *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     loops_2(grad_scale, step_size, rescale, d_gru_bias_ih_l0, t->gru_bias_ih_l0_exp_avg,
-            t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0);
+            t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0, 60);
 
     /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
      *    gru_bias_hh_l0_exp_avg[60] += (clipped_grad - gru_bias_hh_l0_exp_avg) * 0.1
@@ -419,7 +394,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    gru_bias_hh_l0[60] -= step_size *
      *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     loops_2(grad_scale, step_size, rescale, d_gru_bias_hh_l0, t->gru_bias_hh_l0_exp_avg,
-            t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0);
+            t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0, 60);
 
     /* ---- update: head ---- */
     /* 20 let clipped_grad = d_head_weight * grad_scale
@@ -427,21 +402,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    head_weight[100] -=
      *            step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) * rescale + 1e-08)) */
-    {
-        const float grad_scale_0 = grad_scale[0];
-        const float step_size_0 = step_size[0];
-        const float rescale_0 = rescale[0];
-        for (int32_t i = 0; i < 100; i++) {
-            const float old = t->head_weight_exp_avg[i];
-            const float clipped_grad = d_head_weight[i] * grad_scale_0;
-            const float exp_avg = old + (clipped_grad - old) * 0.1f;
-            t->head_weight_exp_avg[i] = exp_avg;
-            const float exp_avg_sq =
-                    t->head_weight_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-            t->head_weight_exp_avg_sq[i] = exp_avg_sq;
-            t->head_weight[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-        }
-    }
+    loops_2(grad_scale, step_size, rescale, d_head_weight, t->head_weight_exp_avg, t->head_weight_exp_avg_sq,
+            t->head_weight, 100);
 
     /* 21 let clipped_grad = d_head_bias * grad_scale
      *    head_bias_exp_avg[5] += (clipped_grad - head_bias_exp_avg) * 0.1
