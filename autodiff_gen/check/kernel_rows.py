@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..kernels.contract import CONTRACT, STRUCTS, KernelSpec
+from ..kernels.contract import CONTRACT, MAX, STRUCTS, KernelSpec
 from ..kernels.table import Kernel
 
 DECLARATIONS = "declarations.h"
@@ -95,5 +95,5 @@ def _names(spec: KernelSpec) -> dict[str, str]:
         if p.struct:
             names |= {field: f"f->{p.struct}.{field}" for field in STRUCTS[p.struct]}
         elif not p.is_pointer and not p.is_scratch:
-            names[p.name] = f"f->{p.name}"
+            names[p.name] = names[f"{MAX}{p.name}"] = f"f->{p.name}"
     return names

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ..kernels.contract import MAX
 from .types import Size, planned
 
 ALIGN = 4  # bytes of which the addresses of arrays are multiples: a caller's own have no more
@@ -79,11 +80,23 @@ class KernelCall:
         """The bytes that a kernel with this formula needs for itself, with a full batch."""
         if formula is None:
             return 0
-        full = dict(zip(self.sizes, planned(tuple(self.sizes.values())), strict=True))
-        return int(formula({**self.facts(), **full}))
+        return int(formula({**self.facts(), **self._full()}))
+
+    def _full(self) -> dict[str, int]:
+        """The sizes with a full batch."""
+        return dict(zip(self.sizes, planned(tuple(self.sizes.values())), strict=True))
 
     def facts(self) -> dict[str, int | float]:
-        """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""
+        """What a kernel table's conditions may compare: the numbers that are known when the C is generated, and what
+        each size is at most."""
         with_epilogue = int(self.epilogue is not None)
-        given = {**self.sizes, **self.factors, **self.shape, "epilogue": with_epilogue, "align": ALIGN}
+        most = {f"{MAX}{name}": size for name, size in self._full().items()}
+        given = {
+            **most,
+            **self.sizes,
+            **self.factors,
+            **self.shape,
+            "epilogue": with_epilogue,
+            "align": ALIGN,
+        }
         return {k: v for k, v in given.items() if isinstance(v, int | float)}

@@ -13,6 +13,7 @@ from ..targets import installation
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
 ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # read if const
+MAX = "max_"  # with the name of a size: what it is with a full batch
 SCRATCH = "scratch"  # the parameter `void *scratch`: memory of a kernel's own while it runs; it may be NULL
 EPILOGUE = "const ag_epilogue *"  # what is done to each result before it is stored; it may be NULL
 
@@ -71,12 +72,18 @@ class KernelSpec:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The call attributes that a table's condition may compare: the numeric parameters, the geometry, `epilogue`,
-        1 if the call has one, and `align`, the alignment of all arrays in bytes."""
+        """The numbers of a call: the numeric parameters, the geometry, `epilogue`, 1 if the call has one, and `align`,
+        the alignment of all arrays in bytes."""
         names: list[str] = []
         for p in self.params:
             names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer or p.is_scratch else [p.name]
         return (*names, "align")
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The call attributes that a table's condition may compare: `facts`, and max_<size> for each size that may vary
+        at run time, what it is at most."""
+        return (*self.facts, *(f"{MAX}{p.name}" for p in self.params if p.ctype == "int32_t"))
 
     @property
     def output(self) -> str:

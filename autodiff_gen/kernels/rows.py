@@ -122,8 +122,9 @@ class Rows:
             _check_kernel(name, where)
         return {name: _conditions(when, name, f"{where}: {name}") for name, when in serves.items()}
 
-    def _of_tiles(self, tiles: str | Sequence[Any], serves: dict[str, Conditions]) -> Iterator[Kernel]:
+    def _of_tiles(self, tiles: str | Sequence[Any], serves: dict[str, Conditions]) -> list[Kernel]:
         """The kernels of the files in `tiles`; their conditions in `serves`, which are removed there, are added."""
+        found = []
         where, known = f"{self.table}: tiles", _tiles(self.root / TILES) if tiles else {}
         if isinstance(tiles, str) and tiles != "all":
             raise KernelError(f'{where} = {tiles!r}: write "all", or a list of files of tiles/ without .c')
@@ -133,12 +134,15 @@ class Rows:
                     f"{where}: {name!r} is not a file of {self.root / TILES}{near(name, known)}"
                 )
             source = own_or_tiles(self._folder / f"{name}.c", self.root)
-            for kernel, (when, scratch) in known[name].items():
-                symbol = self._symbol(kernel)
-                if not source.is_file() or not self._names(source, symbol, kernel):
+            for kernel, (stem, when, scratch) in known[name].items():
+                symbol = self._symbol(stem)
+                if not source.is_file() or not self._names(source, symbol, stem):
                     raise KernelError(f"{where}: no {name}.c in {self._folder} defines {symbol}")
-                row = self._row(kernel, symbol, source, (*when, *serves.pop(kernel, ())))
-                yield replace(row, scratch=scratch)
+                row = self._row(kernel, symbol, source, (*when, *serves.get(kernel, ())))
+                found.append(replace(row, scratch=scratch))
+        for row in found:
+            serves.pop(row.name, None)
+        return found
 
     def _of_folder(self, serves: Mapping[str, Conditions]) -> Iterator[Kernel]:
         """Kernels that a file of the folder defines."""
@@ -168,9 +172,9 @@ def suffix(folder: Path) -> str:
     return folder.name.replace("-", "_")
 
 
-def _tiles(path: Path) -> dict[str, dict[str, tuple[Conditions, Formula | None]]]:
-    """File -> kernel -> conditions and scratch memory."""
-    found: dict[str, dict[str, tuple[Conditions, Formula | None]]] = {}
+def _tiles(path: Path) -> dict[str, dict[str, tuple[str, Conditions, Formula | None]]]:
+    """File -> kernel -> its symbol without ag_ and backend, conditions and scratch memory."""
+    found: dict[str, dict[str, tuple[str, Conditions, Formula | None]]] = {}
     for name, kernels in tomllib.loads(_text(path)).items():
         found[name] = {}
         for kernel, given in kernels.items():
@@ -178,7 +182,7 @@ def _tiles(path: Path) -> dict[str, dict[str, tuple[Conditions, Formula | None]]
             row = given if isinstance(given, dict) else {"when": given}
             where = f"{path}: {name}: {kernel}"
             scratch = _scratch({**row, "name": kernel}, where)
-            found[name][kernel] = _conditions(row["when"], kernel, where), scratch
+            found[name][kernel] = row.get("symbol", kernel), _conditions(row["when"], kernel, where), scratch
     return found
 
 
@@ -204,7 +208,7 @@ def _scratch(row: Mapping[str, Any], where: str) -> Formula | None:
 def _conditions(values: Any, kernel: str, where: str) -> Conditions:
     texts = strings(values, where)
     known = features() if any(text.strip().removeprefix("not ").isidentifier() for text in texts) else ()
-    return tuple(Condition.parse(text, CONTRACT[kernel].facts, where, known) for text in texts)
+    return tuple(Condition.parse(text, CONTRACT[kernel].attributes, where, known) for text in texts)
 
 
 def check_keys(

@@ -101,7 +101,7 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
     }
     for (int32_t i = 0; i < rows; i += AG_TILE_M) {
         const int32_t row_overlap = i + AG_TILE_M > rows ? i + AG_TILE_M - rows : 0;
-        float *row = c + (ptrdiff_t)(i - row_overlap) * step;
+        float *row = c + (ptrdiff_t)i * step;
         int32_t j = 0;
         t->a[0] = dy + i - row_overlap;
         if (row_overlap == 0 && columns >= AG_TILE_N) {
@@ -121,7 +121,7 @@ static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t co
             if (!gathered) {
                 t->b[0] = x + j - overlap;
             }
-            ag_local_tile(kernel, t, row + j - overlap, step, 1, row_overlap, overlap, end, beta);
+            ag_local_tile(kernel, t, row + j, step, 1, row_overlap, overlap, end, beta);
         }
     }
     t->c_step = c_step;

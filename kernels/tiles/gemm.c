@@ -4,9 +4,10 @@
  *       +----+----+--+                   an edge tile is shifted back inside the matrix, so that it
  *     m | t0 | t1 |e2|                   overlaps its neighbour, is computed into a local array, and
  *       +----+----+--+                   only its new rows and columns are stored;
- *       | e3 | e4 |e5|                   rows that fill no tile are products of a vector and a matrix, unless
- *       +----+----+--+                   A is transposed; a matrix with fewer columns than a tile uses
- *                                        narrower tiles (AG_NARROW) or scalar loops
+ *       | e3 | e4 |e5|                   a matrix with fewer rows repeats the first one, unless A is
+ * transposed;
+ *       +----+----+--+                   one with fewer columns uses narrower tiles (AG_NARROW) or scalar
+ * loops
  *
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
  *
@@ -66,10 +67,11 @@ static void ag_gemm_scalar(const ag_product *t) {
     }
 }
 
-/* Rows first ... end - 1: whole tiles, or one tile of which `overlap` rows are already stored. */
-static void ag_gemm_rows(const ag_product *p, int32_t first, int32_t end, int32_t overlap) {
+/* `rows` rows from row i on: whole tiles, or fewer rows than a tile has, which are its last ones: the others
+ * are computed again and not stored; where row i is the first of all, they repeat it. */
+static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
     const ptrdiff_t a_i = p->a.i_step, c_i = p->c.i_step, c_j = p->c.j_step;
-    const bool rows = !p->a_columns;
+    const int32_t overlap = rows < AG_TILE_M ? AG_TILE_M - rows : 0, repeated = i < overlap ? overlap : 0;
     ag_microkernel_fn *kernel = p->kernel;
     ag_tile t;
     t.k = p->k;
@@ -79,7 +81,7 @@ static void ag_gemm_rows(const ag_product *p, int32_t first, int32_t end, int32_
     t.b_step = ag_bytes(p->b.p_step);
 #if AG_PACKED_K
     float packed[AG_PACKED_K * AG_TILE_N];
-    const bool packs = kernel == AG_MICROKERNEL(nt) && end - first >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
+    const bool packs = kernel == AG_MICROKERNEL(nt) && rows >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
     if (packs) {
         kernel = AG_MICROKERNEL(nn);
         t.b_step = ag_bytes(AG_TILE_N);
@@ -88,8 +90,9 @@ static void ag_gemm_rows(const ag_product *p, int32_t first, int32_t end, int32_
     for (int32_t j = 0, width; j < p->n; j += width) {
         const int32_t column_overlap = j + AG_TILE_N > p->n ? j + AG_TILE_N - p->n : 0;
         const bool whole = overlap == 0 && column_overlap == 0 && c_j == 1;
-        const float *a = p->a.data + first * a_i, *b = p->b.data + (j - column_overlap) * p->b.i_step;
-        float *c = p->c.data + first * c_i + (j - column_overlap) * c_j;
+        const float *a = p->a.data + (repeated > 0 ? 0 : i - overlap) * a_i;
+        const float *b = p->b.data + (j - column_overlap) * p->b.i_step;
+        float *c = p->c.data + i * c_i + j * c_j;
         width = ag_set_columns(&t, kernel, whole ? p->n - j : AG_TILE_N, b, p->b.i_step, AG_TILE_N);
 #if AG_PACKED_K
         if (packs) {
@@ -99,10 +102,10 @@ static void ag_gemm_rows(const ag_product *p, int32_t first, int32_t end, int32_
 #endif
         t.c_step = ag_bytes(c_i);
         t.beta = p->beta;
-        for (int32_t tiles = (end - first) / AG_TILE_M; tiles > 0; tiles--) {
+        for (int32_t left = rows; left > 0; left -= AG_TILE_M) {
             t.a[0] = a;
-            for (int32_t q = 1; rows && q < AG_TILE_M; q++) {
-                t.a[q] = t.a[q - 1] + a_i;
+            for (int32_t q = 1; !p->a_columns && q < AG_TILE_M; q++) {
+                t.a[q] = t.a[q - 1] + (q > repeated ? a_i : 0);
             }
             if (whole) {
                 t.c = c;
@@ -118,35 +121,25 @@ static void ag_gemm_rows(const ag_product *p, int32_t first, int32_t end, int32_
 
 static void ag_gemm_tiled(const ag_product *p) {
     const int32_t rest = p->m % AG_TILE_M;
-    if (p->m < AG_TILE_M || p->n < AG_TILE_N) {
+    if (p->n < AG_TILE_N || (p->a_columns && p->m < AG_TILE_M)) {
         ag_gemm_scalar(p);
         return;
     }
-    ag_gemm_rows(p, 0, p->m - rest, 0);
+    ag_gemm_rows(p, 0, p->m - rest);
     if (rest > 0) {
-        ag_gemm_rows(p, p->m - AG_TILE_M, p->m, AG_TILE_M - rest);
+        ag_gemm_rows(p, p->m - rest, rest);
     }
-}
-
-/* The rows of whole tiles: each of the others is the product of a vector and a matrix. */
-static int32_t ag_rows_of_tiles(int32_t m, int32_t n) {
-    return n < AG_TILE_N && !AG_HAS_NARROW ? m : m - m % AG_TILE_M;
 }
 
 void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    const int32_t rows = ag_rows_of_tiles(m, n);
-    if (AG_HAS_NARROW && rows > 0 && n < AG_TILE_N) {
-        AG_NARROW_SYMBOL(gemm_nn_f32)(a, lda, b, ldb, c, ldc, rows, n, k, alpha, beta, NULL);
+    if (AG_HAS_NARROW && n < AG_TILE_N) {
+        AG_NARROW_SYMBOL(gemm_nn_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
-            AG_MICROKERNEL(nn), {a, lda, 1}, {b, 1, ldb}, {c, ldc, 1}, rows, n, k, alpha, beta, false};
+            AG_MICROKERNEL(nn), {a, lda, 1}, {b, 1, ldb}, {c, ldc, 1}, m, n, k, alpha, beta, false};
         ag_gemm_tiled(&p);
-    }
-    for (int32_t i = rows; i < m; i++) {
-        AG_SYMBOL(gemv_t_f32)
-        (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta, NULL);
     }
     AG_FINISH(epilogue, c, ldc, m, n);
 }
@@ -154,17 +147,12 @@ void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t
 void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta,
                             const ag_epilogue *epilogue) {
-    const int32_t rows = ag_rows_of_tiles(m, n);
-    if (AG_HAS_NARROW && rows > 0 && n < AG_TILE_N) {
-        AG_NARROW_SYMBOL(gemm_nt_f32)(a, lda, b, ldb, c, ldc, rows, n, k, alpha, beta, NULL);
+    if (AG_HAS_NARROW && n < AG_TILE_N) {
+        AG_NARROW_SYMBOL(gemm_nt_f32)(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, NULL);
     } else {
         const ag_product p = {
-            AG_MICROKERNEL(nt), {a, lda, 1}, {b, ldb, 1}, {c, ldc, 1}, rows, n, k, alpha, beta, false};
+            AG_MICROKERNEL(nt), {a, lda, 1}, {b, ldb, 1}, {c, ldc, 1}, m, n, k, alpha, beta, false};
         ag_gemm_tiled(&p);
-    }
-    for (int32_t i = rows; i < m; i++) {
-        AG_SYMBOL(gemv_f32)
-        (b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, n, k, alpha, beta, NULL);
     }
     AG_FINISH(epilogue, c, ldc, m, n);
 }

@@ -6,8 +6,8 @@
 #include "tiles/microkernel.h"
 
 #if !AG_GENERAL_TILES
-/* Stores rows i0 and up, columns j0 ... end - 1; c[0, 0] is at `c`, steps are in elements. All of t but c,
- * c_step and beta is set. */
+/* Stores rows i0 and up, columns j0 ... end - 1, the first of them at `c`; steps are in elements. All of t
+ * but c, c_step and beta is set. */
 static AG_NOINLINE void ag_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
                                       ptrdiff_t j_step, int32_t i0, int32_t j0, int32_t end, float beta) {
     float sums[AG_TILE_M][AG_TILE_N];
@@ -15,7 +15,6 @@ static AG_NOINLINE void ag_local_tile(ag_microkernel_fn *kernel, ag_tile *t, flo
     t->c_step = ag_bytes(AG_TILE_N);
     t->beta = 0.0f;
     kernel(t);
-    c += i0 * i_step + j0 * j_step;
     for (int32_t i = i0; i < AG_TILE_M; i++, c += i_step) {
         float *dst = c;
         if (beta == 0.0f) {

@@ -124,11 +124,21 @@ def test_two_backends_compile_the_same_file_of_tiles():
         ("m * n - 1 > 2 * m + n // 3", {"m": 2, "n": 4}, True),
         ("beta == 1", {"beta": 1.0}, True),
         ("n != -1", {"n": 3}, True),
+        ("max_m % 4 == 0", {"n": 3, "max_m": 8}, True),  # m varies at run time
+        ("max_m % 4 == 0", {"n": 3, "m": 8}, False),
     ],
 )
 def test_conditions(tmp_path, condition, facts, holds):
     loaded = registry.load([toy(tmp_path, table=row(when=f'["{condition}"]'))], root=KERNELS)
     assert (loaded.select("gemv_f32", facts).backend == "toy") == holds
+
+
+@pytest.mark.parametrize("backend", ["armv7em", "fast", "mve", "neon"])
+@pytest.mark.parametrize("m, rows", [(32, False), (8, False), (17, True), (3, True)])
+def test_only_rows_that_fill_no_tile_need_products_of_vectors(backend, m, rows):
+    loaded = registry.load([backend], root=KERNELS)
+    chosen = loaded.select("gemm_nt_f32", {"n": 32, "k": 16, "max_m": m})
+    assert chosen.symbol == f"ag_gemm{'_rows' if rows else ''}_nt_f32_{backend}"
 
 
 FAULTY = [
