@@ -7,6 +7,7 @@
 #define AG_TILE_N 4
 #define ag_finish_small_neon ag_finish_neon
 
+#define ag_conv2d_dx_windows_f32_small_neon ag_conv2d_dx_windows_f32_neon
 #define ag_gemv_f32_small_neon ag_gemv_f32_neon
 #define ag_gemv_t_f32_small_neon ag_gemv_t_f32_neon
 
