@@ -191,6 +191,10 @@ def _no_rows(operands: Sequence[Any], attrs: Attrs) -> Any:
     return None
 
 
+def _no_cut_windows(shapes: Sequence[Shape], attrs: Attrs) -> CutWindows | None:
+    return None
+
+
 def _no_windows(shapes: Sequence[Shape], attrs: Attrs) -> Windows | None:
     return None
 
@@ -227,6 +231,17 @@ class Windows:
 
 
 @dataclass(frozen=True)
+class CutWindows:
+    """What windows take of which an image, operand `image`, has a part, for each image: kernels compute them one by
+    one, by so many `calls` for vectors. Of a padded image they have so many more `terms`, products of two numbers."""
+
+    image: int
+    kernel: tuple[int, int]
+    calls: int
+    terms: int
+
+
+@dataclass(frozen=True)
 class Call:
     """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
 
@@ -246,7 +261,9 @@ class Call:
     computes a term of its result, which is the sum of those of ranges that make up an axis; None where it is no such
     sum. in_place: the kernel that computes a call with the result in the memory of operand 0, both dense; "" where none
     can. windows: (shapes of the operands, attributes) -> the windows of an image of which the op is a product, with the
-    attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups.
+    attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups. cut:
+    (shapes of the operands, attributes) -> the windows that the border of an image cuts, with the same attributes; None
+    of ops whose kernels compute them with the others.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -266,6 +283,7 @@ class Call:
     by_rows: Callable[[Sequence[Any], Attrs], Any] = _no_rows
     in_place: Callable[[KernelCall], str] = _not_in_place
     windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _no_windows
+    cut: Callable[[Sequence[Shape], Attrs], CutWindows | None] = _no_cut_windows
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ from ..passes.merge_concatenations import merge_concatenations
 from ..passes.merge_slice_gradients import merge_slice_gradients
 from ..passes.micro_batches import is_divided, micro_batches
 from ..passes.pack_masks import pack_masks
+from ..passes.pad_images import pad_images
 from ..passes.region_dce import region_dce
 from ..passes.rematerialize import rematerialize
 from ..passes.rematerialize_products import rematerialize_products
@@ -111,6 +112,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
+    weighing(pad_images),  # whose borders cut windows, which kernels compute one by one
     weighing(copy_windows),  # of images with few channels, of which products would read short rows
     on_entries(finite_guard),  # one number that is finite only if all new states are
     weighing(rematerialize),  # what the backward pass reads of elementwise values is computed again

@@ -4,19 +4,20 @@ through the chosen elements. Created by the pass fuse_calls, after differentiati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ShapeError
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.node import OPS, Op, Sample, register
-from ..ir.op_kinds import Attrs, Call, Composition
+from ..ir.op_kinds import Attrs, Call, Composition, CutWindows
 from ..ir.strides import Strided, dense
-from ..ir.types import Type
+from ..ir.types import Shape, Size, Type, planned
 from .convolution import convolving
 from .max_pooling import pooling
 from .window_products import conv_shape, factors_of, macs, size_of
-from .windows import Pair, pair_of
+from .windows import Pair, output_size, pair_of
 
 
 def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -137,6 +138,43 @@ def _pooled_macs(call: KernelCall) -> int:
     return macs(call, "ph", "pw")
 
 
+def _cut(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: bool) -> CutWindows:
+    """Kernels compute a pooled pixel element by element where one of its windows is cut: by a product of a vector for
+    each row of the window, of the gradient by a sum for each output."""
+    (channels, count), size = planned((image[-1], outputs)), pair_of(image)
+    conv = size_of(size, kernel, attrs)
+    _, pool = _parts(attrs)
+    pooled = output_size(conv, **pool)
+    inside, taps = [], []
+    for axis in range(2):
+        stride, dilation, before = (
+            attrs[k][i] for k, i in (("stride", axis), ("dilation", axis), ("padding", 2 * axis))
+        )
+        valid = [
+            sum(0 <= w * stride - before + t * dilation < size[axis] for t in range(kernel[axis]))
+            for w in range(conv[axis])
+        ]
+        step, width = pool["stride"][axis], pool["kernel"][axis]
+        windows = (valid[p * step : p * step + width] for p in range(pooled[axis]))
+        inside.append(sum(set(counts) == {kernel[axis]} for counts in windows))
+        taps.append(sum(valid))
+    cut, elements = math.prod(pooled) - math.prod(inside), math.prod(pool["kernel"])
+    terms = (math.prod(conv) * math.prod(kernel) - math.prod(taps)) * channels * count
+    if is_gradient:  # of the largest element alone
+        return CutWindows(0, kernel, cut * count, terms // elements)
+    return CutWindows(0, kernel, cut * elements * kernel[0], terms)
+
+
+def _cut_of_product(shapes: Sequence[Shape], attrs: Attrs) -> CutWindows:
+    x, w = shapes[:2]
+    return _cut(x, pair_of(w), w[0], attrs, False)
+
+
+def _cut_of_gradient(shapes: Sequence[Shape], attrs: Attrs) -> CutWindows:
+    x, dy = shapes[:2]
+    return _cut(x, attrs["kernel"], dy[-1], attrs, True)
+
+
 # image, weights, pooled result, attributes
 _ROWS: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = tuple(
     (x, w, y, {**conv, **{f"pool_{k}": v for k, v in pool.items()}})
@@ -172,6 +210,7 @@ conv2d_pool = register(
             strided=(0,),
             macs=macs,
             composition=Composition("conv2d", "max_pool2d", 0, _joined, biased=True),
+            cut=_cut_of_product,
         ),
         samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
     )
@@ -205,6 +244,7 @@ conv2d_pool_dw = register(
             summed=(0, 1),
             macs=_pooled_macs,
             composition=Composition("max_pool2d_dx", "conv2d_dw", 1, lambda pool, conv: _joined(conv, pool)),
+            cut=_cut_of_gradient,
         ),
         samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
     )
@@ -224,6 +264,7 @@ conv2d_pool_dw_into = register(
             term="conv2d_pool_dw",
             summed=(0, 1),
             macs=_pooled_macs,
+            cut=_cut_of_gradient,
         ),
     )
 )

@@ -22,6 +22,9 @@ step alone. Nothing is copied where the RAM budget is exceeded.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
@@ -29,7 +32,7 @@ from ..ir.op_kinds import Call, RowContraction, Windows
 from ..ir.origin import Label
 from ..ir.rewrite import rewritten
 from ..ir.types import planned, planned_size, product
-from ..ops.windows import output_size, pair_of
+from ..ops.windows import Pair, output_size, pair_of
 from .context import Context
 from .costs import windows_are_copied
 
@@ -89,21 +92,26 @@ def _of_copy(node: Node, operands: tuple[Value, ...], of: Windows) -> Value:
 
 def _copied(image: Value, node: Node, of: Windows) -> Value:
     """The windows [n, p, q, elements] of an image."""
-    n, *size, channels = image.type.shape
     count = _count(node, of)
-    top, _, left, _ = node.attrs["padding"]
     stride, dilation = node.attrs["stride"], node.attrs["dilation"]
-    reach = [
-        (d * (k - 1) + 1 + s * (o - 1)) for d, k, s, o in zip(dilation, of.kernel, stride, count, strict=True)
-    ]
-    wide = [max(before + d, r) for before, d, r in zip((top, left), size, reach, strict=True)]
-    if wide != size:
-        starts = ((0, top, left, 0),)
-        shape = (n, *wide, channels)
-        image = apply("assemble", image, shape=shape, starts=starts, steps=((1,) * 4,), fill=0.0)
-        image.node.origin.labels[0] = Label("padded")
+    image = padded_image(image, of.kernel, count, node.attrs)
     windows = apply(
         "copy", apply("sliding_windows", image, kernel=of.kernel, stride=stride, dilation=dilation)
     )
     windows.node.origin.labels[0] = Label("windows")
-    return apply("reshape", windows, shape=(n, *count, product(windows.type.shape[3:])))
+    return apply("reshape", windows, shape=(image.type.shape[0], *count, product(windows.type.shape[3:])))
+
+
+def padded_image(image: Value, kernel: Pair, count: Pair, attrs: Mapping[str, Any]) -> Value:
+    """The image with its padding, as far as so many rows and columns of windows reach."""
+    n, *size, channels = image.type.shape
+    top, _, left, _ = attrs["padding"]
+    axes = zip(attrs["dilation"], kernel, attrs["stride"], count, strict=True)
+    reach = [d * (k - 1) + 1 + s * (o - 1) for d, k, s, o in axes]
+    wide = [max(before + d, r) for before, d, r in zip((top, left), size, reach, strict=True)]
+    if wide == size:
+        return image
+    starts = ((0, top, left, 0),)
+    padded = apply("assemble", image, shape=(n, *wide, channels), starts=starts, steps=((1,) * 4,), fill=0.0)
+    padded.node.origin.labels[0] = Label("padded")
+    return padded

@@ -111,6 +111,13 @@ def windows_are_copied(cost: CostTable, elements: int, outputs: int, run: int, w
     return cost.gemm.tile > 1 and copy < begun
 
 
+def image_is_padded(cost: CostTable, elements: int, calls: int, terms: int) -> bool:
+    """Whether an image of so many elements is copied with its padding, so that kernels need not call those for vectors
+    for windows that the border cuts, but add up so many more products, with 0."""
+    copy = elements * (cost.load + cost.store + cost.arena)
+    return copy < calls * cost.gemv.call - terms * cost.gemv.term
+
+
 def block_of_a_product(
     cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool, counts: Sequence[int] = ()
 ) -> tuple[int, int] | None:

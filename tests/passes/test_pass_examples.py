@@ -20,6 +20,7 @@ from autodiff_gen.passes.copy_windows import copy_windows
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.micro_batches import divided
 from autodiff_gen.passes.pack_masks import pack_masks
+from autodiff_gen.passes.pad_images import pad_images
 from autodiff_gen.passes.recomputation import Recomputation
 from autodiff_gen.passes.rematerialize import rematerialize
 from autodiff_gen.passes.snapshot_states import larger_results
@@ -40,9 +41,8 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
-    "copy_windows": lambda graph: copy_windows(
-        graph, Context(backends=registry.for_board(board.load("mps2_an386")))
-    ),
+    "copy_windows": lambda graph: copy_windows(graph, _for_a_board()),
+    "pad_images": lambda graph: pad_images(graph, _for_a_board()),
     "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
     "snapshot_states": lambda graph: with_old_states_copied(
         graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]
@@ -52,6 +52,10 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "store_functions": lambda graph: stored(graph, *next(repeated_functions(graph))),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
+
+
+def _for_a_board() -> Context:
+    return Context(backends=registry.for_board(board.load("mps2_an386")))
 
 
 def _computed_again(graph: Graph) -> Graph:
