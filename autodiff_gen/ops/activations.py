@@ -168,9 +168,9 @@ gelu_tanh = register(
 )
 
 
-def _silu_gradient(dy: Value, x: Value) -> Value:
+def _silu_gradient(dy: Value, x: Value, y: Value) -> Value:
     s = apply("sigmoid", x)
-    return dy * (s * (x * (1.0 - s) + 1.0))
+    return dy * (y * (1.0 - s) + s)
 
 
 silu = register(
@@ -178,7 +178,7 @@ silu = register(
         "silu",  # x sigmoid(x)
         infer=floating,
         ref=lambda x: x * sigmoid.ref(x),
-        vjp=simple(lambda dy, x, y: _silu_gradient(dy, x)),
+        vjp=simple(_silu_gradient),
         lower=_times("{0} * ag_sigmoidf({0})", lambda x: apply("sigmoid", x)),
         samples=ONES,
         torch="torch.nn.functional.silu(a)",
