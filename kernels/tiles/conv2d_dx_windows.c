@@ -32,8 +32,8 @@ static void ag_add_window(float *dx, const float *elements, int32_t rows, int32_
     dx += (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w + i * row_step + j * tap_step;
     elements += (ptrdiff_t)(i * s->kw + j) * c;
     if (ag_taps_contiguous(g, width)) {
-        ag_axpy_rows(dx, ag_bytes(row_step - width * c), elements, ag_bytes((ptrdiff_t)(s->kw - width) * c),
-                     height, width * c, 1.0f);
+        ag_axpy_rows(dx, ag_bytes(row_step - (ptrdiff_t)width * c), elements,
+                     ag_bytes((ptrdiff_t)(s->kw - width) * c), height, width * c, 1.0f);
         return;
     }
     for (int32_t row = 0; row < height; row++, dx += row_step, elements += (ptrdiff_t)s->kw * c) {
@@ -102,7 +102,7 @@ void AG_SYMBOL(conv2d_dx_windows_f32)(const float *dy, const float *w, float *dx
         for (int32_t i = 0; i < s->groups; i++) {
             float *const group = dx + (ptrdiff_t)i * g.channels * s->x_c;
             ag_zero_image(group, &g);
-            ag_dx_windows(&t, dy + (ptrdiff_t)i * g.outputs, w + i * g.outputs * g.filter, group,
+            ag_dx_windows(&t, dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter, group,
                           (s->kh + parts - 1) / parts, &g);
         }
     }
