@@ -74,6 +74,10 @@ class Backends:
         costs = {k: cost for k in (first, *matching) if (cost := self.estimate(k, facts)) is not None}
         return min(costs, key=costs.__getitem__) if first in costs else first
 
+    def serves(self, kernel: Kernel, facts: Mapping[str, Number]) -> bool:
+        """Whether the conditions of a kernel hold."""
+        return kernel.matches(self._with_features(facts))
+
     def estimate(self, kernel: Kernel, facts: Mapping[str, Number]) -> float | None:
         """What a call of the kernel costs for one image, in the unit of the cost table; None where it is not known."""
         cost, size = self.cost.kernels.get(kernel.symbol), call_size(kernel.name, facts)

@@ -47,7 +47,6 @@ from ..ir.traits import is_plain_product, macs
 from ..ir.types import Dim, Type, planned_size
 from ..ir.views import layout
 from ..ops.contraction import transposed
-from ..targets.cost_table import CostTable
 from .context import Context
 from .costs import is_gathered_once
 
@@ -175,7 +174,7 @@ def _steps_of_order(v: Value) -> tuple[int, ...] | None:
     return None if axes or 1 not in found[-2:] else found
 
 
-def _with_readable_operands(graph: Graph, cost: CostTable, again: bool) -> Graph:
+def _with_readable_operands(graph: Graph, context: Context, again: bool) -> Graph:
     """Views that fail and operands that do not serve are copied, each once for all its readers, or again for those of
     the backward pass. What would be gathered is copied anew for each reader, so that the copy of an image does not take
     memory until the backward pass."""
@@ -209,27 +208,41 @@ def _with_readable_operands(graph: Graph, cost: CostTable, again: bool) -> Graph
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
             made = node.with_operands(tuple(fixed))
-            return (_with_rows(made, cost) if isinstance(lower, Call) else made).results
+            return (_with_rows(made, context) if isinstance(lower, Call) else made).results
         return None
 
     return rewritten(graph, rewrite, graph.of(View, Contraction, RowContraction, Call, Scan, Cond))
 
 
-def _with_rows(node: Node, cost: CostTable) -> Node:
+def _with_rows(node: Node, context: Context) -> Node:
     """The call with copies of the operands that it would gather, where they are cheaper."""
 
     lower, at = node.op.lower, node.origin
     assert isinstance(lower, Call)
-    copies = {
-        i
-        for i in lower.strided
-        if _has_gaps(node.operands[i])
-        and is_gathered_once(cost, planned_size(node.operands[i].type.shape), macs(node))
-    }
+
+    def is_copied(i: int) -> bool:
+        elements = planned_size(node.operands[i].type.shape)
+        return is_gathered_once(context.cost, elements, macs(node), _is_tiled(node, i, context))
+
+    copies = {i for i in lower.strided if _has_gaps(node.operands[i]) and is_copied(i)}
     operands = enumerate(node.operands)
     return node.with_operands(
         tuple(_copied_for(v, at.scope, at.phase) if i in copies else v for i, v in operands)
     )
+
+
+def _is_tiled(node: Node, i: int, context: Context) -> bool:
+    """Whether the backend that serves a call for dense operands also serves it for operand i as it is, which reference
+    kernels do where no other ones can."""
+    lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
+    assert isinstance(lower, Call)
+    if context.backends is None:
+        return True
+    backends, types = set(), [r.type for r in node.results]
+    for at in (layouts[i], dense(node.operands[i].type.shape)):
+        call = lower.choose([at if k == i else other for k, other in enumerate(layouts)], types, node.attrs)
+        backends.add(context.backends.select(call.kernel, call.facts()).backend)
+    return len(backends) == 1
 
 
 def _has_gaps(v: Value) -> bool:
@@ -325,7 +338,7 @@ def copy_insertion(graph: Graph, context: Context) -> Graph:
 def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
     def made() -> Graph:
         ordered = _with_parts_in_order(_with_products_in_order(graph))
-        new = _with_owned_roots(_with_readable_operands(ordered, context.cost, again))
+        new = _with_owned_roots(_with_readable_operands(ordered, context, again))
         return with_old_states_copied(new, _late_reads(new))
 
     return context.analysis((_with_copies, graph, again), made)

@@ -95,11 +95,11 @@ def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
     return next((d for d in blocks if cost.loop < d * cost.arithmetic), max(blocks, default=0))
 
 
-def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
+def is_gathered_once(cost: CostTable, elements: int, macs: int, is_tiled: bool = True) -> bool:
     """Whether an operand whose rows are not contiguous is copied before a call of so many multiply-accumulates. The
-    kernel would gather each element for every tile of results that it is a factor of."""
+    kernel would gather each element for every tile of results that it is a factor of, or for every result."""
     copy = elements * (cost.load + cost.store + cost.loop + cost.arena)
-    return copy < macs / cost.gemm.tile * (cost.load + cost.store + cost.loop)
+    return copy < macs / (cost.gemm.tile if is_tiled else 1) * (cost.load + cost.store + cost.loop)
 
 
 def windows_are_copied(cost: CostTable, elements: int, outputs: int, run: int, whole: int) -> bool:

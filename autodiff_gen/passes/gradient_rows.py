@@ -91,7 +91,7 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
 
 def rows_at_once(node: Node, layouts: Sequence[Strided], context: Context) -> list[int]:
     """How many rows of a gradient may be completed at a time: divisors of all, for which the backend that would compute
-    all of them has a kernel too. A kernel that is for a number of channels or more computes so many at a time:
+    all of them has a kernel too, and not one for few channels alone. A kernel that is for a number of channels or more computes so many at a time:
     multiples of the least number are taken. layouts: of the operands."""
     lower, (count, _) = node.op.lower, node.results[0].type.shape
     assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(count, int)
@@ -99,12 +99,10 @@ def rows_at_once(node: Node, layouts: Sequence[Strided], context: Context) -> li
     if backends is None:
         return divisors(count)
 
-    def backend(rows: int) -> str:
-        made = call(layouts, rows, node.attrs)
-        return backends.select(made.kernel, made.facts()).backend
-
-    whole = backend(count)
-    served = [rows for rows in divisors(count) if backend(rows) == whole]
+    made = {rows: call(layouts, rows, node.attrs) for rows in divisors(count)}
+    kernels = {rows: backends.select(one.kernel, one.facts()) for rows, one in made.items()}
+    whole, backend = made[count].facts(), kernels[count].backend
+    served = [rows for rows, k in kernels.items() if k.backend == backend and backends.serves(k, whole)]
     return [rows for rows in served if rows % served[0] == 0]
 
 

@@ -35,6 +35,7 @@ DECISIONS: list[tuple[str, Decision, bool, bool]] = [
     ("one operation again", lambda c: costs.is_recomputed(c, 1, 1, 2), True, True),
     ("ten operations again", lambda c: costs.is_recomputed(c, 10, 2, 2), False, False),
     ("a copy for 9 factors", lambda c: costs.is_gathered_once(c, 100, 900), False, False),
+    ("a copy for 9 factors without tiles", lambda c: costs.is_gathered_once(c, 100, 900, False), True, False),
     ("a copy for 60 factors", lambda c: costs.is_gathered_once(c, 100, 6000), True, False),
     ("rows of 3 images", lambda c: costs.rows_are_kept(c, 3, 3, 64, 4), True, True),
     ("rows of 1 image", lambda c: costs.rows_are_kept(c, 3, 1, 64, 4), False, False),
