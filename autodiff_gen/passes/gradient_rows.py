@@ -91,8 +91,8 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
 
 def rows_at_once(node: Node, layouts: Sequence[Strided], context: Context) -> list[int]:
     """How many rows of a gradient may be completed at a time: divisors of all, for which the backend that would compute
-    all of them has a kernel too, and not one for few channels alone. A kernel that is for a number of channels or more computes so many at a time:
-    multiples of the least number are taken. layouts: of the operands."""
+    all of them has a kernel too, and not one for few channels alone. A kernel that is for a number of channels or more
+    computes so many at a time: multiples of the least number are taken. layouts: of the operands."""
     lower, (count, _) = node.op.lower, node.results[0].type.shape
     assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(count, int)
     call, backends = lower.call, context.backends
