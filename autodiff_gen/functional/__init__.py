@@ -29,6 +29,7 @@ from .distances import *
 from .dropout import *
 from .einsum import *
 from .elementwise import *
+from .gamma import *
 from .getitem import *
 from .indexing import *
 from .joining import *
@@ -42,6 +43,7 @@ from .quantized import *
 from .random import *
 from .reductions import *
 from .resampling import *
+from .sampling import *
 from .scattering import *
 from .shapes import *
 from .slicing import *

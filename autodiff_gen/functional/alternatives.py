@@ -42,7 +42,6 @@ ALTERNATIVES = {
     ),
     **dict.fromkeys(("alpha_dropout", "feature_alpha_dropout"), "use F.dropout"),
     **dict.fromkeys(("upsample", "upsample_bilinear", "upsample_nearest"), "use F.interpolate"),
-    **dict.fromkeys(("affine_grid", "grid_sample"), "use F.interpolate, or warp images before the model"),
     **dict.fromkeys(
         ("fold", "unfold"), "use F.conv2d and F.conv_transpose2d, which need no copies of windows"
     ),
@@ -55,7 +54,7 @@ ALTERNATIVES = {
     "multilabel_margin_loss": "use F.multilabel_soft_margin_loss",
     "native_channel_shuffle": "use F.channel_shuffle",
     "pdist": "use F.cdist of the rows with themselves",
-    "rrelu": "use F.leaky_relu",
+    "rrelu": "use F.where(x >= 0, x, x * slope) with a slope of F.rand_like, or F.leaky_relu",
     "tanhshrink": "use x - F.tanh(x)",
     **dict.fromkeys(("masked_select", "nonzero", "unique", "bincount"), _MASKED),
     **dict.fromkeys(("fft", "rfft", "irfft", "stft", "complex", "view_as_complex", "view_as_real"), _COMPLEX),

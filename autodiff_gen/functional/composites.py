@@ -22,6 +22,8 @@ from .elementwise import (
     log,
     log1p,
     logical_not,
+    logical_or,
+    lt,
     maximum,
     neg,
     sin,
@@ -44,6 +46,7 @@ __all__ = [
     "atan",
     "atanh",
     "ceil",
+    "copysign",
     "cosh",
     "erfc",
     "exp2",
@@ -169,6 +172,13 @@ def erfc(input: Any) -> Value:
 def hypot(input: Any, other: Any) -> Value:
     """sqrt(input^2 + other^2)."""
     return sqrt(square(input) + square(other))
+
+
+def copysign(input: Any, other: Any) -> Value:
+    """|input| with the sign of other, that of -0.0 among them."""
+    size, sign = abs(input), as_value(other)
+    negative = logical_or(lt(sign, 0.0), lt(div(1.0, sign), 0.0))
+    return where(negative, neg(size), size)
 
 
 def logaddexp(input: Any, other: Any) -> Value:

@@ -24,7 +24,7 @@ __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle"]
 # Mode -> the elements that contribute to one of the result, relative to the element at floor(position), and their
 # weights at distance t from that.
 _Taps = Sequence[tuple[int, Callable[[Any], Any]]]
-_LINEAR: _Taps = ((0, lambda t: 1.0 - t), (1, lambda t: t))
+LINEAR: _Taps = ((0, lambda t: 1.0 - t), (1, lambda t: t))
 
 
 def _near(t: Any) -> Any:
@@ -37,7 +37,7 @@ def _far(t: Any) -> Any:
     return ((-0.75 * t + 3.75) * t - 6.0) * t + 3.0
 
 
-_CUBIC: _Taps = (
+CUBIC: _Taps = (
     (-1, lambda t: _far(t + 1.0)),
     (0, _near),
     (1, lambda t: _near(1.0 - t)),
@@ -96,7 +96,7 @@ def interpolate(
             step = None if new == 2 * d and mode == "nearest" else step  # the same
             x = _nearest(x, axis, d, new, step, 0.5 if mode == "nearest-exact" else 0.0)
         else:
-            taps = _CUBIC if mode == "bicubic" else _LINEAR
+            taps = CUBIC if mode == "bicubic" else LINEAR
             x = _weighted(x, axis, _positions(d, new, step, bool(align_corners), mode), taps)
     return x
 

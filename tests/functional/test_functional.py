@@ -161,6 +161,30 @@ ROWS: list[Row] = [
     ("acosh", lambda F, a: F.acosh(a + 1.0), [POSITIVE]),
     ("erfc", lambda F, a: F.erfc(a), [(4, 5)]),
     ("hypot", lambda F, a, b: F.hypot(a, b), [(4, 5), (5,)]),
+    ("copysign", lambda F, a, b: F.copysign(a, b) + F.copysign(b, -0.0 * F.abs(a)), [(4, 5), (5,)]),
+    ("lgamma", lambda F, a: F.lgamma(a) + F.lgamma(20.0 * a), [POSITIVE]),
+    ("lgamma_of_negative", lambda F, a: F.lgamma(0.3 * F.sin(a) - 2.5), [(4, 5)]),
+    ("digamma", lambda F, a: F.digamma(a) * a, [POSITIVE]),
+    *(
+        (
+            f"affine_grid_{k}",
+            lambda F, a, k=k: (
+                F.affine_grid(a, [2, 1, 4 + k, 2], align_corners=bool(k)) * a[:, None, None, 0, :2]
+            ),
+            [(2, 2, 3)],
+        )
+        for k in (0, 1)
+    ),
+    *(
+        (
+            f"grid_sample_{mode}_{padding}_{k}",
+            lambda F, a, b, o=(mode, padding, bool(k)): F.grid_sample(a, b, *o) ** 2,
+            [(2, 3, 4, 5), (2, 3, 2, 2)],
+        )
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding in ("zeros", "border", "reflection")
+        for k in (0, 1)
+    ),
     ("logaddexp", lambda F, a, b: F.logaddexp(a, 2 * b) + F.logaddexp(a, a), [(4, 5), (5,)]),
     ("lerp", lambda F, a, b, c: F.lerp(a, b, c) + F.lerp(a, b, 0.25), [(4, 5), (5,), (4, 1)]),
     (
@@ -304,7 +328,8 @@ ROWS: list[Row] = [
 
 
 # PyTorch in float64 is another function here: hardsigmoid's gradient is 1/6 in float32, rms_norm's eps float64's.
-UNLIKE_TORCH = {"hardsigmoid": 1e-7, "rms_norm": 1e-6}
+# PyTorch has the derivative of digamma to 1e-9.
+UNLIKE_TORCH = {"digamma": 1e-8, "hardsigmoid": 1e-7, "rms_norm": 1e-6}
 
 
 @pytest.mark.torch

@@ -1,0 +1,44 @@
+"""The gamma function: its logarithm and the derivative of that, as losses of distributions have them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..autodiff import grad
+from ..ir.node import Value
+from .arguments import as_value
+from .elementwise import floor, log, lt, sin, where
+from .reductions import sum
+
+__all__ = ["digamma", "lgamma"]
+
+SHIFT = 8  # Stirling's series is exact in float32 from here on
+SERIES = (1 / 12, -1 / 360, 1 / 1260)  # Bernoulli numbers / (2k (2k - 1)): Abramowitz and Stegun 6.1.40
+
+
+def lgamma(input: Any) -> Value:
+    """log |gamma(input)|, elementwise: Stirling's series of x + 8, and gamma(x + 1) = x gamma(x); below 1/2 by gamma(x)
+    gamma(1 - x) = pi / sin(pi x). The error is absolute where the value is near 0, at 1 and 2."""
+    x = as_value(input)
+    reflects = lt(x, 0.5)
+    v = where(reflects, 1.0 - x, x)
+    small = lt(v, float(SHIFT))
+    s = where(small, v + float(SHIFT), v)
+    first = where(small, v, 1.0)
+    product = first
+    for k in range(1, SHIFT):
+        product = product * (first + float(k))
+    r = 1.0 / s
+    q = r * r
+    tail = r * (SERIES[0] + q * (SERIES[1] + q * SERIES[2]))
+    value = (s - 0.5) * log(s) - s + 0.5 * math.log(2.0 * math.pi) + tail
+    value = value - where(small, log(product), 0.0)
+    sine = sin(math.pi * where(reflects, x - floor(x), 0.5))
+    return where(reflects, math.log(math.pi) - log(sine) - value, value)
+
+
+def digamma(input: Any) -> Value:
+    """The derivative of lgamma, elementwise."""
+    x = as_value(input)
+    return grad(sum(lgamma(x)), x)

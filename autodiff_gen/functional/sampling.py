@@ -1,0 +1,108 @@
+"""Images sampled at positions that are computed: grids, as spatial transformer networks have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.node import Value
+from .arguments import as_value, shape_error
+from .composites import remainder
+from .elementwise import abs, clamp, detach, floor, ge, le, logical_and, round, to, where
+from .indexing import gather
+from .products import matmul
+from .resampling import CUBIC, LINEAR
+from .shapes import broadcast_to, flatten, reshape, transpose, unsqueeze
+
+__all__ = ["affine_grid", "grid_sample"]
+
+
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool = False) -> Value:
+    """The positions [N, H, W, 2] in -1 to 1 that matrices theta [N, 2, 3] map those of an image [N, C, H, W] to."""
+    t, name = as_value(theta), "affine_grid"
+    if t.ndim != 3 or t.shape[1:] != (2, 3) or len(size) != 4:
+        raise shape_error(name, [t], "needs theta [N, 2, 3] and size (N, C, H, W)")
+    height, width = size[2:]
+    ys, xs = (_positions(extent, align_corners) for extent in (height, width))
+    x, y = np.meshgrid(xs, ys)
+    base = np.stack([x, y, np.ones_like(x)], -1).reshape(height * width, 3)
+    return reshape(matmul(as_value(base), transpose(t, 1, 2)), (t.shape[0], height, width, 2))
+
+
+def _positions(extent: int, align_corners: bool) -> Any:
+    """Of the centres of pixels."""
+    if align_corners:
+        return np.linspace(-1.0, 1.0, extent) if extent > 1 else np.zeros(1)
+    return (2.0 * np.arange(extent) + 1.0) / extent - 1.0
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+) -> Value:
+    """Images [N, C, H, W] at the positions of a grid [N, Ho, Wo, 2], x before y, -1 and 1 the borders: [N, C, Ho, Wo].
+
+    mode: "bilinear", "nearest" or "bicubic". padding_mode: what is outside of the image: "zeros", its "border", or its
+    "reflection". align_corners: -1 and 1 are the centres of the pixels at the corners.
+    """
+    image, g, name = as_value(input), as_value(grid), "grid_sample"
+    if image.ndim != 4 or g.ndim != 4 or g.shape[3] != 2 or g.shape[0] != image.shape[0]:
+        raise shape_error(name, [image, g], "needs images [N, C, H, W] and a grid [N, Ho, Wo, 2]")
+    if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in (
+        "zeros",
+        "border",
+        "reflection",
+    ):
+        known = "known: 'bilinear', 'nearest', 'bicubic', and 'zeros', 'border', 'reflection'"
+        raise shape_error(name, [image, g], f"mode={mode!r}, padding_mode={padding_mode!r}; {known}")
+    n, channels, height, width = image.shape
+    places = (n, g.shape[1], g.shape[2])
+    pixels = flatten(image, 2)
+
+    def inside(at: Value, extent: Any) -> Value:
+        """The position that padding shows for one outside."""
+        if padding_mode == "zeros":
+            return at
+        if padding_mode == "reflection":
+            first, span = (0.0, extent - 1.0) if align_corners else (-0.5, float(extent))
+            at = first + span - abs(remainder(at - first, 2.0 * span) - span) if span else at * 0.0
+        return clamp(at, 0.0, extent - 1.0)
+
+    def position(axis: int, extent: Any) -> Value:
+        """In pixels."""
+        at = g[:, :, :, axis] + 1.0
+        at = at * (0.5 * (extent - 1)) if align_corners else at * (0.5 * extent) - 0.5
+        return at if mode == "bicubic" else inside(at, extent)
+
+    def nearby(at: Value, extent: Any) -> list[tuple[Value, Value | None]]:
+        """The pixels that contribute, and their weights."""
+        if mode == "nearest":
+            return [(detach(round(at)), None)]
+        first = detach(floor(at))
+        taps = CUBIC if mode == "bicubic" else LINEAR
+        return [
+            (inside(first + float(k), extent) if mode == "bicubic" else first + float(k), weight(at - first))
+            for k, weight in taps
+        ]
+
+    def shown(y: Value, x: Value) -> Value:
+        """The pixels [N, C, Ho, Wo] at whole positions."""
+        row, column = (to(clamp(at, 0.0, extent - 1.0), "s32") for at, extent in ((y, height), (x, width)))
+        index = reshape(row * width + column, (n, 1, places[1] * places[2]))
+        found = gather(pixels, 2, broadcast_to(index, (n, channels, places[1] * places[2])))
+        found = reshape(found, (n, channels, *places[1:]))
+        if padding_mode != "zeros":
+            return found
+        within = [logical_and(ge(at, 0.0), le(at, extent - 1.0)) for at, extent in ((y, height), (x, width))]
+        return where(unsqueeze(logical_and(*within), 1), found, 0.0)
+
+    total: Value | None = None
+    for y, below in nearby(position(1, height), height):
+        for x, right in nearby(position(0, width), width):
+            term = shown(y, x)
+            if below is not None and right is not None:
+                term = term * unsqueeze(below * right, 1)
+            total = term if total is None else total + term
+    assert total is not None
+    return total
