@@ -52,7 +52,9 @@ EXCEPTIONS = {
         "attention_local_window_gqa_rank4_mask attention_local_window_gqa_rank4_mask_expanded"
     ),
     "three spatial axes": (
-        "averagepool_3d_default averagepool_3d_dilations_small "
+        "gridsample_volumetric_nearest_align_corners_0 "
+        "gridsample_volumetric_nearest_align_corners_1 gridsample_volumetric_bilinear_align_corners_0 "
+        "gridsample_volumetric_bilinear_align_corners_1 averagepool_3d_default averagepool_3d_dilations_small "
         "averagepool_3d_dilations_large_count_include_pad_is_0_ceil_mode_is_True "
         "averagepool_3d_dilations_large_count_include_pad_is_0_ceil_mode_is_False "
         "averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True "

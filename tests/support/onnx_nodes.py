@@ -20,6 +20,7 @@ from autodiff_gen.passes.resolve_mode import resolved
 
 # Inputs that are weights or settings, by their places: initializers of the network that is imported.
 WEIGHTS = {
+    "AffineGrid": (1,),
     "BatchNormalization": (1, 2, 3, 4),
     "Clip": (1, 2),
     "Conv": (1, 2),

@@ -22,6 +22,8 @@ def reduction(function: str) -> Rule:
         axes = tuple(x % rank for x in axes) or tuple(range(rank))
         options = {"keepdim": True} if a["keepdims"] else {}
         x = a["data"]
+        if c.dtype(x) != "f32" and function == "sum":
+            return c.emit("to", c.emit("sum", c.emit("to", x, "f32"), axes, **options), "s32")
         if function == "norm1":
             return c.emit("sum", c.emit("abs", x), axes, **options)
         if function == "norm2":

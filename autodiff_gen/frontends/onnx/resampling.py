@@ -110,4 +110,24 @@ def _with_one_sample(array: Any) -> Any:
     return np.where(is_batch(array), 1, array).astype(array.dtype) if array.dtype.kind == "i" else array
 
 
-RESAMPLING: dict[str, Rule] = {"Resize": _resize}
+def _affine_grid(c: Any, a: Arguments) -> Any:
+    size = tuple(
+        1 if is_batch(d) else int(d) for d in c.numbers(a["size"], "size")
+    )  # the batch is that of theta
+    if len(size) != 4:
+        raise Unsupported("has volumes; images have two axes")
+    return c.emit("affine_grid", a["theta"], size, **({"align_corners": True} if a["align_corners"] else {}))
+
+
+def _grid_sample(c: Any, a: Arguments) -> Any:
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(a["mode"], a["mode"])
+    padding = a["padding_mode"]
+    if len(c.shape(a["X"])) != 4:
+        raise Unsupported("has volumes; images have two axes")
+    options: dict[str, Any] = {} if mode == "bilinear" else {"mode": mode}
+    options |= {} if padding == "zeros" else {"padding_mode": padding}
+    options |= {"align_corners": True} if a["align_corners"] else {}
+    return c.emit("grid_sample", a["X"], c.operand(a["grid"]), **options)
+
+
+RESAMPLING: dict[str, Rule] = {"AffineGrid": _affine_grid, "GridSample": _grid_sample, "Resize": _resize}

@@ -159,7 +159,16 @@ def _pad(c: Any, a: Arguments) -> Any:
 
 
 def _tile(c: Any, a: Arguments) -> Any:
-    return c.emit("tile", a["input"], c.numbers(a["repeats"], "repeats"))
+    """The batch repeats an axis of extent 1."""
+    x, times = c.operand(a["input"]), c.numbers(a["repeats"], "repeats")
+    of_batch = [bool(is_batch(k)) for k in times]
+    if not any(of_batch):
+        return c.emit("tile", x, times)
+    if any(b and d != 1 for b, d in zip(of_batch, c.shape(x), strict=True)):
+        raise Unsupported("repeats an axis as often as there are samples; use an axis of extent 1")
+    fixed = tuple(1 if b else k for b, k in zip(of_batch, times, strict=True))
+    x = x if set(fixed) == {1} else c.emit("tile", x, fixed)
+    return c.emit("expand", x, tuple(c.extent(k) if b else -1 for b, k in zip(of_batch, times, strict=True)))
 
 
 def _depth_to_space(c: Any, a: Arguments) -> Any:
