@@ -33,6 +33,7 @@ MEANS = {
         mean + 0.0 * std if size is None else _full(size, mean)
     ),
     "normal_": lambda x, mean=0.0, std=1.0, **_: torch.full_like(x, mean),
+    "rrelu": lambda x, low, high, *_: torch.nn.functional.leaky_relu(x, (low + high) / 2),
     "exponential": lambda x, rate=1.0, **_: torch.full_like(x, math.log(2.0) / rate),
     "bernoulli": lambda x, **_: (x > 0.5).to(x.dtype),
     "bernoulli_": lambda x, p=0.5, **_: (
@@ -49,7 +50,7 @@ class Original:
             file.seek(0)
         self.module = torch.export.load(file).module()
         self.module.double()
-        for node in self.module.graph.nodes:
+        for node in list(self.module.graph.nodes):
             _prepare(self.module, node)
         self.module.recompile()
         for name, other in tied.items():  # torch.export.load has made two parameters of them
@@ -163,11 +164,23 @@ def _prepare(module: Any, node: Any) -> None:
         if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float32:
             setattr(held, attribute, tensor.double())
     words = name.split(".")
+    if words[:2] == [
+        "autodiff_gen",
+        "grad",
+    ]:  # the program does not say which tensors it records gradients of
+        for x in node.args[1]:
+            with module.graph.inserting_after(x):
+                module.graph.call_function(_recorded, (x,))
     if len(words) == 3 and words[0] == "aten":
         node.target = MEANS.get(words[1], MEANS.get(words[1].rstrip("_"), node.target))
         _without_dropout(node, words[1].rstrip("_"))
         if words[1] == "copy" or words[1:] == ["fill", "Tensor"]:  # PyTorch has no derivative of these
             node.target, node.args = torch.ops.aten.expand_as.default, node.args[1::-1]
+
+
+def _recorded(x: Any) -> None:
+    if not x.requires_grad:
+        x.requires_grad_()
 
 
 def _without_dropout(node: Any, op: str) -> None:

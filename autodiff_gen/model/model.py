@@ -134,7 +134,13 @@ class Model:
                 raise ModelError(f"the {what} is the class {given.__name__}; make one: {given.__name__}()")
             if not callable(given):
                 raise ModelError(f"the {what} is {type(given).__name__}, expected a layer or a function")
-        x = Input("x", input, batch_axis=0)
+        batch = net.fixed_batch if isinstance(net, nn.Module) else None
+        if batch is not None and input[0] != batch:
+            raise ModelError(
+                f"the network was imported for a batch of {batch}, which it has as a number; give "
+                f"input={(batch, *input[1:])}, or import it for {input[0]}"
+            )
+        x = Input("x", input, batch_axis=0 if batch is None else None)
         scores = net(x)
         if not isinstance(scores, Value):
             raise ModelError(f"the network returned {type(scores).__name__}, expected one graph value")

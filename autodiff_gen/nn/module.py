@@ -30,6 +30,7 @@ class Module:
     """
 
     training = True
+    fixed_batch: int | None = None  # of an imported network that has its batch as a number
 
     def __init__(self) -> None:
         self._members()

@@ -113,6 +113,7 @@ class Optimizer:
     schedule; a group whose lr is k times the default uses k times the argument.
     """
 
+    skips_unreached = False  # whether `params` may have some that the loss does not depend on, as in PyTorch
     uses_momentum = False  # whether the rule has a momentum (or betas[0]) that a cyclic schedule can vary
 
     def __init__(self, params: Any = None, **defaults: Any) -> None:
@@ -199,7 +200,7 @@ class Optimizer:
                     f"{self._name}: {selector!r} in params is no parameter; give modules, parameters or names"
                 )
             state = value.node.attrs["state"]
-            if state not in states and state.trainable:
+            if state not in states and state.trainable and not self.skips_unreached:
                 raise ModelError(
                     f"{self._name}: the loss does not reach the parameter {value.name!r} in params; use it, set "
                     "requires_grad=False, or leave it out"

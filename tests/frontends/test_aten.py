@@ -14,6 +14,11 @@ from autodiff_gen.frontends.pytorch.pt2 import read
 
 pytestmark = pytest.mark.torch
 
+
+def gradients(x, y):
+    return sum(torch.autograd.grad((torch.sin(x) * y * y).sum(), (x, y), create_graph=True))
+
+
 # x, y: [n, 6]; p: x * x + 0.5; i: images [n, 4, 8, 8]; s: [n, 4, 9]; k: whole numbers [n, 6], 0 or 1; m: the network.
 EXPRESSIONS = {
     "abs": lambda x, y, p, i, s, k, m: x.abs() + torch.sign(y),
@@ -30,6 +35,7 @@ EXPRESSIONS = {
         + p.log2()
         + (0.5 * x).tan()
         + x.div(0.3, rounding_mode="floor")
+        + y.div(0.3, rounding_mode="trunc")
     ),
     "activations": lambda x, y, p, i, s, k, m: (
         F.relu(x)
@@ -355,6 +361,23 @@ EXPRESSIONS = {
         + torch.empty_like(y).uniform_(-1.0, 2.0) * y
         + torch.normal(1.0, 0.5, (6,))
     ),
+    "gamma functions": lambda x, y, p, i, s, k, m: torch.lgamma(p) * torch.digamma(p + 1.0),
+    "signs": lambda x, y, p, i, s, k, m: torch.copysign(x, y) + F.rrelu(y, 0.1, 0.3, training=True),
+    "extremes so far": lambda x, y, p, i, s, k, m: (
+        s.cummax(2)[0].mean(2).sum(1, keepdim=True)
+        + x.cummin(1)[0] * k.cumsum(1).clamp(max=1).float().cummax(1)[1]
+    ),
+    "grids": lambda x, y, p, i, s, k, m: F.grid_sample(
+        i, F.affine_grid(x.view(-1, 2, 3), i.shape, align_corners=False) / 2, align_corners=False
+    ).sum((2, 3)),
+    "gradients": lambda x, y, p, i, s, k, m: gradients(x.clone(), m.prelu(y)),
+    "alignments": lambda x, y, p, i, s, k, m: F.ctc_loss(
+        s.permute(2, 0, 1).log_softmax(2),
+        k[:, :3] + 1,
+        torch.full((x.shape[0],), 9),
+        torch.full((x.shape[0],), 3),
+        reduction="none",
+    ),
     "recurrent": lambda x, y, p, i, s, k, m: (
         m.gru(s)[0] + m.lstm(s)[0] + m.rnn(s)[0] + m.relu_rnn(s, torch.zeros(1, s.shape[0], 3) + 0.5)[0]
     ),
@@ -364,11 +387,11 @@ EXPRESSIONS = {
 }
 # Operators that only programs after run_decompositions have.
 DECOMPOSED = (
-    "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax "
-    "_to_copy _unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy empty_permuted fill lift "
-    "lift_fresh max_pool2d_with_indices native_dropout native_layer_norm nll_loss nll_loss2d_forward nll_loss_forward "
-    "norm reflection_pad1d reflection_pad2d "
-    "replication_pad1d replication_pad2d scalar_tensor select_scatter slice_scatter"
+    "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
+    "_unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy diagonal_scatter empty_permuted "
+    "fill grid_sampler_2d lift lift_fresh max_pool2d_with_indices native_dropout native_layer_norm nll_loss "
+    "nll_loss2d_forward nll_loss_forward norm reflection_pad1d reflection_pad2d replication_pad1d "
+    "replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
 # Those of tests/support/torch_networks.py and of test_from_torch.py.
 ELSEWHERE = "batch_norm empty take_along_dim"

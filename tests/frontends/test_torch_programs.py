@@ -162,6 +162,77 @@ def prototypes(m, support, query):
     return -scores.gather(2, torch.arange(2).view(2, 1, 1).expand(2, 2, 1)).squeeze().view(-1).mean()
 
 
+def physics_informed(m, xt, border, start):
+    """Burgers' equation: second derivatives in the loss."""
+    x, t = xt[:, :1].clone().requires_grad_(True), xt[:, 1:].clone().requires_grad_(True)
+    u = m["net"](torch.cat([x, t], 1))
+    u_x, u_t = torch.autograd.grad(u, (x, t), torch.ones_like(u), create_graph=True)
+    u_xx = torch.autograd.grad(u_x, x, torch.ones_like(u_x), create_graph=True)[0]
+    return (u_t + u * u_x - 0.1 * u_xx).pow(2).mean() + F.mse_loss(m["net"](border), start)
+
+
+def gradient_penalty(m, real, fake, share):
+    mixed = (share[:, None].sigmoid() * real + (1 - share[:, None].sigmoid()) * fake).requires_grad_(True)
+    d = m["critic"](mixed)
+    g = torch.autograd.grad(outputs=d, inputs=mixed, grad_outputs=torch.ones_like(d), create_graph=True)[0]
+    scores = m["critic"](fake).mean() - m["critic"](real).mean()
+    return scores + 10 * (g.norm(2, dim=1) - 1).pow(2).mean()
+
+
+def meta_learning(m, support, wanted, query, target):
+    """MAML: two steps of gradient descent, through which the gradient goes."""
+    parameters = [m["net"].weight, m["net"].bias]
+    for _ in range(2):
+        loss = F.mse_loss(torch.tanh(F.linear(support, *parameters)), wanted)
+        gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+        parameters = [p - 0.1 * g for p, g in zip(parameters, gradients, strict=True)]
+    return F.mse_loss(torch.tanh(F.linear(query, *parameters)), target)
+
+
+def adversarial_examples(m, x, label):
+    """The fast gradient sign method: a gradient that none goes through."""
+    a = x.detach().clone().requires_grad_(True)
+    (g,) = torch.autograd.grad(F.cross_entropy(m["net"](a), label), a)
+    return F.cross_entropy(m["net"](x + 0.1 * g.sign()), label)
+
+
+def hamiltonian(m, x, motion):
+    """The last bias has no gradient: PyTorch's optimizers leave it as it is."""
+    x = x.requires_grad_()
+    dq, dp = torch.autograd.grad(m["energy"](x).sum(), x, create_graph=True)[0].chunk(2, -1)
+    return F.mse_loss(torch.cat([dp, -dq], -1), motion)
+
+
+def barlow_twins(m, a, b):
+    """A diagonal that is changed in place, and two calls of one normalisation."""
+    z = m["norm"](m["net"](a)).T @ m["norm"](m["net"](b)) / a.shape[0]
+    on = torch.diagonal(z).add_(-1).pow_(2).sum()
+    n = z.shape[0]
+    return on + 0.01 * z.flatten()[:-1].view(n - 1, n + 1)[:, 1:].flatten().pow_(2).sum()
+
+
+def evidential(m, x, target):
+    mean, nu, a, b = m["net"](x).chunk(4, 1)
+    nu, a, b = F.softplus(nu), F.softplus(a) + 1, F.softplus(b)
+    omega = 2 * b * (1 + nu)
+    nll = 0.5 * torch.log(torch.pi / nu) - a * torch.log(omega) + torch.lgamma(a) - torch.lgamma(a + 0.5)
+    return (nll + (a + 0.5) * torch.log(nu * (target - mean) ** 2 + omega)).mean()
+
+
+def transcribed(m, x, words):
+    """CTC of sequences of six, with two letters in each."""
+    h = m["letters"](m["gru"](x[:, :, None])[0]).log_softmax(2)
+    n = x.shape[0]
+    return F.ctc_loss(h.transpose(0, 1), words[:, :2] + 1, (6,) * n, (2,) * n)
+
+
+def spatial_transformer(m, x, label):
+    theta = m["where"](x).view(-1, 2, 3)
+    image = x.view(-1, 1, 3, 4)
+    shown = F.grid_sample(image, F.affine_grid(theta, image.size(), align_corners=False), align_corners=False)
+    return F.cross_entropy(m["net"](shown.flatten(1)), label)
+
+
 def sum_over_batch(m, x, target):
     return (m["net"](x) - target).pow(2).sum() / x.shape[0] + torch.sum(m["net"](x).abs()) / (2 * x.size(0))
 
@@ -212,9 +283,35 @@ PROGRAMS = {
     "contrastive": (contrastive, [X, X], lambda: {"net": two()}),
     "patches": (patches, [(12,), (5,)], lambda: {"overlap": nn.Linear(4, 5), "apart": nn.Linear(3, 5)}),
     "prototypes": (prototypes, [X, X], lambda: {"net": two()}),
+    "physics-informed": (physics_informed, [(2,), (2,), (1,)], lambda: {"net": two(2, 1)}),
+    "gradient penalty": (gradient_penalty, [X, X, ()], lambda: {"critic": two(6, 1)}),
+    "meta-learning": (meta_learning, [X, (3,), X, (3,)], lambda: {"net": nn.Linear(6, 3)}),
+    "adversarial examples": (adversarial_examples, [X, LABEL], lambda: {"net": two()}),
+    "Hamiltonian": (hamiltonian, [(2,), (2,)], lambda: {"energy": two(2, 1)}),
+    "Barlow twins": (
+        barlow_twins,
+        [X, X],
+        lambda: {"net": nn.Linear(6, 5), "norm": nn.BatchNorm1d(5, affine=False)},
+    ),
+    "evidential": (evidential, [X, (1,)], lambda: {"net": two(6, 4)}),
+    "transcribed": (
+        transcribed,
+        [X, WORDS],
+        lambda: {"gru": nn.GRU(1, 4, batch_first=True), "letters": nn.Linear(4, 6)},
+    ),
+    "spatial transformer": (
+        spatial_transformer,
+        [(12,), LABEL],
+        lambda: {"where": nn.Linear(12, 6), "net": nn.Linear(12, 3)},
+    ),
     "sum over the batch": (sum_over_batch, [X, (3,)], lambda: {"net": two()}),
 }
-FIXED = ("contrastive", "prototypes")  # programs in which the batch is a number
+FIXED = (
+    "Barlow twins",
+    "contrastive",
+    "prototypes",
+    "transcribed",
+)  # programs in which the batch is a number
 
 
 def drawn(kinds, numbers):
@@ -255,7 +352,8 @@ def test_the_generated_c_trains_as_the_module(name):
         optimizer.step()
         assert trainer.train_step(*arrays) == pytest.approx(theirs.item(), rel=1e-4)
     ours = trainer.state_dict()
-    for n, p in module.named_parameters():
+    assert name == "Hamiltonian" or ours.keys() >= {n for n, _ in module.named_parameters()}
+    for n, p in ((n, p) for n, p in module.named_parameters() if n in ours):
         np.testing.assert_allclose(ours[n], p.detach().numpy(), rtol=1e-3, atol=1e-5, err_msg=n)
 
 
@@ -267,3 +365,29 @@ def test_a_function_whose_gradient_mixes_elements_is_one_line():
         ag.from_torch(module, (BATCH, 6))
     assert "\n" not in str(e.value)
     assert torch.autograd.Function.apply == apply and torch.distributions.Distribution._validate_args
+
+
+REJECTED = {
+    "torch.func": (
+        lambda m, x: torch.func.grad(lambda z: m["net"](z).sum())(x).mean(),
+        r"it cannot trace torch.func; use torch.autograd.grad\(y, x, create_graph=True\)",
+    ),
+    "batches of gradients": (
+        lambda m, x: torch.autograd.grad(m["net"](x.clone()), x, torch.eye(3), is_grads_batched=True)[
+            0
+        ].sum(),
+        "has is_grads_batched=True; call it for each gradient",
+    ),
+    "targets in one axis": (
+        lambda m, x: F.ctc_loss(m["net"](x)[:, None], torch.ones(3, dtype=torch.long), (BATCH,), (3,)),
+        r"targets of all sequences in one axis; pad them to one length, as \[N, S\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_what_torch_export_cannot_trace_is_one_line(name):
+    loss, message = REJECTED[name]
+    with pytest.raises(ag.AutodiffError, match=message) as e:
+        ag.from_torch(Program(loss, net=two()), (BATCH, 6))
+    assert "\n" not in str(e.value)

@@ -203,3 +203,30 @@ def test_schedules_that_cannot_be_taken_over(name):
     optimizer = sgd_of_two()
     with pytest.raises(ag.AutodiffError, match=f"^schedule: .*{message}"):
         schedule(make(optimizer), optimizer)
+
+
+class Neighbours(torch.nn.Module):
+    """A batch that is a number: its samples are compared with others."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.out(x - x.flip(0))
+
+
+@pytest.mark.cc
+def test_a_network_with_its_batch_as_a_number_is_supervised_with_that_batch():
+    torch.manual_seed(2)
+    module = Neighbours()
+    net = ag.from_torch(module, (4, 4))
+    loss, optimizer = torch.nn.CrossEntropyLoss(), torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(
+        ag.AutodiffError, match=r"a batch of 4, which it has as a number; give input=\(4, 3\), or"
+    ):
+        ag.Model.supervised(net, (2, 3), loss, optimizer)
+    model = ag.Model.supervised(net, (4, 4), loss, optimizer)
+    ours, theirs = trained_alike(module, model, loss, optimizer, None)
+    for name, array in theirs.items():
+        np.testing.assert_allclose(ours[name], array, rtol=1e-4, atol=1e-6, err_msg=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import traceback
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ... import functional as F
 from ... import init, nn
+from ...autodiff import grad
 from ...errors import AutodiffError, ModelError
 from ...functional.inputs import Input
 from ...ir.node import Value
@@ -48,7 +50,15 @@ def arrays(program: Program) -> tuple[Arrays, Arrays]:
 def _execute(text: str, constants: Arrays, name: str) -> nn.Module:
     file = f"<imported {name}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    namespace: dict[str, Any] = {"F": F, "init": init, "nn": nn, "np": np, "constants": constants}
+    ag = SimpleNamespace(grad=grad)
+    namespace: dict[str, Any] = {
+        "F": F,
+        "ag": ag,
+        "init": init,
+        "nn": nn,
+        "np": np,
+        "constants": constants,
+    }
     exec(compile(text, file, "exec"), namespace)
     net = namespace["net"]
     assert isinstance(net, nn.Module)

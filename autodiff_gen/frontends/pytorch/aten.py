@@ -7,15 +7,16 @@ from .constants import CONSTANTS
 from .indexing import INDEXING
 from .layers import LAYERS
 from .losses import LOSSES
+from .operators import OPERATORS
 from .parts import PARTS
 from .random import RANDOM
 from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, promoting, same
 from .shapes import SHAPES
 
 UNARY = (
-    "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor hardsigmoid hardswish log log10 "
-    "log1p log2 logical_not mish neg reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh sqrt square tan "
-    "tanh trunc"
+    "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc exp exp2 expm1 floor hardsigmoid hardswish "
+    "lgamma log log10 log1p log2 logical_not mish neg reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin "
+    "sinh sqrt square tan tanh trunc"
 )
 COMPARISONS = "eq ne lt le gt ge maximum minimum"
 LOGIC = "logical_and logical_or logical_xor"
@@ -70,9 +71,7 @@ def _div(c: Converter, a: Arguments) -> object:
     quotient = c.emit("{} / {}", a["self"], a["other"])
     if a.get("rounding_mode") is None:
         return quotient
-    if a["rounding_mode"] != "floor":
-        raise Unsupported("has rounding_mode='trunc'; use 'floor'")
-    return c.emit("floor", quotient)
+    return c.emit(a["rounding_mode"], quotient)
 
 
 def _pow(c: Converter, a: Arguments) -> object:
@@ -140,6 +139,13 @@ def _reduction(function: str) -> Rule:
     return rule
 
 
+def _cumsum(c: Converter, a: Arguments) -> object:
+    """Integers are summed as floats, exactly below 2^24."""
+    floats = c.dtype(a["self"]).startswith("float")
+    total = c.emit("cumsum", a["self"] if floats else c.emit("to", a["self"], "f32"), a["dim"])
+    return total if floats or a.get("dtype") == "float32" else c.emit("to", total, "s32")
+
+
 def _einsum(c: Converter, a: Arguments) -> object:
     return c.emit("einsum", a["equation"], *a["tensors"])
 
@@ -185,6 +191,7 @@ TABLE: dict[str, Rule] = {
     "aten.remainder": promoting(same("remainder", "self other")),
     "aten.fmod": promoting(same("fmod", "self other")),
     "aten.atan2": promoting(same("atan2", "self other")),
+    "aten.copysign": promoting(same("copysign", "self other")),
     "aten.hypot": promoting(same("hypot", "self other")),
     "aten.cdist": same("cdist", "x1 x2 p"),
     "aten.pairwise_distance": same("pairwise_distance", "x1 x2 p eps keepdim"),
@@ -217,7 +224,7 @@ TABLE: dict[str, Rule] = {
     "aten.all": same("all", "self dim keepdim"),
     "aten.logsumexp": same("logsumexp", "self dim keepdim"),
     "aten.linalg_vector_norm": same("norm", "self ord dim keepdim"),
-    "aten.cumsum": same("cumsum", "self dim"),
+    "aten.cumsum": _cumsum,
     "aten.matmul": same("matmul", "self other"),
     "aten.mm": same("matmul", "self mat2"),
     "aten.bmm": same("bmm", "self mat2"),
@@ -234,6 +241,7 @@ TABLE: dict[str, Rule] = {
     **LOSSES,
     **RANDOM,
     **CONSTANTS,
+    **OPERATORS,
 }
 
 # Operators whose results may show the elements of the operand.

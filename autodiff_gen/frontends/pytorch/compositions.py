@@ -43,6 +43,26 @@ def _cumprod(c: Converter, a: Arguments) -> Any:
     return c.emit("prod", factors, dim + 1)
 
 
+def _cumulative_extreme(function: str) -> Rule:
+    """cummax or cummin with indices: of equal elements the last. Of rows of a triangle, in the square of the time."""
+    nothing = -np.inf if function == "max" else np.inf
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        dim = axis(c, a["self"], a["dim"])
+        extent = c.shape(a["self"])[dim]
+        if extent is None:
+            raise Unsupported("compares along the batch; use another axis")
+        rest = (1,) * (len(c.shape(a["self"])) - dim - 1)
+        until = np.tril(np.ones((extent, extent), np.bool_))[:, ::-1].reshape(extent, extent, *rest)
+        reverse = c.emit("unsqueeze", c.emit("flip", a["self"], dim), dim)
+        shown = c.emit("where", c.constant(until), reverse, nothing)
+        results = (c.names()[0], f"{c.names()[0]}.place")
+        values, place = c.emit_all(function, results, shown, dim + 1)
+        return [values, c.emit("{} - {}", extent - 1, place)]
+
+    return rule
+
+
 def _cross(c: Converter, a: Arguments) -> Any:
     """a x b, of what follows each component: a[1] * b[2] - a[2] * b[1] is the first."""
     dim = axis(c, a["self"], -1 if a.get("dim") is None else a["dim"])
@@ -55,11 +75,31 @@ def _cross(c: Converter, a: Arguments) -> Any:
     return c.emit("{} - {}", first, c.emit("{} * {}", rolled(x, -2), rolled(y, -1)))
 
 
+def _affine_grid(c: Converter, a: Arguments) -> Any:
+    size = tuple(d if isinstance(d, int) else 1 for d in a["size"])  # the batch is that of theta
+    options = {"align_corners": True} if a["align_corners"] else {}
+    return c.emit("affine_grid", a["theta"], size, **options)
+
+
+def _grid_sample(c: Converter, a: Arguments) -> Any:
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    mode, padding = modes[a["interpolation_mode"]], paddings[a["padding_mode"]]
+    options = {"mode": mode, "padding_mode": padding, "align_corners": a["align_corners"]}
+    defaults = {"mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
+    options = {k: v for k, v in options.items() if v != defaults[k]}
+    return c.emit("grid_sample", a["input"], a["grid"], **options)
+
+
 COMPOSITIONS: dict[str, Rule] = {
     **{f"aten.{name}": _addmm for name in ("addmm", "baddbmm", "addmv")},
+    "aten.affine_grid_generator": _affine_grid,
+    "aten.grid_sampler": _grid_sample,
+    "aten.grid_sampler_2d": _grid_sample,
     "aten.dist": _dist,
     "aten.logaddexp2": _logaddexp2,
     "aten.cumprod": _cumprod,
+    "aten.cummax": _cumulative_extreme("max"),
+    "aten.cummin": _cumulative_extreme("min"),
     "aten.cross": _cross,
     "aten.linalg_cross": _cross,
 }

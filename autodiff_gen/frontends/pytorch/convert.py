@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,8 @@ class _Conversion:
                 )
             result = rule(self, arguments)
             results = result if isinstance(result, list) else [result]
-            if any(last_read.get(r, -1) > k for r in node.results[len(results) :]):
+            missing = [r for r, v in zip_longest(node.results, results) if v is None and r is not None]
+            if any(last_read.get(r, -1) > k for r in missing):
                 raise Unsupported("has further results without counterpart; use the first alone")
         except Unsupported as error:
             self._problem(node.target, str(error))

@@ -18,6 +18,7 @@ from ..imported.network import network
 from ..imported.program import Program
 from .convert import convert, is_known
 from .functions import exported_functions
+from .operators import exported_operators
 from .pt2 import read
 from .recurrent import shapes_without_steps
 from .training import remember
@@ -62,7 +63,10 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
                 file = exports.saved(functional, free)
                 exported = read(file, name)
                 program = convert(exported, name)
-                return file, program, network(program, name)
+                net = network(program, name)
+                if not exported.symbols:
+                    net.fixed_batch = exports.batch
+                return file, program, net
             except ModelError as error:
                 first = first or error
         if not exports.is_free:
@@ -96,6 +100,11 @@ class _Exports:
         self.programs: dict[bool, Any] = {}  # by whether the batch is free, each exported once
         self.is_free = False  # whether a file with a free batch was saved
 
+    @property
+    def batch(self) -> int | None:
+        """That of the examples."""
+        return next((int(e.shape[0]) for e in self.examples if e.ndim), None)
+
     def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
         """The file that torch.export.save writes. functional: without in-place operators, and those that the importer
         does not know decomposed; free: with a free batch where the module allows it."""
@@ -114,7 +123,11 @@ class _Exports:
             with _silence(), shapes_without_steps(self.torch):
                 if dynamic not in self.programs:
                     shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
-                    with exported_functions(self.torch, self.name), _no_checks_of_values(self.torch):
+                    with (
+                        exported_functions(self.torch, self.name),
+                        exported_operators(self.torch, self.name),
+                        _no_checks_of_values(self.torch),
+                    ):
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
                     self.programs[dynamic] = exported
                 exported = self.programs[dynamic]
@@ -227,6 +240,8 @@ def _reason(error: Exception) -> str:
     first = lines[0] if lines else type(error).__name__
     if any("batch_sizes" in frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)):
         first = "has packed sequences; pad them"
+    elif "functorch" in text or "TensorWrapper" in text:
+        first = "it cannot trace torch.func; use torch.autograd.grad(y, x, create_graph=True)"
     elif "data-dependent" in text:
         first = "control flow depends on data; use torch.where, or fix the condition before the export"
     places = [line for line in lines if line.startswith("File ") and "/torch/" not in line]

@@ -82,6 +82,17 @@ def _kth(c: Converter, a: Arguments) -> Any:
     return [c.emit_all(key, (name,), y)[0] for name, y in zip(c.names(), found, strict=False)]
 
 
+def _diagonal_scatter(c: Converter, a: Arguments) -> Any:
+    """A matrix with other elements on a diagonal."""
+    shape, offset = c.shape(a["self"]), a.get("offset", 0)
+    if len(shape) != 2 or None in shape or (a.get("dim1", 0), a.get("dim2", 1)) != (0, 1):
+        raise Unsupported("changes a diagonal of more than a matrix; use torch.where with torch.eye")
+    rows, columns = (d or 0 for d in shape)
+    first = np.arange(len(np.diagonal(np.zeros((rows, columns)), offset)), dtype=np.int32)
+    places = tuple(c.constant(first + max(0, by)) for by in (-offset, offset))
+    return c.emit("index_put", a["self"], places, a["src"])
+
+
 def _one_hot(c: Converter, a: Arguments) -> Any:
     if a.get("num_classes", -1) == -1:
         raise Unsupported("has no num_classes, so that the size of the result depends on data; give it")
@@ -127,6 +138,7 @@ INDEXING: dict[str, Rule] = {
     "aten.scatter": _scatter,
     "aten.scatter_reduce": same("scatter_reduce", "self dim index src reduce include_self"),
     "aten.diagonal": same("diagonal", "self offset dim1 dim2"),
+    "aten.diagonal_scatter": _diagonal_scatter,
     "aten.index_add": same("index_add", "self dim index source alpha"),
     "aten.one_hot": _one_hot,
     "aten.tril": same("tril", "self diagonal"),

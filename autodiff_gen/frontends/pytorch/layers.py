@@ -28,6 +28,11 @@ def _batch_norm(c: Converter, a: Arguments) -> Any:
     return [c.emit("batch_norm", *operands, **options)]
 
 
+def _functional_batch_norm(c: Converter, a: Arguments) -> Any:
+    """The running statistics are results, which another call of the layer takes."""
+    return [*_batch_norm(c, a), None, None, a.get("running_mean"), a.get("running_var")]
+
+
 def _without_running(c: Converter, a: Arguments) -> Any:
     return _batch_norm(c, {**a, "training": False})
 
@@ -137,7 +142,7 @@ LAYERS: dict[str, Rule] = {
     "aten.conv_transpose2d": same("conv_transpose2d", TRANSPOSED),
     "aten.convolution": _convolution,
     "aten.batch_norm": _batch_norm,
-    "aten._native_batch_norm_legit_functional": _batch_norm,
+    "aten._native_batch_norm_legit_functional": _functional_batch_norm,
     "aten._native_batch_norm_legit_no_training": _without_running,
     "aten.instance_norm": _instance_norm,
     "aten.layer_norm": same("layer_norm", "input normalized_shape weight bias eps"),

@@ -32,6 +32,15 @@ def _normal(c: Converter, a: Arguments) -> Any:
     return _moved(c, drawn, std, mean)
 
 
+def _rrelu(c: Converter, a: Arguments) -> Any:
+    """A slope for each negative element; in evaluation mode the mean of the limits."""
+    low, high = a.get("lower", 1 / 8), a.get("upper", 1 / 3)
+    if not a.get("training", False):
+        return c.emit("leaky_relu", a["self"], (low + high) / 2)
+    slope = _moved(c, c.emit("rand_like", a["self"]), high - low, low)
+    return c.emit("where", c.emit("{} >= {}", a["self"], 0.0), a["self"], c.emit("{} * {}", a["self"], slope))
+
+
 def _moved(c: Converter, drawn: Any, scale: Any, offset: Any) -> Any:
     drawn = drawn if scale == 1 else c.emit("{} * {}", drawn, scale)
     return drawn if offset == 0 else c.emit("{} + {}", drawn, offset)
@@ -60,5 +69,6 @@ RANDOM: dict[str, Rule] = {
     "aten.uniform": _uniform,
     "aten.normal": _normal,
     "aten.exponential": _exponential,
+    "aten.rrelu": _rrelu,
     "aten.bernoulli": _bernoulli,
 }

@@ -89,7 +89,9 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
         made(**options)  # rejects what is not supported
         known = inspect.signature(made).parameters
         groups.append({"params": parameters, **{k: v for k, v in options.items() if k in known}})
-    return made(groups, lr=groups[0]["lr"])
+    optimizer = made(groups, lr=groups[0]["lr"])
+    optimizer.skips_unreached = True
+    return optimizer
 
 
 def _of(tensor: Any, name: str) -> nn.Parameter | None:

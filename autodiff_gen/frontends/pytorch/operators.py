@@ -1,0 +1,118 @@
+"""Functions of PyTorch that torch.export cannot trace: while a module is exported, a call becomes an operator of ours.
+
+    torch.autograd.grad(y, xs)                  ->  autodiff_gen.grad(y, xs)
+    torch.nn.functional.ctc_loss(log_probs, ..) ->  autodiff_gen.ctc_loss(log_probs, ..)
+
+Gradients inside a module are those of physics-informed networks, gradient penalties and MAML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from ...errors import ModelError
+from .rules import Arguments, Converter, Rule, same
+
+
+@cache
+def _library(torch: Any) -> Any:
+    """Defines the operators, which PyTorch computes by its own functions, and in an export by shapes alone."""
+    library = torch.library.Library("autodiff_gen", "DEF")
+
+    def define(schema: str, shapes: Any, computed: Any) -> None:
+        name = library.define(schema)
+
+        def in_pytorch(first: Any, *rest: Any) -> Any:
+            fake = isinstance(first, torch._subclasses.FakeTensor)
+            return (shapes if fake else computed)(first, *rest)
+
+        library.impl(name, shapes, "Meta")
+        library.impl(name, in_pytorch, "Autograd")
+
+    define(
+        "grad(Tensor y, Tensor[] xs) -> Tensor[]",
+        lambda y, xs: [torch.empty_like(x) for x in xs],
+        lambda y, xs: list(torch.autograd.grad(y, xs, create_graph=True, materialize_grads=True)),
+    )
+    define(
+        "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, "
+        "str reduction, bool zero_infinity) -> Tensor",
+        lambda log_probs, targets, given, wanted, blank, reduction, zero_infinity: log_probs.new_empty(
+            given.shape if reduction == "none" else ()
+        ),
+        torch.nn.functional.ctc_loss,
+    )
+    return library  # its operators exist as long as it does
+
+
+@contextmanager
+def exported_operators(torch: Any, name: str) -> Iterator[None]:
+    """Replace the functions. Raises ModelError, for the network `name`, for what the operators do not compute."""
+    _library(torch)
+
+    def tensors(given: Any) -> tuple[Any, ...]:
+        return (given,) if isinstance(given, torch.Tensor) else tuple(given or ())
+
+    def grad(
+        outputs: Any,
+        inputs: Any,
+        grad_outputs: Any = None,
+        retain_graph: Any = None,
+        create_graph: bool = False,
+        is_grads_batched: bool = False,
+        **_: Any,
+    ) -> tuple[Any, ...]:
+        if is_grads_batched:
+            raise ModelError(
+                f"{name}: torch.autograd.grad has is_grads_batched=True; call it for each gradient"
+            )
+        ys, dys = tensors(outputs), tensors(grad_outputs)
+        dys = dys or (None,) * len(ys)
+        terms = [y.sum() if dy is None else (y * dy).sum() for y, dy in zip(ys, dys, strict=True)]
+        found = torch.ops.autodiff_gen.grad(sum(terms[1:], terms[0]), list(tensors(inputs)))
+        return tuple(found) if create_graph else tuple(g.detach() for g in found)
+
+    def ctc_loss(
+        log_probs: Any,
+        targets: Any,
+        input_lengths: Any,
+        target_lengths: Any,
+        blank: int = 0,
+        reduction: str = "mean",
+        zero_infinity: bool = False,
+    ) -> Any:
+        if targets.dim() != log_probs.dim() - 1:
+            raise ModelError(
+                f"{name}: ctc_loss has targets of all sequences in one axis; pad them to one length, as [N, S]"
+            )
+        lengths = (
+            t if isinstance(t, torch.Tensor) else torch.tensor(t) for t in (input_lengths, target_lengths)
+        )
+        return torch.ops.autodiff_gen.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+
+    ours = {torch.autograd.grad: grad, torch.nn.functional.ctc_loss: ctc_loss}
+
+    class Replaced(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return ours.get(func, func)(*args, **(kwargs or {}))
+
+    with Replaced():
+        yield
+
+
+def _grad(c: Converter, a: Arguments) -> Any:
+    xs = a["xs"]
+    if len(xs) == 1:
+        return c.emit("ag.grad({}, {})", a["y"], xs[0])
+    return c.emit_all("ag.grad({}, {})", c.names(), a["y"], xs)
+
+
+OPERATORS: dict[str, Rule] = {
+    "autodiff_gen.grad": _grad,
+    "autodiff_gen.ctc_loss": same(
+        "ctc_loss", "log_probs targets input_lengths target_lengths blank reduction zero_infinity"
+    ),
+}
