@@ -530,6 +530,50 @@ def test_the_program_of_the_page_writes_trained_weights_into_the_file(
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
+def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
+    """A parameter that is computed with, one with several transposes, a buffer, and zeros that were folded."""
+    nodes = [
+        make_node("Exp", ["scale"], ["e"]),
+        make_node("Mul", ["x", "e"], ["a"]),
+        make_node("Transpose", ["head.weight"], ["t"]),
+        make_node("MatMul", ["a", "t"], ["b"]),
+        make_node("MatMul", ["b", "t"], ["c"]),
+        make_node("Transpose", ["head.weight"], ["u"]),
+        make_node("MatMul", ["c", "u"], ["d"]),
+        make_node("Mul", ["d", "mean"], ["f"]),
+        make_node("Add", ["f", "zeros"], ["y"]),
+    ]
+    numbers = np.random.default_rng(3)
+    weights = {
+        "scale": numbers.normal(size=4),
+        "head.weight": numbers.normal(size=(4, 4)),
+        "mean": np.full(4, 2),
+    }
+    weights["zeros"] = np.zeros(4)
+    made = of_nodes(*nodes, **{n: a.astype("f4") for n, a in weights.items()})
+    kind, folded = "pkg.torch.export.graph_signature.InputSpec.kind", "pkg.onnxscript.optimizer.folded_from"
+    notes = {"scale": (kind, "PARAMETER"), "head.weight": (kind, "PARAMETER"), "mean": (kind, "BUFFER")}
+    notes["zeros"] = (folded, "['val_0', 'val_1']")
+    for name, (key, value) in notes.items():
+        about = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, weights[name].shape)
+        about.metadata_props.add(key=key, value=value)
+        made.graph.value_info.append(about)
+    net = ag.from_onnx(made)
+    state = net.state_dict()
+    assert sorted(array.shape for array in state.values()) == [(4,), (4, 4)]
+    assert len(list(net.parameters())) == 2 and "head.weight" in state
+    x = ag.Input("x", (2, 4))
+    y = net(x)
+    feeds = {parameter: state[name] for name, parameter in net.named_parameters()}
+    value = evaluate([y], {x: np.ones((2, 4)), **feeds})[0]
+    w = weights["head.weight"]
+    np.testing.assert_allclose(
+        value, 2 * (np.exp(weights["scale"]) * np.ones((2, 4))) @ w.T @ w.T @ w.T, rtol=1e-6
+    )
+    del made.graph.value_info[:]  # as other exporters write it
+    assert len(list(ag.from_onnx(made).parameters())) > 2
+
+
 def test_it_needs_the_package_onnx(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(

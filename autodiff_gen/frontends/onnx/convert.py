@@ -7,7 +7,7 @@ constants and sizes only is computed here (folding.py).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,22 +20,24 @@ from ..imported.problems import MALFORMED, Problems, importing, malformed
 from ..imported.program import Program, ValueRef
 from ..imported.rules import Unsupported
 from . import folding
+from .elementwise import ELEMENTWISE
 from .folding import Constant
-from .graph import Node, attributes_of, expand, identifier, inputs_of, unread
+from .graph import Node, attributes_of, expand, identifier, inputs_of, roles_of, unread
 from .loops import MOST, Body, renamed
 from .table import TABLE
 from .values import Values
 
 # Ops without a rule -> what torch calls them, for the alternatives that messages tell.
 ALSO = {
-    "AffineGrid": "affine_grid",
     "Col2Im": "fold",
     "Compress": "masked_select",
     "DFT": "fft",
-    "GridSample": "grid_sample",
     "LpPool": "lp_pool2d",
     "MaxUnpool": "max_unpool2d",
 }
+# Ops that a program computes of a parameter in each step, as it has learned.
+COMPUTED = {op for op in TABLE if op in ELEMENTWISE or op.startswith("Reduce") or op == "Expand"}
+COMPUTED -= {"Cast", "CastLike", "Identity"}
 LARGEST_BATCH = 4  # of the values on which calls are made
 
 
@@ -71,7 +73,7 @@ class Conversion(Values):
 
     def run(self) -> Program:
         graph = self.model.graph
-        self._read_constants(graph.initializer)
+        self._read_constants(graph.initializer, roles_of(graph))
         self._read_inputs([i for i in graph.input if i.name not in self.known])
         self._count_readers(graph.node, [o.name for o in graph.output])
         self._convert_nodes(graph.node)
@@ -94,9 +96,12 @@ class Conversion(Values):
 
     # Inputs, constants, outputs
 
-    def _read_constants(self, tensors: Iterable[Any]) -> None:
+    def _read_constants(self, tensors: Iterable[Any], roles: Mapping[str, bool] | None = None) -> None:
+        """roles: of names, as far as the file says, whether they are parameters."""
         for tensor in tensors:
-            self.known[tensor.name] = Constant(folding.array_of(tensor, self.name), tensor.name, True)
+            array, role = folding.array_of(tensor, self.name), (roles or {}).get(tensor.name)
+            learned = role is True and array.dtype == np.float32
+            self.known[tensor.name] = Constant(array, tensor.name, role is not False, learned)
 
     def _read_inputs(self, inputs: Sequence[Any]) -> None:
         for i in inputs:
@@ -165,6 +170,9 @@ class Conversion(Values):
 
     def _result(self, node: Node, given: Sequence[Any]) -> Any:
         """What represents the results; None if that is noted elsewhere. Raises Unsupported."""
+        given = [
+            self.weight(x, x.name.rpartition(".")[2]) if self._is_computed_with(x, node) else x for x in given
+        ]
         folded = folding.fold(node, given, self)
         if folded is not None:
             return folded
@@ -185,6 +193,14 @@ class Conversion(Values):
         for name in unread(arguments):
             raise Unsupported(f"has {name}, which is not supported; leave it out")
         return result
+
+    def _is_computed_with(self, given: Any, node: Node) -> bool:
+        """Whether an operand is a parameter that the node computes with in each step; a transpose that one node reads
+        is that of a layer, which has its weight so."""
+        if not isinstance(given, Constant) or not given.learned:
+            return False
+        shared = len(self.readers[given.name]) > 1 or self.readers[given.name][0] is not node.proto
+        return node.op in COMPUTED or (node.op == "Transpose" and shared)
 
     def _branch(self, node: Node, condition: Any) -> None:
         """The branch of an If whose condition is known."""

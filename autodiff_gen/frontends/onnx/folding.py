@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
-from ..imported.program import ValueRef
+from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Unsupported
 from .graph import Node
 from .random import RANDOM
@@ -35,11 +35,13 @@ UNFOLDED = (
 
 @dataclass(frozen=True)
 class Constant:
-    """name: of the tensor; initializer: whether it is an initializer, or was computed of one."""
+    """name: of the tensor; initializer: whether it is an initializer, or was computed of one, that may be a parameter;
+    learned: whether the file says that it is one."""
 
     array: NDArray[Any]
     name: str = ""
     initializer: bool = False
+    learned: bool = False
 
 
 def array_of(tensor: Any, name: str) -> NDArray[Any]:
@@ -67,7 +69,7 @@ def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
     the batch, unless it is that of a size."""
     if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
         return [Constant(_sizes(node, c.sizes(given[0])))]
-    if any(isinstance(x, ValueRef) for x in given) or node.op in UNFOLDED or node.domain:
+    if any(isinstance(x, ValueRef | WeightRef) for x in given) or node.op in UNFOLDED or node.domain:
         return None
     constants = [x for x in given if isinstance(x, Constant)]
     batch = any(x.array.dtype.kind == "i" and is_batch(x.array).any() for x in constants)

@@ -163,3 +163,18 @@ def identifier(name: str, taken: Container[str]) -> str:
     while found in taken:
         found += "_"
     return found
+
+
+KIND, FOLDED = "pkg.torch.export.graph_signature.InputSpec.kind", "pkg.onnxscript.optimizer.folded_from"
+
+
+def roles_of(graph: Any) -> dict[str, bool]:
+    """Whether initializers are parameters, where PyTorch's exporter says so (`dynamo=True`): buffers are none, nor is
+    what was computed of several values without a parameter among them. Its transposed weights keep no record."""
+    notes = {v.name: {p.key: p.value for p in v.metadata_props} for v in graph.value_info}
+    roles = {name: note[KIND] == "PARAMETER" for name, note in notes.items() if KIND in note}
+    for name, note in notes.items():
+        sources = re.findall(r"'([^']*)'", note.get(FOLDED, ""))
+        if len(sources) > 1 and not any("." in source or roles.get(source) for source in sources):
+            roles[name] = False
+    return roles
