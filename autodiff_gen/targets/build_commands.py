@@ -76,10 +76,15 @@ def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
     if map_path is not None:
         flags.append(f"-Wl,-Map={map_path}")
     if not board.is_host:
-        script = installation.root() / "boards" / "support" / "common" / "firmware.ld"
         flags += [f"-Wl,--defsym={name}={value:#x}" for name, value in _link_symbols(board).items()]
-        flags += ["-nostartfiles", f"-T{script}", "-Wl,--print-memory-usage", "-lm"]
+        flags += ["-nostartfiles", f"-T{linker_script(board)}", "-Wl,--print-memory-usage", "-lm"]
     return [*flags, *board.target.ldflags]
+
+
+def linker_script(board: Board) -> Path:
+    """That of the chip's folder if there is one, otherwise that of all boards."""
+    own = board.target.support / "firmware.ld"
+    return own if own.is_file() else installation.root() / "boards" / "support" / "common" / "firmware.ld"
 
 
 def support_sources(board: Board) -> list[Path]:

@@ -12,6 +12,7 @@ from firmware_build import REF, call, program
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import BoardError
 from autodiff_gen.kernels import registry
+from autodiff_gen.model.project.parts import board_part
 from autodiff_gen.targets import board, build_commands
 from autodiff_gen.targets.new_board import new_board
 
@@ -48,6 +49,30 @@ def test_a_new_board_runs_like_the_one_that_it_was_copied_from(like: str, tmp_pa
     assert (made.memory, made.qemu, made.upload, made.cost) == (old.memory, old.qemu, old.upload, old.cost)
     assert made.store is None and [p.stem for p in made.files[:2]] == ["mine", "cortex_m4f"]
     elf = link(toml, tmp_path)
+    assert call(build_commands.qemu_argv(made, elf), tmp_path, 100) == "flash 0\n"
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3"])
+def test_a_new_board_may_have_another_core(core: str, tmp_path: Path) -> None:
+    """A Cortex-M4F executes the code of these cores too."""
+    toml, _ = new_board("mine", "stm32", tmp_path)
+    toml.write_text(toml.read_text().replace("arch/cortex_m4f", f"arch/{core}"))
+    elf = link(toml, tmp_path)
+    assert call(build_commands.qemu_argv(board.load(str(toml)), elf), tmp_path, 100) == "flash 0\n"
+
+
+@pytest.mark.qemu
+def test_a_linker_script_of_the_chip_replaces_the_common_one(tmp_path: Path) -> None:
+    toml, machine = new_board("mine", "stm32", tmp_path)
+    common = build_commands.linker_script(board.load("stm32"))
+    text = common.read_text().replace("KEEP(*(.vectors))", "KEEP(*(.vectors))\n        LONG(0x6c696e6b)")
+    (machine.parent / "firmware.ld").write_text(text)
+    made = board.load(str(toml))
+    assert build_commands.linker_script(made) == machine.parent / "firmware.ld" != common
+    assert board_part(made).files["common/firmware.ld"] == text
+    elf = link(toml, tmp_path)
+    assert b"knil" in elf.read_bytes()
     assert call(build_commands.qemu_argv(made, elf), tmp_path, 100) == "flash 0\n"
 
 

@@ -117,7 +117,7 @@ def board_part(board: Board) -> Part:
         for name, text in _texts([folder], "*.[chS]").items()
     }
     if not board.is_host:
-        files[_LINKER_SCRIPT] = (folders[0] / "firmware.ld").read_text(encoding="utf-8")
+        files[_LINKER_SCRIPT] = build_commands.linker_script(board).read_text(encoding="utf-8")
     return Part(BOARD, files)
 
 

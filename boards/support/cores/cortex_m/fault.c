@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* Armv7-M ARM, B3.2 */
+/* Armv7-M ARM, B3.2; reserved on Armv6-M, where they read 0 */
 #define CFSR AG_REGISTER(0xe000ed28u)
 #define HFSR AG_REGISTER(0xe000ed2cu)
 #define MMFAR AG_REGISTER(0xe000ed34u)
@@ -21,13 +21,18 @@ void ag_fault_report(const uint32_t *frame);
 /* The probe's BKPT without semihosting also arrives here: return -1 and skip the instruction (2 bytes). The
  * report receives the exception frame, or NULL where it starts at the top of the stack. */
 __attribute__((naked)) void Fault_Handler(void) {
-    __asm__ volatile("tst   lr, #4 \n"
-                     "ite   eq \n"
-                     "mrseq r0, msp \n"
-                     "mrsne r0, psp \n"
+    __asm__ volatile(".syntax unified \n" /* Armv6-M code too */
+                     "mov   r1, lr \n"
+                     "movs  r0, #4 \n"
+                     "tst   r0, r1 \n"
+                     "mrs   r0, msp \n"
+                     "beq   4f \n"
+                     "mrs   r0, psp \n"
+                     "4: \n"
                      "ldr   r2, =ag_semihosting_probing \n"
                      "ldr   r1, [r2] \n"
-                     "cbz   r1, 1f \n"
+                     "cmp   r1, #0 \n"
+                     "beq   1f \n"
                      "movs  r1, #0 \n"
                      "str   r1, [r2] \n"
                      "ldr   r1, =0xffffffff \n"
@@ -49,7 +54,8 @@ __attribute__((naked)) void Fault_Handler(void) {
                      "msr   msp, r2 \n"
                      "movs  r0, #0 \n"
                      "3: \n"
-                     "b     ag_fault_report \n"
+                     "ldr   r1, =ag_fault_report \n"
+                     "bx    r1 \n"
                      ".ltorg \n");
 }
 

@@ -16,6 +16,11 @@
 extern const uint8_t __ram_origin[], __ram_end[], __guard_below_bytes[], __guard_above_bytes[];
 
 static void forbid(uint32_t region, uint32_t origin, uint32_t bytes) {
+#if __ARM_ARCH < 7
+    if (bytes < 256u) { /* the smallest region of Armv6-M */
+        return;
+    }
+#endif
     if (bytes == 0) {
         return;
     }

@@ -17,6 +17,7 @@ void ag_start(void);
 
 __attribute__((naked)) void Reset_Handler(void) {
     __asm__ volatile(
+        ".syntax unified \n" /* Armv6-M code too, except for msplim */
         "ldr   r0, =__stack_bottom \n"
         "ldr   r1, =__stack_top \n"
         "msr   msp, r1                \n" /* needed where a boot loader, not the core, jumps here */
@@ -25,10 +26,12 @@ __attribute__((naked)) void Reset_Handler(void) {
 #endif
         "ldr   r2, =%c0 \n"
         "1: \n"
-        "str   r2, [r0], #4 \n"
+        "str   r2, [r0] \n"
+        "adds  r0, #4 \n"
         "cmp   r0, r1 \n"
         "blo   1b \n"
-        "b     ag_start \n"
+        "ldr   r1, =ag_start \n"
+        "bx    r1 \n"
         ".ltorg \n"
         :
         : "i"(AG_STACK_PAINT));
