@@ -46,7 +46,7 @@ typedef struct ag_checkpoint {
 } ag_checkpoint;
 
 /* Writes the whole body through the write callback, in order and in multiples of 4 bytes. Called twice; must
- * write the same bytes both times. This is <m>_save with its first argument cast. */
+ * write the same bytes both times. It calls <m>_save, and a load function <m>_load. */
 typedef int ag_save_fn(const void *memory, ag_write_fn *write, void *ctx);
 typedef int ag_load_fn(void *memory, ag_read_fn *read, void *ctx);
 

@@ -46,6 +46,39 @@ def test_the_program_of_the_page_about_models_runs(tmp_path: Path) -> None:
     assert re.fullmatch(r"loss \d\.\de-0[3-9]\n", said)
 
 
+@pytest.mark.cc
+def test_the_program_of_the_page_about_checkpoints_resumes(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "import autodiff_gen as ag\n"
+        "from autodiff_gen import nn, optim\n"
+        "net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))\n"
+        "model = ag.Model.supervised(net, (1, 2), nn.MSELoss(), optim.SGD(lr=0.1))\n"
+    )
+    (tmp_path / "main.c").write_text(block((ROOT / "docs" / "store.md").read_text(), "c"))
+    command = ["build", str(tmp_path / "net.py"), "--board", "host", "--quiet", "--out", str(tmp_path)]
+    assert main([*command, "--kernels", "ref"]) == 0
+    folders = [tmp_path, ROOT / "kernels", ROOT / "kernels/ref", ROOT / "runtime"]
+    sources = [*tmp_path.glob("*.c"), *(ROOT / "boards/support/host").glob("*.c")]
+    names = ("console", "flash_file", "format", "main", "store")
+    sources += [ROOT / f"runtime/ag_{name}.c" for name in names] + [*(ROOT / "kernels/ref").glob("ge*.c")]
+    words = [
+        "gcc",
+        "-O1",
+        "-Werror",
+        "-fno-strict-aliasing",
+        *(f"-I{f}" for f in folders),
+        *map(str, sources),
+    ]
+    program = tmp_path / "program"
+    done = subprocess.run([*words, "-lm", "-o", str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    runs = [
+        subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert runs == ["10 steps\n", "resumed\n20 steps\n"]
+
+
 def test_every_option_of_a_model_is_described() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \|$", MODEL, re.MULTILINE)
     parameters = inspect.signature(Model).parameters.values()
