@@ -161,6 +161,12 @@ class _Program:
                 )
             if untested := re.search(r"`compare_(\w+)'", done.stderr):
                 raise KernelError(f"kernels/compare has no COMPARE_CASES({untested[1]}): write its cases")
+            if full := re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr):
+                raise KernelError(
+                    f"the program that compares kernels needs {full[2]} bytes more of {full[1]} than board "
+                    f"{self.board.id} has; test on a larger board of the same core, or on a copy of the board's file "
+                    "with more memory, as far as the emulator has it"
+                )
             raise KernelError(
                 f"{self.tested.folder} does not link for {self.board.id}: {first_error(done.stderr)}"
             )

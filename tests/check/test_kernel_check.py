@@ -254,6 +254,18 @@ def test_a_core_feature_that_the_board_lacks(tmp_path, capsys):
     )
 
 
+@pytest.mark.qemu
+def test_a_board_that_is_too_small_for_the_comparison_is_one_line(tmp_path, capsys):
+    small = tmp_path / "small.toml"
+    small.write_text('schema = 1\nname = "small"\ninherits = "mps2_an386"\n[memory.sram]\nbytes = 32768\n')
+    code, _, said = run(capsys, folder(tmp_path), str(small))
+    assert code == 1 and re.fullmatch(
+        r"error: the program that compares kernels needs \d+ bytes more of RAM than board small has; test on a larger "
+        r"board of the same core, or .*\n",
+        said,
+    )
+
+
 def test_tiles_over_the_micro_kernels_of_a_folder(tmp_path, capsys):
     """A vector instruction set of a user's own: its header and its list; here the portable one under another name."""
     made = tmp_path / "my kernels" / "wide"
