@@ -145,6 +145,9 @@ def _facts(program: Program) -> list[str]:
             f"  in {r.region}: state {r.state_bytes}, arena {4 * r.arena_words};" for r in program.regions
         ]
         lines.append(f"lower bound of this order: {program.bound_bytes}.")
+        if program.frozen:
+            constants = sum(array.nbytes for array in program.frozen.values())
+            lines.append(f"Frozen parameters, constants of the C file: {constants} bytes.")
         lines += [f"{program.guard_cost}."] if program.guard_cost else []
     else:
         lines.append(

@@ -156,3 +156,15 @@ def test_what_generated_code_never_holds(name):
             assert word not in text, (file, word)
         assert all(line == line.rstrip() for line in text.splitlines()), file
         assert text.endswith("\n") and not text.endswith("\n\n")
+
+
+def test_the_header_says_what_is_frozen():
+    net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+    assert "Frozen" not in header_of(net)
+    net[0].requires_grad_(False)
+    assert " * Frozen parameters, constants of the C file: 60 bytes.\n" in header_of(net)
+
+
+def header_of(net):
+    model = ag.Model.supervised(net, (2, 4), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    return emit(compile_model(model, "net"))["net.h"]
