@@ -147,12 +147,15 @@ def load(name_or_path: str, profile: str = "") -> Board:
     if text.endswith(".toml") or "/" in text or "\\" in text:
         path = Path(os.path.expanduser(text))
         if not path.is_file():
-            raise BoardError(f"board file {text}: no such file")
+            file = f"{text}.toml"
+            found = f"; did you mean {file}?" if Path(os.path.expanduser(file)).is_file() else ""
+            raise BoardError(f"board file {text}: no such file{found}")
     else:
         path = boards_dir() / f"{text}.toml"
         if not text or not path.is_file():
+            own = f"{text}.toml" if Path(f"{text}.toml").is_file() else "path/to/board.toml"
             raise BoardError(
-                f"unknown board {text!r}{near(text, names())}; give a board of your own as path/to/board.toml"
+                f"unknown board {text!r}{near(text, names())}; give a board of your own as {own}"
             )
     path = path.resolve()
     if not _ID.fullmatch(path.stem):

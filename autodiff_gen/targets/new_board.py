@@ -39,7 +39,9 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
     """Write NAME.toml and NAME/machine.c into `out`: the memory, flags and code of the board `like`, with a word CHANGE
     wherever another chip differs. The file inherits that of the core. Returns the paths. Raises BoardError."""
     if not _NAME.fullmatch(name):
-        raise BoardError(f"{name!r} cannot be the name of a board: use letters, digits and _")
+        raise BoardError(
+            f"{name!r} cannot be the name of a board: begin with a letter, and use letters, digits and _"
+        )
     if name in boards.names():
         raise BoardError(f"{name} is a board already; choose another name")
     board = boards.load(like)

@@ -96,7 +96,16 @@ def test_the_page_leads_to_firmware_that_links(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     "name, like, message",
     [
-        ("a-b", "stm32", "'a-b' cannot be the name of a board: use letters, digits and _"),
+        (
+            "a-b",
+            "stm32",
+            "'a-b' cannot be the name of a board: begin with a letter, and use letters, digits and _",
+        ),
+        (
+            "3x",
+            "stm32",
+            "'3x' cannot be the name of a board: begin with a letter, and use letters, digits and _",
+        ),
         ("host", "stm32", "host is a board already; choose another name"),
         ("mine", "pico", "board pico has no start-up code of its own to copy; choose another: mps2_an385"),
         ("mine", "host", "board host has no start-up code"),

@@ -356,3 +356,14 @@ def test_the_json_schema_rejects_what_the_schema_rejects(data):
 def test_the_command_prints_the_json_schema(capsys):
     assert main(["boards", "--schema"]) == 0
     assert json.loads(capsys.readouterr().out) == schema.json_schema()
+
+
+def test_the_file_of_a_name_without_toml_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").touch()
+    with pytest.raises(
+        BoardError, match=r"^unknown board 'mine' .*; give a board of your own as mine\.toml$"
+    ):
+        board.load("mine")
+    with pytest.raises(BoardError, match=r"^board file \./mine: no such file; did you mean \./mine\.toml\?$"):
+        board.load("./mine")
