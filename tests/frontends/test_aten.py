@@ -15,6 +15,20 @@ from autodiff_gen.frontends.pytorch.pt2 import read
 pytestmark = pytest.mark.torch
 
 
+def complex_numbers(z, a):
+    quotient = (z / (z * z + torch.complex(torch.full((6,), 20.0), torch.zeros(6))) - z / 2.0).imag
+    products = (z @ torch.complex(a, -a)).real + torch.einsum("nk,kj->nj", z, torch.complex(a, a)).imag
+    moved = torch.cat([z[:, 3:], z[:, :3].flip(1)], 1).unsqueeze(1).transpose(1, 2).sum(2)
+    return (
+        z.abs()
+        + z.angle()
+        + quotient
+        + products
+        + torch.exp(0.1 * z).real * torch.real(moved)
+        + torch.imag(-z)
+    )
+
+
 def gradients(x, y):
     return sum(torch.autograd.grad((torch.sin(x) * y * y).sum(), (x, y), create_graph=True))
 
@@ -370,6 +384,30 @@ EXPRESSIONS = {
     "grids": lambda x, y, p, i, s, k, m: F.grid_sample(
         i, F.affine_grid(x.view(-1, 2, 3), i.shape, align_corners=False) / 2, align_corners=False
     ).sum((2, 3)),
+    "spectra": lambda x, y, p, i, s, k, m: (
+        (torch.fft.fft(x) * torch.conj_physical(torch.fft.ifft(y)).conj().resolve_conj().conj()).real
+        + torch.fft.irfft(torch.fft.rfft(x, norm="ortho"), n=6) * torch.fft.rfft(y, n=10, norm="forward").imag
+        + torch.fft.ifft(torch.fft.fft(s, dim=1), norm="ortho").real.sum((1, 2), keepdim=True)[:, 0]
+    ),
+    "short-time spectra": lambda x, y, p, i, s, k, m: (
+        torch.stft(i.flatten(1)[:, :20], 8, 4, window=torch.hann_window(8), center=False, return_complex=True)
+        .abs()
+        .sum(2)[:, :1]
+        + torch.stft(
+            y,
+            4,
+            1,
+            window=torch.hamming_window(4, periodic=False),
+            center=False,
+            normalized=True,
+            onesided=False,
+            return_complex=True,
+        ).imag.sum((1, 2))[:, None]
+    ),
+    "rotations": lambda x, y, p, i, s, k, m: torch.view_as_real(
+        torch.view_as_complex(x.reshape(-1, 3, 2)) * torch.polar(p[:, :3], y[:, :3])
+    ).flatten(1),
+    "complex numbers": lambda x, y, p, i, s, k, m: complex_numbers(torch.complex(x, y), m.square),
     "gradients": lambda x, y, p, i, s, k, m: gradients(x.clone(), m.prelu(y)),
     "alignments": lambda x, y, p, i, s, k, m: F.ctc_loss(
         s.permute(2, 0, 1).log_softmax(2),
@@ -387,7 +425,7 @@ EXPRESSIONS = {
 }
 # Operators that only programs after run_decompositions have.
 DECOMPOSED = (
-    "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
+    "_log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
     "_unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy diagonal_scatter empty_permuted "
     "fill grid_sampler_2d lift lift_fresh max_pool2d_with_indices native_dropout native_layer_norm nll_loss "
     "nll_loss2d_forward nll_loss_forward norm reflection_pad1d reflection_pad2d replication_pad1d "

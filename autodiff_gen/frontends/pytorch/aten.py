@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .complex_numbers import COMPLEX, OF_COMPLEX
 from .compositions import COMPOSITIONS
 from .constants import CONSTANTS
 from .indexing import INDEXING
@@ -242,7 +243,10 @@ TABLE: dict[str, Rule] = {
     **RANDOM,
     **CONSTANTS,
     **OPERATORS,
+    **COMPLEX,
 }
+TABLE = {**OF_COMPLEX, **TABLE}
+
 
 # Operators whose results may show the elements of the operand.
 SHOWING = (
@@ -274,8 +278,6 @@ CONTROL_FLOW = {
 # Operators without counterpart -> what torch calls them, for the alternatives that messages tell.
 NAMES = {
     "col2im": "fold",
-    "fft_fft": "fft",
-    "fft_rfft": "rfft",
     "grid_sampler": "grid_sample",
     "im2col": "unfold",
     "linalg_inv": "inverse",

@@ -53,6 +53,19 @@ def _empty(like: bool = False) -> Rule:
     return rule
 
 
+def _window(alpha: float, beta: float) -> Rule:
+    """alpha - beta cos(2 pi k / n), of a spectrum's frames; a symmetric one has n - 1."""
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        n = a["window_length"]
+        period = max(1, n if a.get("periodic", True) else n - 1)
+        first, second = a.get("alpha", alpha), a.get("beta", beta)
+        window = first - second * np.cos(2.0 * np.pi * np.arange(n) / period)
+        return c.constant((window if n > 1 else np.ones(n)).astype(np.float32))
+
+    return rule
+
+
 def _dtype(name: str | None, default: str) -> Any:
     name = name or default
     if name not in DTYPES:
@@ -91,6 +104,8 @@ def _scalar(c: Converter, a: Arguments) -> Any:
 
 
 CONSTANTS: dict[str, Rule] = {
+    "aten.hann_window": _window(0.5, 0.5),
+    "aten.hamming_window": _window(0.54, 0.46),
     "aten.zeros": _filled(0),
     "aten.ones": _filled(1),
     "aten.full": _filled(),

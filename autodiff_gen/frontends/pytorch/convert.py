@@ -32,6 +32,7 @@ from ..imported.program import (
     references,
 )
 from .aten import CONTROL_FLOW, NAMES, OF_ROWS, TABLE, VIEWS
+from .complex_numbers import Complex, is_complex, rule_of
 from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
 from .rules import Unsupported
@@ -115,6 +116,8 @@ class _Conversion:
             self._input_dtype(n)
 
     def _check_outputs(self, outputs: Any) -> None:
+        if is_complex(outputs):
+            raise ModelError(f"{self.name} returns complex numbers; return torch.view_as_real of them")
         if not any(references(outputs)):
             raise ModelError(f"{self.name} returns no tensor")
         constant = next((r.name for r in references(outputs) if isinstance(r, WeightRef)), None)
@@ -137,6 +140,9 @@ class _Conversion:
             if stored is None:
                 raise ModelError(f"{self.name}: the weight {name!r} is missing in the file")
             role = PARAMETER if kind == "parameter" else BUFFER if persistent else CONSTANT
+            if stored.dtype == "complex64" and role != PARAMETER:
+                self._read_complex(graph_name, name, stored)
+                continue
             if role != CONSTANT and stored.where in at:
                 self.tied[name] = at[stored.where]
                 self.known[graph_name] = WeightRef(at[stored.where])
@@ -146,6 +152,13 @@ class _Conversion:
             self.known[graph_name] = WeightRef(name)
             self.root[graph_name] = graph_name
 
+    def _read_complex(self, graph_name: str, name: str, stored: Stored) -> None:
+        """Complex constants and buffers, which no training changes."""
+        parts = {f"{name}.{part}": getattr(stored.array, part).copy() for part in ("real", "imag")}
+        self.weights |= {part: Weight(array, CONSTANT) for part, array in parts.items()}
+        self.known[graph_name] = Complex(*map(WeightRef, parts))
+        self.root[graph_name] = graph_name
+
     def _array(self, name: str, stored: Stored, role: str) -> Any:
         array = stored.array
         if stored.dtype == "bool" and role == CONSTANT:
@@ -154,6 +167,11 @@ class _Conversion:
             if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
                 raise ModelError(f"{self.name}: {name!r} has integers that do not fit into 32 bits")
             return array.astype(np.int32)
+        if stored.dtype == "complex64":
+            raise ModelError(
+                f"{self.name}: the {role} {name!r} is complex; make it torch.view_as_complex of a parameter with a "
+                "last axis of 2"
+            )
         if stored.dtype != "float32":
             raise ModelError(
                 f"{self.name}: the {role} {name!r} is {stored.dtype}; convert the network by net.float() before"
@@ -185,6 +203,7 @@ class _Conversion:
                 raise Unsupported(
                     "reads an axis in which the batch is not the outermost; use batch_first=True"
                 )
+            rule = rule_of(key[:-1] if in_place else key, arguments, TABLE) or rule
             result = rule(self, arguments)
             results = result if isinstance(result, list) else [result]
             missing = [r for r, v in zip_longest(node.results, results) if v is None and r is not None]
@@ -206,6 +225,10 @@ class _Conversion:
                     self.shapes[value.name] = (*merged, *self.exported.shapes[r][1:])
                 self.shapes.setdefault(value.name, self.exported.shapes[r])
                 self.dtypes.setdefault(value.name, self.exported.dtypes[r])
+            for part in (value.real, value.imag) if isinstance(value, Complex) else ():
+                if isinstance(part, ValueRef):
+                    self.shapes.setdefault(part.name, self.exported.shapes[r])
+                    self.dtypes[part.name] = "float32"
         if isinstance(changed, ValueRef):
             before, root = self.known[changed.name], self.root.get(changed.name, changed.name)
             self.root[node.results[0]] = root

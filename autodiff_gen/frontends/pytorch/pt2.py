@@ -3,6 +3,7 @@ raw arrays (PyTorch 2.9 and later; torch/_export/serde/schema.py and torch/expor
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from .graph import Node, argument_of, class_name_of, dtype_name, flat_nodes, sha
 
 SCHEMA = 8  # the major version of the graph's schema
 # ScalarType of the schema -> its NumPy dtype; others are not read.
-DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 12: "?"}
+DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 10: "c8", 12: "?"}
 
 
 TRACKED = "num_batches_tracked"  # a buffer that layers of both update
@@ -132,20 +133,28 @@ class _Archive:
         for name, entry in json.loads(self._bytes(config))["config"].items():
             meta = entry["tensor_meta"]
             dtype = meta["dtype"]
-            if entry.get("use_pickle") or dtype not in DTYPES:
+            pickled = bool(entry.get("use_pickle"))
+            if dtype not in DTYPES or (pickled and dtype_name(dtype) != "complex64"):
                 raise ModelError(
                     f"{self.name}: {name!r} is {dtype_name(dtype)}, stored in a way that cannot be read; use float32"
                 )
             file = f"data/{kind}/{entry['path_name']}"
             shape, strides = (tuple(s["as_int"] for s in meta[k]) for k in ("sizes", "strides"))
             offset = meta["storage_offset"]["as_int"]
-            array = _strided(np.frombuffer(self._bytes(file), "<" + DTYPES[dtype]), shape, strides, offset)
+            content = _storage(self._bytes(file)) if pickled else self._bytes(file)
+            array = _strided(np.frombuffer(content, "<" + DTYPES[dtype]), shape, strides, offset)
             if array is None:
                 raise ModelError(f"{self.name}: the weight {name!r} is truncated in the archive")
             found[name] = Stored(
                 array, dtype_name(dtype), meta["requires_grad"], (file, offset, shape, strides)
             )
         return found
+
+
+def _storage(saved: bytes) -> bytes:
+    """The elements of one tensor in what torch.save wrote, an archive of its own."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        return archive.read(next(n for n in archive.namelist() if n.endswith("/data/0")))
 
 
 def _strided(
