@@ -390,7 +390,7 @@ EXPRESSIONS = {
         + torch.fft.ifft(torch.fft.fft(s, dim=1), norm="ortho").real.sum((1, 2), keepdim=True)[:, 0]
     ),
     "short-time spectra": lambda x, y, p, i, s, k, m: (
-        torch.stft(i.flatten(1)[:, :20], 8, 4, window=torch.hann_window(8), center=False, return_complex=True)
+        torch.stft(i.flatten(1)[:, :20], 8, 4, window=torch.hann_window(8), return_complex=True)
         .abs()
         .sum(2)[:, :1]
         + torch.stft(

@@ -36,6 +36,8 @@ def _merged(shape: Shape, sizes: tuple[Any, ...]) -> Shape:
     if None not in shape[1:] or len(sizes) != 2 or not isinstance(sizes[1], int):
         return ()
     axes = shape.index(None) + 1
+    if all(d == 1 for d in shape[: axes - 1]):
+        return ()
     rest = math.prod(d or 0 for d in shape[axes:])
     return shape[:axes] if rest and sizes[1] % rest == 0 else ()
 
