@@ -72,6 +72,11 @@ ALTERNATIVES = {
     "vstack": "use F.cat",
     "concat": "use F.cat",
     "concatenate": "use F.cat",
+    **dict.fromkeys(
+        ("cholesky", "triangular_solve"),
+        "factor constants before the model; of a normal distribution use independent components, as "
+        "torch.distributions.Independent(Normal(mean, scale), 1)",
+    ),
     "inverse": "solve before the model, or iterate in F.scan",
     "kron": "use F.einsum",
     "median": "use F.sort(x, dim)[0], and the element in the middle",

@@ -74,7 +74,8 @@ def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Valu
             )
         if _is_zero(g):
             raise ModelError(
-                f"no gradient reaches the parameter {state.name!r}: it ends at {where_it_stops(loss, v)}"
+                f"no gradient reaches the parameter {state.name!r}: it ends at {where_it_stops(loss, v)}; set "
+                "requires_grad=False if it shall not learn"
             )
     return gradients
 

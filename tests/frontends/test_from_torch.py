@@ -247,6 +247,10 @@ BAD = {
         lambda self, x: torch.inverse(x),
         r"aten.inverse has no counterpart; solve before the model, or iterate in F.scan \(test_",
     ),
+    "factorization": (
+        lambda self, x: torch.linalg.cholesky(x.T @ x),
+        r"aten.linalg_cholesky has no counterpart; factor constants before the model; of a normal distribution use",
+    ),
     "random, if decomposed": (
         lambda self, x: torch.nn.functional.alpha_dropout(x, 0.5, True),
         r"aten.alpha_dropout has no counterpart; use F.dropout \(test_",

@@ -173,10 +173,13 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (model_of(loss=lambda y, t, **_: F.square(y - t)), r"the loss is f32\[n,1\], not a scalar f32\[\]; reduce it"),
     (model_of(loss=lambda **_: 1.0), "the loss is float, expected a graph value"),
     (model_of(loss=lambda t, **_: F.mean(t)), "the loss does not reach the parameter 'w'"),
-    (model_of(loss=lambda y, **_: F.mean(F.detach(y))), "no gradient .* 'w': it ends at w -> matmul -> detach$"),
+    (
+        model_of(loss=lambda y, **_: F.mean(F.detach(y))),
+        "no gradient .* 'w': it ends at w -> matmul -> detach; set requires_grad=False if it shall not learn$",
+    ),
     (
         model_of(loss=lambda y, **_: F.mean(F.to(F.argmax(F.exp(y), 1), "f32"))),
-        "no gradient reaches the parameter 'w': it ends at w -> matmul -> exp -> max_with_index$",
+        "no gradient reaches the parameter 'w': it ends at w -> matmul -> exp -> max_with_index; set requires_grad=F",
     ),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("w", init.ones((1,)))), "parameter 'w': something else has"),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("x", init.ones((1,)))), "parameter 'x': something else has"),

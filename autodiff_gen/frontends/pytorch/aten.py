@@ -280,6 +280,8 @@ NAMES = {
     "col2im": "fold",
     "grid_sampler": "grid_sample",
     "im2col": "unfold",
+    "linalg_cholesky": "cholesky",
     "linalg_inv": "inverse",
+    "linalg_solve_triangular": "triangular_solve",
     "unique2": "unique",
 }
