@@ -7,7 +7,7 @@ from typing import Any
 
 from ..autodiff import grad
 from ..ir.node import Value
-from .arguments import as_value
+from .arguments import as_value, shape_error
 from .elementwise import floor, log, lt, sin, where
 from .reductions import sum
 
@@ -21,6 +21,8 @@ def lgamma(input: Any) -> Value:
     """log |gamma(input)|, elementwise: Stirling's series of x + 8, and gamma(x + 1) = x gamma(x); below 1/2 by gamma(x)
     gamma(1 - x) = pi / sin(pi x). The error is absolute where the value is near 0, at 1 and 2."""
     x = as_value(input)
+    if x.dtype.kind != "f":
+        raise shape_error("lgamma", [x], f"the input must be a float, not {x.dtype}; convert with F.to first")
     reflects = lt(x, 0.5)
     v = where(reflects, 1.0 - x, x)
     small = lt(v, float(SHIFT))

@@ -8,23 +8,28 @@ from typing import Any
 import numpy as np
 
 from ..ir.node import Value
-from .arguments import as_value, shape_error
+from .arguments import as_value, list_of, shape_error
 from .composites import remainder
 from .elementwise import abs, clamp, detach, floor, ge, le, logical_and, round, to, where
 from .indexing import gather
 from .products import matmul
 from .resampling import CUBIC, LINEAR
 from .shapes import broadcast_to, flatten, reshape, transpose, unsqueeze
+from .slicing import whole
 
 __all__ = ["affine_grid", "grid_sample"]
 
 
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool = False) -> Value:
-    """The positions [N, H, W, 2] in -1 to 1 that matrices theta [N, 2, 3] map those of an image [N, C, H, W] to."""
+    """The positions [N, H, W, 2] in -1 to 1 that matrices theta [N, 2, 3] map those of an image [N, C, H, W] to; of its
+    size (N, C, H, W) only H and W are read."""
     t, name = as_value(theta), "affine_grid"
-    if t.ndim != 3 or t.shape[1:] != (2, 3) or len(size) != 4:
+    sizes = list_of(name, t, "size", size)
+    if t.ndim != 3 or t.shape[1:] != (2, 3) or len(sizes) != 4:
         raise shape_error(name, [t], "needs theta [N, 2, 3] and size (N, C, H, W)")
-    height, width = size[2:]
+    height, width = (whole(name, t, "size", d) for d in sizes[2:])
+    if min(height, width) < 1:
+        raise shape_error(name, [t], f"size={tuple(size)} has no pixels")
     ys, xs = (_positions(extent, align_corners) for extent in (height, width))
     x, y = np.meshgrid(xs, ys)
     base = np.stack([x, y, np.ones_like(x)], -1).reshape(height * width, 3)
