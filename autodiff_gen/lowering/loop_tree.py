@@ -138,7 +138,7 @@ class LoopTree:
             if tile is None:
                 out.append(c.declare(c_type, name, c.Literal(init)))
             else:
-                out += _array(c_type, name, math.prod(tile.shape), init)
+                out += _array(c_type, name, math.prod(tile.shape), init, begin.variable)
         return out
 
     def _accumulate(self, what: Accumulate) -> c.Statement:
@@ -232,9 +232,9 @@ class LoopTree:
         return name
 
 
-def _array(c_type: str, name: str, size: int, init: str) -> list[c.Statement]:
+def _array(c_type: str, name: str, size: int, init: str, variable: str) -> list[c.Statement]:
     """An array of accumulators with their initial value."""
     if init in ("0", "0.0f"):
         return [c.Array(c_type, name, size, init)]
-    each = c.Assign(c.Element(c.Name(name), c.Name("i")), c.Literal(init))
-    return [c.Array(c_type, name, size), c.For("i", c.number(size), (each,))]
+    each = c.Assign(c.Element(c.Name(name), c.Name(variable)), c.Literal(init))
+    return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,))]

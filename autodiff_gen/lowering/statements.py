@@ -35,10 +35,12 @@ class Loop:
 
 @dataclass(frozen=True)
 class Begin:
-    """The accumulators of a reduction are declared, as arrays where it is tiled."""
+    """The accumulators of a reduction are declared, as arrays where it is tiled. variable: what a loop over them is
+    called."""
 
     root: Root
     accumulators: Accumulators
+    variable: str
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,12 @@ class Statements:
         return out
 
     def _name_variable(self, loop: Body, around: Body) -> None:
+        self.exprs.loop_vars[loop] = _variable(self._free_name(around), loop)
+
+    def _free_name(self, around: Body) -> str:
+        """What a loop in the body `around` is called."""
         depth = sum(b in self.exprs.loop_vars for b in around.path)
-        name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
-        self.exprs.loop_vars[loop] = _variable(name, loop)
+        return LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
 
     def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
         root, lower = step.root, step.root.node.op.lower
@@ -169,10 +174,10 @@ class Statements:
             self.exprs.accumulators[root] = [self.exprs.written_out(root, body)]
         elif step.kind == "begin":
             self.exprs.accumulators[root] = self.exprs.fresh_accumulators(root, body)
-            out.append(Begin(root, self.exprs.accumulators[root]))
+            out.append(Begin(root, self.exprs.accumulators[root], self._free_name(body)))
         elif step.kind == "begin part":
             self.exprs.parts[root] = self.exprs.fresh_accumulators(root, body, "part")
-            out.append(Begin(root, self.exprs.parts[root]))
+            out.append(Begin(root, self.exprs.parts[root], self._free_name(body)))
         elif step.kind == "add part":
             (part,) = self._accumulated(root, body)
             del self.exprs.parts[root]

@@ -125,3 +125,12 @@ def test_rows_that_compilers_sum_in_vectors_have_no_tile(on, tile):
 def test_what_a_deeper_loop_reads_in_every_iteration_is_a_local():
     text = body(lambda a, b: a * F.reshape(b, (3, 1)), (3, 20), (3,))
     assert "const float x1_i = x1[i];" in text and "x0[i * 20 + j] * x1_i;" in text
+
+
+def test_a_loop_over_accumulators_has_a_variable_of_its_own():
+    """Boards' flags have -Wshadow and -Werror."""
+    a = ag.Input("a", (3, 4, 5))
+    h = F.tanh(a)
+    f = ag.function([a], [F.sum(F.square(F.amin(h, 1))), F.sum(h)], name="f")
+    text = " ".join(emit(compile_functions([f], "f", ("ref",), board.load("stm32")))["f.c"].split())
+    assert "float acc_3[5]; for (int32_t j = 0; j < 5; j++) { acc_3[j] = INFINITY; }" in text
