@@ -41,7 +41,7 @@ class Known:
                         self.pointers[name] = declared(statement, name, value, self.pointers)
                         self.numbers[c.Name(name)] = len(self.numbers) + 1
             case c.Array(c_type, name):
-                self.types[c.Name(name)] = f"{c_type} *"
+                self.types[c.Name(name)] = f"{c_type} []"
 
     def memory(self, variable: Variable) -> Memory:
         found = memory_of(variable, self.pointers)
@@ -103,7 +103,8 @@ def _role(literal: c.Literal) -> str:
 
 
 def loops_of(body: c.Statements, step: str, known: Known) -> Loops | None:
-    """Loops that may become a function; None where they assign to a variable from outside."""
+    """Loops that may become a function; None where they assign to a variable from outside, or use a local array of
+    it."""
     form = _Form(known)
     form.read(body)
     if not form.is_closed:
@@ -147,7 +148,7 @@ class _Form:
     written: set[Variable] = field(default_factory=set)
     arrays: set[str] = field(default_factory=set)  # local ones
     numbers: list[Number] = field(default_factory=list)
-    is_closed: bool = True  # whether the loops assign to no variable from outside
+    is_closed: bool = True  # whether the loops assign to no variable from outside, and use no array that is local there
 
     def read(self, node: Any) -> None:
         kind: Any = type(node)
@@ -239,7 +240,8 @@ class _Form:
     def _use(self, variable: Variable) -> None:
         if isinstance(variable, c.Name) and variable.text in self.local:
             self.tokens.append(self.local[variable.text])
-        elif variable in self.known.types:
+        elif (c_type := self.known.types.get(variable)) is not None:
+            self.is_closed &= not c_type.endswith("[]")  # a parameter is a pointer: its sizeof is another one
             self.tokens.append(self.outer.setdefault(variable, len(self.outer)))
         else:
             self.is_closed &= isinstance(variable, c.Name)

@@ -145,8 +145,9 @@ class LoopTree:
         lower = what.root.node.op.lower
         assert isinstance(lower, Reduce)
         operands = [(f"acc{i}", self._expr(acc)) for i, acc in enumerate(what.accumulators)]
-        at = self._expr(what.at) if what.at is not None else c.number(0)
-        operands += [("x", self._expr(what.x)), ("i", at)]
+        operands.append(("x", self._expr(what.x)))
+        if "{i}" in lower.step:
+            operands.append(("i", self._expr(what.at) if what.at is not None else c.number(0)))
         need = ADD if lower.sums else ATOM
         calls = c_query.functions_of(lower.step)
         return c.StepTemplate(lower.step, tuple(operands), need, calls, lower.identifier)

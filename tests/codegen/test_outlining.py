@@ -114,6 +114,15 @@ STAY: dict[str, tuple[c.Statements, ...]] = {
     "another type": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Name("lr")))),
     "in place": (FIRST, step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))),
     "an array at file scope": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("table"), TWO))),
+    "a local array from outside": tuple(
+        (
+            *step(k, c.Array("float", "block", 8)),
+            scaled(c.Name("block"), c.Name("x"), TWO),
+            c.ExprStatement(c.Call("AG_STORE_BLOCK", (c.number(0), c.Name("x"), c.Name("block")))),
+            scaled(c.Name("block"), c.Name("x"), TWO),
+        )
+        for k in (1, 2)
+    ),
     "a member of a struct that is no state": (
         step(1, A, scaled(c.Name("fc1_out"), c.Member("t", "part"), TWO)),
         step(2, B, scaled(c.Name("fc2_out"), c.Member("t", "part"), TWO)),

@@ -6,9 +6,10 @@ between fences.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from generated_c import Running, expected, library_of, program_of
 from random_functions import Case, close, random_function
 from random_models import random_model
 
+from autodiff_gen.codegen import outlining
+from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.loop_forms import Loops
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound
@@ -147,6 +151,45 @@ def test_strict_warnings(cc: str, tmp_path: Path) -> None:
     command = [cc, "-std=c99", *STRICT, "-fsyntax-only", f"-I{tmp_path}", *includes(), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
+
+
+@pytest.mark.parametrize("make", [random_function, random_model])
+def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All loops as functions that are passed each of their numbers have the same bits, and no warning."""
+    use_costs("a core without vectors", monkeypatch)
+    made = cases(make, 11)
+    programs = [program_of(c, named(c)) for c in made]
+    with monkeypatch.context() as patch:
+        patch.setattr(source_trees, "_with_outlined_loops", lambda codes, *_: (codes, []))
+        in_place = library_of(programs, "-O1")
+    monkeypatch.setattr(outlining, "_is_worth_a_call", lambda *_: True)
+    monkeypatch.setattr(outlining, "_is_smaller", lambda *_: True)
+    monkeypatch.setattr(outlining, "_differing", every_number)
+    texts = [emit(program)[f"{program.name}.c"] for program in programs]
+    assert sum(text.count("static AG_NOINLINE void loops_") for text in texts) > len(texts)
+    sources = map(str, files_of(made, tmp_path))
+    command = ["gcc", "-std=c99", *STRICT, "-Wsign-conversion", "-fsyntax-only", f"-I{tmp_path}", *includes()]
+    done = subprocess.run([*command, *sources], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]
+    as_functions = library_of(programs, "-O1")
+    for case, program in zip(made, programs, strict=True):
+        for n in case.batches:
+            assert results(case, program, in_place, n) == results(case, program, as_functions, n)
+
+
+def every_number(group: Sequence[tuple[str, Loops]]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
+    """The positions of all numbers that C does not need as they are, each a parameter of its own."""
+    (_, first), *_ = group
+    return {(x.c_type, (str(k),)): [k] for k, x in enumerate(first.numbers) if x.role}
+
+
+def results(case: Case, program: Program, library: ctypes.CDLL, n: int) -> list[bytes]:
+    """The bits of the outputs and new states."""
+    running = Running(library, program)
+    for state, array in case.init.items():
+        running.array(state.name)[...] = array
+    outputs = running.call(program.entries[0], case.at(n), n)
+    return [x.tobytes() for x in (*outputs.values(), *(running.array(state.name) for state in case.init))]
 
 
 def test_sanitizers(tmp_path: Path) -> None:
