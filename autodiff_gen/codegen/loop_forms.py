@@ -148,7 +148,7 @@ class _Form:
     written: set[Variable] = field(default_factory=set)
     arrays: set[str] = field(default_factory=set)  # local ones
     numbers: list[Number] = field(default_factory=list)
-    is_closed: bool = True  # whether the loops assign to no variable from outside, and use no array that is local there
+    is_closed: bool = True  # whether the loops assign to no variable from outside and use no array from there
 
     def read(self, node: Any) -> None:
         kind: Any = type(node)
