@@ -164,11 +164,9 @@ def _prepare(module: Any, node: Any) -> None:
         if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float32:
             setattr(held, attribute, tensor.double())
     words = name.split(".")
-    if words[:2] == [
-        "autodiff_gen",
-        "grad",
-    ]:  # the program does not say which tensors it records gradients of
-        for x in node.args[1]:
+    if words[:2] == ["autodiff_gen", "grad"]:
+        *_, xs = node.args  # the program does not say which tensors it records gradients of
+        for x in xs:
             with module.graph.inserting_after(x):
                 module.graph.call_function(_recorded, (x,))
     if len(words) == 3 and words[0] == "aten":

@@ -203,6 +203,15 @@ def hamiltonian(m, x, motion):
     return F.mse_loss(torch.cat([dp, -dq], -1), motion)
 
 
+def curvature(m, x, target):
+    """A Hessian matrix times the gradient, which is a constant of this product."""
+    x = x.requires_grad_()
+    energy = m["energy"](x)
+    (g,) = torch.autograd.grad(energy.sum(), x, create_graph=True)
+    (hg,) = torch.autograd.grad(g, x, grad_outputs=g, create_graph=True)
+    return F.mse_loss(hg, target) + energy.square().mean()
+
+
 def barlow_twins(m, a, b):
     """A diagonal that is changed in place, and two calls of one normalisation."""
     z = m["norm"](m["net"](a)).T @ m["norm"](m["net"](b)) / a.shape[0]
@@ -317,6 +326,7 @@ PROGRAMS = {
     "meta-learning": (meta_learning, [X, (3,), X, (3,)], lambda: {"net": nn.Linear(6, 3)}),
     "adversarial examples": (adversarial_examples, [X, LABEL], lambda: {"net": two()}),
     "Hamiltonian": (hamiltonian, [(2,), (2,)], lambda: {"energy": two(2, 1)}),
+    "curvature": (curvature, [X, X], lambda: {"energy": two(6, 1)}),
     "Barlow twins": (
         barlow_twins,
         [X, X],

@@ -1,6 +1,6 @@
 """Functions of PyTorch that torch.export cannot trace: while a module is exported, a call becomes an operator of ours.
 
-    torch.autograd.grad(y, xs)                  ->  autodiff_gen.grad(y, xs)
+    torch.autograd.grad(y, xs, dy)              ->  autodiff_gen.grad(y, dy, xs)
     torch.nn.functional.ctc_loss(log_probs, ..) ->  autodiff_gen.ctc_loss(log_probs, ..)
 
 Gradients inside a module are those of physics-informed networks, gradient penalties and MAML.
@@ -33,9 +33,9 @@ def _library(torch: Any) -> Any:
         library.impl(name, in_pytorch, "Autograd")
 
     define(
-        "grad(Tensor y, Tensor[] xs) -> Tensor[]",
-        lambda y, xs: [torch.empty_like(x) for x in xs],
-        lambda y, xs: list(torch.autograd.grad(y, xs, create_graph=True, materialize_grads=True)),
+        "grad(Tensor y, Tensor? dy, Tensor[] xs) -> Tensor[]",
+        lambda y, dy, xs: [torch.empty_like(x) for x in xs],
+        lambda y, dy, xs: list(torch.autograd.grad(y, xs, dy, create_graph=True, materialize_grads=True)),
     )
     define(
         "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, "
@@ -71,8 +71,12 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
             )
         ys, dys = tensors(outputs), tensors(grad_outputs)
         dys = dys or (None,) * len(ys)
-        terms = [y.sum() if dy is None else (y * dy).sum() for y, dy in zip(ys, dys, strict=True)]
-        found = torch.ops.autodiff_gen.grad(sum(terms[1:], terms[0]), list(tensors(inputs)))
+        xs = list(tensors(inputs))
+        of_each = [
+            torch.ops.autodiff_gen.grad(y.sum() if dy is None else y, dy, xs)
+            for y, dy in zip(ys, dys, strict=True)
+        ]
+        found = (sum(terms[1:], terms[0]) for terms in zip(*of_each, strict=True))
         return tuple(found) if create_graph else tuple(g.detach() for g in found)
 
     def ctc_loss(
@@ -104,10 +108,11 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
 
 
 def _grad(c: Converter, a: Arguments) -> Any:
-    xs = a["xs"]
+    xs, dy = a["xs"], a.get("dy")
+    form, given = ("ag.grad({}, {})", ()) if dy is None else ("ag.grad({}, {}, {})", (dy,))
     if len(xs) == 1:
-        return c.emit("ag.grad({}, {})", a["y"], xs[0])
-    return c.emit_all("ag.grad({}, {})", c.names(), a["y"], xs)
+        return c.emit(form, a["y"], xs[0], *given)
+    return c.emit_all(form, c.names(), a["y"], xs, *given)
 
 
 OPERATORS: dict[str, Rule] = {
