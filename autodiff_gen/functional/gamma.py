@@ -8,7 +8,7 @@ from typing import Any
 from ..autodiff import grad
 from ..ir.node import Value
 from .arguments import as_value, shape_error
-from .elementwise import floor, log, lt, sin, where
+from .elementwise import log, lt, neg, round, sin, where
 from .reductions import sum
 
 __all__ = ["digamma", "lgamma"]
@@ -36,7 +36,8 @@ def lgamma(input: Any) -> Value:
     tail = r * (SERIES[0] + q * (SERIES[1] + q * SERIES[2]))
     value = (s - 0.5) * log(s) - s + 0.5 * math.log(2.0 * math.pi) + tail
     value = value - where(small, log(product), 0.0)
-    sine = sin(math.pi * where(reflects, x - floor(x), 0.5))
+    distance = where(reflects, x - round(x), 0.5)  # of the nearest pole, exact
+    sine = sin(math.pi * where(lt(distance, 0.0), neg(distance), distance))
     return where(reflects, math.log(math.pi) - log(sine) - value, value)
 
 
