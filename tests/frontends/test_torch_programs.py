@@ -259,6 +259,12 @@ def spectral_loss(m, x, target):
     return F.l1_loss(spectra[0].log(), spectra[1].log())
 
 
+def spectra_of_silence(m, x, target):
+    """Magnitudes that are 0, with numbers of the program that are complex."""
+    spectrum = torch.fft.rfft(torch.relu(m["net"](x)) * (target > 9.0)) * (2 + 1j) + 0j
+    return spectrum.abs().sum() + ((torch.fft.rfft(m["net"](x)) - 1.0) / 2j).abs().mean()
+
+
 def rotary(m, words):
     """RoPE as complex numbers, which the program holds."""
     x = m["embedding"](words)
@@ -349,6 +355,7 @@ PROGRAMS = {
         lambda: {"weights": nn.Linear(2, 3, bias=False), "net": two(12)},
     ),
     "spectral loss": (spectral_loss, [(12,), (12,)], lambda: {"net": nn.Linear(12, 12)}),
+    "spectra of silence": (spectra_of_silence, [(12,), (12,)], lambda: {"net": nn.Linear(12, 12)}),
     "rotary": (rotary, [WORDS], lambda: {"embedding": nn.Embedding(5, 8), "out": nn.Linear(8, 5)}),
     "sum over the batch": (sum_over_batch, [X, (3,)], lambda: {"net": two()}),
 }

@@ -20,7 +20,7 @@ from .rules import Arguments, Converter, Rule, Unsupported, axis
 
 @dataclass(frozen=True)
 class Complex:
-    """References to the parts, of one shape."""
+    """References to the parts, of one shape; or the parts of a number of the program."""
 
     real: Any
     imag: Any
@@ -50,6 +50,10 @@ def is_complex(given: Any) -> bool:
 
 def by_parts(rule: Rule, c: Converter, a: Arguments) -> Complex:
     """The rule called for both parts. Raises Unsupported where a real tensor is among the complex ones."""
+    a = {
+        n: Complex(v, 0.0) if n in ("self", "other") and isinstance(v, int | float) else v
+        for n, v in a.items()
+    }
     tensors = [v for name in ("self", "other", "src", "tensors") for v in _flat(a.get(name))]
     if any(isinstance(v, Complex) for v in tensors) and not all(isinstance(v, Complex) for v in tensors):
         raise Unsupported("mixes real and complex tensors; make the real ones complex by torch.complex")
@@ -115,6 +119,10 @@ def _polar(c: Converter, a: Arguments) -> Complex:
     return Complex(*parts)
 
 
+def _pair(c: Converter, x: Complex) -> Any:
+    return c.emit("stack", (x.real, x.imag), -1)
+
+
 def _last(c: Converter, x: Any, k: int) -> Any:
     return c.emit(f"{{}}[{':, ' * (len(c.shape(x)) - 1)}{k}]", x)
 
@@ -123,8 +131,8 @@ def _last(c: Converter, x: Any, k: int) -> Any:
 OF_COMPLEX: dict[str, Rule] = {
     "aten.real": lambda c, a: parts_of(a["self"], "real"),
     "aten.imag": lambda c, a: a["self"].imag,
-    "aten.view_as_real": lambda c, a: c.emit("stack", (a["self"].real, a["self"].imag), -1),
-    "aten.abs": lambda c, a: c.emit("hypot", a["self"].real, a["self"].imag),
+    "aten.view_as_real": lambda c, a: _pair(c, a["self"]),
+    "aten.abs": lambda c, a: c.emit("norm", _pair(c, a["self"]), 2, -1),  # with the gradient 0 at 0
     "aten.angle": lambda c, a: c.emit("atan2", a["self"].imag, a["self"].real),
     **dict.fromkeys(
         ("aten._conj", "aten.conj_physical"),
@@ -219,7 +227,7 @@ def _short_time(c: Converter, a: Arguments) -> Any:
     cos, sin = _waves(n, n // 2 + 1 if onesided else n, n)
     parts = [c.emit("matmul", frames, c.constant((m * scale).astype(np.float32))) for m in (cos, -sin)]
     found = Complex(*(c.emit("transpose", part, rank - 1, rank) for part in parts))
-    return found if a.get("return_complex") else OF_COMPLEX["aten.view_as_real"](c, {"self": found})
+    return found if a.get("return_complex") else _pair(c, found)
 
 
 # Operators that make complex numbers of real ones.

@@ -284,6 +284,8 @@ class _Conversion:
         """What represents an argument of a node."""
         if isinstance(given, ValueRef):
             return self.known.get(given.name)
+        if isinstance(given, dict) and given.keys() == {"real", "imag"}:
+            return Complex(**given)
         return tuple(map(self.value, given)) if isinstance(given, tuple) else given
 
     def shape(self, ref: Any) -> Shape:
