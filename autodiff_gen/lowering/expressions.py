@@ -274,8 +274,8 @@ class Expressions:
             terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
             return c.Element(array, c.total(terms, args[len(places) :]))
 
-        home = home_of(places, self.nest.top)
-        return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
+        args = (acc, *places, *less)
+        return Expr(form, home_of(args, self.nest.top), args, v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
         """A sum of a few terms as one expression, in their order."""

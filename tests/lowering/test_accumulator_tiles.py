@@ -103,6 +103,13 @@ def dot(a, b):
             ["mean_row[i] = acc[i] * 0.11111111f;", "const float val = x0[i * 4 + j] - mean_row[j];"],
             [],
         ),
+        # what single accumulators give is a local next to them
+        (
+            lambda a, b: F.matmul(-F.sum(a * a, 0), b),
+            [(9, 2, 2), (2, 3)],
+            ["const float val = -acc[0];", "val * x1[j] + val_2 * x1[j + 3];"],
+            [],
+        ),
         # but not where rows are what is summed
         (lambda a, b: F.sum(a * (b + 1), 1), [(4, 9), (4, 1)], ["acc += x0[i * 9 + j] * val;"], ["acc["]),
     ],
