@@ -116,7 +116,7 @@ class LoopTree:
     def _load_rows(self, what: LoadRows) -> list[c.Statement]:
         size = what.loop.extent
         assert isinstance(size, int)
-        arrays: list[c.Statement] = []
+        arrays = [s for e in what.rows.elements.values() for s in self._locals_before(e, what.loop)]
         filled: list[c.Statement] = [s for local in what.locals for s in self._statement(local)]
         for array, element in what.rows.elements.items():
             memory = element.memory
@@ -126,6 +126,13 @@ class LoopTree:
             at = self._expr(what.rows.element(array, what.rows.at))
             filled.append(c.Assign(at, self._expr(element)))
         return [*arrays, self._for(what.loop, tuple(filled))]
+
+    def _locals_before(self, expr: Expr, loop: Body) -> list[c.Statement]:
+        """The locals of an expression in this loop that are computed before it."""
+        index = () if expr.memory is None else expr.memory[1]
+        read = [arg for arg in (*expr.args, *index) if arg is not None]
+        out = [s for arg in read for s in self._locals_before(arg, loop)]
+        return out if loop.encloses(expr.home) else [*out, *self._local(expr)]
 
     def _begin(self, begin: Begin) -> list[c.Statement]:
         lower = begin.root.node.op.lower

@@ -51,6 +51,16 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             ],
             [],
         ),
+        # what the elements of a row are computed of is computed before them
+        (
+            lambda x, row, y: F.where(x > 0.0, row * (F.square(y) * (1.0 - y)), 0.0),
+            [(3, 3), (3,), (1,)],
+            [
+                "const float val = x2[0] * x2[0] * (1.0f - x2[0]); float val_i[3];",
+                "val_i[i] = x1[i] * val;",
+            ],
+            [],
+        ),
         # up to four long rows are read by blocks, more are kept
         (scaled, [(9, 64), (64,), (64,)], ["x1[j]"], ["AG_NOUNROLL"]),
         (
