@@ -45,8 +45,9 @@ static void ag_add_window(float *dx, const float *elements, int32_t rows, int32_
     }
 }
 
-/* One group of an image: `rows` rows of taps at a time. t has all but operands and result. */
-static void ag_dx_windows(ag_tile *t, const float *dy, const float *w, float *dx, int32_t rows,
+/* One group of an image: windows in so many parts of about as many rows of taps, each of which fills a tile.
+ * t has all but operands and result. */
+static void ag_dx_windows(ag_tile *t, const float *dy, const float *w, float *dx, int32_t parts,
                           const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     const int32_t pixels = s->oh * s->ow;
@@ -56,8 +57,9 @@ static void ag_dx_windows(ag_tile *t, const float *dy, const float *w, float *dx
         for (int32_t i = 0; i < AG_TILE_M; i++) { /* unused rows repeat the last one */
             t->a[i] = dy + (ptrdiff_t)ag_min(p + i, pixels - 1) * s->ldy;
         }
-        for (int32_t row = 0; row < s->kh; row += rows) {
-            const int32_t height = ag_min(rows, s->kh - row), columns = height * s->kw * g->channels;
+        for (int32_t row = 0, height, left = parts; left > 0; left--, row += height) {
+            height = (s->kh - row) / left;
+            const int32_t columns = height * s->kw * g->channels;
             const float *taps = w + (ptrdiff_t)row * s->kw * g->channels;
             t->c = elements[0];
             if (ag_tile_run(AG_MICROKERNEL(nn), t, columns, taps, 1, 1) < columns) { /* the last ones again */
@@ -103,7 +105,7 @@ void AG_SYMBOL(conv2d_dx_windows_f32)(const float *dy, const float *w, float *dx
             float *const group = dx + (ptrdiff_t)i * g.channels * s->x_c;
             ag_zero_image(group, &g);
             ag_dx_windows(&t, dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter, group,
-                          (s->kh + parts - 1) / parts, &g);
+                          parts, &g);
         }
     }
 }
