@@ -1,8 +1,7 @@
 /* Input gradient of a convolution with few input channels, also the forward pass of a transposed convolution
  * to few output channels, as tiles of AG_TILE_M pixels of dy x elements of a window, which are added to dx:
  *
- *     dy[M pixels, outputs] . w[outputs, rows of taps x channels]  ->  M windows, at most AG_WINDOW elements
- * of each
+ *     dy[M pixels, outputs] . w[outputs, taps x channels]  ->  M windows, AG_WINDOW elements or less of each
  *
  *     dx  +---+               a window for each pixel of dy; they overlap where strides are shorter than
  * windows | +-+-+

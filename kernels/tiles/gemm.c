@@ -4,10 +4,9 @@
  *       +----+----+--+                   an edge tile is shifted back inside the matrix, so that it
  *     m | t0 | t1 |e2|                   overlaps its neighbour, is computed into a local array, and
  *       +----+----+--+                   only its new rows and columns are stored;
- *       | e3 | e4 |e5|                   a matrix with fewer rows repeats the first one, unless A is
- * transposed;
- *       +----+----+--+                   one with fewer columns uses narrower tiles (AG_NARROW) or scalar
- * loops
+ *       | e3 | e4 |e5|                   a matrix with fewer rows repeats the first one, or with A
+ *       +----+----+--+                   transposed uses scalar loops; one with fewer columns uses narrower
+ *                                        tiles (AG_NARROW) or scalar loops
  *
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
  *
