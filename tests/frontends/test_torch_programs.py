@@ -449,6 +449,12 @@ REJECTED = {
         ].sum(),
         "has is_grads_batched=True; call it for each gradient",
     ),
+    "the gradient of a constant": (
+        lambda m, x: torch.autograd.grad(
+            (m["net"](x) * (factor := torch.ones(3, requires_grad=True))).sum(), factor
+        )[0].sum(),
+        r"has a gradient with respect to a constant; compute it from an input, as by torch.zeros_like\(x\)",
+    ),
     "targets in one axis": (
         lambda m, x: F.ctc_loss(m["net"](x)[:, None], torch.ones(3, dtype=torch.long), (BATCH,), (3,)),
         r"targets of all sequences in one axis; pad them to one length, as \[N, S\]",

@@ -14,7 +14,8 @@ from functools import cache
 from typing import Any
 
 from ...errors import ModelError
-from .rules import Arguments, Converter, Rule, same
+from ..imported.program import CONSTANT, WeightRef
+from .rules import Arguments, Converter, Rule, Unsupported, same
 
 
 @cache
@@ -109,6 +110,10 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
 
 def _grad(c: Converter, a: Arguments) -> Any:
     xs, dy = a["xs"], a.get("dy")
+    if any(isinstance(x, WeightRef) and c.weights[x.name].role == CONSTANT for x in xs):
+        raise Unsupported(
+            "has a gradient with respect to a constant; compute it from an input, as by torch.zeros_like(x)"
+        )
     form, given = ("ag.grad({}, {})", ()) if dy is None else ("ag.grad({}, {}, {})", (dy,))
     if len(xs) == 1:
         return c.emit(form, a["y"], xs[0], *given)

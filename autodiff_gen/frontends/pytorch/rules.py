@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from ..imported.program import Shape, ValueRef, WeightRef
+from ..imported.program import Shape, ValueRef, Weight, WeightRef
 from ..imported.rules import Arguments as Arguments
 from ..imported.rules import Unsupported as Unsupported
 from ..imported.rules import same as same
@@ -18,6 +18,7 @@ class Converter(Protocol):
     sizes: set[str]
     empty: set[Any]
     merged: dict[Any, Shape]
+    weights: dict[str, Weight]
 
     def shape(self, ref: Any) -> Shape: ...
 
