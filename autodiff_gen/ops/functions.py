@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.build import apply
-from ..ir.node import Op, register
+from ..ir.node import Op, Value, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Elementwise
 from .support import ONES, PAIRS, floating, simple, within
 
@@ -129,14 +129,21 @@ cos = register(
     )
 )
 
+
+def _square_of_radius(a: Value, b: Value) -> Value:
+    """a^2 + b^2; 1 at the origin, where the gradients are 0."""
+    square = apply("square", a) + apply("square", b)
+    return apply("where", apply("eq", square, 0.0), 1.0, square)
+
+
 atan2 = register(
     Op(
         "atan2",
         infer=floating,
         ref=np.arctan2,
         vjp=simple(
-            lambda dy, a, b, y: dy * b / (apply("square", a) + apply("square", b)),
-            lambda dy, a, b, y: -(dy * a / (apply("square", a) + apply("square", b))),
+            lambda dy, a, b, y: dy * b / _square_of_radius(a, b),
+            lambda dy, a, b, y: -(dy * a / _square_of_radius(a, b)),
         ),
         lower=Elementwise("ag_atan2f({0}, {1})", ATOM, calls=True),
         samples=PAIRS,

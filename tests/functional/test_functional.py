@@ -157,6 +157,7 @@ ROWS: list[Row] = [
     ("hyperbolic", lambda F, a: F.sinh(a) * F.asinh(a) + F.cosh(a) + F.atanh(0.2 * a), [(4, 5)]),
     ("asinh_at_0", lambda F, a: F.asinh(a * 0.0 + F.relu(a)), [(4, 5)]),
     ("angles", lambda F, a: F.atan(3.0 * a) + F.asin(0.2 * a) * F.acos(0.3 * a), [(4, 5)]),
+    ("atan2_at_0", lambda F, a: F.atan2(F.relu(a), F.relu(-a) * 0.0), [(4, 5)]),
     ("atan2", lambda F, a, b: F.atan2(a, b) * b, [(4, 5), (5,)]),
     ("acosh", lambda F, a: F.acosh(a + 1.0), [POSITIVE]),
     ("erfc", lambda F, a: F.erfc(a), [(4, 5)]),
