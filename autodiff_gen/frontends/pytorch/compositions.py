@@ -31,14 +31,20 @@ def _logaddexp2(c: Converter, a: Arguments) -> Any:
     return c.emit("{} / {}", c.emit("logaddexp", x, y), math.log(2.0))
 
 
+def _triangle(c: Converter, a: Arguments) -> tuple[int, np.ndarray[Any, Any]]:
+    """The axis along which a cumulative operator computes, and for each result and element there whether it is a term
+    of the result, with an axis of 1 for each later axis."""
+    shape, dim = c.shape(a["self"]), axis(c, a["self"], a["dim"])
+    extent = shape[dim]
+    if extent is None:
+        raise Unsupported("accumulates along the batch; use another axis")
+    until = np.tril(np.ones((extent, extent), np.bool_))
+    return dim, until.reshape(extent, extent, *(1,) * (len(shape) - dim - 1))
+
+
 def _cumprod(c: Converter, a: Arguments) -> Any:
     """Products of rows of a triangle: exact also where elements are 0, in the square of the time."""
-    dim = axis(c, a["self"], a["dim"])
-    extent = c.shape(a["self"])[dim]
-    if extent is None:
-        raise Unsupported("multiplies along the batch; use another axis")
-    rest = (1,) * (len(c.shape(a["self"])) - dim - 1)
-    until = np.tril(np.ones((extent, extent), np.bool_)).reshape(extent, extent, *rest)
+    dim, until = _triangle(c, a)
     factors = c.emit("where", c.constant(until), c.emit("unsqueeze", a["self"], dim), 1.0)
     return c.emit("prod", factors, dim + 1)
 
@@ -48,17 +54,12 @@ def _cumulative_extreme(function: str) -> Rule:
     nothing = -np.inf if function == "max" else np.inf
 
     def rule(c: Converter, a: Arguments) -> Any:
-        dim = axis(c, a["self"], a["dim"])
-        extent = c.shape(a["self"])[dim]
-        if extent is None:
-            raise Unsupported("compares along the batch; use another axis")
-        rest = (1,) * (len(c.shape(a["self"])) - dim - 1)
-        until = np.tril(np.ones((extent, extent), np.bool_))[:, ::-1].reshape(extent, extent, *rest)
+        dim, until = _triangle(c, a)
         reverse = c.emit("unsqueeze", c.emit("flip", a["self"], dim), dim)
-        shown = c.emit("where", c.constant(until), reverse, nothing)
+        shown = c.emit("where", c.constant(until[:, ::-1]), reverse, nothing)
         results = (c.names()[0], f"{c.names()[0]}.place")
         values, place = c.emit_all(function, results, shown, dim + 1)
-        return [values, c.emit("{} - {}", extent - 1, place)]
+        return [values, c.emit("{} - {}", len(until) - 1, place)]
 
     return rule
 
