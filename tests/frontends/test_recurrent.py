@@ -7,6 +7,7 @@ import torch
 from call_count import calls
 from torch import nn
 
+import autodiff_gen as ag
 from autodiff_gen.frontends.pytorch import export
 from autodiff_gen.frontends.pytorch.pt2 import read
 
@@ -53,6 +54,13 @@ def test_the_work_does_not_grow_with_the_steps():
 
     work(10)()
     assert calls(work(1000)) < 1.1 * calls(work(10))
+
+
+@pytest.mark.parametrize("layer", [nn.GRU(3, 4), nn.LSTM(3, 4), nn.RNN(3, 4)])
+def test_an_input_without_a_batch_is_one_line(layer):
+    with pytest.raises(ag.AutodiffError, match=r"has an input without a batch; give it one, as by") as e:
+        ag.from_torch(Network(layer), (5, 3))
+    assert "\n" not in str(e.value)
 
 
 def test_pytorch_runs_the_steps_again_afterwards():

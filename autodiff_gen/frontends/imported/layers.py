@@ -7,7 +7,7 @@ without weights.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ... import functional as F
 from ... import nn
 from ...errors import ModelError
 from .layer_rules import RECURRENT, WEIGHTED, Layer, arguments_of, parameters_of
-from .program import Call, Program, Shape, WeightRef, call_references, chains, owner, weights_of
+from .program import Call, Program, Shape, ValueRef, WeightRef, call_references, chains, owner, weights_of
 
 TRACKED = "num_batches_tracked"  # a buffer of normalisation layers that no function reads
 
@@ -104,6 +104,11 @@ def with_layers(program: Program) -> Program:
     ]
     for call in changed:
         if call.layer is None and call.function in RECURRENT:
+            if _adds_a_batch(call, calls):
+                raise ModelError(
+                    f"{program.class_name} cannot be imported: {call.op} has an input without a batch; give it one, as "
+                    f"by x.unsqueeze(0) before a layer with batch_first=True ({call.source})"
+                )
             raise ModelError(
                 f"{program.class_name} cannot be imported: {call.op} has weights that are not those of one layer; give "
                 f"each layer its own ({call.source})"
@@ -117,6 +122,15 @@ def with_layers(program: Program) -> Program:
         tied={name: other for name, other in program.tied.items() if owner(name) in good},
         layers={path: text for path, (text, _) in good.items()},
         evaluated={path for path, (_, evaluated) in good.items() if evaluated},
+    )
+
+
+def _adds_a_batch(call: Call, calls: Sequence[Call]) -> bool:
+    """Whether the module of a call adds an axis to its own input."""
+    input, *_ = call.args
+    return any(
+        other.function == "unsqueeze" and other.frames == call.frames and ValueRef(other.results[0]) == input
+        for other in calls
     )
 
 
