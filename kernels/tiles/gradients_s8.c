@@ -84,9 +84,9 @@ void AG_SYMBOL(depthwise2d_dx_f32_s8)(const float *dy, const int8_t *w, float *d
 }
 
 /* Rows of all images; s.h is at least 1, also where the windows of all rows of a block are above x. */
-static void ag_dw_by_rows(ag_conv2d_dw_f32_fn *kernel, const int8_t *x, const float *dy, float *dw, int32_t n,
-                          int32_t x_zero, float *block, const ag_conv2d_shape *shape, float alpha,
-                          float beta) {
+ALWAYS_INLINE void ag_dw_by_rows(ag_conv2d_dw_f32_fn *kernel, const int8_t *x, const float *dy, float *dw,
+                                 int32_t n, int32_t x_zero, float *block, const ag_conv2d_shape *shape,
+                                 float alpha, float beta) {
     const int32_t span = (shape->kh - 1) * shape->dilation_h + 1, width = shape->w * shape->c;
     ag_conv2d_shape s = *shape;
     s.x_w = s.c;

@@ -42,11 +42,13 @@ static inline int32_t ag_bytes(ptrdiff_t floats) {
 
 /* p, moved by so many bytes. */
 static inline const float *ag_after(const float *p, ptrdiff_t bytes) {
-    return (const float *)(const void *)((const char *)p + bytes);
+    const void *at = (const char *)p + bytes;
+    return (const float *)at;
 }
 
 static inline float *ag_element_after(float *p, ptrdiff_t bytes) {
-    return (float *)(void *)((char *)p + bytes);
+    void *at = (char *)p + bytes;
+    return (float *)at;
 }
 
 static inline int32_t ag_min(int32_t a, int32_t b) {

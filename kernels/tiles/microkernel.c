@@ -15,7 +15,7 @@
 enum { ROW = AG_TILE_N / LANES, COLUMN = AG_TILE_M / LANES }; /* vectors */
 
 ALWAYS_INLINE void skip(const float **p, int32_t count, int32_t bytes) {
-    EACH (i, count) {
+    for (int32_t i = 0; i < count; i++) {
         p[i] = ag_after(p[i], bytes);
     }
 }

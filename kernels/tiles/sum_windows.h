@@ -52,7 +52,9 @@ ALWAYS_INLINE void ag_sum_rows(int32_t rows, int32_t vectors, bool partial, lane
     ROWS(3, 1, partial)                                                                                      \
     ROWS(4, 1, partial)                                                                                      \
     ROWS(5, 1, partial)                                                                                      \
-    ROWS(6, 1, partial)
+    ROWS(6, 1, partial)                                                                                      \
+    default:                                                                                                 \
+        break;
 
 /* Adds to `rows` rows of sums, of row_length each, dy times those of `count` windows, whose rows are row_step
  * apart. */
@@ -68,7 +70,13 @@ static void ag_sum_windows(float *sums, const ag_weighted_window *list, int32_t 
             float *to = sums + (ptrdiff_t)i * row_length + k;
             step = rows - i < WINDOW_SUMS / vectors ? rows - i : WINDOW_SUMS / vectors;
             if (vectors == 2) {
-                switch (step) { ROWS(1, 2, masks) ROWS(2, 2, masks) ROWS(3, 2, masks) }
+                switch (step) {
+                    ROWS(1, 2, masks)
+                    ROWS(2, 2, masks)
+                    ROWS(3, 2, masks)
+                default:
+                    break;
+                }
             } else if (masks || rest < LANES) {
                 switch (step) { UP_TO_SIX_ROWS(true) }
             } else {
