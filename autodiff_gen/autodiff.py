@@ -10,21 +10,15 @@ from collections.abc import Sequence
 from typing import overload
 
 from .errors import GraphError
-from .ir.build import apply, constant
+from .ir.build import apply, constant, filled
 from .ir.names import set_gradient
 from .ir.node import Node, Value, topological
 from .ir.op_kinds import Leaf
 from .ir.origin import BACKWARD, building
-from .ir.types import Type
 
 
 def zeros_like(v: Value) -> Value:
-    return _filled(0.0, v.type.gradient or v.type)
-
-
-def _filled(number: float, type: Type) -> Value:
-    scalar = constant(number, type.dtype)
-    return apply("broadcast_to", scalar, shape=type.shape) if type.shape else scalar
+    return filled(0.0, v.type.gradient or v.type)
 
 
 @overload

@@ -13,7 +13,7 @@ from .graph import State
 from .node import CONST, INPUT, OPS, STATE, Node, Value, inferred
 from .origin import Label, Origin, current
 from .quantization import Quantization
-from .types import DTYPES, Dim, DType, Type, bool_, conversion, f32, s32
+from .types import DTYPES, Dim, DType, Shape, Type, bool_, conversion, f32, s32
 
 
 def make_input(name: str, type: Type, layer: str = "", **attrs: Any) -> Value:
@@ -114,3 +114,18 @@ def apply(name: str, *operands: Any, **attrs: Any) -> Value:
     """Like apply_node, for an op with one result."""
     (result,) = apply_node(name, *operands, **attrs).results
     return result
+
+
+def with_shape(v: Value, shape: Shape) -> Value:
+    """The value reshaped, or itself where it has the shape."""
+    return v if v.type.shape == shape else apply("reshape", v, shape=shape)
+
+
+def broadcast_to(v: Value, shape: Shape) -> Value:
+    """The value broadcast, or itself where it has the shape."""
+    return v if v.type.shape == shape else apply("broadcast_to", v, shape=shape)
+
+
+def filled(number: Any, type: Type) -> Value:
+    """The same constant number in each element."""
+    return broadcast_to(constant(number, type.dtype), type.shape)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..ir.build import apply, constant, make_input
+from ..ir.build import filled, make_input
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
 from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
@@ -88,8 +88,7 @@ def _uniform(v: Value, type: Type | None = None) -> Value | None:
     source, type = base(v).node, type or v.type
     if source.op is not CONST or source.attrs["value"].size != 1:
         return None
-    scalar = constant(source.attrs["value"].reshape(-1)[0], type.dtype)
-    return apply("broadcast_to", scalar, shape=type.shape) if type.shape else scalar
+    return filled(source.attrs["value"].reshape(-1)[0], type)
 
 
 def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.build import apply, constant
+from ..ir.build import apply, filled
 from ..ir.node import Op, Value, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Elementwise
 from .support import ONES, PAIRS, arithmetic, by_operand, floating, number, simple, sum_to, within
@@ -102,8 +102,7 @@ square = register(
 def power(a: Value, exponent: float) -> Value:
     """a to a constant power, with the cheapest ops that round like PyTorch's pow with a number."""
     if exponent == 0:
-        one = constant(1.0, a.type.dtype)
-        return apply("broadcast_to", one, shape=a.type.shape) if a.type.shape else one
+        return filled(1.0, a.type)
     if exponent == 1:
         return a
     if exponent == 2:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.build import apply
+from ..ir.build import apply, broadcast_to, with_shape
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Reduce
 from ..ir.types import Shape, Type, normalise_axes, s32
@@ -46,8 +46,7 @@ def expanded(v: Value, x: Value, attrs: Attrs) -> Value:
     """A reduction's result or gradient, broadcast to the shape of x."""
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
     keepdim = reduced(x.type.shape, axes, True)
-    v = v if v.type.shape == keepdim else apply("reshape", v, shape=keepdim)
-    return v if keepdim == x.type.shape else apply("broadcast_to", v, shape=x.type.shape)
+    return broadcast_to(with_shape(v, keepdim), x.type.shape)
 
 
 sum_ = register(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..autodiff import downstream, pull_back, zeros_like
-from ..ir.build import apply
+from ..ir.build import apply, with_shape
 from ..ir.closures import param
 from ..ir.names import short_name
 from ..ir.node import Node, Value, base, topological
@@ -247,7 +247,7 @@ class _CaptureGradient:
         parts = [self._product(scan, *p) for p in self.products]
         for factor, axes in self.summed:
             whole = apply("sum", factor.value(scan), axes=(0, *(a + 1 for a in axes)), keepdim=False)
-            parts.append(_shaped(whole, self.capture))
+            parts.append(with_shape(whole, self.capture.type.shape))
         if self.carry is not None:
             parts.append(scan.results[self.carry])
         out = parts[0]
@@ -268,10 +268,6 @@ def _rows(v: Value, batch_first: bool) -> Value:
     """[time, rows, k] as [rows * time, k] or [time * rows, k]."""
     v = _permuted(v, (1, 0, 2)) if batch_first else v
     return apply("reshape", v, shape=(product(v.type.shape[:2]), v.type.shape[2]))
-
-
-def _shaped(v: Value, like: Value) -> Value:
-    return v if v.type == like.type else apply("reshape", v, shape=like.type.shape)
 
 
 def _permuted(v: Value, dims: Sequence[int]) -> Value:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.build import apply
+from ..ir.build import apply, with_shape
 from ..ir.names import with_role
 from ..ir.node import CONST, VJP, Sample, Value
 from ..ir.op_kinds import Attrs
@@ -74,7 +74,7 @@ def sum_to(v: Value, shape: Shape) -> Value:
     axes = (*(i for i in range(added) if v.type.shape[i] != 1), *stretched)
     if axes:
         v = apply("sum", v, axes=axes, keepdim=bool(stretched))
-    return v if v.type.shape == shape else apply("reshape", v, shape=shape)
+    return with_shape(v, shape)
 
 
 def by_operand(*pullbacks: Callable[..., Value] | None) -> VJP:

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.build import apply, apply_node
+from ..ir.build import apply, apply_node, with_shape
 from ..ir.names import with_role
 from ..ir.node import Node, Value, topological, users
 from ..ir.op_kinds import Call, ViewKind
 from ..ir.rewrite import substitute
 from ..ir.traits import view_kind
-from ..ir.types import Shape
 
 
 def _only_ones_differ(node: Node) -> bool:
@@ -33,10 +32,6 @@ def _only_ones_differ(node: Node) -> bool:
         return False
     a, b = node.operands[0].type.shape, node.results[0].type.shape
     return a[-1:] == b[-1:] and [d for d in a if d != 1] == [d for d in b if d != 1]
-
-
-def _in_shape(v: Value, shape: Shape) -> Value:
-    return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
 def commute_pooling(roots: Sequence[Value]) -> list[Value]:
@@ -58,7 +53,7 @@ def commute_pooling(roots: Sequence[Value]) -> list[Value]:
             old, new = old.node.operands[0], new.node.operands[0]
         if not passed:
             return None
-        pooled = apply_node(node.op.name, _in_shape(new, image.type.shape), **node.attrs)
+        pooled = apply_node(node.op.name, with_shape(new, image.type.shape), **node.attrs)
         value = with_role(pooled.results[0], "pooled")
         for step in reversed(passed):
             value = apply(step.op.name, value, **step.attrs)

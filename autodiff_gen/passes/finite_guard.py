@@ -32,7 +32,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..ir.build import apply, constant
+from ..ir.build import apply, constant, with_shape
 from ..ir.dependences import guarded, is_product, state_of
 from ..ir.graph import Graph, State
 from ..ir.names import with_role
@@ -167,14 +167,14 @@ class Bounds:
         squares = self._sum_of_squares(v)
         if squares is not None and v not in self.checked:
             length = apply("add", apply("sqrt", squares), TINY)
-            return _scalar(apply("maximum", length, 1.0))
+            return with_shape(apply("maximum", length, 1.0), ())
         each = apply("abs", v)
         if v in self.checked:
             each = apply("where", apply("ge", v, 0.0), v, constant(math.inf))
         if planned_size(v.type.shape) > 1:
             most = apply("largest", each, axes=tuple(range(v.ndim)), keepdim=False)
         else:
-            most = _scalar(apply("maximum", each, 1.0))
+            most = with_shape(apply("maximum", each, 1.0), ())
         return with_role(most, "most")
 
     def _sum_of_squares(self, v: Value) -> Value | None:
@@ -271,10 +271,6 @@ def _named(v: Value) -> Value:
 
 def _value(bound: Bound) -> Value:
     return bound if isinstance(bound, Value) else constant(bound)
-
-
-def _scalar(v: Value) -> Value:
-    return v if v.type.shape == () else apply("reshape", v, shape=())
 
 
 def _without_views(v: Value) -> Value:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.build import apply, constant
+from ..ir.build import apply, broadcast_to, filled, with_shape
 from ..ir.graph import Graph
 from ..ir.node import CONST, Node, Op, Value
 from ..ir.op_kinds import Elementwise, Pick, View, ViewKind
@@ -39,11 +39,6 @@ def uniform(v: Value) -> np.generic | None:
     return None
 
 
-def filled(number: np.generic, type: Type) -> Value:
-    scalar = constant(number, type.dtype)
-    return apply("broadcast_to", scalar, shape=type.shape) if type.shape else scalar
-
-
 def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
     """Operands of an elementwise op, less the broadcasts that the op itself would do."""
     out = list(operands)
@@ -60,13 +55,13 @@ def _identity(op: Op, operands: tuple[Value, ...], type: Type) -> Value | None:
     """The value that x * 1, x / 1, -(-x) and a choice between x and x are equal to."""
     chosen = {operands[i] for i in op.chooses}
     if len(chosen) == 1:
-        return _stretched(chosen.pop(), type)
+        return broadcast_to(chosen.pop(), type.shape)
     if op.signs == (-1,) == operands[0].node.op.signs:
         return operands[0].node.operands[0]
     if len(op.powers) == 2:
         for i in (0, 1):
             if op.powers[i] == 1 and uniform(operands[1 - i]) == 1:
-                return _stretched(operands[i], type)
+                return broadcast_to(operands[i], type.shape)
     return None
 
 
@@ -85,10 +80,6 @@ def _without_negations(op: Op, operands: tuple[Value, ...]) -> Value | None:
     return apply("add" if sign > 0 else "sub", first, second)
 
 
-def _stretched(v: Value, type: Type) -> Value:
-    return v if v.type == type else apply("broadcast_to", v, shape=type.shape)
-
-
 def fold_constants(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
@@ -100,8 +91,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
         if isinstance(node.op.lower, View):
             one = operands[0].base  # of one element: no chain, as loops do not see through all of them
             if set(one.type.shape) <= {1} and not set(operands[0].type.shape) <= {1}:
-                scalar = apply("reshape", one, shape=()) if one.type.shape else one
-                return (_stretched(scalar, node.results[0].type),)
+                return (broadcast_to(with_shape(one, ()), node.results[0].type.shape),)
             same = operands[0].type == node.results[0].type
             if view_kind(node) is ViewKind.RESHAPE and not same:
                 again = reshaped(operands[0], node.results[0].type.shape)
@@ -111,7 +101,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
         if isinstance(node.op.lower, Pick):
             x, y = operands[0].type.shape, node.results[0].type.shape
             alone = x[picked_axis(node)] == 1 and planned_size(x) == planned_size(y)
-            return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
+            return (with_shape(operands[0], y),) if alone else None  # nothing to choose from
         if node.op.materializes:
             return None
         (result,) = node.results

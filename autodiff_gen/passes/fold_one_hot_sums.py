@@ -20,7 +20,7 @@ index that may be out of range, whose vector has only zeros, is left.
 from __future__ import annotations
 
 from ..functional.indexing import index_source
-from ..ir.build import apply, constant
+from ..ir.build import broadcast_to, constant, with_shape
 from ..ir.graph import Graph
 from ..ir.node import CONST, INPUT, Node, Value, base
 from ..ir.op_kinds import Elementwise, Iota, Reduce, View
@@ -114,6 +114,4 @@ def _without(number: Value, x: Value, axis: int, result: Value) -> Value:
     shape = _aligned(number, x)
     if result.ndim < x.ndim:
         shape = (*shape[:axis], *shape[axis + 1 :])
-    if number.type.shape != shape:
-        number = apply("reshape", number, shape=shape)
-    return number if shape == result.type.shape else apply("broadcast_to", number, shape=result.type.shape)
+    return broadcast_to(with_shape(number, shape), result.type.shape)

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.build import apply, apply_node, constant
+from ..ir.build import apply, apply_node, filled, with_shape
 from ..ir.graph import Graph
 from ..ir.node import OPS, Node, Op, Value
 from ..ir.op_kinds import Call, Composition, Reduce
@@ -58,8 +58,8 @@ class _Fit:
     def _bias(self, read: Value, first: Value) -> Value:
         channels = first.type.shape[-1:]
         if self.between is None:
-            return apply("broadcast_to", constant(0.0, first.type.dtype), shape=channels)
-        return apply("reshape", read.node.operands[1 - self.between], shape=channels)
+            return filled(0.0, first.type.with_shape(channels))
+        return with_shape(read.node.operands[1 - self.between], channels)
 
 
 def _compositions() -> dict[Op, list[tuple[Op, Composition]]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.build import apply
+from ..ir.build import with_shape
 from ..ir.graph import Graph
 from ..ir.loop_axes import label
 from ..ir.node import INPUT, Node, Op, Region, Value, register
@@ -97,9 +97,9 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
     params, region, merged = _region(members, results)
     if merged and not _has_labels(region):  # an equal value of two loops is computed in each
         params, region, _ = _region(members, results, once=False)
-    operands = tuple(_reshaped(outside(v), p.type) for v, p in zip(params, region.params, strict=True))
+    operands = tuple(with_shape(outside(v), p.type.shape) for v, p in zip(params, region.params, strict=True))
     node = Node(FUSED, operands, {}, tuple(r.type for r in region.results), (region,))
-    return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
+    return {r: with_shape(made, r.type.shape) for r, made in zip(results, node.results, strict=True)}
 
 
 def _region(members: list[Node], results: list[Value], once: bool = True) -> tuple[list[Value], Region, bool]:
@@ -145,7 +145,3 @@ def _has_labels(region: Region) -> bool:
 
 def _flattened(type: Type, flat: Shape | None) -> Type:
     return type.with_shape((product(flat),)) if type.shape == flat else type
-
-
-def _reshaped(v: Value, type: Type) -> Value:
-    return v if v.type == type else apply("reshape", v, shape=type.shape)

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import UnionType
 
-from ..ir.build import apply
+from ..ir.build import apply, with_shape
 from ..ir.graph import Graph
 from ..ir.names import with_role
 from ..ir.node import Node, Value, base
@@ -208,7 +208,7 @@ def fuse_epilogues(graph: Graph, context: Context) -> Graph:
         y = product.results[0].type.shape
         for kind, v in given.items():
             wanted = y if kind == "residual" else y[-1:]
-            given[kind] = v if v.type.shape == wanted else apply("reshape", v, shape=wanted)
+            given[kind] = with_shape(v, wanted)
         names = tuple(name for name in _ORDER if name in given)
         made = apply(
             _finished(product),
@@ -222,6 +222,6 @@ def fuse_epilogues(graph: Graph, context: Context) -> Graph:
         )
         if node.origin.phase != BACKWARD and not node.origin.labels:
             made = with_role(made, node.op.name)
-        return (made if y == shape else apply("reshape", made, shape=shape),)
+        return (with_shape(made, shape),)
 
     return rewritten(graph, rewrite, chains.by_last)

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..ir.build import apply, constant
+from ..ir.build import apply, constant, with_shape
 from ..ir.graph import Graph, State
 from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.origin import building
 from ..ir.rewrite import replaced, rewritten
 from ..ir.traits import changes
-from ..ir.types import Shape, f32, planned_size
+from ..ir.types import f32, planned_size
 from ..ir.views import layout
 from ..targets.cost_table import CostTable
 from .context import Context
@@ -97,14 +97,10 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
         attrs = {**product.node.attrs, "beta": beta, "negate": negate}
         with building(product.node.origin.scope, product.node.origin.phase):
-            old_value = _in_shape(leaf, product.type.shape)
+            old_value = with_shape(leaf, product.type.shape)
             result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
-            return _in_shape(result, state.type.shape)
+            return with_shape(result, state.type.shape)
     return None
-
-
-def _in_shape(v: Value, shape: Shape) -> Value:
-    return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
 def fuse_optimizer(graph: Graph, context: Context) -> Graph:
@@ -159,9 +155,9 @@ def _added_from_memory(graph: Graph, cost: CostTable) -> dict[Value, Value]:
             if addition_is_inlined(cost, size):
                 continue
             alpha = scale if scale is not None else constant(1.0, f32)
-            vectors = (_in_shape(v, (size,)) for v in (way[-1], old))
+            vectors = (with_shape(v, (size,)) for v in (way[-1], old))
             result = apply("axpby", *vectors, alpha, beta=1.0, negate=negate)
-            found[new] = _in_shape(result, state.type.shape)
+            found[new] = with_shape(result, state.type.shape)
             break
     return found
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.build import apply
+from ..ir.build import apply, with_shape
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Call, Elementwise, Iota, RowContraction
@@ -174,6 +174,4 @@ def _has_rows(
 
 def _numbers(v: Value, shape: Shape) -> Value:
     """One number, or one for each row, in that shape."""
-    if planned_size(v.type.shape) == 1:
-        return apply("reshape", v, shape=()) if v.type.shape else v
-    return apply("reshape", v, shape=shape)
+    return with_shape(v, () if planned_size(v.type.shape) == 1 else shape)

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
-from ..ir.build import apply, constant
+from ..ir.build import apply, filled
 from ..ir.closures import param
 from ..ir.graph import Graph
 from ..ir.names import name_of
@@ -162,8 +162,7 @@ def _as_read(v: Value, graph: Graph) -> Value:
 
 def _zeros(v: Value) -> Value:
     with building(v.node.origin.scope, v.node.origin.phase):
-        zero = constant(0, v.type.dtype)
-        return apply("broadcast_to", zero, shape=v.type.shape) if v.type.shape else zero
+        return filled(0, v.type)
 
 
 def _in_the_loop(graph: Graph) -> tuple[list[Node], list[Node]]:

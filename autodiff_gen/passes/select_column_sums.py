@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..ir.build import apply
+from ..ir.build import apply, with_shape
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
@@ -43,8 +43,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         ):
             return None
         total = apply("column_sums", apply("reshape", operands[0], shape=sizes))
-        shape = node.results[0].type.shape
-        return (total if total.type.shape == shape else apply("reshape", total, shape=shape),)
+        return (with_shape(total, node.results[0].type.shape),)
 
     return rewritten(graph, rewrite, filter(is_sum, graph.of(Reduce)))
 
