@@ -59,6 +59,14 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
+def control_edges(graph: Graph) -> dict[Node, list[Node]]:
+    """For each node those that come first though it reads none of their results."""
+    edges = ordering_edges(graph)
+    for node, conditions in condition_edges(graph).items():
+        edges.setdefault(node, []).extend(conditions)
+    return edges
+
+
 @lru_cache(maxsize=8)  # several stages in succession request those of the same entries
 def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
     """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from .node import CONST, Node, Value
-from .op_kinds import Assemble, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
+from .op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 from .types import Size, normalise_axes
 from .views import pick_axes
 
@@ -102,6 +102,24 @@ def axes_before(view: Node, axes: Axes) -> Axes:
         if in_axis is not None:
             inner[in_axis] = axes[out_axis]
     return tuple(inner)
+
+
+def axes_of_operands(node: Node, axes: Axes) -> list[tuple[Value, Axes]] | None:
+    """The operands of an expression of loops with these axes, each with its own; None of what is no expression."""
+    lower = node.op.lower
+    if isinstance(lower, View):
+        return [(node.operands[0], axes_before(node, axes))]
+    if isinstance(lower, Elementwise):
+        shapes = [v.type.shape for v in node.operands]
+        own = [zip(s, axes[len(axes) - len(s) :], strict=True) for s in shapes]
+        each = [tuple([None if d == 1 else a for d, a in pairs]) for pairs in own]
+        return list(zip(node.operands, each, strict=True))
+    return [] if isinstance(lower, Iota | Extent | Leaf) else None
+
+
+def moving(axes: Axes) -> set[int]:
+    """The loops along which something changes."""
+    return {a for a in axes if a is not None}
 
 
 def is_whole(extent: Size, taken: Size, step: int) -> bool:

@@ -35,6 +35,25 @@ def layout(v: Value) -> Strided | None:
     return at
 
 
+def whole_views(v: Value) -> list[Value]:
+    """v and the values below it, as long as each shows all elements of the next in the same order."""
+    found = [v]
+    while isinstance(v.node.op.lower, View):
+        at, below = layout(v), v.node.operands[0]
+        if at is None or not at.dense or v.type.bytes != below.type.bytes:
+            break
+        v = below
+        found.append(v)
+    return found
+
+
+def known_layout(v: Value) -> Strided:
+    """The layout of v, which has one: after copy_insertion every value has."""
+    at = layout(v)
+    assert at is not None, "copy_insertion copies what has no layout"
+    return at
+
+
 def view_layout(view: Node, at: Strided) -> Strided | None:
     """The layout of a view whose operand has the layout `at`; None when a reshape needs a copy first."""
     lower, out = view.op.lower, view.results[0].type.shape

@@ -17,9 +17,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..ir.loop_axes import Axes, axes_before
+from ..ir.loop_axes import Axes, axes_of_operands, moving
 from ..ir.node import Node, Value, base
-from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
+from ..ir.op_kinds import Elementwise, Reduce
 from ..ir.traits import is_work
 from ..ir.types import planned
 from ..passes.costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
@@ -139,28 +139,24 @@ def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], comput
         if (v, axes) in seen:
             continue
         seen.add((v, axes))
-        node, lower = v.node, v.node.op.lower
-        stays = kept.axis in axes and innermost not in axes
+        node, stays = v.node, kept.axis in axes and innermost not in axes
         if v in params or node in nest.roots:
             term += 1
             if stays:
                 loads.add(v)
-        elif isinstance(lower, View):
-            pending.append((node.operands[0], axes_before(node, axes)))
-        elif isinstance(lower, Elementwise):
-            if stays and {a for a in axes if a is not None} == {kept.axis} and is_row:
-                loads.add(v)
-                computed.add(node)
-                continue
-            if is_work(node) or (stays and not is_row):
-                return False
-            term += 1
-            again += stays
-            for operand in node.operands:
-                mine = zip(operand.type.shape, axes[len(axes) - operand.ndim :], strict=True)
-                pending.append((operand, tuple(None if d == 1 else a for d, a in mine)))
-        elif not isinstance(lower, Iota | Extent | Leaf):
+            continue
+        operands, is_operation = axes_of_operands(node, axes), isinstance(node.op.lower, Elementwise)
+        if operands is None:
             return False
+        if is_operation and stays and moving(axes) == {kept.axis} and is_row:
+            loads.add(v)
+            computed.add(node)
+            continue
+        if is_operation and (is_work(node) or (stays and not is_row)):
+            return False
+        term += is_operation
+        again += is_operation and stays
+        pending += operands
     return terms_are_repeated(nest.cost, term, again)
 
 

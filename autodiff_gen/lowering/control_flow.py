@@ -18,7 +18,7 @@ from ..ir.op_kinds import Contraction, Leaf, View
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
 from ..ir.types import Dim, Type
-from ..ir.views import layout
+from ..ir.views import known_layout
 from .plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Written
 
 Planner = Callable[[Graph], "EntryPlan"]
@@ -44,14 +44,14 @@ class _Inputs:
         known = _uniform(v)
         if known is not None:
             return known
-        at = _layout(v)
+        at = known_layout(v)
         inner = _input(self.fresh(name), v.type, Strided(at.shape, at.strides))
         self.bound.append(Bound(inner, v, at.offset))
         return inner
 
     def some(self, name: str, v: Value, type: Type) -> Value:
         """The value inside that is v of the samples of a micro-batch, which are rows of its first axis."""
-        at, rows = _layout(v), v.type.shape[0]
+        at, rows = known_layout(v), v.type.shape[0]
         assert isinstance(rows, Dim)
         inner = _input(self.fresh(name), type, Strided(type.shape, at.strides))
         self.bound.append(Bound(inner, v, at.offset, at.strides[0] * rows.coef))
@@ -63,7 +63,7 @@ class _Inputs:
         known = _uniform(v, element)
         if known is not None:
             return known
-        at = _layout(v)
+        at = known_layout(v)
         inside = Strided(at.shape[1:], at.strides[1:])
         if state is not None:
             inner = Node(STATE, (), {"state": state, "layout": inside}, (element,)).results[0]
@@ -71,12 +71,6 @@ class _Inputs:
             inner = _input(self.fresh(name), element, inside)
         self.bound.append(Bound(inner, v, at.offset, at.strides[0]))
         return inner
-
-
-def _layout(v: Value) -> Strided:
-    at = layout(v)
-    assert at is not None, "copy_insertion copies operands that do not line up"
-    return at
 
 
 def _input(name: str, type: Type, at: Strided) -> Value:
@@ -235,7 +229,7 @@ def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
             return False
         strides = dense(result.type.shape).strides
         wanted = (strides[axis], *strides[:axis], *strides[axis + 1 :])
-        at = _layout(v)
+        at = known_layout(v)
         found = zip(at.shape, at.strides, wanted, strict=False)
         differs = len(at.shape) != len(wanted) or any(d != 1 and a != b for d, a, b in found)
         if differs or at.offset or source.type.bytes != result.type.bytes:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.kernel_call import Epilogue, KernelCall, Scalar
-from ..ir.node import Node, Value
+from ..ir.node import Node
 from ..ir.op_kinds import Call, Contraction, RowContraction
 from ..ir.strides import Strided, dense
-from ..ir.views import layout, stored
+from ..ir.views import known_layout, stored
 from .gemm import choose
 
 
@@ -18,9 +18,9 @@ def call_of(node: Node) -> KernelCall:
     lower = node.op.lower
     if isinstance(lower, Call):
         types = [r.type for r in node.results]
-        return lower.choose([readable(v) for v in node.operands], types, node.attrs)
+        return lower.choose([known_layout(v) for v in node.operands], types, node.attrs)
     assert isinstance(lower, Contraction), node.op.name
-    a, b = (readable(v) for v in node.operands[:2])
+    a, b = (known_layout(v) for v in node.operands[:2])
     if lower.epilogue:
         return replace(choose(a, b), epilogue=Epilogue.of(node.attrs))
     if lower.into is None:
@@ -49,10 +49,3 @@ def is_gathered(node: Node, a: Strided) -> bool:
     not contiguous, and a kernel reads each row as often as the product has columns."""
     assert isinstance(node.op.lower, RowContraction)
     return node.op.lower.call is None and a.shape[1] != 1 and a.strides[1] != 1
-
-
-def readable(v: Value) -> Strided:
-    """The layout of v, which is known: copy_insertion has copied every value without one."""
-    at = layout(v)
-    assert at is not None
-    return at

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
+from ..ir.loop_axes import moving
 from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Elementwise, Pick
 from ..ir.traits import compared_with_their_extremes, is_work
@@ -54,10 +55,7 @@ class LoopNest(Placement):
         picked: dict[Node, int] = {}
         for root in (*self.roots.values(), *self.pieces):
             for node, through_pick in self.inlined(root):
-                moving = {a for a in self.labels.of[node.results[0]] if a is not None}
-                at = root.inner
-                while at.parent is not None and at.axis not in moving:
-                    at = at.parent
+                at = root.inner.innermost_of(moving(self.labels.of[node.results[0]]))
                 places.setdefault(node, set()).add(at)
                 picked[node] = max(picked.get(node, 0), int(through_pick))
         for node in self.nodes:
@@ -79,23 +77,20 @@ class LoopNest(Placement):
                     if v.base not in self.inside or source in self.roots or source in seen:
                         continue
                     seen.add(source)
-                    moving = {a for a in self.labels.of[source.results[0]] if a is not None}
-                    at = root.inner  # where it is computed: the innermost loop along which it changes
-                    while at.parent is not None and at.axis not in moving:
-                        at = at.parent
-                    around = {b.axis for b in at.path[1:] if b.axis is not None}
+                    own = moving(self.labels.of[source.results[0]])
+                    around = {b.axis for b in root.inner.innermost_of(own).path[1:] if b.axis is not None}
                     if (
-                        around - moving
+                        around - own
                         and isinstance(source.op.lower, Elementwise)
-                        and self._is_worth_storing(source, around, moving)
+                        and self._is_worth_storing(source, around, own)
                     ):
                         found.add(source)
                     else:
                         pending.append(source)
         return found
 
-    def _is_worth_storing(self, node: Node, around: set[int], moving: set[int]) -> bool:
-        """Whether an elementwise value of the axes `moving` is stored, rather than computed in loops over `around`."""
+    def _is_worth_storing(self, node: Node, around: set[int], own: set[int]) -> bool:
+        """Whether an elementwise value of the axes `own` is stored, rather than computed in loops over `around`."""
         operations, loads, pending = 0, set[Value](), {node}
         work = False
         while pending:
@@ -110,7 +105,7 @@ class LoopNest(Placement):
                     loads.add(source)
         extents = {a: planned((self.labels.extents[a],))[0] for a in around}
         iterations = math.prod(extents.values())
-        elements = math.prod(extents[a] for a in moving)
+        elements = math.prod(extents[a] for a in own)
         return work or is_computed_once(self.cost, operations, len(loads), iterations, elements)
 
     def _computed_in_vain(self) -> Node | None:
@@ -129,9 +124,9 @@ class LoopNest(Placement):
                 seen.add(node)
                 inner = [o.base.node for o in node.operands]
                 pending += inner
-                moving = {a for a in self.labels.of[node.results[0]] if a is not None}
-                first = next((k for k, a in enumerate(axes) if a not in moving), len(axes))
-                in_vain = any(a in moving for a in axes[first:])
+                own = moving(self.labels.of[node.results[0]])
+                first = next((k for k, a in enumerate(axes) if a not in own), len(axes))
+                in_vain = any(a in own for a in axes[first:])
                 computed = any(
                     isinstance(n.op.lower, Elementwise) and n.results[0] in self.inside for n in inner
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from ..ir.node import Node, Value
@@ -34,6 +34,10 @@ class Body:
 
     def encloses(self, other: Body) -> bool:
         return self.depth <= other.depth and other.path[self.depth] is self
+
+    def innermost_of(self, axes: Collection[int]) -> Body:
+        """The innermost loop around, or this one, that is over one of these axes; the top without one."""
+        return next((b for b in reversed(self.path[1:]) if b.axis in axes), self.path[0])
 
     def steps(self) -> Iterator[Step]:
         for item in self.items:

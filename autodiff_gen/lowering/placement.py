@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.loop_axes import Axes, Labels, label, through_views
+from ..ir.loop_axes import Axes, Labels, label, moving, through_views
 from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
 from ..ir.traits import is_expensive, is_sum, is_work
@@ -49,27 +49,24 @@ class Placement:
 
     def _nest(self, axes: Axes) -> tuple[int, ...]:
         """The loops over these axes, outermost first."""
-        return tuple(sorted({a for a in axes if a is not None}, key=self.rank.__getitem__))
+        return tuple(sorted(moving(axes), key=self.rank.__getitem__))
 
     def _root(self, node: Node) -> Root:
-        moving = self._nest(self.labels.of[node.results[0]])
+        outer = self._nest(self.labels.of[node.results[0]])
         if isinstance(node.op.lower, RowContraction):
             row = self.labels.of[node.results[0]][0]
             return Root(node, () if row is None else (row,))
         if isinstance(node.op.lower, Reduce):
             reduced = self.labels.operands[node]
             gone = normalise_axes(node.attrs["axes"], len(reduced))
-            over = sorted(
-                {reduced[i] for i in gone if reduced[i] is not None}, key=lambda a: self.rank[a or 0]
-            )
-            reduced_loops = tuple(a for a in over if a is not None)
+            reduced_loops = self._nest(tuple(reduced[i] for i in gone))
             extents = [self.labels.extents[a] for a in reduced_loops]
             inner = inner_loops(extents) if is_sum(node) else 0
-            apart = bool(inner and moving) and self.rank[reduced_loops[-1]] < self.rank[moving[-1]]
+            apart = bool(inner and outer) and self.rank[reduced_loops[-1]] < self.rank[outer[-1]]
             if apart and is_longer_outside(extents):
                 reduced_loops = reduced_loops[::-1]
-            return Root(node, (*moving, *reduced_loops), len(over), inner_loops=inner)
-        return Root(node, moving)
+            return Root(node, (*outer, *reduced_loops), len(reduced_loops), inner_loops=inner)
+        return Root(node, outer)
 
     # Placement
 
@@ -134,7 +131,7 @@ class Placement:
         """One root for each window of what is assembled, after one for the fill, where there are gaps."""
         (y,) = node.results
         pieces = self.labels.pieces[node]
-        partial = {a for a in self.labels.of[y] if a is not None} - set(pieces[0])
+        partial = moving(self.labels.of[y]) - set(pieces[0])
         fill: Root | None = None
         if sum(planned_size(v.type.shape) for v in node.operands) < planned_size(y.type.shape):
             fill = Root(node, self._nest(self.labels.of[y]), piece=-1)

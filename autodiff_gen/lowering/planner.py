@@ -18,7 +18,7 @@ from ..ir.op_kinds import Call, Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
 from ..ir.strides import dense
 from ..ir.types import Type, s8
-from ..ir.views import layout, stored
+from ..ir.views import known_layout, layout, stored
 from ..kernels.contract import SCRATCH
 from ..kernels.registry import Backends
 from ..passes.context import Context
@@ -28,7 +28,7 @@ from ..passes.fusion_groups import is_free
 from ..passes.split_updates import split_updates
 from .accesses import Accesses
 from .control_flow import plan_cond, plan_scan
-from .kernel_calls import call_of, is_gathered, readable, row_call
+from .kernel_calls import call_of, is_gathered, row_call
 from .loops import Scratch
 from .plan import EntryPlan, Placed, Step, arena_use, place_members
 from .shared_nests import nest_of, own_values, region_of_nest
@@ -184,7 +184,7 @@ def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]
         operand = dict(zip(step.nest.region.params, node.operands, strict=True))
         for inner in step.nest.roots:
             if isinstance(inner.op.lower, RowContraction):
-                layouts = [readable(operand[v]) for v in inner.operands]
+                layouts = [known_layout(operand[v]) for v in inner.operands]
                 block = step.nest.block_of(inner.results[0])
                 _give_kernel(step, inner, row_call(inner, layouts, block), backends)
                 if block is None and is_gathered(inner, layouts[0]):

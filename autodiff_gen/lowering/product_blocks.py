@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from ..ir.node import Value
 from ..ir.op_kinds import RowContraction
 from ..ir.strides import Strided
+from ..ir.views import known_layout
 from ..passes.context import Context
 from ..passes.costs import block_of_a_product
 from ..passes.gradient_rows import rows_at_once
-from .kernel_calls import readable
 from .loop_nest import LoopNest
 from .loops import Body, Root, Scratch, Step
 
@@ -28,7 +28,7 @@ def block_products(nest: LoopNest, operands: Sequence[Value], context: Context) 
     """The nest, with products by blocks where these take less than products by rows; `operands`: of its node."""
     for root in nest.roots.values():
         if root.in_memory_only and root.node.results[0] in nest.scratch:
-            factors = [readable(operands[nest.region.params.index(v)]) for v in root.node.operands]
+            factors = [known_layout(operands[nest.region.params.index(v)]) for v in root.node.operands]
             _block(root, nest, factors, context)
     return nest
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..ir.loop_axes import Axes, axes_before
+from ..ir.loop_axes import Axes, axes_of_operands, moving
 from ..ir.node import Value
-from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, View
+from ..ir.op_kinds import Elementwise
 from ..ir.traits import is_work
 from ..ir.types import planned
 from ..passes.costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
@@ -83,23 +83,16 @@ def _loads_of(root: Root, inner: Body, nest: LoopNest, loads: set[Value]) -> boo
         if (v, axes) in seen:
             continue
         seen.add((v, axes))
-        node, lower = v.node, v.node.op.lower
+        node = v.node
         if v in params or (node in nest.roots and node is not root.node):
-            if {a for a in axes if a is not None} == {inner.axis}:
+            if moving(axes) == {inner.axis}:
                 loads.add(v)
-        elif isinstance(lower, View):
-            pending.append((node.operands[0], axes_before(node, axes)))
-        elif isinstance(lower, Elementwise) and not is_work(node):
-            pending += [(operand, _axes_of_operand(operand, axes)) for operand in node.operands]
-        elif not isinstance(lower, Iota | Extent | Leaf):
+            continue
+        operands = axes_of_operands(node, axes)
+        if operands is None or is_work(node):
             return False
+        pending += operands
     return True
-
-
-def _axes_of_operand(operand: Value, axes: Axes) -> Axes:
-    """The axes of an operand of an elementwise node with these axes."""
-    mine = zip(operand.type.shape, axes[len(axes) - operand.ndim :], strict=True)
-    return tuple(None if d == 1 else a for d, a in mine)
 
 
 def _rewrite(chain: list[Body], columns: int, nest: LoopNest) -> None:

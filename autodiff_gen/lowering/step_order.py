@@ -9,7 +9,7 @@ import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..ir.dependences import condition_edges, ordering_edges
+from ..ir.dependences import control_edges
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base, topological
 from ..ir.op_kinds import View
@@ -102,9 +102,7 @@ def _before(plan: EntryPlan, first: Collection[str]) -> list[list[int]]:
     """For each step those that must come before it. first: outputs that are complete before any other step begins."""
     graph, steps = plan.graph, plan.steps
     index = {s.node: i for i, s in enumerate(steps)}
-    edges = ordering_edges(graph)
-    for n, conditions in condition_edges(graph).items():
-        edges.setdefault(n, []).extend(conditions)
+    edges = control_edges(graph)
     before = []
     for s in steps:
         earlier = [*(v.base.node for v in s.node.operands), *edges.get(s.node, ())]

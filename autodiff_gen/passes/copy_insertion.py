@@ -45,7 +45,7 @@ from ..ir.rewrite import rewritten
 from ..ir.strides import Strided, dense
 from ..ir.traits import is_plain_product, macs
 from ..ir.types import Dim, Type, planned_size
-from ..ir.views import layout
+from ..ir.views import known_layout, layout
 from ..ops.contraction import transposed
 from .context import Context
 from .costs import is_gathered_once
@@ -84,8 +84,7 @@ def readable_by_kernels(v: Value) -> bool:
     """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
     if not has_address(v):
         return False
-    at = layout(v)
-    assert at is not None
+    at = known_layout(v)
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
     if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
         return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
@@ -96,8 +95,7 @@ def _has_adjacent_rows(v: Value) -> bool:
     """Whether rows of a matrix, the channels of an image, are next to each other in memory, and no column repeats."""
     if not has_address(v):
         return False
-    at = layout(v)
-    assert at is not None
+    at = known_layout(v)
     (rows, columns), (row_step, column_step) = at.shape, at.strides
     return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
 
@@ -247,8 +245,7 @@ def _is_tiled(node: Node, i: int, context: Context) -> bool:
 
 def _has_gaps(v: Value) -> bool:
     """Whether elements that follow each other along the last axis do not do so in memory."""
-    at = layout(v)
-    assert at is not None
+    at = known_layout(v)
     return next(
         (step != 1 for d, step in zip(at.shape[::-1], at.strides[::-1], strict=True) if d != 1), False
     )
@@ -267,8 +264,7 @@ def _serves(node: Node, i: int, v: Value) -> bool:
 
 def _is_dense(v: Value) -> bool:
     """Whether the elements of v are stored one after the other, in its order."""
-    at = layout(v)
-    assert at is not None
+    at = known_layout(v)
     return has_address(v) and Strided(at.shape, at.strides).dense
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
-from ..ir.dependences import condition_edges, guarded, ordering_edges, state_of
+from ..ir.dependences import control_edges, guarded, state_of
 from ..ir.graph import Graph, State
 from ..ir.loop_axes import Labels, label
 from ..ir.node import CONST, Node, Value, base
@@ -86,11 +86,9 @@ class Groups:
 
     def __init__(self, graph: Graph, cost: CostTable) -> None:
         self.cost = cost
-        edges = ordering_edges(graph)
+        edges = control_edges(graph)
         self.early, self.late = guarded(graph)
         self.phases, self.users = Phases(graph, cost), graph.users
-        for n, conditions in condition_edges(graph).items():
-            edges.setdefault(n, []).extend(conditions)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
         self.apart = {n for n in self.order if wants_a_flat_loop(n, cost)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ..ir.loop_axes import Labels
+from ..ir.loop_axes import Labels, moving
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Reduce
 from ..ir.types import normalise_axes
@@ -32,10 +32,10 @@ def pass_values_in_loops(
             axes = labels.of.get(v.base)
             if axes is None:
                 continue
-            if (source in first) != (n in first):
-                moving = {a for a in axes if a is not None}
-                if not moving or moving & loops:
-                    return True
+            loops_of_value = moving(axes)
+            passes = not loops_of_value or loops_of_value & loops
+            if passes and (source in first) != (n in first):
+                return True
             outer.setdefault(source, set()).update(loops)
     return False
 
@@ -45,11 +45,9 @@ def _outermost(
 ) -> set[int]:
     """The loops over a node's results, but those that every reader sums over inside others; sums over everything have
     no other loops. Readers inside do not count: they pass theirs on."""
-    own = [a for r in node.results for a in labels.of[r]]
+    own = tuple(a for r in node.results for a in labels.of[r])
     if isinstance(node.op.lower, Reduce):
-        return {
-            a for a in (own if any(a is not None for a in own) else labels.operands[node]) if a is not None
-        }
+        return moving(own) or moving(labels.operands[node])
     readers = [n for r in node.results for n in users.get(r, ())]
     outside = [n for n in readers if n not in inside]
     if readers and not outside:
