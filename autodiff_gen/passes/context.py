@@ -55,9 +55,19 @@ class ArenaUse:
         """The most bytes that are alive at once."""
         return max(self.steps)
 
+    @property
+    def height(self) -> tuple[int, int]:
+        """The peak, and how many steps reach it."""
+        return _height(self.steps)
+
     def excess(self, budget: int) -> int:
         """The bytes over a budget, those of all steps added up."""
         return sum(max(live - budget, 0) for live in self.steps)
+
+
+def _height(steps: Sequence[int]) -> tuple[int, int]:
+    peak = max(steps, default=0)
+    return peak, steps.count(peak)
 
 
 @dataclass
@@ -171,8 +181,7 @@ class Context:
         stage; known sooner than `memory`."""
         bound = self.bound_after
         assert bound is not None, "the pipeline has begun"
-        steps = self.analysis((stage, graph, "bound"), lambda: bound(stage, graph))
-        return max(steps, default=0), steps.count(max(steps, default=0))
+        return _height(self.analysis((stage, graph, "bound"), lambda: bound(stage, graph)))
 
     def placed(self, stage: str, graph: Graph) -> int:
         """The bytes of the arena that the entry takes, gaps between buffers included, if `graph` is the result of a

@@ -34,7 +34,7 @@ from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Sc
 from ..ir.origin import BACKWARD
 from ..ir.rewrite import rewritten
 from ..ir.types import planned_size
-from ..ir.views import layout
+from ..ir.views import layout, whole_views
 from .context import Context
 from .copy_insertion import has_address
 
@@ -51,13 +51,7 @@ class _Part:
 
 
 def _whole(v: Value) -> Value:
-    """The value below views of all its elements in the same order."""
-    while isinstance(v.node.op.lower, View):
-        at, below = layout(v), v.node.operands[0]
-        if at is None or not at.dense or v.type.bytes != below.type.bytes:
-            break
-        v = below
-    return v
+    return whole_views(v)[-1]
 
 
 def _is_plain(v: Value) -> bool:

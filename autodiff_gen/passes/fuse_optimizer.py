@@ -20,28 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from ..ir.build import apply, constant, with_shape
 from ..ir.graph import Graph, State
 from ..ir.node import OPS, STATE, Node, Value, base
-from ..ir.op_kinds import Call, Contraction, Elementwise, View
+from ..ir.op_kinds import Call, Contraction
 from ..ir.origin import building
 from ..ir.rewrite import replaced, rewritten
 from ..ir.traits import changes
 from ..ir.types import f32, planned_size
-from ..ir.views import layout
+from ..ir.views import whole_views
 from ..targets.cost_table import CostTable
 from .context import Context
 from .costs import addition_is_inlined
 from .fold_constants import uniform
-
-
-def _whole(v: Value) -> list[Value]:
-    """v and the values below it, as long as each shows all elements of the next in the same order."""
-    out = [v]
-    while isinstance(v.node.op.lower, View):
-        at, below = layout(v), v.node.operands[0]
-        if at is None or not at.dense or v.type.bytes != below.type.bytes:
-            break
-        v = below
-        out.append(v)
-    return out
+from .gradient_rows import updates_of
 
 
 def _added(v: Value) -> str:
@@ -56,13 +45,13 @@ def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list
     """v as scalar * product: the values from v down to the product, and the scalar (None for 1); None when it is
     something else than `wanted`.
     """
-    way = _whole(v)
+    way = whole_views(v)
     if wanted(way[-1]):
         return way, None
     if way[-1].node.op.powers == (1, 1):
         operands = way[-1].node.operands
         for x, s in (operands, operands[::-1]):
-            below = _whole(x)
+            below = whole_views(x)
             if wanted(below[-1]) and s.type.shape == ():
                 return [*way, *below], s
     return None
@@ -169,33 +158,10 @@ def _op_by_rows(v: Value) -> str:
 
 def _by_rows(graph: Graph) -> Graph:
     """Products that only feed elementwise rules of updates of their own shape are computed by rows."""
-    readers = graph.users
-    outputs = set(graph.outputs.values())
-    updates = set(graph.updates.values())
-
-    def feeds_updates_only(product: Value) -> bool:
-        pending, visited = [product], {product}
-        while pending:
-            v = pending.pop()
-            if v in outputs or (not readers.get(v) and v not in updates):
-                return False
-            for node in readers.get(v, ()):
-                (r,) = node.results if len(node.results) == 1 else (None,)
-                if (
-                    r is None
-                    or not isinstance(node.op.lower, Elementwise)
-                    or r.type.shape != product.type.shape
-                ):
-                    return False
-                if r not in visited:
-                    visited.add(r)
-                    pending.append(r)
-        return True
-
     chosen = {
         v.node: by_rows
-        for v in readers
-        if (by_rows := _op_by_rows(v)) and len(v.type.shape) == 2 and feeds_updates_only(v)
+        for v in graph.users
+        if (by_rows := _op_by_rows(v)) and v.ndim == 2 and updates_of(graph, v)
     }
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:

@@ -75,7 +75,7 @@ def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None
     assert context.budget is not None
     use, before = context.memory(NAME, graph), work(graph.nodes, context.cost)
     found = context.analysis((Recomputation, graph), lambda: Recomputation(graph, use))
-    missing, now = use.peak - context.budget, _height(use.steps)
+    missing, now = use.peak - context.budget, use.height
     candidates = [v for v in found.idle if v.type.bytes * LEAST_SHARE >= min(missing, use.peak)]
     candidates.sort(key=lambda v: work(found.nodes(v), context.cost) / v.type.bytes)
     better: list[tuple[int, float, Graph]] = []  # the bytes that it saves, the time that it takes
@@ -90,7 +90,7 @@ def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None
         least = context.least_peak(NAME, new)
         if least >= now or (now[0] - least[0]) * 2 < most:
             continue
-        height = _height(context.memory(NAME, new).steps)
+        height = context.memory(NAME, new).height
         if height[0] <= context.budget:
             return new
         if height < now:
@@ -98,11 +98,6 @@ def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None
             most = max(most, now[0] - height[0])
     enough = [t for t in better if t[0] * 2 >= most]
     return min(enough, key=lambda t: t[1] / max(t[0], 1))[2] if enough else None
-
-
-def _height(steps: Sequence[int]) -> tuple[int, int]:
-    """The peak, and how many steps reach it."""
-    return max(steps), steps.count(max(steps))
 
 
 def _number(values: Sequence[Value], size: int) -> int:

@@ -100,12 +100,7 @@ class _Search:
         """Whether other strips around a value lower the peak: the fewest with which none is alive at it, or else the
         best number."""
         name = tile_and_fuse.__name__
-
-        def height(graph: Graph) -> tuple[int, int]:
-            steps = context.memory(name, graph).steps
-            return max(steps), steps.count(max(steps))
-
-        least, best = height(self.graph), None
+        least, best = context.memory(name, self.graph).height, None
         bound: tuple[int, int] | None = None
         for count in NUMBERS_OF_STRIPS:
             if (axis, count) == self.chosen.get(seed):
@@ -119,8 +114,8 @@ class _Search:
                 if before is not None and bound[0] >= before[0]:
                     break  # more strips need no less
                 continue
-            if height(graph) < least:
-                least, best = height(graph), (chosen, graph)
+            if (height := context.memory(name, graph).height) < least:
+                least, best = height, (chosen, graph)
             strips = [u.node.origin.strip for u in context.live_at_peak(name, graph)]
             if all(strip is None or strip[0] != list(chosen).index(seed) for strip in strips):
                 break
