@@ -22,6 +22,7 @@ from ..ir.op_kinds import (
     View,
     ViewKind,
 )
+from ..ir.traits import uniform
 from ..ir.types import Shape, normalise_axes, planned_size
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
@@ -127,8 +128,8 @@ class _Formulas:
             return self.done[v.base]
         outer = self.outer[v] if outer is None else outer
         source = outer.base
-        if source.node.op is CONST and source.node.attrs["value"].size == 1:
-            return plain(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], source.type.dtype))
+        if (number := uniform(source)) is not None:
+            return plain(c_syntax.literal(number, source.type.dtype))
         name = self.names.bare(self.names.place(outer))
         state = self.names.plan.states.get(source)
         return viewed(outer, f"old {name}" if state in self.renewed else name)

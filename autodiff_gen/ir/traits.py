@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from .node import Node, Value
-from .op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
+import numpy as np
+
+from .node import CONST, OPS, Node, Value
+from .op_kinds import (
+    Assemble,
+    Call,
+    Contraction,
+    Elementwise,
+    Extent,
+    Iota,
+    Leaf,
+    Pick,
+    Reduce,
+    RowContraction,
+    View,
+    ViewKind,
+)
 from .strides import dense
 from .views import layout
 
@@ -36,6 +52,34 @@ def is_work(node: Node) -> bool:
     return is_expensive(node) or (isinstance(node.op.lower, Elementwise) and bool(node.op.lower.header))
 
 
+def uniform(v: Value) -> np.generic | None:
+    """The one number that fills a constant value, also through views; None when it is not a constant or not
+    uniform.
+    """
+    source = v.base.node
+    if source.op is CONST and source.attrs["value"].size == 1:
+        number: np.generic = source.attrs["value"].reshape(-1)[0]
+        return number
+    return None
+
+
+def is_free(node: Node) -> bool:
+    """Whether every loop may compute the node for itself: it depends on nothing."""
+    is_number = node.op is CONST and node.attrs["value"].size == 1
+    return is_number or isinstance(node.op.lower, Iota | Extent)
+
+
+def is_fusable(node: Node) -> bool:
+    """Whether loops compute the node, together with others."""
+    return isinstance(node.op.lower, Elementwise | Reduce | Pick | Assemble | RowContraction)
+
+
+def has_address(v: Value) -> bool:
+    """Whether v is stored in memory: it is not written into expressions, nor passed by value."""
+    source = v.base.node
+    return not is_free(source) and not (isinstance(source.op.lower, Leaf) and v.base.type.shape == ())
+
+
 def macs(node: Node) -> int:
     """Multiply-accumulates of the kernel's call that a node becomes, where operands without a layout are copied."""
     lower = node.op.lower
@@ -64,3 +108,16 @@ def compared_with_their_extremes(nodes: Iterable[Node]) -> set[Value]:
         for v, w in pairs
         if isinstance(v.node.op.lower, Elementwise) and isinstance(w.node.op.lower, Reduce)
     }
+
+
+def _key(attr: Any) -> Any:
+    return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
+
+
+def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> Any:
+    """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
+    if isinstance(node.op.lower, Leaf) and node.op is not CONST:
+        return node
+    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"]) if node.attrs else ()
+    types = tuple([(r.type.dtype, r.type.shape) for r in node.results])
+    return OPS[alone] if alone else node.op, operands, attrs, node.regions, types

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from ..ir.build import filled, make_input
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
-from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
+from ..ir.node import INPUT, OPS, STATE, Node, Value, base, topological
 from ..ir.op_kinds import Contraction, Leaf, View
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
+from ..ir.traits import uniform
 from ..ir.types import Dim, Type
 from ..ir.views import known_layout
 from .plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Written
@@ -79,10 +80,8 @@ def _input(name: str, type: Type, at: Strided) -> Value:
 
 def _uniform(v: Value, type: Type | None = None) -> Value | None:
     """A constant of one number, which is written into expressions, for the inside."""
-    source, type = base(v).node, type or v.type
-    if source.op is not CONST or source.attrs["value"].size != 1:
-        return None
-    return filled(source.attrs["value"].reshape(-1)[0], type)
+    known = uniform(v)
+    return None if known is None else filled(known, type or v.type)
 
 
 def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:

@@ -17,6 +17,7 @@ from ..ir.node import STATE, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
 from ..ir.strides import dense
+from ..ir.traits import is_free
 from ..ir.types import Type, s8
 from ..ir.views import known_layout, layout, stored
 from ..kernels.contract import SCRATCH
@@ -24,7 +25,6 @@ from ..kernels.registry import Backends
 from ..passes.context import Context
 from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
-from ..passes.fusion_groups import is_free
 from ..passes.split_updates import split_updates
 from .accesses import Accesses
 from .control_flow import plan_cond, plan_scan

@@ -8,9 +8,9 @@ from collections.abc import Hashable, Mapping
 from itertools import chain
 
 from ..ir.node import Node, Region, Value
+from ..ir.traits import key_of
 from ..ir.views import layout
 from ..passes.context import Context
-from ..passes.cse import key_of
 from .accumulator_tiles import tile_accumulators
 from .loop_nest import LoopNest
 from .product_blocks import block_products

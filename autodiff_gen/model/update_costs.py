@@ -17,10 +17,10 @@ from ..ir.module import Module
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Leaf, Pick, View
 from ..ir.origin import is_late
+from ..ir.traits import is_free
 from ..kernels.registry import Backends
 from ..lowering.pipeline import run
 from ..passes.context import Context
-from ..passes.fusion_groups import is_free
 from .model import Model
 
 MASK_BITS = 8  # masks are stored as bits: of 8 elements in a byte, of 4 bytes each

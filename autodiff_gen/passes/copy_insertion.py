@@ -43,7 +43,7 @@ from ..ir.ordered_dag import OrderedDag
 from ..ir.origin import BACKWARD, UPDATE, Label, building, is_late
 from ..ir.rewrite import rewritten
 from ..ir.strides import Strided, dense
-from ..ir.traits import is_plain_product, macs
+from ..ir.traits import has_address, is_plain_product, macs
 from ..ir.types import Dim, Type, planned_size
 from ..ir.views import known_layout, layout
 from ..ops.contraction import transposed
@@ -70,14 +70,6 @@ def snapshot(v: Value, state: State, phase: str = UPDATE) -> Value:
         copy = apply("copy", v, snapshot=True)
     copy.node.origin.labels[0] = Label(f"old_{identifier(state.name)}")
     return copy
-
-
-def has_address(v: Value) -> bool:
-    """Whether v is stored in memory: it is not written into expressions, nor passed by value."""
-    source = base(v).node
-    if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
-        return False
-    return not (isinstance(source.op.lower, Leaf) and source.results[0].type.shape == ())
 
 
 def readable_by_kernels(v: Value) -> bool:

@@ -13,27 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import CONST, OPS, Node, Value
+from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Leaf, Reduce
 from ..ir.rewrite import rewritten
+from ..ir.traits import key_of
 from .context import Context
-
-
-def _key(attr: Any) -> Any:
-    return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
-
-
-def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> Any:
-    """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
-    if isinstance(node.op.lower, Leaf) and node.op is not CONST:
-        return node
-    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"]) if node.attrs else ()
-    types = tuple([(r.type.dtype, r.type.shape) for r in node.results])
-    return OPS[alone] if alone else node.op, operands, attrs, node.regions, types
 
 
 def cse(graph: Graph, context: Context) -> Graph:

@@ -20,23 +20,11 @@ from ..ir.node import CONST, Node, Op, Value
 from ..ir.op_kinds import Elementwise, Pick, View, ViewKind
 from ..ir.rewrite import rewritten
 from ..ir.strides import dense
-from ..ir.traits import view_kind
+from ..ir.traits import key_of, uniform, view_kind
 from ..ir.types import Type, broadcast, planned_size
 from ..ir.views import picked_axis, view_layout
 from .context import Context
-from .cse import key_of
 from .permuted_view import reshaped
-
-
-def uniform(v: Value) -> np.generic | None:
-    """The one number that fills a constant value, also through views; None when it is not a constant or not
-    uniform.
-    """
-    source = v.base.node
-    if source.op is CONST and source.attrs["value"].size == 1:
-        number: np.generic = source.attrs["value"].reshape(-1)[0]
-        return number
-    return None
 
 
 def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:

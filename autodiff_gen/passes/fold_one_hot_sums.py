@@ -25,10 +25,9 @@ from ..ir.graph import Graph
 from ..ir.node import CONST, INPUT, Node, Value, base
 from ..ir.op_kinds import Elementwise, Iota, Reduce, View
 from ..ir.rewrite import rewritten
-from ..ir.traits import is_sum
+from ..ir.traits import is_sum, uniform
 from ..ir.types import Shape, normalise_axes, planned_size
 from .context import Context
-from .fold_constants import uniform
 
 
 def fold_one_hot_sums(graph: Graph, context: Context) -> Graph:

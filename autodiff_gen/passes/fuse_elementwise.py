@@ -21,11 +21,11 @@ from ..ir.graph import Graph
 from ..ir.loop_axes import label
 from ..ir.node import INPUT, Node, Op, Region, Value, register
 from ..ir.op_kinds import Fused, Iota, View
+from ..ir.traits import is_fusable, key_of
 from ..ir.types import Shape, Type, product
 from .context import Context
-from .cse import key_of
 from .flat_loops import flat_shape
-from .fusion_groups import Groups, grouped, is_fusable, with_free
+from .fusion_groups import Groups, grouped, with_free
 from .store_between_passes import stored_between_passes
 
 

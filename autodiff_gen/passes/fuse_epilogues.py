@@ -33,10 +33,10 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ..ir.origin import BACKWARD
 from ..ir.rewrite import rewritten
+from ..ir.traits import has_address
 from ..ir.types import planned_size
 from ..ir.views import layout, whole_views
 from .context import Context
-from .copy_insertion import has_address
 
 _ORDER = ("scale", "bias", "residual", "limits")
 

@@ -23,13 +23,12 @@ from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction
 from ..ir.origin import building
 from ..ir.rewrite import replaced, rewritten
-from ..ir.traits import changes
+from ..ir.traits import changes, uniform
 from ..ir.types import f32, planned_size
 from ..ir.views import whole_views
 from ..targets.cost_table import CostTable
 from .context import Context
 from .costs import addition_is_inlined
-from .fold_constants import uniform
 from .gradient_rows import updates_of
 
 

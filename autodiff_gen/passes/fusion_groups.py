@@ -14,10 +14,10 @@ from itertools import chain
 from ..ir.dependences import control_edges, guarded, state_of
 from ..ir.graph import Graph, State
 from ..ir.loop_axes import Labels, label
-from ..ir.node import CONST, Node, Value, base
-from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Elementwise, Iota, Leaf, RowContraction, View
 from ..ir.ordered_dag import OrderedDag
-from ..ir.traits import compared_with_their_extremes
+from ..ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ..ir.types import Shape
 from ..targets.cost_table import CostTable
 from .costs import is_recomputed
@@ -25,25 +25,11 @@ from .flat_loops import flat_shape, wants_a_flat_loop
 from .fusion_layers import are_of_different_layers, pass_values_in_loops
 from .fusion_phases import Phases
 
-_COMPUTED_ANYWHERE = (Iota, Extent)
-_FUSABLE = (Elementwise, Reduce, Pick, Assemble, RowContraction)
-
 LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
-
-
-def is_free(node: Node) -> bool:
-    """Whether every group may compute the node for itself."""
-    return isinstance(node.op.lower, _COMPUTED_ANYWHERE) or (
-        node.op is CONST and node.attrs["value"].size == 1
-    )
 
 
 def _is_cheap(node: Node) -> bool:
     return isinstance(node.op.lower, Elementwise) and node.op.lower.cheap
-
-
-def is_fusable(node: Node) -> bool:
-    return isinstance(node.op.lower, _FUSABLE)
 
 
 class _Barriers:

@@ -37,11 +37,11 @@ from ..ir.node import CONST, Node, Value, base, topological
 from ..ir.op_kinds import Elementwise, Leaf
 from ..ir.origin import building, is_late
 from ..ir.rewrite import rewritten
+from ..ir.traits import is_fusable
 from ..ir.types import Dim, Shape, planned_size
 from ..ir.views import layout
 from ..ops.packed_masks import BITS
 from .context import Context
-from .fusion_groups import is_fusable
 
 
 @dataclass(frozen=True)

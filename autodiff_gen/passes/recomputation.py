@@ -12,9 +12,8 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Leaf, View
 from ..ir.origin import Label, Origin, is_late
 from ..ir.rewrite import rewritten
-from ..ir.traits import compared_with_their_extremes
+from ..ir.traits import compared_with_their_extremes, is_free
 from .context import ArenaUse
-from .fusion_groups import is_free
 
 
 class Recomputation:

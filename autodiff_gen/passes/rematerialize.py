@@ -46,10 +46,9 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
 from ..ir.origin import BACKWARD, is_late
 from ..ir.rewrite import rewritten
-from ..ir.traits import compared_with_their_extremes
+from ..ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ..ir.types import planned_size
 from .context import Context
-from .fusion_groups import is_free, is_fusable
 from .nested_concatenations import Place, contained, read_in
 from .recomputation import copy_of
 

@@ -19,12 +19,11 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
 from ..ir.rewrite import rewritten
-from ..ir.traits import is_sum
+from ..ir.traits import is_free, is_fusable, is_sum
 from ..ir.types import Shape, Size, f32, normalise_axes, product
 from ..ir.views import layout
 from .context import Context
 from .costs import sums_are_inlined
-from .fusion_groups import is_free, is_fusable
 
 
 def select_column_sums(graph: Graph, context: Context) -> Graph:

@@ -21,8 +21,8 @@ from ..ir.names import with_role
 from ..ir.node import Node, Value, topological
 from ..ir.op_kinds import Elementwise
 from ..ir.rewrite import rewritten
+from ..ir.traits import key_of
 from .context import Context
-from .cse import key_of
 
 
 class _Numbering:

@@ -17,8 +17,8 @@ from ..ir.graph import Graph, State
 from ..ir.node import Node, Region, Value, base, users
 from ..ir.op_kinds import Elementwise, View
 from ..ir.rewrite import rewritten
+from ..ir.traits import is_free
 from .fuse_elementwise import FUSED
-from .fusion_groups import is_free
 
 
 def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:

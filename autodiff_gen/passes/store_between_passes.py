@@ -16,9 +16,10 @@ from typing import TypeAlias
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Elementwise, Leaf, Reduce
+from ..ir.traits import is_free
 from ..ir.types import DType, Shape
 from .costs import is_stored_between_passes
-from .fusion_groups import Groups, is_free
+from .fusion_groups import Groups
 
 _Array: TypeAlias = tuple[DType, Shape]
 

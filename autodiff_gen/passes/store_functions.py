@@ -51,13 +51,12 @@ from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Elementwise, Scan, ViewKind
 from ..ir.origin import building
 from ..ir.rewrite import replaced, rewritten
-from ..ir.traits import view_kind
+from ..ir.traits import key_of, view_kind
 from ..ir.types import Shape, planned_size
 from ..ir.views import layout
 from ..ops.scan_builder import stack_axis, stacked, time_first
 from ..ops.slices import window
 from .context import Context
-from .cse import key_of
 
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps
 

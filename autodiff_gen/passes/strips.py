@@ -22,7 +22,7 @@ from ..ir.tiles import (
     whole,
     with_term,
 )
-from .fusion_groups import is_fusable
+from ..ir.traits import is_fusable
 
 
 class _Infeasible(Exception):
