@@ -221,7 +221,7 @@ class _Ours:
         """The loss, the outputs in training mode, and the gradients by name."""
         loss = self.step.outputs["loss"]
         trained = [v for v, s in self.states.items() if s.role == "parameter" and s.trainable]
-        from ..passes.resolve_mode import resolved
+        from ..passes.training.resolve_mode import resolved
 
         training = resolved(self.outputs, True).roots
         feeds = dict(self.feeds)

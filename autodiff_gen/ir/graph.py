@@ -97,7 +97,7 @@ class Graph:
     training: whether layers that differ between the modes are still to be resolved as in training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (dependences.guarded); "gradients": so is
-    `bound`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
+    `bound`, a scalar that is finite only if all new states are (passes/training/finite_guard.py); None: nothing is.
     """
 
     name: str

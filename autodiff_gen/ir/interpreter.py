@@ -103,7 +103,7 @@ def _run(region: Region, given: Sequence[Any], n: Batch, float_dtype: str) -> li
 
 
 def _micro_batches(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
-    """The loop of passes/micro_batches.py."""
+    """The loop of passes/memory/micro_batches.py."""
     (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
     whole, most = bind(node.attrs["length"], n), node.attrs["samples"]
     state, parts = list(given[:carries]), list[list[Any]]()

@@ -51,7 +51,7 @@ def dtype(name: str | DType) -> DType:
 class Dim:
     """An extent that follows the batch: `coef * n^power` with a run-time n of at most `cap`. Extents of values have the
     power 1; their products, numbers of elements, may have others. `name` is that of the number in C and in the text of
-    graphs: another one than n inside the loop over micro-batches (passes/micro_batches.py).
+    graphs: another one than n inside the loop over micro-batches (passes/memory/micro_batches.py).
 
     Only arithmetic whose result has this form is defined; anything else is a ShapeError, raised where the op is built.
     """

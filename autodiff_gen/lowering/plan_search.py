@@ -11,9 +11,9 @@ from ..ir.graph import Graph
 from ..ir.module import Module
 from ..kernels.registry import Backends
 from ..passes.context import Context
-from ..passes.freeze_parameters import freeze_parameters
-from ..passes.micro_batches import is_divided, parts_of_batch
-from ..passes.tile_and_fuse import tile_and_fuse
+from ..passes.memory.micro_batches import is_divided, parts_of_batch
+from ..passes.memory.tile_and_fuse import tile_and_fuse
+from ..passes.training.freeze_parameters import freeze_parameters
 from ..passes.work import Work, work_of
 from .cache_misses import cache_misses
 from .pipeline import Dump, finished, peak_of, run, until_the_budget, without_cycle_collection

@@ -23,9 +23,9 @@ from ..ir.views import known_layout, layout, stored
 from ..kernels.contract import SCRATCH
 from ..kernels.registry import Backends
 from ..passes.context import Context
-from ..passes.copy_insertion import with_old_states_copied
-from ..passes.fuse_elementwise import fuse_elementwise
-from ..passes.split_updates import split_updates
+from ..passes.fusion.fuse_elementwise import fuse_elementwise
+from ..passes.fusion.split_updates import split_updates
+from ..passes.layout.copy_insertion import with_old_states_copied
 from .accesses import Accesses
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, row_call

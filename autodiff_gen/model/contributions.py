@@ -15,7 +15,7 @@ from ..ir.graph import State
 from ..ir.interpreter import evaluate
 from ..ir.node import INPUT, STATE, Value
 from ..ir.types import planned
-from ..passes.differentiate import gradient_name
+from ..passes.training.differentiate import gradient_name
 from .model import Model
 
 

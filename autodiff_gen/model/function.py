@@ -12,7 +12,7 @@ from ..ir.graph import Graph
 from ..ir.identifiers import is_identifier
 from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.verifier import verify
-from ..passes.resolve_mode import resolved
+from ..passes.training.resolve_mode import resolved
 
 
 class Function:

@@ -19,8 +19,8 @@ from ..ir.verifier import verify
 from ..lowering.pipeline import run
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
-from ..passes.apply_optimizer import with_guard
 from ..passes.context import Context, Training
+from ..passes.training.apply_optimizer import with_guard
 
 ACCUMULATE = (None, "mean", "sum")
 GUARDS = ("loss", "gradients", None)

@@ -1,1 +1,11 @@
-"""Rewrites of graphs, one per file; lowering/pipeline.py has their order."""
+"""Rewrites of graphs, one per file; lowering/pipeline.py has their order.
+
+training/: from a model to its entries: the mode, gradients, updates, constants, the guard
+layout/: the order of axes in memory, and copies of what no view shows
+parts/: what is read in part is computed in part
+simplify/: constants, equal values, joined values, dead results
+calls/: which calls of kernels there are, and what a call computes with its product
+memory/: values are computed again, in micro-batches, in strips, or stored as bits
+fusion/: which nodes become one loop nest
+context.py, costs.py, work.py: the arguments of all passes, and the decisions that depend on the target's cost table
+"""

@@ -23,7 +23,7 @@ from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.model.loader import load_file
-from autodiff_gen.passes.resolve_mode import resolved
+from autodiff_gen.passes.training.resolve_mode import resolved
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -21,8 +21,8 @@ from autodiff_gen.ir.types import Dim, Type, f32
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.cse import cse
-from autodiff_gen.passes.fuse_elementwise import fuse_elementwise
+from autodiff_gen.passes.fusion.fuse_elementwise import fuse_elementwise
+from autodiff_gen.passes.simplify.cse import cse
 
 
 def a_graph() -> Graph:

@@ -18,7 +18,7 @@ from autodiff_gen.ir.dependences import writers
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE, Value, base
 from autodiff_gen.ir.types import planned
-from autodiff_gen.passes.finite_guard import Bounds
+from autodiff_gen.passes.training.finite_guard import Bounds
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets import board
 

@@ -15,7 +15,7 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.printer import show
-from autodiff_gen.passes.resolve_mode import resolved
+from autodiff_gen.passes.training.resolve_mode import resolved
 
 X = ag.Input("x", (2, 3))
 ONES = np.ones((2, 3), dtype=np.float32)

@@ -17,7 +17,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value
-from autodiff_gen.passes.resolve_mode import resolved
+from autodiff_gen.passes.training.resolve_mode import resolved
 
 RNG = np.random.default_rng(3)
 BOOL = RNG.random((4, 6)) > 0.4

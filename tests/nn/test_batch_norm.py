@@ -15,7 +15,7 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.check.gradcheck import check
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.passes.resolve_mode import resolved
+from autodiff_gen.passes.training.resolve_mode import resolved
 
 # function, shape, whether there are a weight and a bias, further arguments
 ROWS: list[tuple[str, tuple[int, ...], bool, dict[str, Any]]] = [

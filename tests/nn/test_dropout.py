@@ -23,8 +23,8 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.printer import show
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.rematerialize_random import rematerialize_random
-from autodiff_gen.passes.resolve_mode import position_key, resolved
+from autodiff_gen.passes.layout.rematerialize_random import rematerialize_random
+from autodiff_gen.passes.training.resolve_mode import position_key, resolved
 
 
 def noise(key: int, step: int, shape: tuple[int, ...], p: float) -> Any:

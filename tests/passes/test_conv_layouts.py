@@ -17,7 +17,7 @@ from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.ir.graph import State
 from autodiff_gen.ir.node import INPUT, Value, base, topological
 from autodiff_gen.ir.types import planned_size
-from autodiff_gen.passes.layout_assignment import Layouts
+from autodiff_gen.passes.layout.layout_assignment import Layouts
 
 
 def layout_copies(entry: Entry) -> list[str]:
@@ -63,7 +63,7 @@ def test_what_settling_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it there are copies, which the other test would see."""
     names = ("lenet of 8", "mobile")
     assigned = [compile_model(convolutional(name, optim.SGD()), "m") for name in names]
-    monkeypatch.setattr("autodiff_gen.passes.layout_assignment.assign_layouts", unpropagated)
+    monkeypatch.setattr("autodiff_gen.passes.layout.layout_assignment.assign_layouts", unpropagated)
     for name, program in zip(names, assigned, strict=True):
         other = compile_model(convolutional(name, optim.SGD()), "m")
         assert layout_copies(other.entries[0]) and layout_copies(other.entries[1])
@@ -199,7 +199,7 @@ def test_dropout_and_batch_norm_do_not_see_the_layout(monkeypatch: pytest.Monkey
     more: dict[str, Any] = {"accumulate": "mean", "ema": optim.EMA(0.9)}
     assigned = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     assert not any(layout_copies(entry) for entry in assigned.program.entries)
-    monkeypatch.setattr("autodiff_gen.passes.layout_assignment.assign_layouts", unpropagated)
+    monkeypatch.setattr("autodiff_gen.passes.layout.layout_assignment.assign_layouts", unpropagated)
     other = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     for k, (x, label) in enumerate(batches(6, 3, 10, 10)):
         if k < 4:

@@ -51,7 +51,7 @@ def model(layer: str, optimizer: str) -> ag.Model:
 def test_training_is_that_of_the_interpreter(
     layer: str, optimizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autodiff_gen.passes.copy_windows.windows_are_copied", lambda *_: True)
+    monkeypatch.setattr("autodiff_gen.passes.calls.copy_windows.windows_are_copied", lambda *_: True)
     made = model(layer, optimizer)
     trainer = made.on_host("ref")
     assert any("= windows(" in text for text in trainer.source.values())
@@ -68,7 +68,7 @@ def test_training_is_that_of_the_interpreter(
 
 def test_images_of_8_bits_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which the gradient of weights of 8 bits is computed."""
-    monkeypatch.setattr("autodiff_gen.passes.copy_windows.windows_are_copied", lambda *_: True)
+    monkeypatch.setattr("autodiff_gen.passes.calls.copy_windows.windows_are_copied", lambda *_: True)
     x = np.random.default_rng(3).uniform(-0.5, 1, (8, 1, 10, 8)).astype(np.float32)
     backbone = quant.quantize(nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU()), x)
     dict(backbone.named_modules())["0"].weight.requires_grad = True

@@ -19,7 +19,7 @@ def test_every_pass_survives(name: str) -> None:
 @pytest.fixture
 def large_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """No product counts as tiny."""
-    inlining = sys.modules["autodiff_gen.passes.inline_small_matmul"]
+    inlining = sys.modules["autodiff_gen.passes.calls.inline_small_matmul"]
     monkeypatch.setattr(inlining, "LARGEST_OUTER", 0)
     monkeypatch.setattr(inlining, "product_is_inlined", lambda *_: False)
 

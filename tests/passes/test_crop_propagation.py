@@ -16,9 +16,9 @@ from autodiff_gen.ir.node import STATE
 from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Leaf, Scan, View, ViewKind
 from autodiff_gen.ir.traits import view_kind
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.crop_propagation import crop_propagation
-from autodiff_gen.passes.layout_assignment import assign_layouts
-from autodiff_gen.passes.resolve_mode import resolve_mode
+from autodiff_gen.passes.layout.layout_assignment import assign_layouts
+from autodiff_gen.passes.parts.crop_propagation import crop_propagation
+from autodiff_gen.passes.training.resolve_mode import resolve_mode
 
 
 def causal(of: Any) -> Any:

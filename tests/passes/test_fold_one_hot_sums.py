@@ -15,8 +15,8 @@ from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import topological
 from autodiff_gen.ir.traits import is_sum
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.cse import cse
-from autodiff_gen.passes.fold_one_hot_sums import fold_one_hot_sums
+from autodiff_gen.passes.simplify.cse import cse
+from autodiff_gen.passes.simplify.fold_one_hot_sums import fold_one_hot_sums
 
 X = np.float32([[1.5, -2.0, 0.25], [0.0, -0.5, np.inf]])
 

@@ -21,7 +21,7 @@ from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.types import Dim, Type, f32
 from autodiff_gen.ops.convolution import convolving
 from autodiff_gen.ops.max_pooling import pooling
-from autodiff_gen.passes.commute_pooling import commute_pooling
+from autodiff_gen.passes.layout.commute_pooling import commute_pooling
 
 # image, weights, convolution, pooling
 CASES = [

@@ -25,7 +25,7 @@ from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.parameter_layout import Storage
 from autodiff_gen.ir.types import Dim, Type, bound, f32, planned_size
 from autodiff_gen.ir.verifier import verify
-from autodiff_gen.passes.layout_assignment import Layouts, assign_layouts, propagated
+from autodiff_gen.passes.layout.layout_assignment import Layouts, assign_layouts, propagated
 
 BATCH = 3
 
@@ -378,7 +378,7 @@ def test_storage_order_is_part_of_the_graph_id(monkeypatch: pytest.MonkeyPatch, 
     """The same model stored in the logical order learns the same, but rejects the checkpoint."""
     one = folded(optim.SGD(lr=0.1)).on_host()
     monkeypatch.setattr(
-        "autodiff_gen.passes.layout_assignment.assign_layouts", lambda roots: Layouts(list(roots), {})
+        "autodiff_gen.passes.layout.layout_assignment.assign_layouts", lambda roots: Layouts(list(roots), {})
     )
     other = folded(optim.SGD(lr=0.1)).on_host()
     for x, label in batches(4):

@@ -16,7 +16,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.lowering import pipeline
-from autodiff_gen.passes.pack_masks import pack_masks
+from autodiff_gen.passes.memory.pack_masks import pack_masks
 from autodiff_gen.targets import board
 
 SIDE = 6

@@ -44,7 +44,7 @@ def model(first: nn.Module, pool: nn.Module, channels: int = 1) -> ag.Model:
 def test_training_is_that_of_the_interpreter(
     channels: int, first: nn.Module, pool: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autodiff_gen.passes.pad_images.image_is_padded", lambda *_: True)
+    monkeypatch.setattr("autodiff_gen.passes.calls.pad_images.image_is_padded", lambda *_: True)
     made = model(first, pool, channels)
     trainer = made.on_host("fast,ref")
     assert sum(text.count(PADDED) for text in trainer.source.values()) == 3  # forward, gradient, prediction

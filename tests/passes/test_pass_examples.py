@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
+from checkout import ROOT
 from graph_text import example, normalised, parsed
 
 from autodiff_gen.ir.graph import Graph
@@ -13,19 +15,19 @@ from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
-from autodiff_gen.passes.commute_pooling import commute_pooling
+from autodiff_gen.passes.calls.copy_windows import copy_windows
+from autodiff_gen.passes.calls.pad_images import pad_images
 from autodiff_gen.passes.context import ArenaUse, Context
-from autodiff_gen.passes.copy_insertion import with_old_states_copied
-from autodiff_gen.passes.copy_windows import copy_windows
-from autodiff_gen.passes.layout_assignment import assign_layouts
-from autodiff_gen.passes.micro_batches import divided
-from autodiff_gen.passes.pack_masks import pack_masks
-from autodiff_gen.passes.pad_images import pad_images
-from autodiff_gen.passes.recomputation import Recomputation
-from autodiff_gen.passes.rematerialize import rematerialize
-from autodiff_gen.passes.snapshot_states import larger_results
-from autodiff_gen.passes.store_functions import repeated_functions, stored
-from autodiff_gen.passes.strips import Region
+from autodiff_gen.passes.layout.commute_pooling import commute_pooling
+from autodiff_gen.passes.layout.copy_insertion import with_old_states_copied
+from autodiff_gen.passes.layout.layout_assignment import assign_layouts
+from autodiff_gen.passes.memory.micro_batches import divided
+from autodiff_gen.passes.memory.pack_masks import pack_masks
+from autodiff_gen.passes.memory.recomputation import Recomputation
+from autodiff_gen.passes.memory.rematerialize import rematerialize
+from autodiff_gen.passes.memory.snapshot_states import larger_results
+from autodiff_gen.passes.memory.store_functions import repeated_functions, stored
+from autodiff_gen.passes.memory.strips import Region
 from autodiff_gen.targets import board
 
 ABRIDGED = (
@@ -84,11 +86,16 @@ def _with_backward_pass(graph: Graph) -> Graph:
     return graph
 
 
+def _module(name: str) -> ModuleType:
+    (path,) = (ROOT / "autodiff_gen/passes").rglob(f"{name}.py")
+    return importlib.import_module(f"autodiff_gen.passes.{path.parent.name}.{name}")
+
+
 def _example(name: str) -> tuple[str, str]:
-    doc = importlib.import_module(f"autodiff_gen.passes.{name}").__doc__
+    doc = _module(name).__doc__
     assert doc is not None
     found = example(doc)
-    assert found is not None, f"the docstring of passes/{name}.py has no graph before and after"
+    assert found is not None, f"the docstring of {name} has no graph before and after"
     return found
 
 
@@ -97,8 +104,7 @@ def test_the_example_of_a_pass_is_true(name: str) -> None:
     before, after = _example(name)
     graph = parsed(before, guard="gradients" if name == "finite_guard" else None)
     assert normalised(str(graph)) == normalised(before)
-    module = importlib.import_module(f"autodiff_gen.passes.{name}")
-    run = RUN.get(name, lambda graph: getattr(module, name)(graph, Context()))
+    run = RUN.get(name, lambda graph: getattr(_module(name), name)(graph, Context()))
     assert normalised(str(run(graph))) == normalised(after)
 
 

@@ -27,13 +27,13 @@ from autodiff_gen.ir.build import apply, apply_node, constant
 from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.printer import show
+from autodiff_gen.passes.calls.fuse_optimizer import fuse_optimizer
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.copy_insertion import copy_insertion
-from autodiff_gen.passes.cse import cse
-from autodiff_gen.passes.fold_constants import fold_constants
-from autodiff_gen.passes.fuse_optimizer import fuse_optimizer
-from autodiff_gen.passes.fusion_groups import LARGEST_GROUP
-from autodiff_gen.passes.transpose_elimination import transpose_elimination
+from autodiff_gen.passes.fusion.groups import LARGEST_GROUP
+from autodiff_gen.passes.layout.copy_insertion import copy_insertion
+from autodiff_gen.passes.layout.transpose_elimination import transpose_elimination
+from autodiff_gen.passes.simplify.cse import cse
+from autodiff_gen.passes.simplify.fold_constants import fold_constants
 
 # Text before -> after
 

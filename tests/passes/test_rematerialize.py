@@ -21,8 +21,8 @@ from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.lowering.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
-from autodiff_gen.passes import copy_insertion
-from autodiff_gen.passes.rematerialize import rematerialize
+from autodiff_gen.passes.layout import copy_insertion
+from autodiff_gen.passes.memory.rematerialize import rematerialize
 from autodiff_gen.targets import board
 
 sys.path.insert(0, str(ROOT / "bench" / "workloads"))

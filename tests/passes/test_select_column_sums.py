@@ -23,12 +23,12 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.types import Dim, Type, f32
 from autodiff_gen.kernels import registry
+from autodiff_gen.passes.calls.select_column_sums import select_column_sums
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.select_column_sums import select_column_sums
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets import board
 
-PASS = sys.modules["autodiff_gen.passes.select_column_sums"]
+PASS = sys.modules["autodiff_gen.passes.calls.select_column_sums"]
 
 
 def centred(x: Value) -> list[Value]:

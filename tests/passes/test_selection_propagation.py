@@ -16,7 +16,7 @@ from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE, Value
 from autodiff_gen.ir.op_kinds import Call, Contraction
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.selection_propagation import selection_propagation
+from autodiff_gen.passes.parts.selection_propagation import selection_propagation
 
 
 def product(x: Value) -> Value:

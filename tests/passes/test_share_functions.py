@@ -16,7 +16,7 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.node import OPS, Value
 from autodiff_gen.ir.op_kinds import Elementwise
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.share_functions import share_functions
+from autodiff_gen.passes.simplify.share_functions import share_functions
 
 EXPANDED = [name for name, op in OPS.items() if isinstance(op.lower, Elementwise) and op.lower.expand]
 X = np.concatenate(

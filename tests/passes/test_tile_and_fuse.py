@@ -27,8 +27,8 @@ from autodiff_gen.ir.types import Type, f32, planned
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import plan_search
 from autodiff_gen.passes.context import ArenaUse, Context
-from autodiff_gen.passes.strips import Region
-from autodiff_gen.passes.tile_and_fuse import _Search, tile_and_fuse
+from autodiff_gen.passes.memory.strips import Region
+from autodiff_gen.passes.memory.tile_and_fuse import _Search, tile_and_fuse
 
 
 class Partial8Bit(nn.Module):

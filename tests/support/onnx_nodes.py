@@ -16,7 +16,7 @@ from autodiff_gen.frontends.onnx.convert import convert
 from autodiff_gen.frontends.onnx.table import TABLE
 from autodiff_gen.functional.inputs import Input
 from autodiff_gen.ir.node import Value
-from autodiff_gen.passes.resolve_mode import resolved
+from autodiff_gen.passes.training.resolve_mode import resolved
 
 # Inputs that are weights or settings, by their places: initializers of the network that is imported.
 WEIGHTS = {

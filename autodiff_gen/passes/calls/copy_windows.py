@@ -1,0 +1,117 @@
+"""Copy windows: a convolution of an image with few channels becomes one of a copy of its windows, which has a pixel for
+each window, and the elements of the window as channels.
+
+    entry f(x: f32[1,9,9,1], w: f32[32,5,5,1])
+      %0: f32[1,9,9,32] = conv2d(x, w, stride=(1, 1), padding=(2, 2, 2, 2), dilation=(1, 1), groups=1)
+      y <- %0
+    ->
+    entry f(x: f32[1,9,9,1], w: f32[32,5,5,1])
+      %0: f32[1,13,13,1] = assemble(x, shape=(1, 13, 13, 1), starts=((0, 2, 2, 0),), steps=((1, 1, 1, 1),), fill=0.0)
+      %1: f32[1,9,9,5,5,1] = sliding_windows(%0, kernel=(5, 5), stride=(1, 1), dilation=(1, 1))
+      %2: f32[1,9,9,5,5,1] = copy(%1)
+      %3: f32[1,9,9,25] = reshape(%2, shape=(1, 9, 9, 25))
+      %4: f32[32,1,1,25] = reshape(w, shape=(32, 1, 1, 25))
+      %5: f32[1,9,9,32] = conv2d(%3, %4, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+      y <- %5
+
+A kernel reads a row of a window where it is stored in the image, and begins anew at the next one; windows that are cut
+by the border are cases of their own. Where rows are short, as those of gray images are, that takes longer than the
+copy, by the cost table. The forward pass and the gradient of the weights each have a copy, which is in memory for that
+step alone. Nothing is copied where the RAM budget is exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...ir.build import apply
+from ...ir.graph import Graph
+from ...ir.node import Node, Value
+from ...ir.op_kinds import Call, RowContraction, Windows
+from ...ir.origin import Label
+from ...ir.rewrite import rewritten
+from ...ir.types import planned, planned_size, product
+from ...ops.windows import Pair, output_size, pair_of
+from ..context import Context
+from ..costs import windows_are_copied
+
+ONE = {
+    "kernel": (1, 1),
+    "stride": (1, 1),
+    "padding": (0, 0, 0, 0),
+    "dilation": (1, 1),
+}  # a window of one pixel
+
+
+def copy_windows(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    found = {n: of for n in graph.of(Call, RowContraction) if (of := _worth_a_copy(n, context)) is not None}
+    if not found or context.excess(copy_windows.__name__, graph):
+        return graph
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        return (_of_copy(node, operands, found[node]),)
+
+    return rewritten(graph, rewrite, found)
+
+
+def _worth_a_copy(node: Node, context: Context) -> Windows | None:
+    """The windows of which a node is a product, if they are."""
+    lower = node.op.lower
+    assert isinstance(lower, Call | RowContraction)
+    shapes = [v.type.shape for v in node.operands]
+    of = lower.windows(shapes, node.attrs)
+    if of is None or node.operands[of.image].type.quantization is not None:  # windows are those of floats
+        return None
+    channels, outputs = planned((shapes[of.image][-1], of.outputs))
+    columns = of.kernel[1] * channels
+    run = columns if node.attrs["dilation"][1] == 1 else channels
+    whole = of.kernel[0] * columns
+    elements = planned_size((shapes[of.image][0], *_count(node, of), whole))
+    return of if windows_are_copied(context.cost, elements, outputs, run, whole) else None
+
+
+def _count(node: Node, of: Windows) -> tuple[int, int]:
+    """Rows and columns of windows."""
+    stride, padding, dilation = (node.attrs[name] for name in ("stride", "padding", "dilation"))
+    return output_size(pair_of(node.operands[of.image].type.shape), of.kernel, stride, padding, dilation)
+
+
+def _of_copy(node: Node, operands: tuple[Value, ...], of: Windows) -> Value:
+    """The same product of a copy of the windows."""
+    new = list(operands)
+    new[of.image] = _copied(operands[of.image], node, of)
+    pixel = (1, 1, new[of.image].type.shape[-1])
+    for k in of.weights:
+        new[k] = apply("reshape", operands[k], shape=(operands[k].type.shape[0], *pixel))
+    attrs = {name: ONE.get(name, value) for name, value in node.attrs.items()}
+    made = apply(node.op.name, *new, **attrs)
+    return apply("reshape", made, shape=node.results[0].type.shape) if of.is_gradient else made
+
+
+def _copied(image: Value, node: Node, of: Windows) -> Value:
+    """The windows [n, p, q, elements] of an image."""
+    count = _count(node, of)
+    stride, dilation = node.attrs["stride"], node.attrs["dilation"]
+    image = padded_image(image, of.kernel, count, node.attrs)
+    windows = apply(
+        "copy", apply("sliding_windows", image, kernel=of.kernel, stride=stride, dilation=dilation)
+    )
+    windows.node.origin.labels[0] = Label("windows")
+    return apply("reshape", windows, shape=(image.type.shape[0], *count, product(windows.type.shape[3:])))
+
+
+def padded_image(image: Value, kernel: Pair, count: Pair, attrs: Mapping[str, Any]) -> Value:
+    """The image with its padding, as far as so many rows and columns of windows reach."""
+    n, *size, channels = image.type.shape
+    top, _, left, _ = attrs["padding"]
+    axes = zip(attrs["dilation"], kernel, attrs["stride"], count, strict=True)
+    reach = [d * (k - 1) + 1 + s * (o - 1) for d, k, s, o in axes]
+    wide = [max(before + d, r) for before, d, r in zip((top, left), size, reach, strict=True)]
+    if wide == size:
+        return image
+    starts = ((0, top, left, 0),)
+    padded = apply("assemble", image, shape=(n, *wide, channels), starts=starts, steps=((1,) * 4,), fill=0.0)
+    padded.node.origin.labels[0] = Label("padded")
+    return padded

@@ -1,0 +1,148 @@
+"""Fuse two calls, of which the second reads the result of the first, where one kernel computes both: a convolution and
+the pooling by maximum that alone reads it, and likewise their gradients. The image between them, the largest of a small
+net, is never stored, and zeros that the pooling's gradient would hold are never multiplied.
+
+    entry f(x: f32[1,6,6,1], w: f32[4,3,3,1])
+      %0: f32[1,4,4,4] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+      %1: f32[1,2,2,4], %2: u8[1,2,2,4] = max_pool2d(%0, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0),
+          dilation=(1, 1), ceil_mode=False)
+      y <- %1
+    ->
+    entry f(x: f32[1,6,6,1], w: f32[4,3,3,1])
+      %0: f32[4] = broadcast_to(0.0, shape=(4,))
+      %1: f32[1,2,2,4], %2: u8[1,2,2,4] = conv2d_pool(x, w, %0, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1),
+          groups=1, pool_kernel=(2, 2), pool_stride=(2, 2), pool_padding=(0, 0, 0, 0), pool_dilation=(1, 1),
+          pool_ceil_mode=False)
+      y <- %1
+
+Which ops are compositions of two others, their records say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.build import apply, apply_node, filled, with_shape
+from ...ir.graph import Graph
+from ...ir.node import OPS, Node, Op, Value
+from ...ir.op_kinds import Call, Composition, Reduce
+from ...ir.rewrite import rewritten
+from ...ir.traits import is_sum
+from ...ir.types import normalise_axes
+from ..context import Context
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How a node and the call of which it reads the result become one: a call of `op` with `attrs`. between: which
+    operand of the addition of a bias between them is the result; None where nothing is between them."""
+
+    op: Op
+    composition: Composition
+    attrs: dict[str, Any]
+    between: int | None
+
+    def result(self, operands: tuple[Value, ...]) -> Value:
+        """The result of the first call, given the operands of the second."""
+        v = operands[self.composition.operand]
+        return v if self.between is None else v.node.operands[self.between]
+
+    def applied(self, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        at, first = self.composition.operand, self.result(operands)
+        bias = [self._bias(operands[at], first)] if self.composition.biased else []
+        outer = (*operands[:at], *first.node.operands, *operands[at + 1 :])
+        return apply_node(self.op.name, *outer, *bias, **self.attrs).results
+
+    def _bias(self, read: Value, first: Value) -> Value:
+        channels = first.type.shape[-1:]
+        if self.between is None:
+            return filled(0.0, first.type.with_shape(channels))
+        return with_shape(read.node.operands[1 - self.between], channels)
+
+
+def _compositions() -> dict[Op, list[tuple[Op, Composition]]]:
+    """Of each op that may be the second of two, the ops that compute both."""
+    found: dict[Op, list[tuple[Op, Composition]]] = {}
+    for op in OPS.values():
+        composition = op.lower.composition if isinstance(op.lower, Call) else None
+        if composition is not None:
+            found.setdefault(OPS[composition.outer], []).append((op, composition))
+    return found
+
+
+def _as_biased(v: Value) -> Iterator[int]:
+    """Which operand of v is an image to which v adds a number for each channel."""
+    if v.node.op.signs == (1, 1):
+        for k, (image, bias) in enumerate((v.node.operands, v.node.operands[::-1])):
+            by_channel = (
+                all(d == 1 for d in bias.type.shape[:-1]) and bias.type.shape[-1:] == v.type.shape[-1:]
+            )
+            if image.type.shape == v.type.shape and by_channel:
+                yield k
+
+
+class _Fusion:
+    """What is fused in a graph: for each second call of two how, and what is then never computed."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.roots, self.readers = set(graph.roots), graph.users
+        compositions = _compositions()
+        self.fits = {
+            n: fit
+            for n in graph.of(Call)
+            for op, composition in compositions.get(n.op, ())
+            if (fit := self._fit(n, op, composition)) is not None
+        }
+
+    def _fit(self, node: Node, op: Op, composition: Composition) -> _Fit | None:
+        v = node.operands[composition.operand]
+        places: list[int | None] = [None, *(_as_biased(v) if composition.biased else ())]
+        for between in places:
+            first = v if between is None else v.node.operands[between]
+            if first.node.op is OPS[composition.inner] and first.index == 0:
+                attrs = composition.joined(first.node.attrs, node.attrs)
+                return None if attrs is None else _Fit(op, composition, attrs, between)
+        return None
+
+    def fit(self, node: Node) -> _Fit | None:
+        """How the node is fused with the call before it; None where others need the result of that."""
+        fit = self.fits.get(node)
+        if fit is None:
+            return None
+        v, first = node.operands[fit.composition.operand], fit.result(node.operands)
+        alone = first is v or (first not in self.roots and len(self.readers[first]) == 1)
+        return fit if alone and self.is_never_read(v) else None
+
+    def is_never_read(self, v: Value) -> bool:
+        """Whether all that read v read something else instead."""
+        return v not in self.roots and all(self._reads_otherwise(n, v) for n in self.readers.get(v, ()))
+
+    def _reads_otherwise(self, node: Node, v: Value) -> bool:
+        fit = self.fits.get(node)
+        composed = fit is not None and node.operands[fit.composition.operand] is v
+        return self.is_sum_of_scattered(node) or (composed and node.operands.count(v) == 1)
+
+    def is_sum_of_scattered(self, node: Node) -> bool:
+        """Whether a node adds up what only moves elements of an operand along the axes of the sum."""
+        if not is_sum(node):
+            return False
+        (v,) = node.operands
+        scatters = v.node.op.lower.scatters if isinstance(v.node.op.lower, Call) else ()
+        return bool(scatters) and set(scatters) <= set(normalise_axes(node.attrs["axes"], v.ndim))
+
+
+def fuse_calls(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    fusion = _Fusion(graph)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        fit = fusion.fit(node)
+        if fit is not None:
+            return fit.applied(operands)
+        if node not in fusion.fits and fusion.is_never_read(node.operands[0]):
+            return (apply(node.op.name, operands[0].node.operands[0], **node.attrs),)
+        return None
+
+    return rewritten(graph, rewrite, [*fusion.fits, *filter(fusion.is_sum_of_scattered, graph.of(Reduce))])

@@ -1,0 +1,221 @@
+"""Fuse what follows a product into its kernel: a scale and a bias for each channel, the addition of a value of the same
+shape, and limits (ReLU, ReLU6), in this order. The product itself is never stored.
+
+    entry f(x: f32[1,4,4,3], w: f32[8,1,1,3], b: f32[8], v: f32[8,8])
+      %0: f32[1,4,4,8] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+      %1: f32[1,4,4,8] = add(%0, b)
+      %2: f32[16,8] = reshape(%1, shape=(16, 8))
+      %3: f32[16,8] = relu(%2)
+      %4: f32[16,8] = matmul(%3, v)
+      y <- %4
+    ->
+    entry f(x: f32[1,4,4,3], w: f32[8,1,1,3], b: f32[8], v: f32[8,8])
+      %0: f32[1,4,4,8] = conv2d_epilogue(x, w, b, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1,
+          epilogue=('bias',), activation='relu', low=0.0, high=inf)
+      %1: f32[16,8] = reshape(%0, shape=(16, 8))
+      %2: f32[16,8] = matmul(%1, v)
+      y <- %2
+
+Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
+of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import UnionType
+
+from ...ir.build import apply, with_shape
+from ...ir.graph import Graph
+from ...ir.names import with_role
+from ...ir.node import Node, Value, base
+from ...ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
+from ...ir.origin import BACKWARD
+from ...ir.rewrite import rewritten
+from ...ir.traits import has_address
+from ...ir.types import planned_size
+from ...ir.views import layout, whole_views
+from ..context import Context
+
+_ORDER = ("scale", "bias", "residual", "limits")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A node of a chain, which does one of _ORDER to its operand of this index."""
+
+    node: Node
+    kind: str
+    index: int
+
+
+def _whole(v: Value) -> Value:
+    return whole_views(v)[-1]
+
+
+def _is_plain(v: Value) -> bool:
+    """Whether a kernel can read the elements of v one after the other."""
+    at = layout(v)
+    return at is not None and at.dense and has_address(v)
+
+
+def _finished(node: Node) -> str:
+    """The name of the op that computes the node with an epilogue, if there is one. A product of matrices that may
+    become an outer product or a column has none."""
+    lower = node.op.lower
+    if isinstance(lower, Contraction):
+        inner, columns = node.operands[0].type.shape[-1], node.results[0].type.shape[-1]
+        return "" if 1 in (inner, columns) else lower.finished
+    return lower.finished if isinstance(lower, Call) else ""
+
+
+class _Chains:
+    """What is fused in a graph: the parts that follow each product, by the last of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.outputs = set(graph.outputs.values())
+        self.roots, self.readers = set(graph.roots), graph.users
+        self.taken: set[Node] = set()
+        self.by_last: dict[Node, list[_Part]] = {}
+        order = {node: i for i, node in enumerate(graph.nodes)}
+        products = sorted(filter(_finished, graph.of(Call, Contraction)), key=order.__getitem__, reverse=True)
+        self.finished: set[Node] = (
+            set()
+        )  # what a kernel computes that reads no residual, if it must be stored
+        self.finished = {p.node for node in products for p in self._parts(node) if p.kind != "residual"}
+        for node in products:
+            parts = self._parts(node)
+            last = parts[-1].node.results[0] if parts else None
+            if last is not None and (self._is_stored(last) or self._is_read_after_a_sum(last)):
+                self.by_last[parts[-1].node] = parts
+                self.taken.update(p.node for p in parts)
+
+    def _parts(self, product: Node) -> list[_Part]:
+        parts: list[_Part] = []
+        v, channels = product.results[0], product.results[0].type.shape[-1]
+        while (reader := self._only_reader(v)) is not None:
+            node, v = reader
+            done = _ORDER.index(parts[-1].kind) if parts else -1
+            part = next((p for p in self._kinds(node, v, channels) if _ORDER.index(p.kind) > done), None)
+            if part is None:
+                break
+            parts.append(part)
+            v = node.results[0]
+        return parts
+
+    def _only_reader(self, v: Value) -> tuple[Node, Value] | None:
+        """The node that alone reads v, and the view of v that it reads."""
+        while v not in self.roots and len(self.readers.get(v, ())) == 1:
+            (node,) = self.readers[v]
+            if not isinstance(node.op.lower, View):
+                return None if node in self.taken else (node, v)
+            if _whole(node.results[0]) is not _whole(v):
+                return None
+            v = node.results[0]
+        return None
+
+    def _kinds(self, node: Node, v: Value, channels: object) -> Iterator[_Part]:
+        """What a reader of v may do to it."""
+        y, index = node.results[0], node.operands.index(v)
+        if len(node.results) != 1 or y.type != v.type:
+            return
+        low, high = node.op.limits(node.attrs)
+        if low < high:
+            yield _Part(node, "limits", index)
+        if len(node.operands) != 2:
+            return
+        other = node.operands[1 - index]
+        if not _is_plain(other):
+            return
+        if node.op.powers == (1, 1) and self._is_by_channel(other, y, channels) and _rows(y) > 1:
+            yield _Part(node, "scale", index)
+        if node.op.signs == (1, 1):
+            if self._is_by_channel(other, y, channels):
+                yield _Part(node, "bias", index)
+            elif other.type == y.type and self._is_in_memory(other):
+                yield _Part(node, "residual", index)
+
+    def _is_by_channel(self, v: Value, y: Value, channels: object) -> bool:
+        """Whether v has one number for each channel of y."""
+        by_channel = v.type.shape[-1:] == y.type.shape[-1:] == (channels,)
+        return by_channel and all(d == 1 for d in v.type.shape[:-1])
+
+    def _is_in_memory(self, v: Value) -> bool:
+        """Whether v is stored though no kernel reads it as a residual."""
+        kept = Leaf | Call | Contraction | Scan | Cond
+        node = base(v).node
+        return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)
+
+    def _is_read_after_a_sum(self, v: Value) -> bool:
+        """Whether what is reduced of v is read together with v: v is stored between the two."""
+        of_v = self._loops_after([v], Elementwise | View)
+        if not any(isinstance(n.op.lower, Reduce) for n in of_v):
+            return False
+        reduced = [r for n in of_v if isinstance(n.op.lower, Reduce) for r in n.results]
+        direct = {n for n in of_v if any(_whole(u) is _whole(v) for u in n.operands)}
+        return not direct.isdisjoint(self._loops_after(reduced, Elementwise | View | Reduce))
+
+    def _loops_after(self, values: Sequence[Value], through: type | UnionType) -> set[Node]:
+        """What loops compute of these values, and of what ops of the kinds `through` compute of them."""
+        found: set[Node] = set()
+        pending = list(values)
+        while pending:
+            for n in self.readers.get(pending.pop(), ()):
+                if n not in found and isinstance(n.op.lower, Elementwise | View | Reduce):
+                    found.add(n)
+                    pending += n.results if isinstance(n.op.lower, through) else []
+        return found
+
+    def _is_stored(self, v: Value) -> bool:
+        """Whether v is an output, or a kernel reads it or a view of it."""
+        shown = [v]
+        for u in shown:
+            readers = self.readers.get(u, ())
+            if u in self.outputs or not self.taken.isdisjoint(readers):
+                return True
+            if any(isinstance(n.op.lower, Call | Contraction | Scan | Cond) for n in readers):
+                return True
+            shown += [n.results[0] for n in readers if isinstance(n.op.lower, View)]
+        return False
+
+
+def _rows(v: Value) -> int:
+    return planned_size(v.type.shape[:-1])
+
+
+def fuse_epilogues(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    chains = _Chains(graph)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        shape, given = node.results[0].type.shape, {}
+        low, high, activation = 0.0, 0.0, ""
+        for part in reversed(chains.by_last[node]):
+            if part.kind == "limits":
+                low, high = part.node.op.limits(part.node.attrs)
+                activation = part.node.op.name
+            else:
+                given[part.kind] = operands[1 - part.index]
+            product = _whole(operands[part.index]).node
+            operands = product.operands
+        y = product.results[0].type.shape
+        for kind, v in given.items():
+            wanted = y if kind == "residual" else y[-1:]
+            given[kind] = with_shape(v, wanted)
+        names = tuple(name for name in _ORDER if name in given)
+        made = apply(
+            _finished(product),
+            *operands,
+            *(given[name] for name in names),
+            **product.attrs,
+            epilogue=names,
+            activation=activation,
+            low=low,
+            high=high,
+        )
+        if node.origin.phase != BACKWARD and not node.origin.labels:
+            made = with_role(made, node.op.name)
+        return (with_shape(made, shape),)
+
+    return rewritten(graph, rewrite, chains.by_last)

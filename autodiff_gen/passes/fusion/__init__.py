@@ -1,0 +1,1 @@
+"""Which elementwise ops, reductions and picks become one loop nest."""

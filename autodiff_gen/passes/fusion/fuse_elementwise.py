@@ -1,0 +1,147 @@
+"""Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
+
+    entry f(x: f32[4])             entry f(x: f32[4])
+      %0: f32[4] = tanh(x)           %0: f32[4] = fused(x)
+      %1: f32[4] = mul(%0, x)  ->        %1: f32[4] = tanh(x)
+      y <- %1                            %2: f32[4] = mul(%1, x)
+                                         yield %2
+                                     y <- %0
+
+The groups are those of fusion_groups.py; here they become nodes with a region. A group that is purely elementwise over
+dense arrays of one shape is flattened, so that one loop runs over all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...ir.build import with_shape
+from ...ir.graph import Graph
+from ...ir.loop_axes import label
+from ...ir.node import INPUT, Node, Op, Region, Value, register
+from ...ir.op_kinds import Fused, Iota, View
+from ...ir.traits import is_fusable, key_of
+from ...ir.types import Shape, Type, product
+from ..context import Context
+from .flat_loops import flat_shape
+from .groups import Groups, grouped, with_free
+from .store_between_passes import stored_between_passes
+
+
+def _never(*_: object, **__: object) -> Type:
+    raise AssertionError("fused nodes are made by fuse_elementwise only")
+
+
+FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
+
+
+def fuse_elementwise(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    return _rebuilt(graph, grouped(graph, context.cost))
+
+
+def _rebuilt(graph: Graph, groups: Groups) -> Graph:
+    new: dict[Value, Value] = {}
+    needed = groups.needed(graph)
+    needed |= stored_between_passes(graph, groups, needed)
+
+    def outside(v: Value) -> Value:
+        """The value of the new graph for v, views rebuilt."""
+        views: list[Node] = []
+        while v not in new and isinstance(v.node.op.lower, View):
+            views.append(v.node)
+            (v,) = v.node.operands
+        made = new.setdefault(v, v)  # leaves and free nodes stay as they are
+        for node in reversed(views):
+            (made,) = node.with_operands((made,)).results
+            new[node.results[0]] = made
+        return made
+
+    for g in _condensed_order(groups):
+        members = sorted(groups.groups[g].nodes, key=groups.position.__getitem__)
+        if is_fusable(members[0]):
+            if not any(r in needed for n in members for r in n.results):
+                continue  # all of it is computed where it is read
+            owned = {n for n in members if groups.group[n] == g}
+            new.update(_fused(members, needed & {r for n in owned for r in n.results}, outside))
+        elif members[0].operands:
+            (n,) = members
+            node = n.with_operands(tuple(outside(v) for v in n.operands))
+            new.update(zip(n.results, node.results, strict=True))
+    return graph.with_roots([outside(v) for v in graph.roots])
+
+
+def _condensed_order(groups: Groups) -> list[int]:
+    order: list[int] = []
+    state: dict[int, int] = {}
+    for root in sorted(groups.groups):
+        stack = [root]
+        while stack:
+            g = stack[-1]
+            if state.get(g):
+                stack.pop()
+                if state[g] == 1:
+                    state[g] = 2
+                    order.append(g)
+                continue
+            state[g] = 1
+            above = {groups.group[b] for n in groups.groups[g].nodes for b in groups.before(n)} - {g}
+            stack.extend(h for h in sorted(above, reverse=True) if h not in state)
+    return order
+
+
+def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
+    """One fused node for the members; returns the new value of each of their results that others read."""
+    results = [r for n in members for r in n.results if r in needed]
+    params, region, merged = _region(members, results)
+    if merged and not _has_labels(region):  # an equal value of two loops is computed in each
+        params, region, _ = _region(members, results, once=False)
+    operands = tuple(with_shape(outside(v), p.type.shape) for v, p in zip(params, region.params, strict=True))
+    node = Node(FUSED, operands, {}, tuple(r.type for r in region.results), (region,))
+    return {r: with_shape(made, r.type.shape) for r, made in zip(results, node.results, strict=True)}
+
+
+def _region(members: list[Node], results: list[Value], once: bool = True) -> tuple[list[Value], Region, bool]:
+    """What the params of a region for the members show, the region, and whether it has fewer nodes. once: what
+    is computed of the same operands again, and is no result, is computed once."""
+    inside = {r for n in with_free(members) for r in n.results}
+    stored = set(results)
+    flat = flat_shape(members, inside)
+    params: dict[Value, Value] = {}
+    inner: dict[Value, Value] = {}
+    known: dict[Any, Node] = {}
+    merged = False
+
+    def resolve(v: Value) -> Value:
+        nonlocal merged
+        if v in inner:
+            return inner[v]
+        if v.base not in inside:
+            if v not in params:
+                node = Node(INPUT, (), {"name": f"p{len(params)}"}, (_flattened(v.type, flat),))
+                params[v] = node.results[0]
+            return params[v]
+        operands = tuple([resolve(o) for o in v.node.operands])
+        types = tuple([_flattened(r.type, flat) for r in v.node.results])
+        attrs = v.node.attrs
+        if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
+            attrs = {"size": types[0].shape}
+        node = made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
+        if once and stored.isdisjoint(v.node.results):
+            made = known.setdefault(key_of(node, operands), node)
+            merged = merged or made is not node
+        inner.update(zip(v.node.results, made.results, strict=True))
+        return inner[v]
+
+    made = tuple(map(resolve, results))
+    return list(params), Region(tuple(params.values()), made), merged
+
+
+def _has_labels(region: Region) -> bool:
+    inside = {r for n in region.nodes for r in n.results if not isinstance(n.op.lower, View)}
+    return label(region.nodes, inside) is not None
+
+
+def _flattened(type: Type, flat: Shape | None) -> Type:
+    return type.with_shape((product(flat),)) if type.shape == flat else type

@@ -1,0 +1,354 @@
+"""Copy insertion: values get memory of their own where a view or an alias cannot serve.
+
+    entry f(x: f32[4])            entry f(x: f32[4])
+      %0: f32[4] = add(w, x)        %0: f32[4] = copy(w)
+      y <- w                  ->    %1: f32[4] = add(w, x)
+      w' <- %0                      y <- %0
+                                    w' <- %1
+
+- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read. A product of
+  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute. What is assembled
+  to be stored with a layout, as in a loop, is assembled there.
+- An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
+- What both passes read is copied again in the backward pass, where the arena becomes so much smaller that it is worth
+  the time.
+- An output or new state that is a view, a leaf, or the value of another output or state.
+- An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
+  attribute of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.build import apply
+from ...ir.dependences import guarded, ordering_edges, state_of
+from ...ir.graph import Graph, State
+from ...ir.identifiers import identifier
+from ...ir.node import CONST, OPS, Node, Value, base
+from ...ir.op_kinds import (
+    Assemble,
+    Call,
+    Cond,
+    Contraction,
+    Elementwise,
+    Extent,
+    Iota,
+    Leaf,
+    RowContraction,
+    Scan,
+    View,
+)
+from ...ir.ordered_dag import OrderedDag
+from ...ir.origin import BACKWARD, UPDATE, Label, building, is_late
+from ...ir.rewrite import rewritten
+from ...ir.strides import Strided, dense
+from ...ir.traits import has_address, is_plain_product, macs
+from ...ir.types import Dim, Type, planned_size
+from ...ir.views import known_layout, layout
+from ...ops.contraction import transposed
+from ..context import Context
+from ..costs import is_gathered_once
+
+
+def copied(v: Value) -> Value:
+    """A copy that belongs where the value does."""
+    return _copied_for(v, v.node.origin.scope, base(v).node.origin.phase)
+
+
+def _copied_for(v: Value, scope: str, phase: str) -> Value:
+    with building(scope, phase):
+        copy = apply("copy", v)
+    copy.node.origin.labels[0] = Label("copy", copy_of=v)
+    return copy
+
+
+def snapshot(v: Value, state: State, phase: str = UPDATE) -> Value:
+    """A copy of the old value of a state, which is read after the state's update; the report lists them. phase: that of
+    training to which it belongs."""
+    with building(phase=phase):
+        copy = apply("copy", v, snapshot=True)
+    copy.node.origin.labels[0] = Label(f"old_{identifier(state.name)}")
+    return copy
+
+
+def readable_by_kernels(v: Value) -> bool:
+    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
+    if not has_address(v):
+        return False
+    at = known_layout(v)
+    (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
+    if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
+        return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
+    return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
+
+
+def _has_adjacent_rows(v: Value) -> bool:
+    """Whether rows of a matrix, the channels of an image, are next to each other in memory, and no column repeats."""
+    if not has_address(v):
+        return False
+    at = known_layout(v)
+    (rows, columns), (row_step, column_step) = at.shape, at.strides
+    return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
+
+
+def _with_products_in_order(graph: Graph) -> Graph:
+    """Where a reshape does not line up with a permute of a product that nothing else reads, the product is stored in
+    the order of the permute, if its rows or its columns stay contiguous: kernels write with any leading dimension."""
+    readers, roots = graph.users, {base(v) for v in graph.roots}
+    orders: dict[Node, tuple[int, ...]] = {}
+    for node in graph.of(View):
+        v = node.operands[0]
+        if layout(node.results[0]) is not None or not is_plain_product(v.base.node) or v.base in roots:
+            continue
+        steps, at, alone = _steps_of_order(v), v, True
+        while at is not v.base:
+            at = at.node.operands[0]
+            alone = alone and len(readers[at]) == 1
+        if steps is not None and alone:
+            orders[v.base.node] = steps
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        steps, y, (a, b) = orders[node], node.results[0].type, operands
+        columns = y.shape[-1] == 1 or steps[-1] == 1
+        if not columns:
+            a, b, steps = transposed(b), transposed(a), (*steps[:-2], steps[-1], steps[-2])
+        shape = (*a.type.shape[:-1], b.type.shape[-1])
+        lower = node.op.lower
+        assert isinstance(lower, Contraction)
+        attrs = {"layout": Strided(shape, steps), "of": ""}
+        made = Node(OPS[lower.placed], (a, b), attrs, (Type(y.dtype, shape),), origin=node.origin).results[0]
+        return (made if columns else transposed(made),)
+
+    return rewritten(graph, rewrite, orders)
+
+
+def _with_parts_in_order(graph: Graph) -> Graph:
+    """What is assembled only to be stored with a layout is assembled there."""
+    readers, roots = graph.users, {base(v) for v in graph.roots}
+
+    def assembled(node: Node) -> Node | None:
+        v = node.operands[0]
+        lower = v.node.op.lower
+        alone = "layout" in node.attrs and v not in roots and len(readers[v]) == 1
+        return v.node if alone and isinstance(lower, Assemble) and lower.placed else None
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        parts = operands[0].node
+        assert isinstance(parts.op.lower, Assemble)
+        attrs = {**parts.attrs, **node.attrs}
+        types = tuple([r.type for r in node.results])
+        return Node(OPS[parts.op.lower.placed], parts.operands, attrs, types, origin=parts.origin).results
+
+    return rewritten(graph, rewrite, [n for n in graph.of(Elementwise) if assembled(n) is not None])
+
+
+def _steps_of_order(v: Value) -> tuple[int, ...] | None:
+    """The strides of the product of which v shows all elements, if it is stored in the order of v; None where an axis
+    of v is not whole axes of the product, or neither rows nor columns of the product would be contiguous."""
+    at, shape = layout(v), v.base.type.shape
+    if at is None:
+        return None
+    axes = {step: i for i, (step, d) in enumerate(zip(dense(shape).strides, shape, strict=True)) if d != 1}
+    steps: dict[int, int] = {}
+    for rest, old, new in zip(at.shape, at.strides, dense(at.shape).strides, strict=True):
+        while rest != 1:
+            i = axes.pop(old, -1)
+            d = shape[i]
+            if i < 0 or (rest != d and (isinstance(d, Dim) or planned_size((rest,)) % d)):
+                return None
+            steps[i] = new
+            rest = 1 if isinstance(d, Dim) else rest // d
+            old, new = (step * planned_size((d,)) for step in (old, new))
+    found = tuple(steps.get(i, 1) for i in range(len(shape)))
+    return None if axes or 1 not in found[-2:] else found
+
+
+def _with_readable_operands(graph: Graph, context: Context, again: bool) -> Graph:
+    """Views that fail and operands that do not serve are copied, each once for all its readers, or again for those of
+    the backward pass. What would be gathered is copied anew for each reader, so that the copy of an image does not take
+    memory until the backward pass."""
+    copies: dict[tuple[Value, bool], Value] = {}
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        lower, late = node.op.lower, again and is_late(node.origin)
+
+        def copy_of(v: Value) -> Value:
+            if (v, late) not in copies:
+                copies[v, late] = _copied_for(v, v.node.origin.scope, BACKWARD) if late else copied(v)
+            return copies[v, late]
+
+        if isinstance(lower, View):
+            made = node.with_operands(operands)
+            if layout(made.results[0]) is None:
+                made = node.with_operands((copy_of(operands[0]),))
+            return made.results
+        if isinstance(lower, Contraction | RowContraction):
+            serves = [readable_by_kernels(v) for v in operands[:2]]
+            if isinstance(lower, RowContraction) and lower.call is not None:
+                serves[1] = has_address(operands[1])
+                if not _has_adjacent_rows(operands[0]):
+                    pixels = copy_of(apply("permute", operands[0], dims=(1, 0)))
+                    operands, serves[0] = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), True
+            fixed = [v if good else copy_of(v) for v, good in zip(operands[:2], serves, strict=True)]
+            rest = operands[2:]
+            if isinstance(lower, Contraction) and lower.epilogue:
+                rest = tuple([v if _is_dense(v) else copy_of(v) for v in rest])
+            return node.with_operands((*fixed, *rest)).results
+        if isinstance(lower, Call | Scan | Cond):
+            fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
+            made = node.with_operands(tuple(fixed))
+            return (_with_rows(made, context) if isinstance(lower, Call) else made).results
+        return None
+
+    return rewritten(graph, rewrite, graph.of(View, Contraction, RowContraction, Call, Scan, Cond))
+
+
+def _with_rows(node: Node, context: Context) -> Node:
+    """The call with copies of the operands that it would gather, where they are cheaper."""
+
+    lower, at = node.op.lower, node.origin
+    assert isinstance(lower, Call)
+
+    def is_copied(i: int) -> bool:
+        elements = planned_size(node.operands[i].type.shape)
+        return is_gathered_once(context.cost, elements, macs(node), _is_tiled(node, i, context))
+
+    copies = {i for i in lower.strided if _has_gaps(node.operands[i]) and is_copied(i)}
+    operands = enumerate(node.operands)
+    return node.with_operands(
+        tuple(_copied_for(v, at.scope, at.phase) if i in copies else v for i, v in operands)
+    )
+
+
+def _is_tiled(node: Node, i: int, context: Context) -> bool:
+    """Whether the backend that serves a call for dense operands also serves it for operand i as it is, which reference
+    kernels do where no other ones can."""
+    lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
+    assert isinstance(lower, Call)
+    if context.backends is None:
+        return True
+    backends, types = set(), [r.type for r in node.results]
+    for at in (layouts[i], dense(node.operands[i].type.shape)):
+        call = lower.choose([at if k == i else other for k, other in enumerate(layouts)], types, node.attrs)
+        backends.add(context.backends.select(call.kernel, call.facts()).backend)
+    return len(backends) == 1
+
+
+def _has_gaps(v: Value) -> bool:
+    """Whether elements that follow each other along the last axis do not do so in memory."""
+    at = known_layout(v)
+    return next(
+        (step != 1 for d, step in zip(at.shape[::-1], at.strides[::-1], strict=True) if d != 1), False
+    )
+
+
+def _serves(node: Node, i: int, v: Value) -> bool:
+    """Whether a call or a region can read v as its i-th operand."""
+    call = node.op.lower
+    if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
+        source = base(v).node
+        return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
+    if i in call.scalars or i == call.into:
+        return True
+    return (i in call.strided and has_address(v)) or _is_dense(v)
+
+
+def _is_dense(v: Value) -> bool:
+    """Whether the elements of v are stored one after the other, in its order."""
+    at = known_layout(v)
+    return has_address(v) and Strided(at.shape, at.strides).dense
+
+
+def _with_owned_roots(graph: Graph) -> Graph:
+    """New states first, so that an output which is also a new state is the one that is copied."""
+    taken: set[Value] = set()
+
+    def owned(v: Value) -> Value:
+        source, at = base(v), layout(v)
+        free = isinstance(source.node.op.lower, Leaf | Iota | Extent)
+        whole = v is source or (at is not None and at.dense and source.type.bytes == v.type.bytes)
+        if free or not whole or source in taken:
+            v = copied(v)
+            source = v
+        taken.add(source)
+        return v
+
+    # a loop reads its operands after it has begun to write its carries; what the guard needs is there before it
+    early, _ = guarded(graph)
+    updates = [
+        owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) or base(v).node in early else v)
+        for v in graph.updates.values()
+    ]
+    outputs = [owned(v) for v in graph.outputs.values()]
+    return graph.with_roots([*outputs, *updates, *([] if graph.bound is None else [graph.bound])])
+
+
+def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
+    """Nodes, and which of their operands is an old state that they read too late: after the writer, or inside the
+    contraction that overwrites it.
+    """
+    late: list[tuple[Node, int]] = []
+    order = OrderedDag(graph.nodes, {n: [v.node for v in n.operands] for n in graph.nodes})
+    for writer, readers in ordering_edges(graph).items():
+        for reader in readers:
+            if not order.add_edge(reader, writer):
+                late += [(reader, i) for i, v in enumerate(reader.operands) if _written_by(v, writer, graph)]
+    for state, new in graph.updates.items():
+        node = base(new).node
+        if isinstance(node.op.lower, Contraction | Call):
+            into = node.op.lower.into
+            late += [(node, i) for i, v in enumerate(node.operands[:into]) if state_of(v) is state]
+            if (
+                into is not None
+                and base(new) is node.results[0]
+                and state_of(node.operands[into]) is not state
+            ):
+                raise AssertionError("accumulate adds into another state than it updates")
+    return late
+
+
+def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
+    state = state_of(v)
+    return state is not None and state in graph.updates and base(graph.updates[state]).node is writer
+
+
+def copy_insertion(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    once = _with_copies(graph, context, again=False)
+    if not context.weighs_memory:
+        return once
+    again = _with_copies(graph, context, again=True)
+    more = len(again.nodes) > len(once.nodes)
+    return again if more and context.is_worth_its_time(copy_insertion.__name__, again, once) else once
+
+
+def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
+    def made() -> Graph:
+        ordered = _with_parts_in_order(_with_products_in_order(graph))
+        new = _with_owned_roots(_with_readable_operands(ordered, context, again))
+        return with_old_states_copied(new, _late_reads(new))
+
+    return context.analysis((_with_copies, graph, again), made)
+
+
+def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> Graph:
+    """The graph in which these nodes read a copy of an old state as the operand of that index."""
+    if not reads:
+        return graph
+    indices: dict[Node, set[int]] = {}
+    for node, i in reads:
+        indices.setdefault(node, set()).add(i)
+
+    def copy_of(v: Value, node: Node) -> Value:
+        state = state_of(v)
+        assert state is not None
+        # the states of a loop are what its iterations pass on
+        results = [base(r) for region in node.regions for r in region.results] or node.results
+        return snapshot(v, state, results[0].node.origin.phase if graph.inner else UPDATE)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        fixed = tuple(copy_of(v, node) if i in indices[node] else v for i, v in enumerate(operands))
+        return node.with_operands(fixed).results
+
+    return rewritten(graph, rewrite, indices)

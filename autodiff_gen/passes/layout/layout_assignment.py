@@ -1,0 +1,273 @@
+"""Layout assignment: permutes propagate from operands to results of the ops that do not depend on the order of axes,
+until two of them cancel, or one ends in the storage order of a parameter.
+
+    entry f(x: f32[2,3,4])                              entry f(x: f32[2,3,4])
+      %0: f32[4,2,3] = permute(x, dims=(2, 0, 1))         %0: f32[2,3,4] = tanh(x)
+      %1: f32[4,2,3] = tanh(%0)                     ->    %1: f32[6,4] = reshape(%0, shape=(6, 4))
+      %2: f32[2,3,4] = permute(%1, dims=(1, 2, 0))        %2: f32[4] = column_sums(%1)
+      %3: f32[6,4] = reshape(%2, shape=(6, 4))            y <- %2
+      %4: f32[4] = column_sums(%3)
+      y <- %4
+
+A convolution computes in NHWC between two permutes; those of neighbours cancel, through elementwise ops, reductions and
+views. A weight that kernels read in one other order than its own is stored in that order, and the permute that a
+flattened NHWC value needs is applied to the columns of the weight that it is multiplied with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.build import make_state
+from ...ir.graph import Graph, State
+from ...ir.module import Module
+from ...ir.node import STATE, Node, Value, base, topological
+from ...ir.op_kinds import Call, Contraction, Elementwise, View, ViewKind
+from ...ir.parameter_layout import Storage
+from ...ir.traits import view_kind
+from ...ir.types import planned
+from ...ir.views import layout
+from ...ops.contraction import transposed
+from ..context import Context
+from .commute_pooling import commute_pooling
+from .permute_propagation import propagate
+from .permuted_view import (
+    Permuted,
+    PermutedView,
+    common_pieces,
+    in_shape,
+    parts,
+    pieces_of,
+    reshaped,
+    simplified,
+    value_of,
+)
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """The new roots, and for each state that is stored in another order its new old value."""
+
+    roots: list[Value]
+    states: Mapping[State, Value]
+
+
+def layout_assignment(module: Module[Graph], context: Context) -> Module[Graph]:
+    """All entries of a model at once, since they share its states; functions have transpose_elimination alone."""
+    if context.training is None:
+        return module
+    found = assign_layouts([v for graph in module.entries for v in graph.roots])
+    roots = iter(found.roots)
+    entries = [graph.with_roots([next(roots) for _ in graph.roots]) for graph in module.entries]
+    return Module(tuple(entries), found.states)
+
+
+def assign_layouts(roots: Sequence[Value]) -> Layouts:
+    """The same values with as few permutes between as possible, and states stored as their readers need them.
+
+    Poolings come before monotone functions. A graph without a reader that needs its operands dense stays as it is:
+    strides cost nothing there.
+    """
+    if not needs_dense(roots):
+        return Layouts(list(roots), {})
+    found = propagated(roots)
+    return Layouts(commute_pooling(found.roots), found.states)
+
+
+def needs_dense(roots: Sequence[Value]) -> bool:
+    """Whether the order of axes matters to anything below `roots`: a kernel, or a reshape that needs a copy."""
+    return any(
+        isinstance(n.op.lower, Call) or (isinstance(n.op.lower, View) and layout(n.results[0]) is None)
+        for n in topological(roots)
+    )
+
+
+def propagated(roots: Sequence[Value], may_store: bool = True) -> Layouts:
+    """As assign_layouts, whatever the graph; `may_store`: whether states may be stored in another order."""
+    storage: dict[State, Storage] = {}
+    if may_store:
+        collecting = _Propagation(collecting=True)
+        collecting.run(roots)
+        for state, (wanted, *others) in collecting.requests.items():
+            if wanted is not None and all(other == wanted for other in others):
+                storage[state] = wanted
+    propagation = _Propagation(storage, may_store=may_store)
+    return Layouts(propagation.run(roots), propagation.states)
+
+
+class _Propagation:
+    """One traversal from the leaves to the roots, which makes every value a value or permuted view of the new graph.
+    `collecting`: nothing is rewritten, but the storage that readers request of states is noted (None for the logical
+    order)."""
+
+    def __init__(
+        self, storage: Mapping[State, Storage] | None = None, collecting: bool = False, may_store: bool = True
+    ) -> None:
+        self.storage, self.collecting, self.may_store = storage or {}, collecting, may_store
+        self.requests: dict[State, list[Storage | None]] = {}
+        self.states: dict[State, Value] = {}
+        self.views: dict[Value, Permuted] = {}
+        self.values: dict[Value, Value] = {}
+        self.same: set[Value] = set()  # unchanged values, and views of them
+
+    def run(self, roots: Sequence[Value]) -> list[Value]:
+        for node in topological(roots):
+            views = self._views(node)
+            self.views.update(zip(node.results, views, strict=True))
+            of_same = isinstance(node.op.lower, View) and node.operands[0] in self.same
+            self.same.update(r for r, f in zip(node.results, views, strict=True) if of_same or f is r)
+        return [self.value(v) for v in roots]
+
+    def value(self, old: Value) -> Value:
+        """The new value for one of the old graph; a view of what did not change stays."""
+        if old not in self.values:
+            view = self.views[old]
+            self.values[old] = old if isinstance(view, PermutedView) and old in self.same else value_of(view)
+        return self.values[old]
+
+    def _views(self, node: Node) -> Sequence[Permuted]:
+        lower = node.op.lower
+        if node.op is STATE and node.attrs["state"] in self.storage:
+            return [self._stored_state(node)]
+        found: Sequence[Permuted] | None = None
+        if isinstance(lower, Contraction):
+            found = self._contraction(node)
+        elif self.may_store or not self._is_update(node):
+            found = propagate(node, [self.views[v] for v in node.operands])
+        if found is not None:
+            return found
+        if self.collecting and isinstance(lower, Call):
+            self._request_dense(node, lower)
+        return self._with(node, [self.value(v) for v in node.operands])
+
+    def _is_update(self, node: Node) -> bool:
+        """Whether the node has a whole state as operand, which keeps its own order."""
+        shape = node.results[0].type.shape
+        whole = [self.views[v] for v in node.operands if v.type.shape == shape]
+        return isinstance(node.op.lower, Elementwise) and any(
+            isinstance(view, Value) and base(view).node.op is STATE for view in whole
+        )
+
+    def _with(self, node: Node, operands: Sequence[Value]) -> Sequence[Value]:
+        """The node on other operands of the same types."""
+        return node.with_operands(tuple(operands)).results
+
+    def _stored_state(self, node: Node) -> Permuted:
+        old = node.attrs["state"]
+        storage = self.storage[old]
+        if old not in self.states:
+            type = old.type.moved(storage.stored, storage.shape)
+            self.states[old] = make_state(replace(old, type=type, storage=storage))
+        pieces = reshaped(self.states[old], tuple(extent for extent, _ in storage.loops))
+        split = simplified(pieces, [(storage.dims.index(i),) for i in range(len(storage.dims))])
+        view = in_shape(split, storage.logical)
+        assert view is not None
+        return view
+
+    # Contractions
+
+    def _contraction(self, node: Node) -> Sequence[Permuted] | None:
+        """A product over an axis that is permuted in memory: both factors index it in memory's order, when that leaves
+        both of them views."""
+        a, b = (self.views[v] for v in node.operands[:2])
+        rank = node.operands[0].ndim
+        shuffled = [f for f, k in ((a, rank - 1), (b, rank - 2)) if len(pieces_of(f, k)) > 1]
+        leaders = [f for f in shuffled if not self._is_state(f)] or shuffled
+        if leaders and len(node.operands) == 2:
+            found = self._shuffled(node, a, b, leaders[0] is b)
+            if found is not None:
+                return found
+        for v in node.operands[:2]:
+            self._request(base(self.value(v)), None)
+        return None
+
+    def _shuffled(self, node: Node, a: Permuted, b: Permuted, by_b: bool) -> Sequence[Value] | None:
+        x, y = node.operands
+        at_a, at_b = x.ndim - 1, y.ndim - 2
+        fine = common_pieces(x.type.shape[at_a], [pieces_of(a, at_a), pieces_of(b, at_b)])
+        if fine is None:
+            return None
+        cut_a = in_shape(a, (*x.type.shape[:at_a], *fine))
+        cut_b = in_shape(b, (*y.type.shape[:at_b], *fine, y.type.shape[-1]))
+        if cut_a is None or cut_b is None:
+            return None
+        leading = cut_b if by_b else cut_a
+        first = at_b if by_b else at_a
+        _, axes = parts(leading)
+        order = sorted(range(len(fine)), key=lambda k: axes[first + k][0])
+        new_a, new_b = _contracted(cut_a, at_a, order), _contracted(cut_b, at_b, order)
+        if len(pieces_of(new_b if not by_b else new_a, at_b if not by_b else at_a)) > 1:
+            other = cut_a if by_b else cut_b
+            if not self._request_columns(other, at_a if by_b else at_b, order):
+                return None
+        else:
+            for view in (new_a, new_b):
+                if self._is_state(view):
+                    self._request(base(parts(view)[0]), None)
+        return node.with_operands((_matrix(new_a), _matrix(new_b))).results
+
+    # The storage that readers request of states
+
+    def _is_state(self, view: Permuted) -> bool:
+        return _state(view) is not None
+
+    def _request(self, source: Value, storage: Storage | None) -> None:
+        state = source.node.attrs.get("state")
+        if state is not None and state.role == "parameter":
+            self.requests.setdefault(state, []).append(storage)
+
+    def _request_dense(self, node: Node, call: Call) -> None:
+        """A kernel needs its operands dense in the order in which it reads them."""
+        for i, v in enumerate(node.operands):
+            view = self.views[v]
+            state = _state(view)
+            if i in call.strided or i in call.scalars or state is None:
+                continue
+            source, axes = parts(view)
+            split, dims = planned(source.type.shape), tuple(a for group in axes for a in group)
+            logical, shape = planned(state.type.shape), planned(view.shape)
+            as_it_is = shape == logical and dims == tuple(range(len(shape)))
+            self._request(base(source), None if as_it_is else Storage(logical, split, dims, shape))
+
+    def _request_columns(self, view: Permuted, first: int, order: Sequence[int]) -> bool:
+        """Request that the contracted axis of a state is stored in `order`; False when the view is of no state."""
+        state = _state(view)
+        source, axes = parts(view)
+        if state is None or not self.collecting:
+            return False
+        own = sorted(axes[first + k][0] for k in order)
+        dims = list(range(source.ndim))
+        for at, k in zip(own, order, strict=True):
+            dims[at] = axes[first + k][0]
+        logical = planned(state.type.shape)
+        self._request(base(source), Storage(logical, planned(source.type.shape), tuple(dims), logical))
+        return True
+
+
+def _state(view: Permuted) -> State | None:
+    """The state all of whose elements a view has, if there is one."""
+    source, _ = parts(view)
+    below = base(source)
+    if below.node.op is not STATE or below.type.bytes != source.type.bytes:
+        return None
+    at = layout(source)
+    state: State = below.node.attrs["state"]
+    return state if at is not None and at.dense else None
+
+
+def _contracted(view: Permuted, first: int, order: Sequence[int]) -> Permuted:
+    """The pieces of the contracted axis, which begin at axis `first`, merged in another order."""
+    source, axes = parts(view)
+    merged = tuple(a for k in order for a in axes[first + k])
+    return simplified(source, (*axes[:first], merged, *axes[first + len(order) :]))
+
+
+def _matrix(view: Permuted) -> Value:
+    """The value as a factor of a product; a transposed row is a permute, which products know, not a reshape."""
+    v = value_of(view)
+    if v.ndim == 2 and view_kind(v.node) is ViewKind.RESHAPE:
+        below = v.node.operands[0]
+        if below.type.shape == v.type.shape[::-1] and 1 in v.type.shape:
+            return transposed(below)
+    return v

@@ -1,0 +1,55 @@
+"""Values that larger ones contain: of nested concatenations, as of the dense blocks of a DenseNet, the largest has all
+others and all parts as windows, so that it alone need be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...ir.node import Node, Value
+from ...ir.op_kinds import Assemble
+from ...ir.types import planned_size
+from ...ops.slices import window
+
+Place = tuple[Value, tuple[int, ...]]  # the larger value, and where in it a value begins
+
+
+def contained(nodes: Sequence[Node]) -> dict[Value, Place]:
+    """The values that a concatenation of these nodes contains, if another concatenation is among them, each in the
+    largest."""
+    parts = {
+        n.results[0]: p for n in nodes if isinstance(n.op.lower, Assemble) and (p := _parts(n)) is not None
+    }
+    found: dict[Value, Place] = {}
+    for y in sorted(parts, key=lambda v: -v.type.bytes):
+        if y in found:
+            continue
+        inside = {v: at for v, at in ((v, _place(parts[v], parts[y])) for v in parts if v is not y) if at}
+        for v, at in {**parts[y], **inside}.items() if inside else ():
+            found.setdefault(v, (y, at))
+    return found
+
+
+def read_in(place: Place, v: Value) -> Value:
+    """A contained value as a window of the one that contains it."""
+    return window(place[0], v.type.shape, place[1], (1,) * v.ndim)
+
+
+def _parts(node: Node) -> Mapping[Value, tuple[int, ...]] | None:
+    """Where the parts of a concatenation begin; None where they have gaps, or one is there twice."""
+    starts, steps = node.attrs["starts"], node.attrs["steps"]
+    size = sum(planned_size(v.type.shape) for v in node.operands)
+    if len({*node.operands}) < len(starts) or size < planned_size(node.results[0].type.shape):
+        return None
+    if any(step != 1 for each in steps for step in each):
+        return None
+    return dict(zip(node.operands, starts, strict=True))
+
+
+def _place(
+    smaller: Mapping[Value, tuple[int, ...]], larger: Mapping[Value, tuple[int, ...]]
+) -> tuple[int, ...]:
+    """Where a concatenation begins in a larger one, by the places of their parts; empty if it is not in it."""
+    if not smaller.keys() < larger.keys():
+        return ()
+    shifts = {tuple(b - a for a, b in zip(smaller[v], larger[v], strict=True)) for v in smaller}
+    return shifts.pop() if len(shifts) == 1 else ()

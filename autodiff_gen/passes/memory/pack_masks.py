@@ -1,0 +1,137 @@
+"""Pack masks: where the backward pass reads a value of the forward pass for nothing but a mask that is computed of it,
+such as whether it is a limit, a bit of each element is kept instead of the value.
+
+    entry f(x: f32[1,4], w: f32[4,16], dy: f32[1,16])
+      %0: f32[1,16] = matmul(x, w)
+      %1: bool[1,16] = gt(%0, 0.0)
+      %2: f32[1,16] = where(%1, dy, 0.0)
+      dx <- %2
+    ->
+    entry f(x: f32[1,4], w: f32[4,16], dy: f32[1,16])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[2,8] = reshape(%0, shape=(2, 8))
+      %2: bool[2,8] = gt(%1, 0.0)
+      %3: s32[8] = iota(size=8)
+      %4: s32[2,8] = bit(%2, %3)
+      %5: s32[2] = sum_s32(%4, axes=(1,), keepdim=False)
+      %6: u8[2] = to_u8(%5)
+      %7: s32[1,16] = iota(size=(1, 16))
+      %8: s32[1,16] = byte_of_bit(%7)
+      %9: u8[1,16] = index_select(%6, %8, dim=0)
+      %10: bool[1,16] = has_bit(%9, %7)
+      %11: f32[1,16] = where(%10, dy, 0.0)
+      dx <- %11
+
+The bits of all axes but that of a batch that may vary are packed, in the order of memory. It is done
+where the arena becomes so much smaller that it is worth the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.build import apply
+from ...ir.graph import Graph
+from ...ir.names import with_role
+from ...ir.node import CONST, Node, Value, base, topological
+from ...ir.op_kinds import Elementwise, Leaf
+from ...ir.origin import building, is_late
+from ...ir.rewrite import rewritten
+from ...ir.traits import is_fusable
+from ...ir.types import Dim, Shape, planned_size
+from ...ir.views import layout
+from ...ops.packed_masks import BITS
+from ..context import Context
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """A mask that is computed of one value of the forward pass: its nodes, operands first."""
+
+    of: Value
+    nodes: tuple[Node, ...]
+
+    @property
+    def result(self) -> Value:
+        return self.nodes[-1].results[0]
+
+
+def pack_masks(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    masks = [] if graph.inner else _found(graph)
+    if not masks:
+        return graph
+    made = {m.result: _unpacked(_packed(m), m.result) for m in masks}
+    packed = rewritten(graph, lambda node, _: (made[node.results[0]],), [m.result.node for m in masks])
+    return packed if context.is_worth_its_time(pack_masks.__name__, packed, graph) else graph
+
+
+def _found(graph: Graph) -> list[_Mask]:
+    """The masks of values that are stored for the backward pass, which reads them for nothing else."""
+    users, roots = graph.users, {base(v) for v in graph.roots}
+    found: dict[Value, list[_Mask]] = {}
+    for node in graph.of(Elementwise):
+        readers = [n for n in users.get(node.results[0], ()) if not _is_mask(n)]
+        mask = _mask(node) if readers and all(is_late(n.origin) for n in readers) else None
+        if mask is not None:
+            found.setdefault(base(mask.of), []).append(mask)
+    out: list[_Mask] = []
+    for source, masks in found.items():
+        inside = frozenset(n for m in masks for n in m.nodes)
+        every = list(graph.readers(source))
+        late = {n for n in every if is_late(n.origin)}
+        stored = not is_fusable(source.node) or not all(map(is_fusable, every))
+        stays = source in roots or isinstance(source.node.op.lower, Leaf) or is_late(source.node.origin)
+        if stored and not stays and late <= inside:
+            out += masks
+    return out
+
+
+def _is_mask(node: Node) -> bool:
+    return isinstance(node.op.lower, Elementwise) and node.results[0].type.dtype.kind == "b"
+
+
+def _mask(root: Node) -> _Mask | None:
+    """The mask that a node computes, of one value of the same shape and of constant numbers; None if it is no such
+    mask, or its elements do not fill bytes."""
+    shape = root.results[0].type.shape
+    if not _is_mask(root) or _first_fixed_axis(shape) is None:
+        return None
+    nodes = [n for n in topological(root.results, stop=lambda n: not _is_mask(n)) if _is_mask(n)]
+    operands = {v for n in nodes for v in n.operands if v.node not in nodes}
+    arrays = [v for v in operands if v.node.op is not CONST or v.type.shape != ()]
+    at = layout(arrays[0]) if len(arrays) == 1 and arrays[0].type.shape == shape else None
+    return _Mask(arrays[0], tuple(nodes)) if at is not None and at.dense else None
+
+
+def _first_fixed_axis(shape: Shape) -> int | None:
+    """The first of the axes after the batch axis of a batch that may vary; None where these have no multiple of 8
+    elements."""
+    k = 1 + max((i for i, d in enumerate(shape) if isinstance(d, Dim)), default=-1)
+    return k if planned_size(shape[k:]) % BITS == 0 else None
+
+
+def _packed(mask: _Mask) -> Value:
+    """u8[..., elements / 8], computed in the forward pass; the first element is the lowest bit."""
+    shape = mask.of.type.shape
+    k = _first_fixed_axis(shape)
+    wide = (*shape[:k], planned_size(shape[k:]) // BITS, BITS)
+    origin = base(mask.of).node.origin
+    with building(origin.scope, origin.phase):
+        new = {mask.of: apply("reshape", mask.of, shape=wide)}
+        for node in mask.nodes:
+            operands = [new.get(v, v) for v in node.operands]
+            new[node.results[0]] = apply(node.op.name, *operands, **node.attrs)
+        bits = apply("bit", new[mask.result], apply("iota", size=BITS))
+        byte = apply("sum_s32", bits, axes=(len(wide) - 1,), keepdim=False)
+        return with_role(apply("to_u8", byte), "mask")
+
+
+def _unpacked(packed: Value, mask: Value) -> Value:
+    """The mask, of its bits."""
+    shape = mask.type.shape
+    k = _first_fixed_axis(shape)
+    with building(mask.node.origin.scope, mask.node.origin.phase):
+        index = apply("iota", size=shape[k:])
+        byte = apply("index_select", packed, apply("byte_of_bit", index), dim=k)
+        return apply("has_bit", byte, index)

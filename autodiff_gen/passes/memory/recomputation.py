@@ -1,0 +1,154 @@
+"""Values that are computed again after a step of an entry: which of those that are alive at the step may be, of what,
+and the graph with copies of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence, Set
+from functools import cached_property
+
+from ...ir.graph import Graph
+from ...ir.node import Node, Value, base
+from ...ir.op_kinds import Leaf, View
+from ...ir.origin import Label, Origin, is_late
+from ...ir.rewrite import rewritten
+from ...ir.traits import compared_with_their_extremes, is_free
+from ..context import ArenaUse
+
+
+class Recomputation:
+    """at: the step that needs most; steps: of each node those that compute it; read: of each stored value those that
+    read it; idle: the values that are alive at the step, are not read by it, and may be computed again."""
+
+    def __init__(self, graph: Graph, use: ArenaUse) -> None:
+        self.graph, self.at = graph, use.steps.index(use.peak)
+        self.made: dict[tuple[frozenset[Value], bool], Graph] = {}
+        where: dict[Origin, set[int]] = defaultdict(set)
+        for number, origins in enumerate(use.computed):
+            for origin in origins:
+                where[origin].add(number)
+        self.steps = {n: where[n.origin] for n in graph.nodes if n.origin in where}
+        stored = {key for values in use.values for key in values}
+        self.stored = {
+            r for n in self.steps for r in n.results if (n.origin, r.index) in stored and not _is_leaf(r)
+        }
+        self.read: dict[Value, set[int]] = {v: set() for v in self.stored}
+        for n, steps in self.steps.items():
+            for v in {*map(base, n.operands)} & self.stored:
+                self.read[v] |= steps
+
+    @cached_property
+    def idle(self) -> list[Value]:
+        alive = [
+            v
+            for v in self.stored
+            if max(self.steps[v.node]) < self.at < max(self.read[v], default=0)
+            and self.at not in self.read[v]
+        ]
+        order = {n: k for k, n in enumerate(self.graph.nodes)}
+        once = {v.node for v in compared_with_their_extremes(self.graph.nodes)}
+        alive = [v for v in alive if all(_is_repeatable(n) and n not in once for n in self.nodes(v))]
+        return sorted(alive, key=lambda v: (order[v.node], v.index))
+
+    def _first_read(self, v: Value) -> int:
+        """The first step after the peak that reads an idle value."""
+        return min(step for step in self.read[v] if step > self.at)
+
+    def _stays(self, u: Value, v: Value, chosen: Set[Value]) -> bool:
+        """Whether a copy of v is computed of u, and not of a copy of it."""
+        u = u.base
+        if _is_leaf(u):
+            return True
+        if u not in self.stored or u in chosen:
+            return False
+        if u.type.bytes < v.type.bytes:
+            return True
+        return max(self.read[u], default=0) >= self._first_read(v)
+
+    def nodes(self, v: Value) -> list[Node]:
+        """Those that compute an idle value again, if no other is."""
+        found, pending = dict[Node, None](), [v]
+        while pending:
+            u = base(pending.pop())
+            if u.node not in found and (u is v or not self._stays(u, v, {v})):
+                found[u.node] = None
+                pending += u.node.operands
+        return list(found)
+
+    def computed_again(self, chosen: frozenset[Value], alone: bool) -> Graph:
+        """The graph in which what reads these values after the step reads copies of them. alone: whether each copy is
+        computed of copies of its own, so that none waits for another."""
+        if (chosen, alone) not in self.made:
+            self.made[chosen, alone] = self._computed_again(chosen, alone)
+        return self.made[chosen, alone]
+
+    def _computed_again(self, chosen: frozenset[Value], alone: bool) -> Graph:
+        after = {n for n, steps in self.steps.items() if min(steps) > self.at and is_late(n.origin)}
+        made: dict[Value | None, dict[Value, Value]] = defaultdict(dict)  # copies
+        changed: dict[
+            Value, Value | None
+        ] = {}  # the idle value of which a value is computed that is not stored
+
+        def source(u: Value) -> Value | None:
+            """The chosen value that u is, or is computed of without being stored."""
+            pending = [u]
+            while pending:
+                w = pending[-1]
+                if w in changed:
+                    pending.pop()
+                elif w in chosen or w in self.stored or w.node in after or _is_leaf(w):
+                    changed[w] = w if w in chosen else None
+                else:
+                    missing = [o for o in w.node.operands if o not in changed]
+                    pending += missing
+                    if not missing:
+                        found = [changed[o] for o in w.node.operands]
+                        changed[w] = next((f for f in found if f is not None), None)
+            return changed[u]
+
+        def copy(u: Value, v: Value, phase: str) -> Value:
+            return copy_of(u, lambda w: not self._stays(w, v, chosen), made[v if alone else None], phase)
+
+        def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
+            new = []
+            for old, given in zip(node.operands, operands, strict=True):
+                v = source(old)
+                new.append(given if v is None else copy(old, v, node.origin.phase))
+            return node.with_operands(tuple(new)).results
+
+        return rewritten(self.graph, rewrite, after)
+
+
+def copy_of(v: Value, is_copied: Callable[[Value], bool], copies: dict[Value, Value], phase: str) -> Value:
+    """v computed again, of copies of the values that are computed again too and of the others themselves. copies: those
+    that there are; more are added."""
+    pending = [v]
+    while pending:
+        u = pending[-1]
+        if u in copies or not is_copied(u):
+            pending.pop()
+            continue
+        missing = [o for o in u.node.operands if o not in copies and is_copied(o)]
+        pending += missing
+        if not missing:
+            new = _copied(u.node, tuple([copies.get(o, o) for o in u.node.operands]), phase)
+            copies.update(zip(u.node.results, new.results, strict=True))
+    return copies.get(v, v)
+
+
+def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
+    """The node over other operands, whose results are called copies of its own."""
+    types = tuple([r.type for r in node.results])
+    labels = {k: Label("again", copy_of=node.results[k]) for k in range(len(types))}
+    again = Origin(node.origin.scope, phase, labels, node.origin.module, again=True)
+    origin = node.origin if isinstance(node.op.lower, View) else again
+    return Node(node.op, operands, node.attrs, types, node.regions, origin)
+
+
+def _is_repeatable(node: Node) -> bool:
+    """Of the forward pass, and no loop."""
+    return not node.regions and (node.origin.again or not is_late(node.origin))
+
+
+def _is_leaf(v: Value) -> bool:
+    return isinstance(base(v).node.op.lower, Leaf) or is_free(base(v).node)

@@ -1,0 +1,211 @@
+"""Rematerialise elementwise values: what the backward pass reads of the forward pass is computed again of stored
+values, where the arena becomes so much smaller that it is worth the time.
+
+    entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], dy: f32[1,2])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = silu(%0)
+      %2: f32[1,2] = matmul(%1, v)
+      %3: f32[16,1] = permute(%1, dims=(1, 0))
+      %4: f32[16,2] = matmul(%3, dy)
+      %5: f32[1,16] = sigmoid(%0)
+      y <- %2
+      dv <- %4
+      ds <- %5
+    ->
+    entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], dy: f32[1,2])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = silu(%0)
+      %2: f32[1,2] = matmul(%1, v)
+      %3: f32[1,16] = silu(%0)
+      %4: f32[16,1] = permute(%3, dims=(1, 0))
+      %5: f32[16,2] = matmul(%4, dy)
+      %6: f32[1,16] = sigmoid(%0)
+      y <- %2
+      dv <- %5
+      ds <- %6
+
+So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
+what is stored in any case: of what the backward pass reads by itself, or by several functions of it alone, of what it
+reads and cannot be computed of these, and of inputs, states and constants, which are read before a state changes. Of
+values of which each is all that is read of the one before, such as a product and its sum with a bias, the last is
+stored. What is made of joined parts is computed again of the parts, which take no more memory. Or, where concatenations
+are contained in a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it.
+What is read by one function alone, such as the scores of a softmax, need not be stored: the function's value takes its
+place.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from ...ir.graph import Graph
+from ...ir.node import Node, Value, base
+from ...ir.op_kinds import Assemble, Elementwise, Leaf, Pick, View
+from ...ir.origin import BACKWARD, is_late
+from ...ir.rewrite import rewritten
+from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
+from ...ir.types import planned_size
+from ..context import Context
+from .nested_concatenations import Place, contained, read_in
+from .recomputation import copy_of
+
+
+def rematerialize(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    if graph.inner:
+        return graph
+    late = [n for n in graph.nodes if is_late(n.origin)]
+    best, tried = graph, dict[Value, frozenset[Value]]()
+    whole = contained([n for n in graph.nodes if not is_late(n.origin)])
+    variants = itertools.product(({}, whole) if whole else ({},), (False, True))
+    for places, functions in variants:  # expressions alone, or results of functions such as exp too
+        forward = _Forward(graph, functions, places)
+        again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
+        if again == tried:
+            continue
+        tried = again
+        readers = [n for n in late if not again.keys().isdisjoint(n.operands)]
+        stored = {base(v) for v in again}
+        values = [v for n in graph.nodes for v in n.results if v in stored]
+        for shared in (
+            len(values),
+            0,
+        ):  # one copy for all readers, or, which takes more time, copies for each
+            found = _read_again(graph, forward, readers, values[:shared])
+            best = found if context.is_worth_its_time(rematerialize.__name__, found, best) else best
+        if best is found:
+            best = _with_most_shared(
+                best, values, context, functools.partial(_read_again, graph, forward, readers)
+            )
+    return best
+
+
+def _with_most_shared(
+    each: Graph, values: Sequence[Value], context: Context, shared: Callable[[Sequence[Value]], Graph]
+) -> Graph:
+    """`each`, in which every reader has copies of its own, or a graph with one copy of as many as possible of the first
+    values for all their readers, which takes no more of the arena. The backward pass reads the first values last, when
+    memory is free again."""
+    best, few, many = each, 0, len(values)
+    while many - few > 1:
+        middle = (few + many) // 2
+        found = shared(values[:middle])
+        if context.takes_no_more(rematerialize.__name__, found, each):
+            best, few = found, middle
+        else:
+            many = middle
+    return best
+
+
+def _read_again(graph: Graph, forward: _Forward, readers: Sequence[Node], shared: Sequence[Value]) -> Graph:
+    """The graph, in which these nodes read copies, one of each of the values `shared` for all."""
+    return rewritten(graph, functools.partial(forward.read_again, _copies(frozenset(shared))), readers)
+
+
+_COMPUTED_AGAIN = (Elementwise, Pick, Assemble)
+Copies: TypeAlias = Callable[[Node, Value], dict[Value, Value]]
+
+
+def _copies(shared: frozenset[Value]) -> Copies:
+    """Of a value that a node reads: of `shared`, the same for all; of others, for each kernel and for the loops of each
+    layer their own."""
+    made: dict[object, dict[Value, Value]] = {}
+
+    def of(reader: Node, v: Value) -> dict[Value, Value]:
+        key: object = reader.origin.scope if is_fusable(reader) else reader
+        return made.setdefault(None if v.base in shared else key, {})
+
+    return of
+
+
+class _Forward:
+    """The values of the forward pass. functions: whether results of functions are computed again; places: where values
+    are that are read in larger ones; sources: of each value, the stored ones that it is an elementwise function of,
+    beside those that are broadcast; itself alone if it is stored."""
+
+    def __init__(self, graph: Graph, functions: bool, places: Mapping[Value, Place]) -> None:
+        self.graph, self.roots = graph, {base(v) for v in graph.roots}
+        self.functions, self.places = functions, places
+        self.whole = {y for y, _ in places.values()}
+        self.compared = compared_with_their_extremes(graph.nodes)
+        self.sources: dict[Value, frozenset[Value]] = {}
+        values = [r for node in graph.nodes for r in node.results]
+        for r in values:
+            self.sources[r] = self._sources(r)
+        late = [n for n in graph.nodes if is_late(n.origin) and not isinstance(n.op.lower, View)]
+        read = {v.base for n in late for v in n.operands}
+        by_source: dict[Value, set[Value]] = {}
+        for v in read:
+            for source in self.sources[v]:
+                by_source.setdefault(source, set()).add(v)
+        # a value that alone is read of what its source gives takes the source's place in memory
+        alone = {
+            v for v in read if len(self.sources[v]) == 1 and all(by_source[s] == {v} for s in self.sources[v])
+        }
+        self.kept = {s for v in read - alone if len(self.sources[v]) == 1 for s in self.sources[v]}
+        for r in values:
+            self.sources[r] = self._sources(r)
+            missing = self.sources[r] - self.kept
+            if r not in read or not (missing or r in alone):
+                continue
+            parts = isinstance(r.node.op.lower, Assemble) or all(v.type.bytes < r.type.bytes for v in missing)
+            if r not in alone and parts and sum(v.type.bytes for v in missing) <= r.type.bytes:
+                self.kept |= missing
+            else:
+                self.sources[r] = frozenset([r])
+                self.kept.add(r)
+
+    def _sources(self, v: Value) -> frozenset[Value]:
+        node = v.node
+        if isinstance(node.op.lower, View):
+            return self.sources[node.operands[0]]
+        alone = frozenset([v])
+        if v in self.places and v not in self.roots:
+            return frozenset([self.places[v][0]])
+        if (
+            v in self.whole
+            or v in self.compared
+            or not isinstance(node.op.lower, _COMPUTED_AGAIN)
+            or is_late(node.origin)
+            or v in self.roots
+        ):
+            return alone
+        if not self.functions and isinstance(node.op.lower, Elementwise) and node.op.lower.calls:
+            return alone
+        broadcasts = not isinstance(node.op.lower, Assemble)
+        size, found = planned_size(v.type.shape), set[Value]()
+        for u in map(base, node.operands):
+            if broadcasts and planned_size(u.type.shape) < size:
+                continue  # as statistics are: it is stored beside the others
+            if not isinstance(u.node.op.lower, Leaf) and not is_free(u.node):
+                found |= self.sources[u]
+        if len(found) == 1 and self._takes_the_place(v, *found):
+            return alone
+        return frozenset(found)
+
+    def _takes_the_place(self, v: Value, source: Value) -> bool:
+        """Whether nothing but v reads its source, and v is no larger."""
+        return v.type.bytes <= source.type.bytes and {*self.graph.readers(source)} == {v.node}
+
+    def is_computed_again(self, v: Value) -> bool:
+        """Whether what reads v in the backward pass reads a copy."""
+        found = self.sources[v.base]
+        return found != {v.base} and found <= self.kept
+
+    def read_again(self, of: Copies, node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
+        """The node, which reads copies."""
+        rows = zip(node.operands, operands, strict=True)
+        new = [self._copy(old, of(node, old)) if self.is_computed_again(old) else v for old, v in rows]
+        return node.with_operands(tuple(new)).results
+
+    def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
+        for u, place in self.places.items():
+            if u not in copies and self.is_computed_again(u):
+                copies[u] = read_in(place, u)
+        return copy_of(v, self._is_copied, copies, BACKWARD)
+
+    def _is_copied(self, v: Value) -> bool:
+        return isinstance(v.node.op.lower, View) or self.is_computed_again(v)

@@ -1,0 +1,114 @@
+"""Rematerialise products, also known as checkpointing of activations: where the arena exceeds the RAM budget, what the
+backward pass reads of the forward pass is computed again, results of products included.
+
+    entry f(x: f32[1,4], w: f32[4,16], u: f32[16,4], dy: f32[1,4])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = tanh(%0)
+      %2: f32[1,4] = matmul(%1, u)
+      %3: f32[16,1] = permute(%1, dims=(1, 0))
+      %4: f32[16,4] = matmul(%3, dy)
+      y <- %2
+      du <- %4
+    ->
+    entry f(x: f32[1,4], w: f32[4,16], u: f32[16,4], dy: f32[1,4])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = tanh(%0)
+      %2: f32[1,4] = matmul(%1, u)
+      %3: f32[1,16] = matmul(x, w)
+      %4: f32[1,16] = tanh(%3)
+      %5: f32[16,1] = permute(%4, dims=(1, 0))
+      %6: f32[16,4] = matmul(%5, dy)
+      y <- %2
+      du <- %6
+
+Of the values that are alive at the step that needs most, and that this step does not read, those are taken that take
+least time for their bytes: what reads them after the step reads a copy. A copy is computed of what is still alive where
+it is read first, of values that are smaller than it, such as statistics, and of copies of the others. Where a copy is
+alive at the next peak, what reads it after that reads another.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...ir.graph import Graph
+from ...ir.node import Value
+from ..context import Context
+from ..work import work
+from .recomputation import Recomputation
+
+NAME = "rematerialize_products"
+MOST_TRIED = 120  # graphs: a limit of compile time
+MOST_ALONE = 8  # values that are tried alone: a limit of compile time
+LEAST_SHARE = 50  # of the bytes that are missing, which a value is a part of: a limit of compile time
+
+
+def rematerialize_products(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    if context.budget is not None:
+        context = replace(context, budget=round(context.slack * context.budget))
+    if graph.inner or context.budget is None:
+        return graph
+    tried, budget, best = set[Graph](), context.budget, graph
+    while len(tried) < MOST_TRIED:
+        if not context.excess(NAME, graph):
+            gaps = context.placed(NAME, graph) - budget
+            if gaps <= 0:
+                return graph
+            context = replace(context, budget=context.budget - gaps)  # between buffers
+            continue
+        better = _improved(graph, context, tried)
+        if better is None:
+            break
+        graph = better
+        if context.memory(NAME, graph).peak < context.memory(NAME, best).peak:
+            best = graph  # not for fewer steps alone, if nothing follows
+    return best
+
+
+def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None:
+    """The graph with copies of values that are alive at the peak, which is lower then or reached by fewer steps: with
+    the fewest copies that meet the budget, or else those that take least time for their bytes of those that save
+    most."""
+    assert context.budget is not None
+    use, before = context.memory(NAME, graph), work(graph.nodes, context.cost)
+    found = context.analysis((Recomputation, graph), lambda: Recomputation(graph, use))
+    missing, now = use.peak - context.budget, use.height
+    candidates = [v for v in found.idle if v.type.bytes * LEAST_SHARE >= min(missing, use.peak)]
+    candidates.sort(key=lambda v: work(found.nodes(v), context.cost) / v.type.bytes)
+    better: list[tuple[int, float, Graph]] = []  # the bytes that it saves, the time that it takes
+    nodes = most = 0
+    for chosen, alone in _choices(candidates, _number(candidates, missing)):
+        new = found.computed_again(frozenset(chosen), alone)
+        shares = not alone or len(new.nodes) > nodes
+        nodes = len(new.nodes)
+        if not shares:
+            continue
+        tried.add(new)
+        least = context.least_peak(NAME, new)
+        if least >= now or (now[0] - least[0]) * 2 < most:
+            continue
+        height = context.memory(NAME, new).height
+        if height[0] <= context.budget:
+            return new
+        if height < now:
+            better.append((now[0] - height[0], work(new.nodes, context.cost) - before, new))
+            most = max(most, now[0] - height[0])
+    enough = [t for t in better if t[0] * 2 >= most]
+    return min(enough, key=lambda t: t[1] / max(t[0], 1))[2] if enough else None
+
+
+def _number(values: Sequence[Value], size: int) -> int:
+    """How many of the values, the first ones, have this size together; all of them, if they have less."""
+    totals = itertools.accumulate(v.type.bytes for v in values)
+    return next((k for k, total in enumerate(totals, start=1) if total >= size), len(values))
+
+
+def _choices(values: Sequence[Value], count: int) -> Iterator[tuple[Sequence[Value], bool]]:
+    """So many of the values, the first ones, then more and more of them, then fewer, then each alone; and whether each
+    copy is computed of copies of its own."""
+    sizes = [count + ((len(values) - count) * k + 3) // 4 for k in range(5)] + [count // 2, count // 4]
+    yield from ((values[:k], alone) for k in dict.fromkeys(sizes) for alone in (False, True) if k > alone)
+    yield from (([v], False) for v in values[1:MOST_ALONE])

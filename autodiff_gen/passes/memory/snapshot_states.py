@@ -1,0 +1,90 @@
+"""Snapshot states: a product that reads a parameter in the backward pass reads a copy of it, so that the parameter's
+gradient need not wait until the product's result, which is larger than the copy, is stored.
+
+    entry f(x: f32[2,16], dy: f32[16,4], lr: f32[])
+      %0: f32[4,2] = permute(w, dims=(1, 0))
+      %1: f32[16,2] = matmul(dy, %0)
+      %2: f32[2,4] = accumulate(x, dy, w, lr, beta=1.0, negate=True)
+      dx <- %1
+      w' <- %2
+    ->
+    entry f(x: f32[2,16], dy: f32[16,4], lr: f32[])
+      %0: f32[4,2] = permute(w, dims=(1, 0))
+      %1: f32[4,2] = copy(%0, snapshot=True)
+      %2: f32[16,2] = matmul(dy, %1)
+      %3: f32[2,4] = accumulate(x, dy, w, lr, beta=1.0, negate=True)
+      dx <- %2
+      w' <- %3
+
+The new value of a parameter has the memory of the old one, so whatever reads the old one comes before. What the
+gradient reads, such as an activation that is computed again for it, is then alive together with the result. The copy is
+made where this is the peak, and the smaller arena is worth the time.
+"""
+
+from __future__ import annotations
+
+from ...ir.dependences import state_of, writers
+from ...ir.graph import Graph
+from ...ir.node import Node, Value, base
+from ...ir.op_kinds import Call, Contraction, Elementwise, RowContraction
+from ...ir.origin import is_late
+from ..context import Context
+from ..layout.copy_insertion import with_old_states_copied
+
+MOST_TRIES = 3  # copies that are measured one after the other, at each peak: a limit of compile time
+
+
+def snapshot_states(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    if graph.inner or not context.weighs_memory or not larger_results(graph):
+        return graph
+    while True:
+        reads = _at_the_peak(graph, context)
+        choices = [reads] if context.is_estimate else [[read] for read in reads[:MOST_TRIES]]
+        tries = (with_old_states_copied(graph, choice) for choice in choices if choice)
+        better = next((new for new in tries if _is_better(new, graph, context)), None)
+        if better is None:
+            return graph
+        graph = better
+
+
+def _is_better(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether the copies are worth it; in an estimate, all those at a peak together, whether the arena is smaller."""
+    name = snapshot_states.__name__
+    if context.is_estimate:
+        return context.takes_less(name, new, old)
+    return context.is_worth_its_time(name, new, old)
+
+
+def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
+    """Products, which of their operands is a state that takes less memory than the result, and the node that updates
+    the state."""
+    writer, found = writers(graph), []
+    for n in graph.of(Call, Contraction):
+        for i, v in enumerate(n.operands) if is_late(n.origin) else ():
+            state = state_of(v)
+            updated = writer.get(state) if state is not None else None
+            if updated not in (None, n) and base(v).type.bytes < n.results[0].type.bytes:
+                found.append((n, i, updated))
+    return found
+
+
+def _at_the_peak(graph: Graph, context: Context) -> list[tuple[Node, int]]:
+    """Those whose results are alive at the peak, and what the update reads as well; the largest result first."""
+    alive = set(context.live_at_peak(snapshot_states.__name__, graph))
+    found = [
+        (n, i)
+        for n, i, u in larger_results(graph)
+        if n.results[0] in alive and not alive.isdisjoint(_read_by(u))
+    ]
+    return sorted(found, key=lambda read: -read[0].results[0].type.bytes)
+
+
+def _read_by(update: Node) -> set[Value]:
+    """What the loops of an update read, those included that complete a gradient by rows."""
+    found, pending = set[Value](), [update]
+    while pending:
+        new = {base(v) for v in pending.pop().operands} - found
+        found |= new
+        pending += [v.node for v in new if isinstance(v.node.op.lower, Elementwise | RowContraction)]
+    return found

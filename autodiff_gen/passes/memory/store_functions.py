@@ -1,0 +1,210 @@
+"""Store the results of functions such as tanh in a scan where its gradient, another scan, would call them again.
+
+    entry f(h: f32[4], x: f32[9,4], dy: f32[4])
+      %0: f32[4], %1: f32[9,4] = scan(h, x, length=9, carries=1, xs=1, axes=(0,), reverse=False)
+          with %2 h_t: f32[4], %3 x_t: f32[4]
+          %4: f32[4] = sigmoid(%3)
+          %5: f32[4] = mul(%2, %4)
+          yield %5, %2
+      %6: f32[4], %7: f32[9,4] = scan(dy, x, %1, length=9, carries=1, xs=2, axes=(0,), reverse=True)
+          with %8 d_h: f32[4], %9 x_t: f32[4], %10 h_t: f32[4]
+          %11: f32[4] = sigmoid(%9)
+          %12: f32[4] = mul(%8, %11)
+          %13: f32[4] = mul(%12, %10)
+          yield %12, %13
+      y <- %0
+      dh <- %6
+      ds <- %7
+    ->
+    entry f(h: f32[4], x: f32[9,4], dy: f32[4])
+      %0: f32[4], %1: f32[9,4], %2: f32[9,4] = scan(h, x, length=9, carries=1, xs=1, axes=(0, 0), reverse=False)
+          with %3 h_t: f32[4], %4 x_t: f32[4]
+          %5: f32[4] = sigmoid(%4)
+          %6: f32[4] = mul(%3, %5)
+          yield %6, %3, %5
+      %7: f32[4], %8: f32[9,4] = scan(dy, x, %1, %2, length=9, carries=1, xs=3, axes=(0,), reverse=True)
+          with %9 d_h: f32[4], %10 x_t: f32[4], %11 h_t: f32[4], %12 sigmoid: f32[4]
+          %13: f32[4] = mul(%9, %12)
+          %14: f32[4] = mul(%13, %11)
+          yield %13, %14
+      y <- %0
+      dh <- %7
+      ds <- %8
+
+They become stacks of the first scan, for all times, and the second one reads them. Results that are computed of
+disjoint windows of one value, such as the gates of a recurrent layer, are assembled as that value is: the stack can
+take its memory. Where a smaller arena is worth the time, the functions are called again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from ...errors import ShapeError
+from ...ir.build import apply
+from ...ir.closures import param
+from ...ir.graph import Graph
+from ...ir.names import short_name, with_role
+from ...ir.node import Node, Region, Value
+from ...ir.op_kinds import Elementwise, Scan, ViewKind
+from ...ir.origin import building
+from ...ir.rewrite import replaced, rewritten
+from ...ir.traits import key_of, view_kind
+from ...ir.types import Shape, planned_size
+from ...ir.views import layout
+from ...ops.scan_builder import stack_axis, stacked, time_first
+from ...ops.slices import window
+from ..context import Context
+
+Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps
+
+
+def store_functions(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    for early, late, again in repeated_functions(graph):
+        best = stored(graph, early, late, again)
+        for less in (stored(graph, early, late, again, alone=False), graph):
+            if less is not best and context.is_worth_its_time(store_functions.__name__, less, best):
+                best = less
+        if best is not graph:
+            return store_functions(best, context)
+    return graph
+
+
+def repeated_functions(graph: Graph) -> Iterator[tuple[Node, Node, dict[Value, Value]]]:
+    """Two scans, and the results of functions in the body of the second that the first computes too, with those."""
+    scans = [n for n in graph.of(Scan) if "samples" not in n.attrs]
+    for late, early in itertools.product(scans, scans):
+        again = _computed_again(early, late)
+        if again:
+            yield early, late, again
+
+
+def _computed_again(early: Node, late: Node) -> dict[Value, Value]:
+    """The results of functions in the body of `late` that the body of `early` computes at the same time, and those."""
+    if early.attrs["length"] != late.attrs["length"]:
+        return {}
+    (first,), (second,) = early.regions, late.regions
+    twins = dict(_same_params(early, late))  # of values of the second body, equal ones of the first
+    known: dict[Any, Node] = {}
+    for node in first.nodes:
+        known.setdefault(key_of(node, node.operands), node)
+    found: dict[Value, Value] = {}
+    for node in second.nodes if twins else ():
+        twin = known.get(key_of(node, tuple([twins.get(v, v) for v in node.operands])))
+        if twin is not None:
+            twins.update(zip(node.results, twin.results, strict=True))
+            if isinstance(node.op.lower, Elementwise) and node.op.lower.calls:
+                found.update(zip(node.results, twin.results, strict=True))
+    return found
+
+
+def _same_params(early: Node, late: Node) -> Iterator[tuple[Value, Value]]:
+    """The params of the body of `late` that are values of the body of `early`, and these, if it reads a stack of it."""
+    (first,), (second,), carries = early.regions, late.regions, early.attrs["carries"]
+    inside = [*zip(early.operands, first.params, strict=True)]
+    ends = carries + early.attrs["xs"], late.attrs["carries"] + late.attrs["xs"]
+    stacks = zip(early.results[carries:], early.attrs["axes"], first.results[carries:], strict=True)
+    elements = inside[carries : ends[0]] + [(time_first(v, axis), r) for v, axis, r in stacks]
+    if all(v.base.node is not early for v in late.operands):
+        return
+    for i, v in enumerate(late.operands[late.attrs["carries"] :], start=late.attrs["carries"]):
+        for outer, inner in elements if i < ends[1] else inside[ends[0] :]:
+            if _is_same(v, outer):
+                yield second.params[i], inner
+                break
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    """Whether two views show the same elements of one value."""
+    return a is b or (
+        a.base is b.base and a.type == b.type and layout(a) is not None and layout(a) == layout(b)
+    )
+
+
+def stored(graph: Graph, early: Node, late: Node, again: dict[Value, Value], alone: bool = True) -> Graph:
+    """The graph in which `late` reads results of functions of `early`. again: those of `late`, and these; alone:
+    whether those that cannot be assembled are stored too."""
+    (first,), (second,) = early.regions, late.regions
+    batch_first = 1 in early.attrs["axes"]
+    kept = [(r, _windows(r, set(again.values()))) for r in dict.fromkeys(again.values())]
+    stacks: list[Value] = []
+    place: dict[Value, tuple[int, Window | None]] = {}  # of a result: the stack, and the part of it
+    for shape in dict.fromkeys(shape for _, windows in kept for shape in windows):
+        parts = {r: windows[shape] for r, windows in kept if shape in windows and r not in place}
+        joined = _assembled(parts, shape, early)
+        if joined is not None:
+            place.update((r, (len(stacks), at)) for r, at in parts.items())
+            stacks.append(joined)
+    for r, _ in kept if alone else ():
+        if r not in place:
+            place[r] = len(stacks), None
+            stacks.append(r)
+    if not stacks:
+        return graph
+    made: list[Node] = []
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
+        if node is early:
+            axes = tuple([stack_axis(v.type.shape, batch_first) for v in stacks])
+            length = node.attrs["length"]
+            types = [stacked(v.type, length, axis) for v, axis in zip(stacks, axes, strict=True)]
+            attrs = {**node.attrs, "axes": (*node.attrs["axes"], *axes)}
+            region = Region(first.params, (*first.results, *stacks))
+            whole = (*(r.type for r in node.results), *types)
+            made.append(Node(node.op, operands, attrs, whole, (region,), node.origin))
+            return made[0].results[: len(node.results)]
+        scan, more = made[0], len(stacks)
+        axes = scan.attrs["axes"][-more:]
+        given = [time_first(v, axis) for v, axis in zip(scan.results[-more:], axes, strict=True)]
+        params = [param(short_name(v), v.type) for v in stacks]
+        end = node.attrs["carries"] + node.attrs["xs"]
+        mapping = {}
+        for r, twin in again.items():
+            if twin not in place:
+                continue
+            k, at = place[twin]
+            mapping[r] = params[k] if at is None else window(params[k], r.type.shape, *at)
+        shown = (*second.params[:end], *params, *second.params[end:])
+        region = Region(shown, tuple(replaced(second.results, mapping)))
+        attrs = {**node.attrs, "xs": node.attrs["xs"] + more}
+        every = (*operands[:end], *given, *operands[end:])
+        return Node(
+            node.op, every, attrs, tuple([r.type for r in node.results]), (region,), node.origin
+        ).results
+
+    return rewritten(graph, rewrite, (early, late))
+
+
+def _windows(v: Value, others: set[Value]) -> dict[Shape, Window]:
+    """The windows of larger values that v is computed of element by element, by the shape of these values, if it is
+    only one of each shape; not those that other functions read."""
+    found: dict[Shape, set[Window]] = {}
+    pending, seen = list(v.node.operands), set[Value]()
+    while pending:
+        u = pending.pop()
+        if u in seen or u in others:
+            continue
+        seen.add(u)
+        if view_kind(u.node) is ViewKind.WINDOW:
+            if u.type.shape == v.type.shape:
+                at = tuple(u.node.attrs["starts"]), tuple(u.node.attrs["steps"])
+                found.setdefault(u.node.operands[0].type.shape, set()).add(at)
+        elif isinstance(u.node.op.lower, Elementwise):
+            pending += u.node.operands
+    return {shape: at for shape, windows in found.items() for at in windows if len(windows) == 1}
+
+
+def _assembled(parts: dict[Value, Window], shape: Shape, scan: Node) -> Value | None:
+    """One value of these parts, None if they overlap or are not all of it."""
+    if sum(planned_size(v.type.shape) for v in parts) != planned_size(shape) or len(parts) < 2:
+        return None
+    starts, steps = (tuple(at[k] for at in parts.values()) for k in (0, 1))
+    try:
+        with building(scan.origin.scope, scan.origin.phase):
+            whole = apply("assemble", *parts, shape=shape, starts=starts, steps=steps, fill=0.0)
+    except ShapeError:
+        return None
+    return with_role(whole, "activations")

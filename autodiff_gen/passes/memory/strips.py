@@ -1,0 +1,242 @@
+"""Regions that are computed strip by strip: which values and nodes belong to one, and the graph with it in strips."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from ...ir.build import apply
+from ...ir.graph import Graph
+from ...ir.node import Node, Value, base
+from ...ir.op_kinds import Elementwise, Iota, Leaf, Range, Tile, View
+from ...ir.origin import Label, Origin, building
+from ...ir.rewrite import rewritten
+from ...ir.tiles import (
+    added_term,
+    axis_of_result,
+    computed,
+    indices,
+    part_of,
+    term_of,
+    tile_of,
+    whole,
+    with_term,
+)
+from ...ir.traits import is_fusable
+
+
+class _Infeasible(Exception):
+    """A value cannot be computed in strips."""
+
+
+class Region:
+    """axis: the values that are computed in strips, and along which axis. maps, sums: the nodes that read them and
+    whose results are narrow: assembled of strips along an axis, or added up over the strips of an operand, with the
+    node of a term."""
+
+    def __init__(self, graph: Graph, limit: int) -> None:
+        self.graph, self.limit, self.users = graph, limit, graph.users
+        self.kept = {base(v) for v in graph.roots}
+        self.axis: dict[Value, int] = {}
+        self.maps: dict[Node, int] = {}
+        self.sums: dict[Node, tuple[Node, int]] = {}
+
+    @classmethod
+    def around(cls, graph: Graph, v: Value, axis: int) -> Region | None:
+        """The largest around a value; None where something needs the whole of it."""
+        region = cls(graph, v.type.bytes // 2)
+        try:
+            region._add(v, axis)
+            region._add_operands()
+        except _Infeasible:
+            return None
+        return region if region._is_closed() else None
+
+    def _add(self, v: Value, axis: int) -> None:
+        """Compute a value in strips, and what reads it."""
+        pending = [(v, axis)]
+        while pending:
+            v, axis = pending.pop()
+            if v in self.axis:
+                if self.axis[v] != axis:
+                    raise _Infeasible
+                continue
+            extent = v.type.shape[axis]
+            if v in self.kept or not isinstance(extent, int) or extent < 2 or not _has_tiles(v, axis):
+                raise _Infeasible
+            self.axis[v] = axis
+            for node in self.users.get(v, ()):
+                pending += self._reader(node, v, axis)
+
+    def _reader(self, node: Node, v: Value, axis: int) -> list[tuple[Value, int]]:
+        """The result of a node that reads v, where it is wide too."""
+        (operand, *more) = (k for k, u in enumerate(node.operands) if u is v)
+        if more:
+            raise _Infeasible
+        along = axis_of_result(node, operand, axis)
+        if along is not None:
+            (y,) = node.results
+            if self._is_wide(y):
+                return [(y, along)]
+            self.maps[node] = along
+        else:
+            term = added_term(node)
+            operand = next(k for k, u in enumerate(term.operands) if u is v) if v in term.operands else -1
+            if operand < 0 or term_of(term, operand, whole(v, axis)) is None:
+                raise _Infeasible
+            self.sums[node] = term, operand
+        return []
+
+    def _is_wide(self, v: Value) -> bool:
+        """Whether a result is computed in strips, as it needs much memory, or what is computed of it needs less."""
+        if v in self.kept:
+            return False
+        return v.type.bytes > self.limit or isinstance(v.node.op.lower, View) or self._after(v) < v.type.bytes
+
+    def _after(self, v: Value) -> int:
+        """The bytes of what is stored that is computed of a value; loops store the last of elementwise values."""
+        size, pending, seen = 0, [v], {v}
+        while pending:
+            for n in self.users.get(pending.pop(), ()):
+                for r in n.results:
+                    if isinstance(n.op.lower, Elementwise) and r not in self.kept and r not in seen:
+                        seen.add(r)
+                        pending.append(r)
+                    elif r not in seen:
+                        seen.add(r)
+                        size += r.type.bytes
+        return size
+
+    def _add_operands(self) -> None:
+        """What is wide, or not stored otherwise, and read by nothing else, is computed in strips too."""
+        pending = [*(v.node for v in self.axis), *self.maps, *self.sums]
+        inside = set(pending)
+        while pending:
+            for u, at in self._ranges(pending.pop()):
+                small = u.type.bytes <= self.limit and not is_fusable(u.node)
+                view = isinstance(u.node.op.lower, View)
+                if u in self.axis or u in self.kept or (small and not view) or not _has_tiles(u, at.axis):
+                    continue
+                if inside.issuperset(self.users[u]):
+                    self.axis[u] = at.axis
+                    inside.add(u.node)
+                    pending = list(inside)
+
+    def _ranges(self, node: Node) -> list[tuple[Value, Range]]:
+        """The operands of which a strip of a node needs strips."""
+        if not node.operands:
+            return []
+        if node in self.sums:
+            node, operand = self.sums[node]
+            v = node.operands[operand]
+            tile = term_of(node, operand, whole(v, self.axis[v]))
+        else:
+            (y,) = node.results
+            tile = tile_of(node, whole(y, self.maps.get(node, self.axis.get(y, 0))))
+        assert tile is not None
+        return [(node.operands[k], at) for k, at in tile.ranges.items()]
+
+    def _is_closed(self) -> bool:
+        """Whether nothing that a strip needs depends on results of the region."""
+        sinks = {*self.maps, *self.sums}
+        after: set[Node] = set()
+        for n in self.graph.nodes:
+            if any(u.node in sinks or u.node in after for u in n.operands):
+                after.add(n)
+        members = {*(v.node for v in self.axis), *sinks}
+        return bool(sinks) and after.isdisjoint(members)
+
+    def in_strips(self, number: int, count: int) -> Graph | None:
+        """The graph with the region computed in this many strips; None where a strip cannot be computed."""
+        strips = _Strips(self.axis, number)
+        parts, sums = dict[Node, list[Value]](), dict[Node, Value]()
+        try:
+            for k in range(count):
+                for node, axis in self.maps.items():
+                    at = _split(node.results[0], axis, count)[k]
+                    parts.setdefault(node, []).append(strips.computed(node, tile_of(node, at), k))
+                for node, (of, operand) in self.sums.items():
+                    v = of.operands[operand]
+                    at = _split(v, self.axis[v], count)[k]
+                    term = strips.computed(of, term_of(of, operand, at), k)
+                    sums[node] = strips.sum(sums[node], term) if k else term
+        except _Infeasible:
+            return None
+        made = {n: _assembled(n, axis, parts[n]) for n, axis in self.maps.items()}
+        for n, total in sums.items():
+            with building(n.origin.scope, n.origin.phase):
+                made[n] = with_term(n, total)
+        return rewritten(self.graph, lambda node, _: (made[node],), made)
+
+
+def _has_tiles(v: Value, axis: int) -> bool:
+    node = v.node
+    if isinstance(node.op.lower, Leaf) or node.regions or not isinstance(v.type.shape[axis], int):
+        return False
+    return isinstance(node.op.lower, Iota) or tile_of(node, whole(v, axis)) is not None
+
+
+def _split(v: Value, axis: int, count: int) -> list[Range]:
+    """Ranges that make up an axis. Where it merges axes of the value that a view shows, they are whole rows of it."""
+    extent = rows = whole(v, axis).stop
+    tile = tile_of(v.node, whole(v, axis)) if isinstance(v.node.op.lower, View) else None
+    if tile is not None and 0 in tile.ranges and extent % tile.ranges[0].stop == 0:
+        rows = tile.ranges[0].stop
+    if count > rows:
+        raise _Infeasible
+    bounds = [rows * k // count * (extent // rows) for k in range(count + 1)]
+    return [Range(axis, *ends) for ends in itertools.pairwise(bounds)]
+
+
+class _Strips:
+    """The strips of values that have been computed, by their ranges."""
+
+    def __init__(self, axis: dict[Value, int], region: int) -> None:
+        self.axis, self.region = axis, region
+        self.made: dict[Value, dict[tuple[int, int], Value]] = {}
+
+    def computed(self, node: Node, tile: Tile | None, k: int) -> Value:
+        """What a node computes for strip k."""
+        if tile is None:
+            raise _Infeasible
+        ranges, origin, (y,) = tile.ranges, node.origin, node.results
+        operands = [self._part(u, ranges[i], k) if i in ranges else u for i, u in enumerate(node.operands)]
+        with building(origin.scope, origin.phase):
+            new = computed(node, tile, tuple(operands))
+        labels = {} if isinstance(node.op.lower, View) else {0: Label("strip", copy_of=y)}
+        strip = (self.region, k)
+        new.origin = Origin(origin.scope, origin.phase, labels, origin.module, origin.again, strip)
+        return new.results[0]
+
+    def sum(self, total: Value, term: Value) -> Value:
+        """The sum of the terms of the strips so far."""
+        origin = term.node.origin
+        with building(origin.scope, origin.phase):
+            new = apply("add", total, term)
+        labels = {0: origin.labels[0]}
+        new.node.origin = Origin(origin.scope, origin.phase, labels, origin.module, strip=origin.strip)
+        return new
+
+    def _part(self, v: Value, at: Range, k: int) -> Value:
+        """A range of an operand: computed for strip k, or a slice of what is there."""
+        if isinstance(v.node.op.lower, Iota):
+            return indices(v.node, at)
+        if self.axis.get(v) != at.axis:
+            return part_of(v, at)
+        made = self.made.setdefault(v, {})
+        for (start, stop), strip in made.items():
+            if start <= at.start and at.stop <= stop:
+                return part_of(strip, Range(at.axis, at.start - start, at.stop - start))
+        made[at.start, at.stop] = self.computed(v.node, tile_of(v.node, at), k)
+        return made[at.start, at.stop]
+
+
+def _assembled(node: Node, axis: int, parts: Sequence[Value]) -> Value:
+    """The whole result of a node, of its strips."""
+    (y,) = node.results
+    stops = itertools.accumulate(whole(p, axis).stop for p in parts)
+    starts = [stop - whole(p, axis).stop for stop, p in zip(stops, parts, strict=True)]
+    corners = tuple(tuple(start if a == axis else 0 for a in range(y.ndim)) for start in starts)
+    steps = ((1,) * y.ndim,) * len(parts)
+    with building(node.origin.scope, node.origin.phase):
+        return apply("assemble", *parts, shape=y.type.shape, starts=corners, steps=steps, fill=0.0)

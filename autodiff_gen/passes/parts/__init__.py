@@ -1,0 +1,1 @@
+"""What is read in part is computed in part."""

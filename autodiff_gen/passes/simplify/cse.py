@@ -1,0 +1,43 @@
+"""Common subexpression elimination: the same op on the same operands with the same attributes is computed once.
+
+    entry f(x: f32[4])              entry f(x: f32[4])
+      %0: f32[4] = tanh(x)            %0: f32[4] = tanh(x)
+      %1: f32[4] = tanh(x)      ->    %1: f32[4] = mul(%0, %0)
+      %2: f32[4] = mul(%0, %1)        y <- %1
+      y <- %2
+
+A reduction with several results of which only the first is read becomes the plain one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.build import apply
+from ...ir.graph import Graph
+from ...ir.node import CONST, Node, Value
+from ...ir.op_kinds import Leaf, Reduce
+from ...ir.rewrite import rewritten
+from ...ir.traits import key_of
+from ..context import Context
+
+
+def cse(graph: Graph, context: Context) -> Graph:
+    """Values that nothing needs are gone as well, since graphs are traversed from their roots."""
+    known: dict[Any, tuple[Value, ...]] = {}
+    read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
+        alone = alone if read.isdisjoint(node.results[1:]) else None
+        key = key_of(node, operands, alone)
+        if key in known:
+            return known[key]
+        if alone is not None:  # nothing reads the other results
+            known[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
+        else:
+            known[key] = node.with_operands(operands).results
+        return known[key]
+
+    computed = (n for n in graph.nodes if n.op is CONST or not isinstance(n.op.lower, Leaf))
+    return rewritten(graph, rewrite, computed)

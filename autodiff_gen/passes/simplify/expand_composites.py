@@ -1,0 +1,35 @@
+"""Expand composite ops, which exist for their gradients, into the ops that loops and kernels are made of.
+
+    entry f(x: f32[2,8])
+      %0: f32[2,8], %1: f32[2,1], %2: f32[2,1], %3: f32[2,1] = standardize(x, axes=(1,), eps=1e-05)
+      y <- %1
+    ->
+    entry f(x: f32[2,8])
+      %0: f32[2,1] = slice(x, shape=(2, 1), starts=(0, 0), steps=(1, 1))
+      %1: f32[2,8] = sub(x, %0)
+      %2: f32[2] = sum(%1, axes=(1,), keepdim=False)
+      %3: f32[2,1] = reshape(%2, shape=(2, 1))
+      %4: f32[2,1] = mul(%3, 0.125)
+      %5: f32[2,1] = add(%0, %4)
+      y <- %5
+
+Permutes have propagated through them as through one elementwise op, and gradients are known.
+"""
+
+from __future__ import annotations
+
+from ...ir.graph import Graph
+from ...ir.node import Node, Value
+from ...ir.op_kinds import Composite
+from ...ir.rewrite import rewritten
+from ..context import Context
+
+
+def expand_composites(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        assert isinstance(node.op.lower, Composite)
+        return tuple(node.op.lower.expand(operands, node.attrs))
+
+    return rewritten(graph, rewrite, graph.of(Composite))

@@ -1,0 +1,166 @@
+"""Apply the optimizer: gradients become new values of parameters and of the optimizer's state.
+
+    entry train_step(x: f32[4])              entry train_step(x: f32[4], lr: f32[])
+      ...                                      ...
+      loss <- %1                     ->        %4: f32[4] = mul(lr, %3)
+      gradient of w <- %3                      %5: f32[4] = sub(w, %4)
+                                               loss <- %1
+                                               w' <- %5
+
+Clipping comes before the update rules. With `accumulate`, the entry of that name adds gradients up in states of their
+own, and `apply` makes a step of their total; with averages of the parameters there is `predict_averaged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ... import init
+from ...autodiff import zeros_like
+from ...errors import ModelError
+from ...functional import maximum
+from ...ir.build import make_input, make_state
+from ...ir.graph import Graph, State
+from ...ir.module import Module
+from ...ir.node import Value
+from ...ir.origin import OPTIMIZER, UPDATE, building
+from ...ir.rewrite import replaced
+from ...ir.types import Type, f32, planned
+from ...optim import clip_grad_norm, clip_grad_value
+from ...optim.quantized_parameters import check_averages, real_numbers, rounded
+from ..context import Context, Training
+from .differentiate import gradient_name, samples_of
+
+
+def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
+    """See the module."""
+    training = context.training
+    if training is None:
+        return module
+    step, *others = module.entries
+    trained = [(module.state(state), module.old_value(v)) for state, v in training.trained]
+    states = [state for state, _ in trained]
+    loss, gradients = _split(step, states)
+    shown = gradients
+    if training.accumulate is not None:
+        # One set of update rules over placeholders, so that both ways of training share their states.
+        shown = [
+            make_input(gradient_name(state), Type(f32, state.type.shape), state.name) for state in states
+        ]
+    with building(OPTIMIZER, UPDATE):
+        new = _rules(module, training, trained, shown)
+        averages = training.ema.averages(states) if training.ema else {}
+        if training.ema:
+            check_averages(states)
+            new = {**new, **training.ema.updates(averages, new)}
+
+    def updates(gradients: Sequence[Value]) -> dict[State, Value]:
+        if gradients is shown:
+            return new
+        known = dict(zip(shown, gradients, strict=True))
+        return dict(zip(new, replaced(list(new.values()), known), strict=True))
+
+    lr = () if training.lr is None else (training.lr,)
+    entries = [
+        replace(
+            step, inputs=(*step.inputs, *lr), outputs=loss, updates={**step.updates, **updates(gradients)}
+        )
+    ]
+    if training.accumulate is not None:
+        accumulate, *others = others
+        sums = _Sums(training, states)
+        loss, gradients = _split(accumulate, states)
+        increased = {**accumulate.updates, **sums.increased(accumulate, gradients)}
+        entries.append(replace(accumulate, outputs=loss, updates=increased))
+        entries.append(Graph("apply", lr, {}, {**updates(sums.gradients()), **sums.cleared()}))
+    entries = [with_guard(graph, training.guard) for graph in entries]
+    if averages:
+        (predict,) = others
+        old = {old: averages[state] for state, old in trained}
+        averaged = dict(zip(predict.outputs, replaced(list(predict.outputs.values()), old), strict=True))
+        others.append(replace(predict, name="predict_averaged", outputs=averaged))
+    _check_names([*entries, *others])
+    return module.with_entries(*entries, *others)
+
+
+def _check_names(entries: Sequence[Graph]) -> None:
+    """ModelError for a parameter or buffer that has the name of a state that the optimizer adds."""
+    states = dict.fromkeys(s for graph in entries for s in graph.states)
+    names: set[str] = set()
+    for state in states:
+        if state.name in names:
+            raise ModelError(f"two states are called {state.name!r}; rename the parameter or buffer")
+        names.add(state.name)
+
+
+def with_guard(graph: Graph, guard: str | None) -> Graph:
+    """An entry that changes states with a guard, where there is something to check."""
+    return replace(graph, guard=guard if guard == "gradients" or "loss" in graph.outputs else None)
+
+
+def _split(graph: Graph, states: Sequence[State]) -> tuple[dict[str, Value], list[Value]]:
+    """The outputs of an entry without the gradients, and the gradients."""
+    gradients = [graph.outputs[gradient_name(state)] for state in states]
+    return {"loss": graph.outputs["loss"]}, gradients
+
+
+def _rules(
+    module: Module[Graph],
+    training: Training,
+    trained: Sequence[tuple[State, Value]],
+    gradients: Sequence[Value],
+) -> dict[State, Value]:
+    """New values of parameters and optimizer state."""
+    if training.clip_grad_value is not None:
+        gradients = clip_grad_value(gradients, training.clip_grad_value)
+    if training.clip_grad_norm is not None:
+        gradients = clip_grad_norm(gradients, training.clip_grad_norm)
+    groups = [replace(group, states=tuple(map(module.state, group.states))) for group in training.groups]
+    params = real_numbers([(state, v, g) for (state, v), g in zip(trained, gradients, strict=True)])
+    new = training.optimizer.updates(groups, params, training.lr, training.schedule)
+    return rounded(trained, params, new)
+
+
+class _Sums:
+    """Sums of gradients over small batches, in states of their own; for means also the number of samples.
+
+    A mean over n samples is weighted with n, so that small batches of any sizes together equal one large batch. Where
+    all batches are of one size, they are counted instead.
+    """
+
+    def __init__(self, training: Training, states: Sequence[State]) -> None:
+        self.sums = [make_state(_sum_of(state)) for state in states]
+        self.count = make_state(State("grad.count", Type(f32, ()), init.zeros(()), False, "optimizer"))
+        self.is_mean = training.accumulate == "mean"
+
+    def increased(self, entry: Graph, gradients: Sequence[Value]) -> dict[State, Value]:
+        """The sums after one more batch."""
+        new = {_state(old): old + g for old, g in zip(self.sums, gradients, strict=True)}
+        if self.is_mean:
+            samples = samples_of(entry)
+            new[_state(self.count)] = self.count + (1.0 if samples is None else samples)
+        return new
+
+    def gradients(self) -> list[Value]:
+        """What the sums come to: the gradients of one batch that holds all samples."""
+        if not self.is_mean:
+            return list(self.sums)
+        share = 1.0 / maximum(self.count, 1.0)  # where nothing was summed, the gradients are 0
+        return [total * share for total in self.sums]
+
+    def cleared(self) -> dict[State, Value]:
+        every = [*self.sums, *([self.count] if self.is_mean else [])]
+        return {_state(old): zeros_like(old) for old in every}
+
+
+def _state(old: Value) -> State:
+    state: State = old.node.attrs["state"]
+    return state
+
+
+def _sum_of(parameter: State) -> State:
+    start = init.zeros(planned(parameter.logical.shape))
+    kind = Type(f32, parameter.type.shape)
+    storage = parameter.storage and parameter.storage.of_zeros
+    return State(f"{parameter.name}.grad", kind, start, False, "optimizer", storage)

@@ -1,0 +1,87 @@
+"""Differentiate the loss: each entry that trains returns the gradient of every parameter in addition to its loss.
+
+    entry train_step(x: f32[4])              entry train_step(x: f32[4])
+      %0: f32[4] = mul(w, x)                   %0: f32[4] = mul(w, x)
+      %1: f32[] = sum(%0)            ->        %1: f32[] = sum(%0)
+      loss <- %1                               %2: f32[4] = broadcast_to(1.0)
+                                               %3: f32[4] = mul(%2, x)
+                                               loss <- %1
+                                               gradient of w <- %3
+
+With `accumulate`, a second entry returns gradients that add up over small batches: those of a mean are weighted with
+the number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...autodiff import grad, where_it_stops
+from ...errors import GraphError, ModelError
+from ...ir.build import apply
+from ...ir.graph import Graph, State
+from ...ir.module import Module
+from ...ir.node import CONST, Value, topological
+from ...ir.op_kinds import ViewKind
+from ...ir.traits import view_kind
+from ...ir.types import Dim
+from ..context import Context
+
+
+def differentiate(module: Module[Graph], context: Context) -> Module[Graph]:
+    """See the module. ModelError where the loss gives a parameter no gradient."""
+    training = context.training
+    if training is None:
+        return module
+    step, *others = module.entries
+    loss = step.outputs["loss"]
+    trained = [(module.state(state), module.old_value(v)) for state, v in training.trained]
+    entries = [_with_gradients(step, trained, _gradients(loss, trained))]
+    if training.accumulate is not None:
+        samples = samples_of(step) if training.accumulate == "mean" else None
+        found = grad(loss, [v for _, v in trained], samples)
+        entries.append(replace(_with_gradients(step, trained, found), name="accumulate"))
+    return module.with_entries(*entries, *others)
+
+
+def gradient_name(state: State) -> str:
+    """The output that holds the gradient of a parameter."""
+    return f"gradient of {state.name}"
+
+
+def samples_of(step: Graph) -> Value | None:
+    """The number of samples of a batch as a value; None where every batch has the same."""
+    dims = [d for v in step.inputs for d in v.shape if isinstance(d, Dim)]
+    return apply("extent", extent=Dim(1, dims[0].cap)) if dims else None
+
+
+def _with_gradients(step: Graph, trained: Sequence[tuple[State, Value]], gradients: Sequence[Value]) -> Graph:
+    named = {gradient_name(state): g for (state, _), g in zip(trained, gradients, strict=True)}
+    return replace(step, outputs={**step.outputs, **named})
+
+
+def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Value]:
+    try:
+        gradients = grad(loss, [v for _, v in trained])
+    except GraphError as error:
+        raise ModelError(str(error)) from None
+    in_loss = set(topological([loss]))
+    for (state, v), g in zip(trained, gradients, strict=True):
+        if v.node not in in_loss:
+            raise ModelError(
+                f"the loss does not reach the parameter {state.name!r}; use it or set requires_grad=False"
+            )
+        if _is_zero(g):
+            raise ModelError(
+                f"no gradient reaches the parameter {state.name!r}: it ends at {where_it_stops(loss, v)}; set "
+                "requires_grad=False if it shall not learn"
+            )
+    return gradients
+
+
+def _is_zero(v: Value) -> bool:
+    """Whether v is the zeros that `grad` returns where nothing depends on an x."""
+    if view_kind(v.node) is ViewKind.BROADCAST:
+        v = v.node.operands[0]
+    return v.node.op is CONST and not v.node.attrs["value"].any()
