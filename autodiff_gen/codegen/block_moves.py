@@ -33,9 +33,9 @@ from .block_registers import (
     block_names,
     call,
     distance,
-    first_element,
+    elements_of_blocks,
+    first_elements,
     is_element,
-    names_of,
     registers_of,
 )
 from .block_stages import in_stages
@@ -118,7 +118,7 @@ def _is_divided(loop: c.For, width: int, short: int) -> bool:
 
 def _tile(loop: c.For, width: int) -> c.For:
     """The loop over the elements of one block."""
-    taken = names_of(loop.body)
+    taken = c_query.variables(loop.body)
     after = LOOP_NAMES.find(loop.variable) + 1
     variable = next(c.Name(v) for v in (*LOOP_NAMES[after:], "element") if v not in taken)
     old = c.Name(loop.variable)
@@ -149,25 +149,20 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body).items()}
     fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
     if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
-        names = block_names(elements, {*names_of(tile.body), *pointers})
+        names = block_names(elements, {*c_query.variables(tile.body), *pointers})
         return in_stages(tile, names, width, BLOCKS // size)
     elements = fit
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
     copies = _copies(tile.body, elements)
-    names = block_names([e for e in elements if e not in copies], {*names_of(tile.body), *pointers})
-    start = tile.start
-    at = c.total([c.Name(tile.variable)], [start] if start != c.number(0) else [])
-    here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
+    names = block_names([e for e in elements if e not in copies], {*c_query.variables(tile.body), *pointers})
+    here = elements_of_blocks(tile, names)
     highs = {e: _limit_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
     computed = [s for s in tile.body if not (isinstance(s, c.Assign) and s.target in copies)]
     limited = tuple(_unlimited(s, highs) for s in computed)
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
-    old = c.Name(tile.variable)
-    first = {
-        e: first_element(c_query.rewritten(e, lambda node: start if node == old else node)) for e in elements
-    }
+    first = first_elements(tile, elements)
     if repeated:
         first = {e: first[_stored_over(e, elements, dict(reversed(accesses)))] for e in elements}
     out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]

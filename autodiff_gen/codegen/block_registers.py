@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..ir.identifiers import numbered
+from ..ir.identifiers import unused
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from .loop_accesses import Access
@@ -102,7 +101,7 @@ def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
     return () if value is None else (value,)
 
 
-def first_element(element: c.Element) -> c.Element:
+def _without_zeros(element: c.Element) -> c.Element:
     """An element without terms of its index that are 0, or cancel as where it is the first one of a local array."""
     match element.index:
         case c.Sum(terms, less) if terms == less:
@@ -112,23 +111,27 @@ def first_element(element: c.Element) -> c.Element:
     return element
 
 
+def elements_of_blocks(tile: c.For, names: Mapping[c.Element, str]) -> dict[c.Element, c.Element]:
+    """What the loop over a block reads and writes in place of elements, each in the local array of its name."""
+    at = c.total([c.Name(tile.variable)], [tile.start] if tile.start != c.number(0) else [])
+    return {e: c.Element(c.Name(name), at) for e, name in names.items()}
+
+
+def first_elements(tile: c.For, elements: Iterable[c.Element]) -> dict[c.Element, c.Element]:
+    """For elements of the loop over a block those of its first iteration."""
+    old = c.Name(tile.variable)
+    moved = {e: c_query.rewritten(e, lambda node: tile.start if node == old else node) for e in elements}
+    return {e: _without_zeros(first) for e, first in moved.items()}
+
+
 def call(function: str, register: int, *arguments: c.Expr) -> c.Statement:
     return c.ExprStatement(c.Call(function, (c.number(register), *arguments)))
-
-
-def names_of(tree: c.Statements) -> set[str]:
-    """The variables of a tree."""
-    return {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)} | {
-        name for node in c_query.nodes(tree) if isinstance(node, c.Declare) for name, _ in node.variables
-    }
 
 
 def block_names(elements: Iterable[c.Element], taken: set[str]) -> dict[c.Element, str]:
     """A name for each block."""
     names: dict[c.Element, str] = {}
     for element in elements:
-        word = f"{c_query.words(element.array)[0]}_block"
-        candidates = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
-        names[element] = next(name for name in candidates if name not in taken)
+        names[element] = unused(f"{c_query.words(element.array)[0]}_block", taken)
         taken.add(names[element])
     return names

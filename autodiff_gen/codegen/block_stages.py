@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..targets.cost_table import BLOCK
-from .block_registers import LOAD, STORE, SUMS, call, first_element, is_element
+from .block_registers import LOAD, STORE, SUMS, call, elements_of_blocks, first_elements, is_element
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,8 @@ def in_stages(tile: c.For, names: Mapping[c.Element, str], width: int, most: int
             return ()
     if any(len(s.blocks) > most or not names.keys() >= {*s.blocks} for s in stages):
         return ()
-    start, variable = tile.start, c.Name(tile.variable)
-    at = c.total([variable], [start] if start != c.number(0) else [])
-    here = {e: c.Element(c.Name(name), at) for e, name in names.items()}
-    first = {
-        e: c.Unary("&", first_element(c_query.rewritten(e, lambda node: start if node == variable else node)))
-        for e in names
-    }
+    here = elements_of_blocks(tile, names)
+    first = {e: c.Unary("&", element) for e, element in first_elements(tile, names).items()}
     out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]
     for stage in stages:
         loads = [(k, e) for k, e in enumerate(stage.blocks) if e != target]

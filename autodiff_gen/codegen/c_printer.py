@@ -201,7 +201,7 @@ class Printer:
                 return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
                 said = self._said(statement)
-                return [*said, self._head(statement), *self._inside(_unbraced(statement.body)), "}"]
+                return [*said, self._head(statement), *self._inside(c.unbraced(statement.body)), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
                 return [*self._folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]
@@ -263,13 +263,6 @@ class Printer:
         ]
         return [*(f"{' *' if k else '/*'} {line}" for k, line in enumerate(lines[:-1])),
                 f"{' *' if len(lines) > 1 else '/*'} {lines[-1]} */"]  # fmt: skip
-
-
-def _unbraced(body: Sequence[c.Statement]) -> Sequence[c.Statement]:
-    """What is in braces, without those of a block that is all of it."""
-    while len(body) == 1 and isinstance(body[0], c.Block):
-        body = body[0].body
-    return body
 
 
 PRINTER = Printer()

@@ -12,12 +12,11 @@ condition depends on data alone, not on indices, any element may be read in any 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..ir.identifiers import numbered
+from ..ir.identifiers import unused
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from .loop_accesses import Memory, Pointers, linear, memory_of, with_innermost_loops
@@ -37,9 +36,9 @@ def with_both_alternatives(
 def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
     if not loop.independent and loop.reduction is None:
         return (loop,)
-    nodes = list(c_query.nodes(loop.body))
-    indices = {loop.variable, *(v for e in nodes if isinstance(e, c.Element) for v in _names(e.index))}
-    taken = {*_names(loop.body), *(v for d in nodes if isinstance(d, c.Declare) for v, _ in d.variables)}
+    elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
+    indices = {loop.variable, *c_query.names([e.index for e in elements])}
+    taken = c_query.variables(loop.body)
     body: list[c.Statement] = []
     for statement in loop.body:
         if not any(_is_guarded(node, indices) for node in c_query.nodes(statement)):
@@ -47,10 +46,6 @@ def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
             statement = c_query.rewritten(statement, alternatives.named)
         body.append(statement)
     return (replace(loop, body=tuple(body)),)
-
-
-def _names(tree: Any) -> set[str]:
-    return {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)}
 
 
 def _is_guarded(node: Any, indices: set[str]) -> bool:
@@ -62,7 +57,7 @@ def _is_guarded(node: Any, indices: set[str]) -> bool:
     condition = c_query.rewritten(
         node.operands[0], lambda part: c.number(0) if isinstance(part, c.Element) else part
     )
-    return not indices.isdisjoint(_names(condition))
+    return not indices.isdisjoint(c_query.names(condition))
 
 
 @dataclass(frozen=True)
@@ -82,8 +77,7 @@ class _Alternatives:
         elements = [e for e in c_query.nodes(value) if isinstance(e, c.Element)]
         if not elements or not all(map(self._is_float, elements)):
             return value
-        words = itertools.chain(["other"], (numbered("other", k) for k in itertools.count(2)))
-        name = next(word for word in words if word not in self.taken)
+        name = unused("other", self.taken)
         self.taken.add(name)
         self.before.append(c.declare("float", name, value, const=True))
         return c.Name(name)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 from ..lowering import c_ast as c
 from ..lowering import c_query
@@ -108,14 +107,10 @@ def _depend(a: c.Statement, b: c.Statement, pointers: Pointers) -> bool:
         return True
     if any((m.is_written or o.is_written) and may_be_one(m, o) for m in mine for o in others):
         return True
-    return not _written(a).isdisjoint(_names(b)) or not _written(b).isdisjoint(_names(a))
+    return not _written(a).isdisjoint(c_query.names(b)) or not _written(b).isdisjoint(c_query.names(a))
 
 
 def _written(statement: c.Statement) -> set[str]:
     """The variables that a statement declares or assigns to."""
     declared = {name for d in c_query.nodes(statement) if isinstance(d, c.Declare) for name, _ in d.variables}
     return declared | {target.text for target in targets(statement) if isinstance(target, c.Name)}
-
-
-def _names(tree: Any) -> set[str]:
-    return {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)}

@@ -12,12 +12,11 @@ AG_MOVE moves, so that compilers do not add an index to each of them.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..ir.identifiers import numbered
+from ..ir.identifiers import unused
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..targets.cost_table import BLOCK, WIDE, CostTable
@@ -37,13 +36,7 @@ def with_next_blocks(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.
     """The steps of an entry, whose loops are over blocks already, with such pointers."""
     if not cost.block_moves:
         return tuple(steps)
-    taken = set()
-    for node in c_query.nodes(tuple(steps)):
-        match node:
-            case c.Name(name) | c.Array(name=name):
-                taken.add(name)
-            case c.Declare(variables=variables):
-                taken.update(name for name, _ in variables)
+    taken = c_query.variables(tuple(steps))
 
     def change(node: Any) -> Any:
         if not isinstance(node, c.For):
@@ -133,9 +126,7 @@ def _step(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
 
 
 def _name(element: c.Element, taken: set[str]) -> str:
-    word = f"{c_query.words(element.array)[0]}_next"
-    names = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
-    return next(name for name in names if name not in taken)
+    return unused(f"{c_query.words(element.array)[0]}_next", taken)
 
 
 def _begin(element: c.Element, variable: c.Name) -> c.Expr | None:

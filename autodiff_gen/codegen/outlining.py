@@ -157,7 +157,7 @@ def _without_unused(steps: tuple[c.Statements, ...], names: set[str]) -> tuple[c
     """Steps without the pointers of these names that nothing uses any more."""
     if not names:
         return steps
-    unused = names - {node.text for node in c_query.nodes(steps) if isinstance(node, c.Name)}
+    unused = names - c_query.names(steps)
     return tuple(_without(step, unused) for step in steps) if unused else steps
 
 
@@ -268,13 +268,9 @@ def _function(
         parameters,
         tuple(passed),
         tuple(positions[0] for positions in differing),
-        (*copies, *_unbraced(_renamed(first.body, {v.name for v in first.outer}, short, numbers))),
+        (*copies, *c.unbraced(_renamed(first.body, {v.name for v in first.outer}, short, numbers))),
         tuple((entry, loops.step) for entry, loops in group),
     )
-
-
-def _unbraced(body: c.Statements) -> c.Statements:
-    return body[0].body if len(body) == 1 and isinstance(body[0], c.Block) else body
 
 
 def _renamed(

@@ -18,11 +18,10 @@ elements compilers combine as a tree themselves.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.identifiers import numbered
+from ..ir.identifiers import unused
 from ..lowering import c_ast as c
 from ..lowering import c_query
 from ..lowering.statements import LOOP_NAMES
@@ -37,18 +36,7 @@ def with_row_results(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.
     """The steps of an entry with such loops, if the target has wide vectors."""
     if not has_wide_vectors(cost):
         return tuple(steps)
-    return tuple(_Rows(cost.vector, _names(step)).changed(step) for step in steps)
-
-
-def _names(tree: c.Statements) -> set[str]:
-    names = {node.text for node in c_query.nodes(tree) if isinstance(node, c.Name)}
-    for node in c_query.nodes(tree):
-        match node:
-            case c.Declare():
-                names |= {name for name, _ in node.variables}
-            case c.Array(name=name) | c.For(variable=name):
-                names.add(name)
-    return names
+    return tuple(_Rows(cost.vector, c_query.variables(step)).changed(step) for step in steps)
 
 
 @dataclass(frozen=True)
@@ -128,8 +116,7 @@ class _Rows:
         )
 
     def _new(self, word: str) -> str:
-        candidates = itertools.chain([word], (numbered(word, k) for k in itertools.count(2)))
-        name = next(name for name in candidates if name not in self.taken)
+        name = unused(word, self.taken)
         self.taken.add(name)
         return name
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 _KEYWORDS = """
          auto break case char const continue default do double else enum extern float for goto if inline int
@@ -70,6 +71,12 @@ def identifier(name: str) -> str:
 def numbered(name: str, number: int) -> str:
     """`sum_2`, and `fc1_out_2`."""
     return f"{name}_{number}"
+
+
+def unused(wanted: str, taken: Container[str]) -> str:
+    """`wanted`, or with the lowest number after it that is free."""
+    names = itertools.chain([wanted], (numbered(wanted, k) for k in itertools.count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def of_program(name: str) -> set[str]:

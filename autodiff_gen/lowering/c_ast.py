@@ -313,3 +313,10 @@ def braced(statements: Sequence[Statement]) -> Statements:
     if any(isinstance(s, Declare | Array | Table) for s in statements):
         return (Block(tuple(statements)),)
     return tuple(statements)
+
+
+def unbraced(statements: Statements) -> Statements:
+    """What is in braces, without those of a block that is all of it."""
+    while len(statements) == 1 and isinstance(statements[0], Block):
+        statements = statements[0].body
+    return statements

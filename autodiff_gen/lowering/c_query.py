@@ -8,10 +8,12 @@ from functools import cache
 from typing import Any, TypeVar
 
 from .c_ast import (
+    Array,
     Block,
     Call,
     Cast,
     Comment,
+    Declare,
     Expr,
     For,
     If,
@@ -115,6 +117,23 @@ def words(expr: Expr) -> list[str]:
             found.append(node.name)
         elif isinstance(node, Cast):
             found.append(node.c_type.rstrip(" *"))
+    return found
+
+
+def names(tree: Any) -> set[str]:
+    """The names that a tree reads or assigns to."""
+    return {node.text for node in nodes(tree) if isinstance(node, Name)}
+
+
+def variables(tree: Any) -> set[str]:
+    """The names in a tree, with those that it declares."""
+    found = names(tree)
+    for node in nodes(tree):
+        match node:
+            case Declare(variables=pairs):
+                found |= {name for name, _ in pairs}
+            case Array(name=name) | For(variable=name):
+                found.add(name)
     return found
 
 
