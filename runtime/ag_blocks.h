@@ -1,4 +1,4 @@
-/* Blocks of four or eight floats that generated loops load and store (codegen/block_moves.py).
+/* Blocks of four or eight floats that generated loops load and store (codegen/loops/block_moves.py).
  *
  * AG_LOAD_BLOCK(k, v, p): v[0] = p[0], ..., all of the array v; AG_STORE_BLOCK(k, p, v): the other way. With
  * Arm's single-precision FPU each is one VLDM or VSTM, from the k-th four of registers on, k from 0 to 5:

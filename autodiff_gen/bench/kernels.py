@@ -13,8 +13,8 @@ from ..codegen.kernel_call import statement
 from ..kernels.contract import CONTRACT, STRUCTS
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
 from ..targets.board import Board
 from ..targets.installation import __version__
 from .kernel_cases import Case

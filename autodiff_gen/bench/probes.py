@@ -13,7 +13,7 @@ from ..ir.op_kinds import Call, Contraction, RowContraction
 from ..ir.origin import FORWARD, LOSS
 from ..ir.traits import is_sum
 from ..ir.types import planned, planned_size
-from ..lowering import c_query
+from ..lowering.c import c_query
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, ScanPlan, Step
 

@@ -16,8 +16,8 @@ from ..codegen.files import emit, templates
 from ..codegen.program import Arg, Entry, Program
 from ..errors import ShapeError
 from ..ir.types import planned, planned_size
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
 from ..model.loader import LoadedFile
 from ..model.model import Model
 from ..targets.installation import __version__

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..ir.op_kinds import ADD, ATOM, COMPARE, MUL, SELECT, UNARY
-from ..lowering import c_ast as c
+from ..lowering.c import c_ast as c
 
 WIDTH = 110
 _INDENT = "    "

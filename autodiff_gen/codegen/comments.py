@@ -9,9 +9,9 @@ from ..ir.kernel_call import Epilogue, KernelCall, Operand, Scalar
 from ..ir.node import Node
 from ..ir.op_kinds import Call
 from ..ir.types import Size
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
-from ..lowering.c_syntax import shown
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
+from ..lowering.c.c_syntax import shown
 from .c_printer import PRINTER
 from .entry_names import Names
 from .formulas import plain, viewed

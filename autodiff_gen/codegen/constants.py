@@ -15,7 +15,7 @@ from ..ir.identifiers import Scope
 from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, Value
 from ..ir.types import DType
-from ..lowering import c_syntax
+from ..lowering.c import c_syntax
 from ..lowering.plan import EntryPlan
 from .c_printer import WIDTH
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.node import INPUT, Value
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
-from ..lowering.c_syntax import shown
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
+from ..lowering.c.c_syntax import shown
 from ..lowering.phases import layer_headings
 from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Step, Written
 from .c_printer import PRINTER

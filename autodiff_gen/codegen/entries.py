@@ -8,8 +8,8 @@ from typing import TypeGuard
 
 from ..ir.node import Value, base
 from ..ir.types import Shape, product
-from ..lowering import c_ast as c
-from ..lowering import c_query, c_syntax
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_query, c_syntax
 from ..lowering.phases import Phases
 from .entry_names import ONE_STRUCT
 from .functions import EntryBody, poisoned

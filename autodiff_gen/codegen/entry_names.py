@@ -10,9 +10,9 @@ from ..ir.identifiers import Scope
 from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, INPUT, STATE, Node, Value
 from ..ir.types import Type
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
-from ..lowering.c_syntax import shown
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
+from ..lowering.c.c_syntax import shown
 from ..lowering.plan import EntryPlan, Placed, Step
 from .c_printer import PRINTER
 from .geometry import Geometry

@@ -16,8 +16,8 @@ import jinja2
 
 from ..ir.parameter_layout import PartialStorage
 from ..ir.types import planned_size
-from ..lowering import c_ast as c
-from ..lowering import c_query, c_syntax
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_query, c_syntax
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
@@ -25,8 +25,8 @@ from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
 from .init import init_statements
 from .kernel_call import sizes
-from .next_blocks import NEXT
-from .outlining import Function as Outlined
+from .loops.next_blocks import NEXT
+from .loops.outlining import Function as Outlined
 from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
 from .source import source_of

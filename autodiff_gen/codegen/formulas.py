@@ -24,8 +24,8 @@ from ..ir.op_kinds import (
 )
 from ..ir.traits import uniform
 from ..ir.types import Shape, normalise_axes, planned_size
-from ..lowering import c_syntax
-from ..lowering.c_syntax import shown
+from ..lowering.c import c_syntax
+from ..lowering.c.c_syntax import shown
 from ..lowering.plan import Step
 from .entry_names import Names
 

@@ -13,11 +13,11 @@ from ..ir.types import Size
 from ..ir.views import layout, stored
 from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
-from ..lowering.loop_tree import LoopTree
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
+from ..lowering.nests.loop_tree import LoopTree
+from ..lowering.nests.statements import LOOP_NAMES
 from ..lowering.plan import EntryPlan, Step
-from ..lowering.statements import LOOP_NAMES
 from .comments import call_comment
 from .control_flow import region_statements
 from .entry_names import Inside, Names

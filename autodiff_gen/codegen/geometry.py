@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import KernelCall
 from ..kernels.contract import CONTRACT, STRUCTS, Param
-from ..lowering import c_ast as c
+from ..lowering.c import c_ast as c
 from ..lowering.phases import Phases, title
 from ..lowering.plan import EntryPlan, Step
 

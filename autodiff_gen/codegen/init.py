@@ -10,8 +10,8 @@ from ..init import Constant, Normal, Uniform
 from ..ir.identifiers import Scope
 from ..ir.parameter_layout import PartialStorage, Storage
 from ..ir.types import planned_size
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
 from .constants import Table, table
 from .program import Slot
 

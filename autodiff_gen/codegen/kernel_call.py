@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ..ir.kernel_call import KernelCall
 from ..kernels.contract import CONTRACT
-from ..lowering import c_ast as c
-from ..lowering.c_syntax import extent
+from ..lowering.c import c_ast as c
+from ..lowering.c.c_syntax import extent
 
 _GEOMETRY = (
     "h",

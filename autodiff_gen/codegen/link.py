@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..lowering import c_ast as c
-from ..lowering import c_syntax
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_syntax
 from ..targets.installation import __version__
 from .c_printer import PRINTER
 from .files import templates

@@ -18,7 +18,7 @@ from ..ir.parameter_layout import PartialStorage
 from ..ir.types import Type, bound
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
-from ..lowering import c_ast as c
+from ..lowering.c import c_ast as c
 from ..lowering.plan import EntryPlan
 from .constants import constant_names
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from ..errors import BoardError, PlanError
 from ..ir.graph import State
 from ..ir.identifiers import Scope, identifier
-from ..lowering.memory_regions import in_regions
+from ..lowering.arena.memory_regions import in_regions
 from ..targets.board import Board
 from ..targets.memory import Space
 from ..targets.schema import near

@@ -8,25 +8,25 @@ from dataclasses import dataclass, replace
 
 from ..ir.identifiers import identifier, of_program
 from ..kernels.table import Function
-from ..lowering import c_ast as c
-from ..lowering import c_query
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_query
 from ..passes.costs import has_wide_vectors
-from .block_moves import with_block_moves
 from .constants import Table, constant_tables
 from .entries import EntryCode, entry_code, parameters, with_functions
 from .geometry import Geometry, geometry_names
-from .if_conversion import with_both_alternatives
-from .independent_loops import with_independent_loops
-from .loop_accesses import CALLER, Memory
-from .loop_forms import Known, Variable
-from .masked_sums import with_masked_sums
-from .next_blocks import with_next_blocks
-from .outlining import Function as Outlined
-from .outlining import outlined
+from .loops.block_moves import with_block_moves
+from .loops.if_conversion import with_both_alternatives
+from .loops.independent_loops import with_independent_loops
+from .loops.loop_accesses import CALLER, Memory
+from .loops.loop_forms import Known, Variable
+from .loops.masked_sums import with_masked_sums
+from .loops.next_blocks import with_next_blocks
+from .loops.outlining import Function as Outlined
+from .loops.outlining import outlined
+from .loops.row_results import with_row_results
+from .loops.tiles_from_zero import with_tiles_from_zero
+from .loops.vector_loops import all_short
 from .program import Entry, Program
-from .row_results import with_row_results
-from .tiles_from_zero import with_tiles_from_zero
-from .vector_loops import all_short
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from ..ir.identifiers import Scope, identifier
 from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
-from ..lowering import c_ast as c
-from ..lowering import c_query
-from ..lowering.c_syntax import shown
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_query
+from ..lowering.c.c_syntax import shown
 from ..lowering.plan import EntryPlan, Placed
 from ..lowering.plan_search import lower
-from ..lowering.step_order import needed_by
+from ..lowering.schedule.step_order import needed_by
 from ..passes.context import Context
 from ..targets.installation import __version__
 from .inline_c import header_files, static_functions

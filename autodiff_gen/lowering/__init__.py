@@ -1,1 +1,9 @@
-"""From a graph to loop nests and kernel calls: kernel selection, schedule and buffer assignment."""
+"""From a graph to loop nests and kernel calls: kernel selection, schedule and buffer assignment.
+
+pipeline.py, plan_search.py: the stages in order, and the search for a plan within a budget
+planner.py, control_flow.py, kernel_calls.py, gemm.py: the last stages, which make a plan (plan.py) of a graph
+nests/: the loop nest of a fused node
+schedule/: the order of the steps
+arena/: where buffers and states are stored
+c/: a syntax tree of C
+"""

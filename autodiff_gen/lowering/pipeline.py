@@ -60,7 +60,7 @@ from ..passes.work import Work, work_of
 from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
-from .step_order import least_alive
+from .schedule.step_order import least_alive
 
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 

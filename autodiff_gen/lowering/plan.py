@@ -16,10 +16,10 @@ from ..ir.types import Size
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
 from ..passes.work import Work
-from .buffer_assignment import Buffer, Plan, place
-from .loop_nest import LoopNest
-from .loops import Scratch
-from .statements import Statements
+from .arena.buffer_assignment import Buffer, Plan, place
+from .nests.loop_nest import LoopNest
+from .nests.loops import Scratch
+from .nests.statements import Statements
 
 
 @dataclass(eq=False)

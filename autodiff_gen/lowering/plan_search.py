@@ -15,7 +15,7 @@ from ..passes.memory.micro_batches import is_divided, parts_of_batch
 from ..passes.memory.tile_and_fuse import tile_and_fuse
 from ..passes.training.freeze_parameters import freeze_parameters
 from ..passes.work import Work, work_of
-from .cache_misses import cache_misses
+from .arena.cache_misses import cache_misses
 from .pipeline import Dump, finished, peak_of, run, until_the_budget, without_cycle_collection
 from .plan import EntryPlan
 

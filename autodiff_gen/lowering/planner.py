@@ -26,14 +26,14 @@ from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.fusion.split_updates import split_updates
 from ..passes.layout.copy_insertion import with_old_states_copied
-from .accesses import Accesses
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, row_call
-from .loops import Scratch
+from .nests.accesses import Accesses
+from .nests.loops import Scratch
+from .nests.shared_nests import nest_of, own_values, region_of_nest
+from .nests.statements import Statements
 from .plan import EntryPlan, Placed, Step, arena_use, place_members
-from .shared_nests import nest_of, own_values, region_of_nest
-from .statements import Statements
-from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of
+from .schedule.step_order import accesses_of, ordered, pool_of, reusable, scratch_of
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:

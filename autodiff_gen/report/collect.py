@@ -17,11 +17,11 @@ from ..ir.names import name_of
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Fused, View
 from ..kernels.table import Kernel
-from ..lowering import c_query
-from ..lowering.network_bound import network_bound
+from ..lowering.arena.network_bound import network_bound
+from ..lowering.c import c_query
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
-from ..lowering.step_order import computing, strip_of
+from ..lowering.schedule.step_order import computing, strip_of
 from ..targets.board import Board
 from ..targets.memory import Space
 from .data import (

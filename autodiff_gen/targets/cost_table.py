@@ -64,7 +64,7 @@ class CostTable:
     never are. cache: what a batch is divided for, None where it is not. kernels: by symbol, those of kernels that
     serve the same calls, where the cheapest is called. cycles: of an instruction, in the mean of a training step, by
     an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks of floats by one
-    instruction (codegen/block_moves.py).
+    instruction (codegen/loops/block_moves.py).
     """
 
     load: float

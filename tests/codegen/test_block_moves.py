@@ -11,16 +11,16 @@ from c_build import compile_c
 from checkout import C
 from firmware_build import program, run
 
-from autodiff_gen.codegen.block_moves import BEGIN, END, LIMITED, POSITIVE, with_block_moves
-from autodiff_gen.codegen.block_registers import LOAD, STORE
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loop_accesses import CALLER, Memory
-from autodiff_gen.codegen.next_blocks import with_next_blocks
+from autodiff_gen.codegen.loops.block_moves import BEGIN, END, LIMITED, POSITIVE, with_block_moves
+from autodiff_gen.codegen.loops.block_registers import LOAD, STORE
+from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
+from autodiff_gen.codegen.loops.next_blocks import with_next_blocks
 from autodiff_gen.kernels import registry
-from autodiff_gen.lowering import c_ast as c
-from autodiff_gen.lowering import c_query
+from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.c import c_query
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

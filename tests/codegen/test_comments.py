@@ -20,8 +20,8 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import CONST, topological
 from autodiff_gen.kernels.contract import CONTRACT
-from autodiff_gen.lowering import c_ast as c
-from autodiff_gen.lowering import c_query
+from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.c import c_query
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

@@ -9,7 +9,7 @@ from compiled_examples import files
 
 from autodiff_gen.codegen.c_printer import PRINTER, WIDTH, folded
 from autodiff_gen.ir.identifiers import Scope
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering.c import c_ast as c
 
 MODELS = ("mnist", "xor", "lenet", "gesture", "attention", "keywords", "w5", "w6")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.if_conversion import SELECTION, with_both_alternatives
-from autodiff_gen.codegen.loop_accesses import CALLER, Memory
+from autodiff_gen.codegen.loops.if_conversion import SELECTION, with_both_alternatives
+from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
 from autodiff_gen.ir.op_kinds import Elementwise
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.ops.masks import where
 
 INDEX = c.Name("i")

@@ -11,10 +11,10 @@ import pytest
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.entries import entry_code
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.independent_loops import with_independent_loops
+from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
 from autodiff_gen.codegen.program import Program
-from autodiff_gen.lowering import c_ast as c
-from autodiff_gen.lowering import c_query
+from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.c import c_query
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.if_conversion import SELECTION
-from autodiff_gen.codegen.loop_accesses import CALLER, Memory
-from autodiff_gen.codegen.masked_sums import with_masked_sums
+from autodiff_gen.codegen.loops.if_conversion import SELECTION
+from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
+from autodiff_gen.codegen.loops.masked_sums import with_masked_sums
 from autodiff_gen.kernels import registry
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering.c import c_ast as c
 
 SCALAR = replace(registry.host_cost(), vector=1)
 FLOATS = {name: Memory(CALLER, name, 0, 4, is_float=True) for name in "xydz"}

@@ -11,10 +11,10 @@ from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loop_forms import Known
-from autodiff_gen.codegen.outlining import Function, outlined
+from autodiff_gen.codegen.loops.loop_forms import Known
+from autodiff_gen.codegen.loops.outlining import Function, outlined
 from autodiff_gen.host.trainer import host_trainer
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable

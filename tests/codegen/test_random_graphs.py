@@ -19,10 +19,10 @@ from generated_c import Running, expected, library_of, program_of
 from random_functions import Case, close, random_function
 from random_models import random_model
 
-from autodiff_gen.codegen import outlining
 from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loop_forms import Loops
+from autodiff_gen.codegen.loops import outlining
+from autodiff_gen.codegen.loops.loop_forms import Loops
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound

@@ -14,11 +14,11 @@ from checkout import ROOT
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.independent_loops import with_independent_loops
-from autodiff_gen.codegen.row_results import with_row_results
+from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
+from autodiff_gen.codegen.loops.row_results import with_row_results
 from autodiff_gen.ir.node import Op
 from autodiff_gen.ir.op_kinds import Reduce
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.ops import reductions
 from autodiff_gen.targets import board

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.tiles_from_zero import with_tiles_from_zero
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.codegen.loops.tiles_from_zero import with_tiles_from_zero
+from autodiff_gen.lowering.c import c_ast as c
 
 START, J = c.Name("i"), c.Name("j")
 INSIDE = c.Sum((J,), (START,))

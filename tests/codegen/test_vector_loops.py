@@ -6,9 +6,9 @@ import pytest
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.loops.vector_loops import all_short
 from autodiff_gen.codegen.program import Program
-from autodiff_gen.codegen.vector_loops import all_short
-from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

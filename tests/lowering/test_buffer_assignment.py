@@ -16,7 +16,7 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.lowering.buffer_assignment import Buffer, lower_bound, place
+from autodiff_gen.lowering.arena.buffer_assignment import Buffer, lower_bound, place
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

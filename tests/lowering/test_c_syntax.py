@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_gen.lowering.c_syntax import float_literal
+from autodiff_gen.lowering.c.c_syntax import float_literal
 
 SPELLED = [
     (0.01, "0.01f"),

@@ -14,7 +14,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
-from autodiff_gen.lowering.cache_misses import BLOCK, cache_misses
+from autodiff_gen.lowering.arena.cache_misses import BLOCK, cache_misses
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets.board import Board, load
 

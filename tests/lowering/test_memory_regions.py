@@ -22,8 +22,8 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.errors import AutodiffError, BoardError, ModelError, PlanError
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
-from autodiff_gen.lowering.memory_regions import in_regions
-from autodiff_gen.lowering.traffic import of_buffer, of_states, traffic
+from autodiff_gen.lowering.arena.memory_regions import in_regions
+from autodiff_gen.lowering.arena.traffic import of_buffer, of_states, traffic
 from autodiff_gen.report.collect import collect
 from autodiff_gen.report.explain import text
 from autodiff_gen.report.listing import listings

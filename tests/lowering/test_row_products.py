@@ -87,5 +87,5 @@ def test_blocks_give_the_bits_of_rows(
         return b"".join(np.asarray(v).tobytes() for v in trainer.state_dict().values())
 
     blocks = trained()
-    monkeypatch.setattr("autodiff_gen.lowering.product_blocks.block_of_a_product", lambda *_: None)
+    monkeypatch.setattr("autodiff_gen.lowering.nests.product_blocks.block_of_a_product", lambda *_: None)
     assert blocks == trained()

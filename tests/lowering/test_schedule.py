@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from call_count import growth
 
-from autodiff_gen.lowering.schedule import order_steps
+from autodiff_gen.lowering.schedule.order import order_steps
 
 
 @dataclass

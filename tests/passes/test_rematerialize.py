@@ -19,7 +19,7 @@ from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
-from autodiff_gen.lowering.network_bound import network_bound
+from autodiff_gen.lowering.arena.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.passes.layout import copy_insertion
 from autodiff_gen.passes.memory.rematerialize import rematerialize

@@ -1,0 +1,258 @@
+"""The form of loops, which loops that differ in names and numbers only have in common, and what it leaves out: the
+variables from outside and the numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from ...lowering.c import c_ast as c
+from ...lowering.c import c_query
+from .block_registers import LOAD
+from .loop_accesses import Memory, Pointers, declared, memory_of
+
+Variable: TypeAlias = c.Name | c.Member
+
+ROLES = COUNT, STRIDE, FACTOR = "count", "stride", "factor"  # of numbers
+_FLOAT = re.compile(r"[\d.]+(e[-+]\d+)?f")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The variables that the loops of an entry may use: their types, what pointers among them point to, and in which
+    order these were declared."""
+
+    types: dict[Variable, str]
+    pointers: Pointers = field(default_factory=dict)
+    numbers: dict[Variable, int] = field(default_factory=dict)
+
+    def copy(self) -> Known:
+        return Known(dict(self.types), dict(self.pointers), dict(self.numbers))
+
+    def declare(self, statement: c.Statement) -> None:
+        match statement:
+            case c.Declare(c_type, variables):
+                for name, value in variables:
+                    self.types[c.Name(name)] = c_type
+                    if statement.is_pointer and value is not None:
+                        self.pointers[name] = declared(statement, name, value, self.pointers)
+                        self.numbers[c.Name(name)] = len(self.numbers) + 1
+            case c.Array(c_type, name):
+                self.types[c.Name(name)] = f"{c_type} []"
+
+    def memory(self, variable: Variable) -> Memory:
+        found = memory_of(variable, self.pointers)
+        assert found is not None
+        return found[0]
+
+
+@dataclass(frozen=True)
+class Outer:
+    """A variable from outside that loops use; of a pointer, whether it is only read."""
+
+    name: Variable
+    c_type: str
+    is_const: bool
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in loops; role: what a parameter for it is named after, empty where C needs it as it is."""
+
+    literal: c.Literal
+    role: str = ""
+
+    @property
+    def c_type(self) -> str:
+        return "float" if self.role == FACTOR else "int32_t"
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Loops of a step. form: what loops that differ in names and numbers only have in common; outer: variables from
+    outside, in the order in which they are first used; same: for each of them the index of the one that was last
+    declared of those that point to the same address, in most cases its own; numbers: in the order of the nodes of
+    `body`."""
+
+    step: str
+    body: c.Statements
+    form: tuple[Any, ...]
+    outer: tuple[Outer, ...]
+    same: tuple[int, ...]
+    numbers: tuple[Number, ...]
+
+    @property
+    def passed(self) -> list[int]:
+        """The numbers of the variables that a call passes."""
+        return list(dict.fromkeys(self.same))
+
+    @property
+    def dropped(self) -> list[Outer]:
+        """The variables that a call does not pass, as another one is the same."""
+        return [v for k, v in enumerate(self.outer) if self.same[k] != k]
+
+
+def _role(literal: c.Literal) -> str:
+    """The role of a number that is no limit of a loop."""
+    if literal.text.isdecimal():
+        return STRIDE
+    return FACTOR if _FLOAT.fullmatch(literal.text) else ""
+
+
+def loops_of(body: c.Statements, step: str, known: Known) -> Loops | None:
+    """Loops that may become a function; None where they assign to a variable from outside, or use a local array of
+    it."""
+    form = _Form(known)
+    form.read(body)
+    if not form.is_closed:
+        return None
+    types = {v: known.types[v] for v in form.outer}
+    places = [(v, _address(v, c_type, known)) for v, c_type in types.items()]
+    written = {place for v, place in places if v in form.written}
+    outer = tuple(
+        Outer(v, types[v], types[v].startswith("const ") or place not in written) for v, place in places
+    )
+    last: dict[Any, int] = {}
+    for k, (v, place) in enumerate(places):
+        if place not in last or known.numbers.get(v, 0) > known.numbers.get(places[last[place]][0], 0):
+            last[place] = k
+    same = tuple(last[place] for _, place in places)
+    plain = tuple(v.c_type.removeprefix("const ") for v in outer)
+    return Loops(step, body, (tuple(form.tokens), plain, same), outer, same, tuple(form.numbers))
+
+
+def _address(variable: Variable, c_type: str, known: Known) -> Any:
+    """What is equal for pointers of one type to one address; of other variables themselves."""
+    if not c_type.endswith("*"):
+        return variable
+    memory = known.memory(variable)
+    return memory.anchor, memory.origin, c_type.removeprefix("const ")
+
+
+@cache
+def fields_of(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+
+
+@dataclass
+class _Form:
+    """Reads loops as their form."""
+
+    known: Known
+    tokens: list[Any] = field(default_factory=list)
+    local: dict[str, int] = field(default_factory=dict)
+    outer: dict[Variable, int] = field(default_factory=dict)
+    written: set[Variable] = field(default_factory=set)
+    arrays: set[str] = field(default_factory=set)  # local ones
+    numbers: list[Number] = field(default_factory=list)
+    is_closed: bool = True  # whether the loops assign to no variable from outside and use no array from there
+
+    def read(self, node: Any) -> None:
+        kind: Any = type(node)
+        if kind is tuple or kind is list:
+            self.tokens.append(len(node))
+            for part in node:
+                self.read(part)
+        elif kind is c.Name or kind is c.Member:
+            self._use(node)
+        elif kind is c.Literal:
+            self._read_number(node, _role(node))
+        elif not is_dataclass(node):
+            self.tokens.append(node)
+        else:
+            self.tokens.append(kind)
+            self._read_fields(node)
+
+    def _read_fields(self, node: Any) -> None:
+        match node:
+            case c.For(variable, stop, body, start):
+                self._define(variable)
+                role = "" if self._is_of_local_arrays(variable, body) else COUNT
+                for limit in (stop, start):
+                    if isinstance(limit, c.Literal):
+                        self._read_number(limit, role)
+                    else:
+                        self.read(limit)
+                    if limit is stop:
+                        self.read(body)
+                self.tokens += [node.step, node.c_type, node.independent, node.rolled]
+                self.read(node.reduction)
+                return
+            case c.Declare(variables=variables):
+                for name, value in variables:
+                    self.read(value)
+                    self._define(name)
+                self._mark(node.variables if node.is_pointer and not node.c_type.startswith("const ") else ())
+                self.tokens += [node.c_type, node.const]
+                return
+            case c.Array() | c.Table():
+                self._define(node.name)
+                self.arrays.add(node.name)
+            case c.Increment(name):
+                self._use(c.Name(name))
+                self.is_closed &= name in self.local
+                return
+            case c.Reduction():
+                for name in node.names:
+                    self._use(c.Name(name))
+                self.tokens.append(node.identifier)
+                return
+            case c.Assign():
+                self._assign(node.target)
+            case c.StepTemplate():
+                for key, value in node.operands:
+                    if key.startswith("acc"):
+                        self._assign(value)
+            case c.Call() if node.function != LOAD:
+                self._mark(a for a in node.arguments if not isinstance(a, c.Element))
+        if isinstance(node, c.Call) and node.arguments and isinstance(node.arguments[0], c.Literal):
+            self.tokens += [node.function, len(node.arguments)]
+            self._read_number(node.arguments[0])  # of a macro, part of a name
+            for argument in node.arguments[1:]:
+                self.read(argument)
+            return
+        kind: Any = type(node)
+        for name in fields_of(kind):
+            if name != "name" or not isinstance(node, c.Array | c.Table):
+                self.read(getattr(node, name))
+
+    def _read_number(self, literal: c.Literal, role: str = "") -> None:
+        self.tokens.append(role or literal)
+        self.numbers.append(Number(literal, role))
+
+    def _is_of_local_arrays(self, variable: str, body: c.Statements) -> bool:
+        """Whether a loop is over the elements of local arrays, which are in registers where their indices are known."""
+        name, nodes = c.Name(variable), list(c_query.nodes(body))
+        arrays = self.arrays - {node.name for node in nodes if isinstance(node, c.Array)}
+        return any(
+            isinstance(node.array, c.Name) and node.array.text in arrays and name in c_query.nodes(node.index)
+            for node in nodes
+            if isinstance(node, c.Element)
+        )
+
+    def _define(self, name: str) -> None:
+        self.is_closed &= c.Name(name) not in self.outer
+        self.tokens.append(self.local.setdefault(name, -1 - len(self.local)))
+
+    def _use(self, variable: Variable) -> None:
+        if isinstance(variable, c.Name) and variable.text in self.local:
+            self.tokens.append(self.local[variable.text])
+        elif (c_type := self.known.types.get(variable)) is not None:
+            self.is_closed &= not c_type.endswith("[]")  # a parameter is a pointer: its sizeof is another one
+            self.tokens.append(self.outer.setdefault(variable, len(self.outer)))
+        else:
+            self.is_closed &= isinstance(variable, c.Name)
+            self.tokens.append(variable)
+
+    def _assign(self, target: c.Expr) -> None:
+        if isinstance(target, c.Element):
+            self._mark((target.array,))
+        elif isinstance(target, c.Name):
+            self.is_closed &= target.text in self.local
+
+    def _mark(self, trees: Iterable[Any]) -> None:
+        """What the pointers in these trees point to may be written."""
+        self.written |= {v for v in c_query.nodes(tuple(trees)) if isinstance(v, c.Name | c.Member)}

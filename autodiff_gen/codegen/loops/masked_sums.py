@@ -1,0 +1,116 @@
+"""Sums of masked values skip what the mask makes 0, where loops are not computed in vectors.
+
+    const float d = y[i] <= 0.0f              float d = 0.0f;
+            ? 0.0f : dy[i];           ->      if (!(y[i] <= 0.0f)) {
+    sum += d;                                     d = dy[i];
+    product += d * x[i];                          sum += d;
+                                                  product += d * x[i];
+                                              }
+
+The branch is there in any case, as such cores do not select between floats. The sums are the same to the last bit, but
+where a factor of a masked value is infinite or NaN: their product, which is NaN, is not added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from ...lowering.c import c_ast as c
+from ...lowering.c import c_query
+from ...targets.cost_table import CostTable
+from .block_moves import may_be_one
+from .block_registers import PRODUCT
+from .if_conversion import SELECTION
+from .loop_accesses import Memory, Pointers, accesses_of, targets, with_innermost_loops
+
+ZERO = c.Literal("0.0f")
+
+
+def with_masked_sums(
+    steps: Sequence[c.Statements], cost: CostTable, floats: dict[str, Memory]
+) -> tuple[c.Statements, ...]:
+    """The steps of an entry with such loops, unless the target computes loops in vectors. floats: arguments and states
+    that are arrays of floats, as C spells them."""
+    if cost.vector != 1:
+        return tuple(steps)
+    pointers: Pointers = dict(floats)
+    return tuple(with_innermost_loops(step, pointers, _changed) for step in steps)
+
+
+def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
+    body: list[c.Statement] = []
+    rest = list(loop.body)
+    while rest:
+        statement = rest.pop(0)
+        match statement:
+            case c.Declare("float", ((name, c.Template() as value),)):
+                tests, masked = _masked(value)
+                sums = _sums(c.Name(name), rest, pointers) if tests else []
+                if sums:
+                    test = reduce(lambda a, b: c.Binary("&&", a, b), tests)
+                    body.append(c.declare("float", name, ZERO))
+                    body.append(c.If(test, (c.Assign(c.Name(name), masked), *sums)))
+                    rest = [s for s in rest if not any(s is moved for moved in sums)]
+                    continue
+        body.append(statement)
+    return (replace(loop, body=tuple(body)),)
+
+
+def _masked(value: c.Expr) -> tuple[list[c.Expr], c.Expr]:
+    """The conditions under which a value is not a selected 0, and what it is then."""
+    tests: list[c.Expr] = []
+    while True:
+        match value:
+            case c.Template(text=text, operands=(test, then, otherwise)) if text == SELECTION:
+                if then == ZERO:
+                    tests.append(c.Unary("!", test))
+                    value = otherwise
+                    continue
+                if otherwise == ZERO:
+                    tests.append(test)
+                    value = then
+                    continue
+        return tests, value
+
+
+def _sums(value: c.Name, after: Sequence[c.Statement], pointers: Pointers) -> list[c.StepTemplate]:
+    """The sums to which a value, or a multiple of it, is added, and that may precede the other statements."""
+    found: list[c.StepTemplate] = []
+    between: list[c.Statement] = []
+    for statement in after:
+        if not isinstance(statement, c.Assign | c.Declare | c.StepTemplate):
+            break
+        is_sum = isinstance(statement, c.StepTemplate) and _is_added(value, statement)
+        if is_sum and not any(_depend(statement, other, pointers) for other in between):
+            assert isinstance(statement, c.StepTemplate)
+            found.append(statement)
+        else:
+            between.append(statement)
+    return found
+
+
+def _is_added(value: c.Name, step: c.StepTemplate) -> bool:
+    """Whether a statement adds nothing where a value is 0."""
+    term = dict(step.operands)["x"]
+    match term:
+        case c.Template(text=text, operands=factors) if text == PRODUCT and value in factors:
+            return step.identifier == "+"
+    return step.identifier == "+" and term == value
+
+
+def _depend(a: c.Statement, b: c.Statement, pointers: Pointers) -> bool:
+    """Whether one of two statements may write what the other one reads or writes."""
+    mine, others = accesses_of(a, pointers), accesses_of(b, pointers)
+    if mine is None or others is None:
+        return True
+    if any((m.is_written or o.is_written) and may_be_one(m, o) for m in mine for o in others):
+        return True
+    return not _written(a).isdisjoint(c_query.names(b)) or not _written(b).isdisjoint(c_query.names(a))
+
+
+def _written(statement: c.Statement) -> set[str]:
+    """The variables that a statement declares or assigns to."""
+    declared = {name for d in c_query.nodes(statement) if isinstance(d, c.Declare) for name, _ in d.variables}
+    return declared | {target.text for target in targets(statement) if isinstance(target, c.Name)}

@@ -1,0 +1,1 @@
+"""Where buffers and states are stored, and what steps move of them."""

@@ -1,0 +1,1 @@
+"""A syntax tree of C: what lowering builds, and codegen changes and prints."""

@@ -1,0 +1,322 @@
+"""A syntax tree of the C that is generated.
+
+It says what a program does, never how it is laid out: codegen/c_printer.py alone decides lines, parentheses and
+indentation. What else must be known of the C is read from the tree (lowering/c/c_query.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeAlias
+
+# Expressions
+
+
+@dataclass(frozen=True)
+class Name:
+    """A variable, a parameter or a macro."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number as C spells it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """`pointer->name`."""
+
+    pointer: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Element:
+    """`array[index]`; with the array `a + b`, `a[b + index]`."""
+
+    array: Expr
+    index: Expr
+
+
+@dataclass(frozen=True)
+class Call:
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Unary:
+    """`symbol` before the operand."""
+
+    symbol: str
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Initializer:
+    """The value of a struct where it is declared: `{.field = value, ...}`."""
+
+    fields: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True)
+class Cast:
+    c_type: str
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Increment:
+    """`name++`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Binary:
+    symbol: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Sum:
+    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one may take several lines."""
+
+    terms: tuple[Expr, ...]
+    less: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conditional:
+    test: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True)
+class Template:
+    """The C template of an op's record: `{0}`, `{1}` are the operands, which must reach the precedence `needs` to be
+    written without parentheses; `calls` are the functions that the text itself calls. `high`: the result is the one
+    operand between 0 and this limit, empty for others.
+    """
+
+    text: str
+    operands: tuple[Expr, ...]
+    precedence: int
+    needs: tuple[int, ...]
+    calls: tuple[str, ...]
+    high: str = ""
+
+
+Expr: TypeAlias = (
+    Name
+    | Literal
+    | Member
+    | Element
+    | Call
+    | Unary
+    | Initializer
+    | Cast
+    | Increment
+    | Binary
+    | Sum
+    | Conditional
+    | Template
+)
+
+# Statements
+
+
+@dataclass(frozen=True)
+class ExprStatement:
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Assign:
+    """`target op value;`"""
+
+    target: Expr
+    value: Expr
+    op: str = "="
+
+
+@dataclass(frozen=True)
+class Declare:
+    """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
+    pointers: `float *const x`. `bytes`: of what a pointer points to, 0 if that is not known here."""
+
+    c_type: str
+    variables: tuple[tuple[str, Expr | None], ...]
+    const: bool = False
+    comment: str = ""
+    bytes: int = 0
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.c_type.endswith("*")
+
+
+@dataclass(frozen=True)
+class Array:
+    """`c_type name[size] = {first};`, the other elements 0; not initialised without `first`."""
+
+    c_type: str
+    name: str
+    size: int
+    first: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """`static const c_type name = {.field = number, ...};`"""
+
+    c_type: str
+    name: str
+    fields: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class StepTemplate:
+    """The statement of a reduction's record: `{acc0}`, `{x}`, `{i}` are operands, which must reach `need`.
+    `identifier`: how partial results are combined, empty if they cannot be."""
+
+    text: str
+    operands: tuple[tuple[str, Expr], ...]
+    need: int
+    calls: tuple[str, ...] = ()
+    identifier: str = ""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a loop reduces to the variables `names`, in as many partial results as suits the compiler."""
+
+    identifier: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class For:
+    """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
+    iteration reads or writes what another one writes (codegen/loops/independent_loops.py), but for the variables of
+    `reduction`. `rolled`: compilers are not to unroll it."""
+
+    variable: str
+    stop: Expr
+    body: tuple[Statement, ...]
+    start: Expr = Literal("0")
+    step: int = 1
+    c_type: str = "int32_t"
+    independent: bool = False
+    reduction: Reduction | None = None
+    rolled: bool = False
+
+
+@dataclass(frozen=True)
+class If:
+    test: Expr
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment of its own; that of a numbered step has the step's number."""
+
+    text: str
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the steps after it have in common."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """An instrumentation point of a benchmark."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class Return:
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Blank:
+    """Between two paragraphs."""
+
+
+Statement: TypeAlias = (ExprStatement | Assign | Declare | Array | Table | StepTemplate | For | If
+                        | Block | Comment | Heading | Probe | Return | Blank)  # fmt: skip
+Statements: TypeAlias = tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    c_type: str
+    name: str
+
+
+# Building
+
+
+@lru_cache(maxsize=1024)
+def number(value: int) -> Literal:
+    return Literal(str(value))
+
+
+def total(terms: Sequence[Expr], less: Sequence[Expr] = ()) -> Expr:
+    """The sum of `terms` less `less`; 0 without terms."""
+    if len(terms) == 1 and not less:
+        return terms[0]
+    return Sum(tuple(terms) or (number(0),), tuple(less))
+
+
+def times(factor: Expr, size: int) -> Expr:
+    return factor if size == 1 else Binary("*", factor, number(size))
+
+
+def plus(pointer: Expr, terms: Sequence[Expr]) -> Expr:
+    """A pointer moved by the sum of some terms; a lone product is computed as wide as a pointer."""
+    if not terms:
+        return pointer
+    moved = total(terms)
+    if isinstance(moved, Binary):
+        moved = replace(moved, left=Cast("ptrdiff_t", moved.left))
+    return Binary("+", pointer, moved)
+
+
+def declare(c_type: str, name: str, value: Expr | None = None, *, const: bool = False) -> Declare:
+    return Declare(c_type, ((name, value),), const)
+
+
+def braced(statements: Sequence[Statement]) -> Statements:
+    """In braces of their own where they declare something."""
+    if any(isinstance(s, Declare | Array | Table) for s in statements):
+        return (Block(tuple(statements)),)
+    return tuple(statements)
+
+
+def unbraced(statements: Statements) -> Statements:
+    """What is in braces, without those of a block that is all of it."""
+    while len(statements) == 1 and isinstance(statements[0], Block):
+        statements = statements[0].body
+    return statements

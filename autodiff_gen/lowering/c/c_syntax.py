@@ -1,0 +1,83 @@
+"""How numbers, extents and shapes are spelled in C and in its comments."""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ...ir.types import DType, Size
+from . import c_ast as c
+
+
+def float_literal(x: float) -> str:
+    """The shortest decimal that reads back as the float32 nearest to x; independent of NumPy's printing."""
+    if math.isnan(x):
+        return "NAN"
+    exact = _float32(x)
+    if math.isinf(exact):
+        return "INFINITY" if x > 0 else "-INFINITY"
+    return _shortest(struct.pack("<f", exact))
+
+
+@cache
+def _shortest(bits: bytes) -> str:
+    """The shortest decimal of a finite float32, of which -0.0 is another one than 0.0."""
+    (exact,) = struct.unpack("<f", bits)
+    least = bisect_left(range(1, 9), True, key=lambda digits: _float32(float(f"{exact:.{digits}g}")) == exact)
+    text = f"{exact:.{least + 1}g}"
+    return f"{float(text)!r}f"  # 200.0f rather than 2e+02f
+
+
+def _float32(x: float) -> float:
+    """x rounded to float32; beyond its range, an infinity."""
+    try:
+        number: float = struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+    return number
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A scalar constant of the given dtype."""
+    if dtype.kind == "f":
+        return float_literal(float(value))
+    return str(int(value)) + ("u" if dtype.kind == "u" else "")
+
+
+def attribute(value: Any) -> str:
+    """An op's attribute, as its C template wants it."""
+    return float_literal(value) if isinstance(value, float) else str(int(value))
+
+
+def extent(size: Size) -> str:
+    """An extent as a C expression over the run-time batch size n."""
+    if isinstance(size, int):
+        return str(size)
+    n = " * ".join([size.name] * size.power)
+    return n if size.coef == 1 else f"{size.coef} * {n}"
+
+
+def size(value: Size) -> c.Expr:
+    """An extent as an expression."""
+    if isinstance(value, int):
+        return c.number(value)
+    n = c.Name(value.name)
+    result: c.Expr = n if value.coef == 1 else c.Binary("*", c.number(value.coef), n)
+    for _ in range(value.power - 1):
+        result = c.Binary("*", result, n)
+    return result
+
+
+def offset(start: int, steps: Sequence[tuple[c.Expr | None, int]]) -> list[c.Expr]:
+    """The terms of an offset: `start`, and variables times their steps."""
+    terms: list[c.Expr] = [c.number(start)] if start else []
+    return terms + [c.times(var, step) for var, step in steps if step and var is not None]
+
+
+def shown(shape: tuple[object, ...]) -> str:
+    """A shape in a comment."""
+    return f"[{','.join(map(repr, shape))}]" if shape else "scalar"

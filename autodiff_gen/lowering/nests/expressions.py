@@ -1,0 +1,317 @@
+"""The expressions of a loop nest: the C of a value at an index, built on demand and once for each body from which it
+can be read.
+
+`Statements` says in which order; an expression is declared where it could become a local.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...ir.loop_axes import Axes
+from ...ir.node import CONST, Node, Value
+from ...ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
+from ...ir.types import DType, planned, product
+from ...ir.views import pick_axes, picked_axis
+from ..c import c_ast as c
+from ..c import c_query, c_syntax
+from .loop_expr import Accumulators, Expr, Index, Rows, home_of, unnamed
+from .loop_nest import LoopNest
+from .loops import Body, Root
+
+
+@dataclass(eq=False)
+class Expressions:
+    """The expressions of `nest`. `locked` params are loaded into a local when they are used twice, because a result
+    reuses their memory; `declare` is told of each new expression that may become a local in its home.
+    """
+
+    nest: LoopNest
+    locked: frozenset[Value]
+    declare: Callable[[Expr], None]
+    loop_vars: dict[Body, Expr] = field(default_factory=dict)
+    accumulators: dict[Root, Accumulators] = field(default_factory=dict)
+    parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
+    rows: dict[Body, Rows] = field(default_factory=dict)  # of innermost loops
+    known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
+
+    def __post_init__(self) -> None:
+        self.params = set(self.nest.region.params)
+        self._numbers: dict[int, Expr] = {}
+        self._memo: dict[Body, dict[tuple[Value, tuple[Index, ...]], Expr]] = {}
+
+    def enter(self, body: Body) -> None:
+        """From here on, values are remembered for `body`."""
+        self._memo[body] = {}
+
+    def index_in_memory(self, v: Value, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        """The part of an index that addresses v's memory: scratch holds only the axes that its readers need."""
+        if v not in self.nest.scratch:
+            return index
+        s = self.nest.scratch[v]
+        kept = tuple(i for i, a in zip(index, self.nest.labels.of[v], strict=True) if a in s.axes)
+        return tuple(map(self._in_block, kept, s.blocks)) if s.blocks else kept
+
+    def _in_block(self, at: Index, block: Body | None) -> Index:
+        if at is None or block is None:
+            return at
+        return Expr(lambda i, start: c.total([i], [start]), at.home, (at, self.loop_vars[block]))
+
+    def number(self, number: int) -> Expr:
+        if number not in self._numbers:
+            self._numbers[number] = Expr(lambda: c.number(number), self.nest.top, number=number)
+        return self._numbers[number]
+
+    def constant(self, value: Any, dtype: DType) -> Expr:
+        literal = c.Literal(c_syntax.literal(value, dtype))
+        return Expr(lambda: literal, self.nest.top, dtype=dtype)
+
+    def index_of(self, v: Value, body: Body) -> tuple[Index, ...]:
+        return self.at(self.nest.labels.of[v], body)
+
+    def at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
+        """The variables of the loops over these axes around `body`; or what is known of them."""
+        vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:] if b in self.loop_vars} | self.known
+        return tuple([None if a is None else vars_.get(a) for a in axes])
+
+    def _moved(self, at: Index, start: int, step: int) -> Index:
+        """The index start + at * step."""
+        if at is None:
+            return self.number(start) if start else None
+        if at.number is not None:
+            return self.number(start + at.number * step)
+        if step == 1:
+            return at if start == 0 else Expr(lambda i: c.total([i, c.number(start)]), at.home, (at,))
+        return Expr(lambda i: c.total([c.number(start), c.times(i, step)]), at.home, (at,))
+
+    def value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression of v at `index`, which is read in `body`."""
+        return self._read_in(body, self._value(v, index, body))
+
+    def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression of v at `index`, of which there is one for all that `body` encloses."""
+        node = v.node
+        if isinstance(node.op.lower, View) and v not in self.params:
+            source = node.operands[0]
+            dims = node.op.lower.dims(source.type.shape, v.type.shape, node.attrs)
+            assert dims is not None
+            inner: list[Index] = [None] * len(source.type.shape)
+            for out_axis, in_axis in enumerate(dims):
+                if in_axis is not None:
+                    inner[in_axis] = index[out_axis]
+            if node.op.lower.window:
+                inner = [
+                    self._moved(at, start, step)
+                    for at, start, step in zip(inner, node.attrs["starts"], node.attrs["steps"], strict=True)
+                ]
+            return self._value(source, tuple(inner), body)
+        key = v, index
+        for place in reversed(body.path):
+            found = self._memo[place].get(key)
+            if found is not None:
+                return found
+        expr = self._make(v, index, body)
+        self._memo[expr.home][key] = expr
+        self.declare(expr)
+        return expr
+
+    def of_root(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression that computes an elementwise root in `body`, remembered for what reads it there."""
+        expr = self._compute(v, index, body)
+        self._memo[body][v, index] = expr
+        self.declare(self._read_in(body, expr))
+        return expr
+
+    def _read_in(self, body: Body, expr: Expr) -> Expr:
+        if expr.home is not body and expr.worth_a_name and not expr.is_plain_load:
+            expr.moved = True
+        return expr
+
+    def _make(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        node, lower = v.node, v.node.op.lower
+        if v in self.params:
+            return self._load(v, index)
+        root = self.nest.roots.get(node)
+        if root is not None:
+            if root in self.accumulators and root.home.encloses(body):
+                return self.accumulator(root, v, index)
+            return self._load(v, index)
+        if node.op is CONST:
+            return self.constant(node.attrs["value"].reshape(-1)[0], v.type.dtype)
+        if isinstance(lower, Extent):
+            extent = c_syntax.size(node.attrs["extent"])
+            number = c.Cast("float", extent) if v.type.dtype.kind == "f" else extent
+            return Expr(lambda: number, self.nest.top, dtype=v.type.dtype)
+        if isinstance(lower, Iota):
+            return self._place(v, index)
+        if isinstance(lower, Pick):
+            return self.value(node.operands[0], self._picked_at(node, index, body), body)
+        return self._of_row(v, index) or self._compute(v, index, body)
+
+    def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
+        """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
+        row = self._of_row(v, index)
+        if row is not None:
+            return row
+        home = home_of(index, self.nest.top)
+        hint = "old" if v in self.locked else ""
+        memory = (v, self.index_in_memory(v, index))
+        load = Expr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
+        load.worth_a_name = v in self.locked or load.is_plain_load
+        return load
+
+    def _of_row(self, v: Value, index: tuple[Index, ...]) -> Expr | None:
+        """The element of the local array of a tile of rows, in which it is loaded or computed once for all rows; None
+        for what changes along other axes too."""
+        home = home_of(index, self.nest.top)
+        if home not in self.rows or any(i is not None and i is not self.loop_vars[home] for i in index):
+            return None
+        rows = self.rows[home]
+        element = self.value(v, tuple(None if i is None else rows.at for i in index), rows.at.home)
+        element.uses += 1
+        return rows.element(rows.filled(element), self.loop_vars[home])
+
+    def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
+        """The number of the element at `index`: row by row, or by the strides of the node."""
+        shape, attrs = v.type.shape, v.node.attrs
+        steps = attrs.get("strides") or [product(shape[k + 1 :]) for k in range(len(shape))]
+        moving = [(at, size) for at, size in zip(index, steps, strict=True) if at is not None and size != 0]
+        args = tuple(at for at, _ in moving)
+        start = [c.number(attrs["offset"])] if attrs.get("offset") else []
+        if not start and len(moving) == 1 and moving[0][1] == 1:
+            return args[0]
+
+        def form(*places: c.Expr) -> c.Expr:
+            sizes = [size for _, size in moving]
+            terms = [
+                p if s == 1 else c.Binary("*", p, c_syntax.size(s))
+                for p, s in zip(places, sizes, strict=True)
+            ]
+            return c.total([*terms, *start])
+
+        home = home_of(args, self.nest.top)
+        return Expr(form, home, args)
+
+    def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression that computes an elementwise value, even where it is also in memory."""
+        node, lower = v.node, v.node.op.lower
+        if isinstance(lower, Pick):
+            return self._make_pick(node, lower, index, body)
+        assert isinstance(lower, Elementwise), node.op.name
+        args = []
+        for operand in node.operands:
+            rank = len(operand.type.shape)
+            mine = index[len(index) - rank :]
+            at = tuple([None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True)])
+            args.append(self._value(operand, at, body))
+        if lower.is_identity:
+            return args[0]
+        reads = c_query.reads(lower.c, len(args))
+        for arg, (times, _) in zip(args, reads, strict=True):
+            arg.uses += times
+        self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
+        needs = lower.operand_precedence
+        per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
+        home = home_of(args, self.nest.top)
+        for arg in args:
+            arg.moved = self._read_in(home, arg).moved or (arg.home is not home and arg.is_plain_load)
+        text = _filled(lower.c, node.attrs)
+        called = c_query.functions_of(lower.c)
+        low, high = node.op.limits(node.attrs)
+        limit = c_syntax.literal(high, v.type.dtype) if low == 0 < high else ""
+        return Expr(
+            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called, limit),
+            home,
+            tuple(args),
+            v.type.dtype,
+            v,
+            worth_a_name=True,
+        )
+
+    def _load_first(self, choices: list[Expr]) -> None:
+        """All floats are read before one is taken: so a compiler needs no branch. And GCC 12 vectorises a read under a
+        condition wrongly where the result takes the place of an operand (-O3 with AVX2: tests/regression)."""
+        for choice in choices:
+            moves = choice.memory is not None and any(i is not None for i in choice.memory[1])
+            if moves and (choice.dtype.kind == "f" or self.locked):
+                choice.moved = choice.worth_a_name = True
+
+    def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
+        picked = self.value(node.operands[0], self._picked_at(node, index, body), body)
+        picked.uses += 1
+        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, node.results[0])
+
+    def _picked_at(self, node: Node, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
+        """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
+        of_x, of_index = pick_axes(node)
+        x = node.operands[0].type.shape
+        chosen: Index = None
+        if x[picked_axis(node)] != 1:
+            chosen = self.value(node.operands[1], tuple(index[k] for k in of_index), body)
+            chosen.uses += 1
+        return tuple(chosen if k is None else index[k] for k in of_x)
+
+    def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
+        """What a reduction grows in `body`, one for each result."""
+        return [Expr(unnamed, body, dtype=r.type.dtype, hint=hint or r, uses=1) for r in root.node.results]
+
+    def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
+        """The accumulator of result v; of a tile, that at `index`."""
+        acc = self.parts.get(root, self.accumulators[root])[v.index]
+        tile = root.tile
+        if tile is None:
+            return acc
+        at = dict(zip(self.nest.labels.of[v], index, strict=True))
+        places = [place for a in tile.axes if (place := at[a]) is not None]
+        less = [] if tile.block is None else [self.loop_vars[tile.block]]
+        sizes = [math.prod(tile.shape[k + 1 :]) for k in range(len(tile.shape))]
+
+        def form(array: c.Expr, *args: c.Expr) -> c.Expr:
+            terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
+            return c.Element(array, c.total(terms, args[len(places) :]))
+
+        args = (acc, *places, *less)
+        return Expr(form, home_of(args, self.nest.top), args, v.type.dtype, acc.hint, uses=1)
+
+    def written_out(self, root: Root, body: Body) -> Expr:
+        """A sum of a few terms as one expression, in their order."""
+        node = root.node
+        reduced = root.nest[len(root.nest) - root.reduced :]
+        terms = []
+        extents = planned(tuple(self.nest.labels.extents[a] for a in reduced))
+        for at in itertools.product(*map(range, extents)):
+            self.known = {a: self.number(k) for a, k in zip(reduced, at, strict=True)}
+            index = self.at(self.nest.labels.operands[node], body)
+            terms.append(self.value(node.operands[0], index, body))
+            terms[-1].uses += 1
+        self.known = {}
+        home = home_of(terms, self.nest.top)
+        for term in terms:
+            term.moved = term.moved or (term.is_plain_load and term.home is not home)
+        total = Expr(
+            lambda *operands: c.total(operands),
+            home,
+            tuple(terms),
+            node.results[0].type.dtype,
+            node.results[0],
+            uses=1,
+            moved=True,
+            worth_a_name=True,
+        )
+        self.declare(total)
+        return total
+
+
+def _filled(template: str, attrs: Attrs) -> str:
+    """The template with its attributes in place and its operands left."""
+    for key, value in attrs.items():
+        if f"{{{key}}}" in template:
+            text = c_syntax.attribute(value)
+            if text.startswith("-"):
+                template = template.replace(f" - {{{key}}}", f" + {text[1:]}")
+            template = template.replace(f"{{{key}}}", text)
+    return template

@@ -1,0 +1,85 @@
+"""One C expression of a loop nest while its statements are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ...ir.node import Value
+from ...ir.types import DType, s32
+from ..c import c_ast as c
+from .loops import Body
+
+
+@dataclass(eq=False)
+class Expr:
+    """A C expression over arguments, built once and placed in the tree wherever it is used."""
+
+    form: Callable[..., c.Expr]  # the tree, given those of the arguments
+    home: Body  # the outermost body in which it can be computed
+    args: tuple[Expr, ...] = ()
+    dtype: DType = s32
+    hint: str | Value = ""  # what to call it as a local: a word, or the value that it is
+    uses: int = 0
+    moved: bool = False  # used in a deeper body than its home
+    worth_a_name: bool = False
+    memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
+    number: int | None = None  # an index that is known
+    is_variable: bool = False  # of a loop
+
+    @property
+    def is_plain_load(self) -> bool:
+        """Whether this is a load whose place the loops around it alone decide: it is a local where a deeper loop would
+        read it in every iteration."""
+        return self.memory is not None and all(
+            i is None or i.is_variable or i.number is not None for i in self.memory[1]
+        )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is declared in its home, once all its uses are known."""
+        if not self.worth_a_name or not (self.moved or self.uses > 1):
+            return False
+        return self.memory is None or self.hint != "" or self.moved
+
+
+def unnamed() -> c.Expr:
+    raise AssertionError("a load or an accumulator has no form of its own")
+
+
+Index: TypeAlias = Expr | None
+
+
+def home_of(args: Iterable[Index], top: Body) -> Body:
+    """The outermost body in which what is made of these expressions can be computed, in a nest with this top."""
+    home = top
+    for arg in args:
+        if arg is not None and arg.home.depth > home.depth:
+            home = arg.home
+    return home
+
+
+Accumulators: TypeAlias = list[Expr]  # one for each result
+
+
+@dataclass(eq=False)
+class Rows:
+    """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: that of the loop over
+    tiles, None where one tile is all; elements: each array, and what it holds at `at`."""
+
+    at: Expr
+    first: Expr | None
+    elements: dict[Expr, Expr] = field(default_factory=dict)
+
+    def filled(self, element: Expr) -> Expr:
+        """A new array of such elements."""
+        array = Expr(unnamed, self.at.home, dtype=element.dtype)
+        self.elements[array] = element
+        return array
+
+    def element(self, array: Expr, at: Expr) -> Expr:
+        """The element of an array at a variable of a loop over the tile's columns."""
+        first = () if self.first is None else (self.first,)
+        form = lambda name, i, *start: c.Element(name, c.total([i], start))
+        return Expr(form, at.home, (array, at, *first), array.dtype)

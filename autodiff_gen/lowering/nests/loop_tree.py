@@ -1,0 +1,248 @@
+"""The C tree of a loop nest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TypeAlias
+
+from ...ir.identifiers import numbered
+from ...ir.names import short_name
+from ...ir.node import Node, Value
+from ...ir.op_kinds import ADD, ATOM, Reduce
+from ...ir.strides import Strided
+from ...ir.types import s8
+from ..c import c_ast as c
+from ..c import c_query, c_syntax
+from .accesses import window_of
+from .loop_expr import Expr, Index
+from .loops import Body
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
+
+C_TYPES = {
+    "f32": "float",
+    "s8": "int32_t",
+    "u8": "int32_t",
+    "s32": "int32_t",
+    "u32": "uint32_t",
+    "bool": "int32_t",
+}
+
+# (node, row, column, target, offset of the row in it) -> the statements that complete a row or a block of a product
+RowCall: TypeAlias = Callable[
+    [Node, c.Expr | None, c.Expr | None, c.Expr, Sequence[c.Expr]], Sequence[c.Statement]
+]
+
+
+class LoopTree:
+    """Builds the tree of the statements of one loop nest.
+
+    places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
+    scalar passed by value; taken: names in scope around it; own: for values of the nest those that names are of, where
+    they are others. called: what the locals are called that are values of the nest.
+    """
+
+    def __init__(
+        self,
+        statements: Statements,
+        places: Callable[[Value], c.Expr],
+        layouts: Callable[[Value], Strided | None],
+        row_call: RowCall,
+        taken: Set[str],
+        own: Mapping[Value, Value],
+    ) -> None:
+        self.nest = nest = statements.nest
+        self.place_of, self.layout_of, self.row_call = places, layouts, row_call
+        self.around, self.taken, self.own = taken, set[str](), own
+        self.exprs = statements.exprs
+        self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
+        self.called: dict[Value, str] = {}
+        self.top = self._sequence(statements.top, nest.top)
+
+    def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
+        names_before = set(self.taken)
+        out: list[c.Statement] = []
+        for statement in statements:
+            out += self._statement(statement)
+        if body.parent is not None:
+            self.taken = names_before
+        return tuple(out)
+
+    def _statement(self, statement: Statement) -> list[c.Statement]:
+        match statement:
+            case Local(expr):
+                return self._local(expr)
+            case Loop():
+                return self._loop(statement)
+            case Begin():
+                return self._begin(statement)
+            case Accumulate():
+                return [self._accumulate(statement)]
+            case Store():
+                return [self._store(statement)]
+            case Row():
+                return self._row(statement)
+            case LoadRows():
+                return self._load_rows(statement)
+
+    def _local(self, expr: Expr) -> list[c.Statement]:
+        if not expr.is_local or expr in self.names:
+            return []
+        hint = self._word(expr.hint)
+        if expr.memory is not None and not hint:
+            v = expr.memory[0]
+            if v not in self.nest.scratch and self.layout_of(v) is None:
+                return []
+            hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
+        value = self._made(expr)
+        name = self._named(expr, hint)
+        c_type = "int8_t" if expr.dtype is s8 and expr.is_plain_load else C_TYPES[expr.dtype.name]
+        return [c.declare(c_type, name, value, const=True)]
+
+    def _loop(self, loop: Loop) -> list[c.Statement]:
+        statements = self._sequence(loop.statements, loop.body)
+        return [self._for(loop.body, statements)] if statements else []
+
+    def _for(self, body: Body, statements: c.Statements) -> c.For:
+        var = self._expr(self.exprs.loop_vars[body])
+        assert isinstance(var, c.Name)
+        start: c.Expr = c.number(0)
+        stop = c_syntax.size(body.extent)
+        if body.of is not None:
+            start = self._expr(self.exprs.loop_vars[body.of])
+            stop = c.Binary("+", start, stop)
+        return c.For(var.text, stop, statements, start, body.block, rolled=body.rolled)
+
+    def _load_rows(self, what: LoadRows) -> list[c.Statement]:
+        size = what.loop.extent
+        assert isinstance(size, int)
+        arrays = [s for e in what.rows.elements.values() for s in self._locals_before(e, what.loop)]
+        filled: list[c.Statement] = [s for local in what.locals for s in self._statement(local)]
+        for array, element in what.rows.elements.items():
+            memory = element.memory
+            words = [self._word(element.hint)] if memory is None else c_query.words(self.place_of(memory[0]))
+            name = self._named(array, "_".join([*words, "i"]), element.hint)
+            arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
+            at = self._expr(what.rows.element(array, what.rows.at))
+            filled.append(c.Assign(at, self._expr(element)))
+        return [*arrays, self._for(what.loop, tuple(filled))]
+
+    def _locals_before(self, expr: Expr, loop: Body) -> list[c.Statement]:
+        """The locals of an expression in this loop that are computed before it."""
+        index = () if expr.memory is None else expr.memory[1]
+        read = [arg for arg in (*expr.args, *index) if arg is not None]
+        out = [s for arg in read for s in self._locals_before(arg, loop)]
+        return out if loop.encloses(expr.home) else [*out, *self._local(expr)]
+
+    def _begin(self, begin: Begin) -> list[c.Statement]:
+        lower = begin.root.node.op.lower
+        assert isinstance(lower, Reduce)
+        out: list[c.Statement] = []
+        tile = begin.root.tile
+        for acc, init in zip(begin.accumulators, lower.init, strict=True):
+            name = self._named(acc, self._word(acc.hint))
+            c_type = C_TYPES[acc.dtype.name]
+            if tile is None:
+                out.append(c.declare(c_type, name, c.Literal(init)))
+            else:
+                out += _array(c_type, name, math.prod(tile.shape), init, begin.variable)
+        return out
+
+    def _accumulate(self, what: Accumulate) -> c.Statement:
+        lower = what.root.node.op.lower
+        assert isinstance(lower, Reduce)
+        operands = [(f"acc{i}", self._expr(acc)) for i, acc in enumerate(what.accumulators)]
+        operands.append(("x", self._expr(what.x)))
+        if "{i}" in lower.step:
+            operands.append(("i", self._expr(what.at) if what.at is not None else c.number(0)))
+        need = ADD if lower.sums else ATOM
+        calls = c_query.functions_of(lower.step)
+        return c.StepTemplate(lower.step, tuple(operands), need, calls, lower.identifier)
+
+    def _store(self, store: Store) -> c.Statement:
+        v, expr = store.value, store.expr
+        index = self.exprs.index_in_memory(v, store.index)
+        value = self._expr(expr)
+        if store.piece is None:
+            target = self._element(v, index)
+        else:
+            target = self._at(self.place_of(v), window_of(v, store.piece), index)
+        c_type = v.type.dtype.c
+        if v.type.dtype.size < 4 and not (isinstance(value, c.Template) and value.text == f"({c_type}){{0}}"):
+            return c.Assign(target, c.Cast(c_type, value))
+        if isinstance(value, c.Template) and value.text in ("{0} + {1}", "{0} - {1}"):
+            first, second = value.operands
+            if first == target:
+                return c.Assign(target, second, f"{value.text[4]}=")
+        return c.Assign(target, value)
+
+    def _row(self, what: Row) -> list[c.Statement]:
+        node = what.root.node
+        (v,) = node.results
+        row, column = (None if i is None else self._expr(i) for i in (what.row, what.column))
+        scratch = self.nest.scratch.get(v)
+        alone = scratch is not None and (scratch.blocks or self.nest.labels.of[v][0] not in scratch.axes)
+        offset: list[c.Expr] = []
+        if not alone and row is not None:
+            offset = [c.Binary("*", row, c_syntax.size(v.type.shape[1]))]
+        return list(self.row_call(node, row, column, self.place_of(v), offset))
+
+    def _expr(self, expr: Expr) -> c.Expr:
+        return self.names[expr] if expr in self.names else self._made(expr)
+
+    def _made(self, expr: Expr) -> c.Expr:
+        if expr.memory is not None:
+            return self._element(*expr.memory)
+        return expr.form(*map(self._expr, expr.args))
+
+    def _element(self, v: Value, index: tuple[Index, ...]) -> c.Expr:
+        """One element: `name[i * 10 + j]`, or the name alone for a scalar passed by value."""
+        if v in self.nest.scratch:
+            at: Strided | None = self.nest.scratch[v].layout
+        else:
+            at = self.layout_of(v)
+        place = self.place_of(v)
+        return place if at is None else self._at(place, at, index)
+
+    def _at(self, place: c.Expr, at: Strided, index: tuple[Index, ...]) -> c.Expr:
+        """`name[i * 10 + j + 4]`; what counts downwards comes last."""
+        up: list[c.Expr] = []
+        down: list[c.Expr] = []
+        offset = at.offset
+        for i, step in zip(index, at.strides, strict=True):
+            if i is not None and i.number is not None:
+                offset += i.number * step
+            elif i is not None and step:
+                (up if step > 0 else down).append(c.times(self._expr(i), abs(step)))
+        if offset:
+            up.append(c.number(offset))
+        return c.Element(place, c.total(up, down))
+
+    def _named(self, expr: Expr, word: str, hint: str | Value | None = None) -> str:
+        """The name of a new local; hint: what it is, if the expression does not say so."""
+        name = self._fresh(word)
+        self.names[expr] = c.Name(name)
+        value = expr.hint if hint is None else hint
+        if not isinstance(value, str):
+            self.called.setdefault(self.own.get(value, value), name)
+        return name
+
+    def _word(self, hint: str | Value) -> str:
+        return hint if isinstance(hint, str) else short_name(self.own.get(hint, hint))
+
+    def _fresh(self, hint: str) -> str:
+        hint = f"{hint}_i" if hint in self.around else hint  # the element in hand of that array
+        name, k = hint, 1
+        while name in self.taken or name in self.around:
+            k += 1
+            name = numbered(hint, k)
+        self.taken.add(name)
+        return name
+
+
+def _array(c_type: str, name: str, size: int, init: str, variable: str) -> list[c.Statement]:
+    """An array of accumulators with their initial value."""
+    if init in ("0", "0.0f"):
+        return [c.Array(c_type, name, size, init)]
+    each = c.Assign(c.Element(c.Name(name), c.Name(variable)), c.Literal(init))
+    return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,))]

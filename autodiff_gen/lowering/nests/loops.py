@@ -1,0 +1,132 @@
+"""The loops of a nest: which bodies are inside which, and which statements of which roots are in each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from ...ir.node import Node, Value
+from ...ir.op_kinds import RowContraction
+from ...ir.strides import Strided, dense, row_major
+from ...ir.types import DType, Shape, Size
+
+
+@dataclass(eq=False)
+class Body:
+    """A sequence of loops and steps: the body of a loop over `axis`, or the top of the nest.
+
+    A loop may be split in two: the outer one goes over blocks, `block` elements at a time, and has no axis; the inner
+    one over the elements of the block `of`. `rolled`: compilers are not to unroll it.
+    """
+
+    parent: Body | None = None
+    axis: int | None = None
+    extent: Size = 1
+    items: list[Body | Step] = field(default_factory=list)
+    block: int = 1
+    of: Body | None = None
+    rolled: bool = False
+
+    def __post_init__(self) -> None:
+        """path: the bodies from the top down to this one."""
+        self.path: tuple[Body, ...] = (self,) if self.parent is None else (*self.parent.path, self)
+        self.depth = len(self.path) - 1
+
+    def encloses(self, other: Body) -> bool:
+        return self.depth <= other.depth and other.path[self.depth] is self
+
+    def innermost_of(self, axes: Collection[int]) -> Body:
+        """The innermost loop around, or this one, that is over one of these axes; the top without one."""
+        return next((b for b in reversed(self.path[1:]) if b.axis in axes), self.path[0])
+
+    def steps(self) -> Iterator[Step]:
+        for item in self.items:
+            if isinstance(item, Body):
+                yield from item.steps()
+            else:
+                yield item
+
+
+@dataclass(eq=False)
+class Root:
+    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are
+    reduced over.
+    """
+
+    node: Node
+    nest: tuple[int, ...]
+    reduced: int = 0
+    piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
+    needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
+    home: Body = field(init=False)  # where the finished value can be read as a local
+    inner: Body = field(init=False)  # where its innermost statement is
+    tile: Tile | None = None
+    inner_loops: int = 0  # how many of the reduced loops have sums of their own, which are added up
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The operands of its statement."""
+        operands = self.node.operands
+        return operands if self.piece is None else operands[self.piece : self.piece + 1]
+
+    @property
+    def in_memory_only(self) -> bool:
+        return isinstance(self.node.op.lower, RowContraction)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The axes, and the extents, over which the accumulators of a reduction are a local array: all of an axis, or a
+    block of it."""
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    block: Body | None = None
+
+
+@dataclass(eq=False)
+class Step:
+    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
+    what was reduced. "begin part" and "add part" are around the inner loops of a sum in two steps. "load rows" declares
+    and fills the local arrays of a tile of rows, for all steps in the loop of this one.
+    """
+
+    root: Root
+    kind: str
+
+
+def chains(body: Body) -> list[list[Body]]:
+    """The loops in `body`, each with those that are alone in it."""
+    found = []
+    for item in body.items:
+        if isinstance(item, Body):
+            chain = [item]
+            while len(chain[-1].items) == 1 and isinstance(inner := chain[-1].items[0], Body):
+                chain.append(inner)
+            found.append(chain)
+    return found
+
+
+def roots_of(item: Body | Step) -> set[Root]:
+    """The roots that have a statement in a loop, or that of a step."""
+    return {s.root for s in item.steps()} if isinstance(item, Body) else {item.root}
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory that a nest needs for itself while it runs. `blocks`, of a block of a product: the loops over blocks
+    along both axes, None where one block is all; `transposed`: it is stored column by column."""
+
+    value: Value
+    axes: tuple[int | None, ...]
+    shape: Shape
+    dtype: DType
+    blocks: tuple[Body | None, ...] = ()
+    transposed: bool = False
+
+    @property
+    def layout(self) -> Strided:
+        """Where its elements are."""
+        if not self.transposed:
+            return dense(self.shape)
+        return Strided(self.shape, row_major(self.shape[::-1])[::-1])

@@ -1,0 +1,57 @@
+"""The loop nest of a fused node. Nodes of the same structure, such as those of equal layers, have one nest together,
+that over the region of the first of them. Names in generated code are those of each node's own values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from itertools import chain
+
+from ...ir.node import Node, Region, Value
+from ...ir.traits import key_of
+from ...ir.views import layout
+from ...passes.context import Context
+from .accumulator_tiles import tile_accumulators
+from .loop_nest import LoopNest
+from .product_blocks import block_products
+from .row_tiles import tile_rows
+
+
+def nest_of(node: Node, context: Context) -> LoopNest:
+    """The nest of a fused node, with tiles and blocks where they pay."""
+    region = region_of_nest(node, context)
+    return context.analysis(
+        (LoopNest, region),
+        lambda: block_products(
+            tile_rows(tile_accumulators(LoopNest(region, context.cost))), node.operands, context
+        ),
+    )
+
+
+def region_of_nest(node: Node, context: Context) -> Region:
+    """The region over which the nest of a fused node is: that of the first node with its structure."""
+    region = node.regions[0]
+    return context.analysis(region, lambda: context.analysis(_structure(node), lambda: region))
+
+
+def own_values(node: Node, nest: LoopNest) -> Mapping[Value, Value]:
+    """For each value of the region of the nest that of the node; none where both are the same."""
+    mine, theirs = node.regions[0], nest.region
+    return {} if mine is theirs else dict(zip(_values(theirs), _values(mine), strict=True))
+
+
+def _values(region: Region) -> list[Value]:
+    return [*region.params, *chain.from_iterable(n.results for n in region.nodes)]
+
+
+def _structure(node: Node) -> Hashable:
+    """Equal for fused nodes whose regions compute the same of operands with the same types and layouts."""
+    region = node.regions[0]
+    number = {v: k for k, v in enumerate(region.params)}
+    keys = []
+    for n in region.nodes:
+        keys.append(key_of(n, tuple([number[v] for v in n.operands])))
+        for r in n.results:
+            number[r] = len(number)
+    operands = tuple([(v.type.dtype, v.type.shape, layout(v)) for v in node.operands])
+    return operands, tuple(keys), tuple([number[r] for r in region.results])

@@ -1,0 +1,1 @@
+"""The order of the steps of an entry, with a low peak of live bytes."""

@@ -1,0 +1,53 @@
+"""The order of the steps: the one with the lowest peak of live bytes that a beam search finds (exact on small
+graphs) and a local search improves, with steps that enlarge what is live put off where that does not raise it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .beam_search import search
+from .improvement import improved
+from .problem import Problem
+
+# The beam holds WORK / steps states, within these limits. A beam of one state comes first: no state above its peak is
+# looked at again, which most of a wider beam's states soon are.
+WORK = 8192
+NARROWEST, WIDEST = 16, 256
+
+
+def order_steps(
+    before: Sequence[Sequence[int]],
+    makes: Sequence[Mapping[int, int]],
+    reads: Sequence[Sequence[int]],
+    reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
+    scratch: Sequence[int],
+) -> list[int]:
+    """An order of steps 0..S-1.
+
+    before[s]: the steps that must come earlier; makes[s]: buffer -> bytes that step s produces; reads[s]: the
+    buffers that it reads; reuses[s]: for buffers that it produces, those that it reads whose memory they can have, if
+    it is the last to read them; scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result
+    is a function of the input.
+    """
+    problem = Problem(before, makes, reads, reuses, scratch)
+    beam = min(max(WORK // max(len(before), 1), NARROWEST), WIDEST)
+    greedy = search(problem, 1)
+    assert greedy is not None, "the steps wait for each other in a circle"
+    best = search(problem, beam, greedy.peak) or greedy
+    order = improved(problem, best.steps())
+    late = _with_late_steps(problem, order)
+    return late if problem.peak(late) <= problem.peak(order) else order
+
+
+def _with_late_steps(problem: Problem, order: Sequence[int]) -> list[int]:
+    """The order with each step that makes more than it can free just before the first that needs it. Where many
+    such steps could begin an order, all orders of the beam begin with them."""
+    late: list[int] = []
+    for s in reversed(order):
+        at = 0
+        if problem.made[s] > sum(n for n, _ in problem.frees[s]):
+            needs = set(problem.successors[s])
+            at = next((i for i, other in enumerate(late) if other in needs), 0)
+        late.insert(at, s)
+    return late
