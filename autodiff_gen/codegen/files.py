@@ -26,7 +26,7 @@ from .geometry import table as geometry_table
 from .init import init_statements
 from .kernel_call import sizes
 from .loops.next_blocks import NEXT
-from .loops.outlining import Function as Outlined
+from .loops.outlining import Outlined
 from .program import Arg, Entry, Program, Slot
 from .regions import state_parts
 from .source import source_of

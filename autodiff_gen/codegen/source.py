@@ -21,8 +21,7 @@ from .loops.loop_accesses import CALLER, Memory
 from .loops.loop_forms import Known, Variable
 from .loops.masked_sums import with_masked_sums
 from .loops.next_blocks import with_next_blocks
-from .loops.outlining import Function as Outlined
-from .loops.outlining import outlined
+from .loops.outlining import Outlined, outlined
 from .loops.row_results import with_row_results
 from .loops.tiles_from_zero import with_tiles_from_zero
 from .loops.vector_loops import all_short

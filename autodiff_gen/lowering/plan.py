@@ -16,7 +16,7 @@ from ..ir.types import Size
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
 from ..passes.work import Work
-from .arena.buffer_assignment import Buffer, Plan, place
+from .arena.buffer_assignment import ArenaPlan, Buffer, place
 from .nests.loop_nest import LoopNest
 from .nests.loops import Scratch
 from .nests.statements import Statements
@@ -75,7 +75,7 @@ class EntryPlan:
     states: dict[Value, State]  # values that are stored in a state: old values and new ones
     outputs: dict[Value, str]  # values that are stored in the caller's memory
     placed: list[Placed]
-    plans: Mapping[str, Plan]  # by pool; arenas in further regions of memory by the name of the region
+    plans: Mapping[str, ArenaPlan]  # by pool; arenas in further regions of memory by the name of the region
     copies: list[str]  # states whose old value is copied
     work: Work | None = None  # of what a RAM budget has changed
     mixed: str = ""  # why its batch cannot be divided, where it exceeds the budget
@@ -127,7 +127,7 @@ def arena_use(plan: EntryPlan, placed: Sequence[Placed]) -> ArenaUse:
     return ArenaUse([live + max(smaller) for live in larger], values, computed)
 
 
-def place_members(members: Sequence[Placed], alignment: int) -> Plan:
+def place_members(members: Sequence[Placed], alignment: int) -> ArenaPlan:
     """Give the buffers of an arena their offsets."""
     parts: dict[Placed, list[tuple[int, int, int]]] = {}
     for b in members:

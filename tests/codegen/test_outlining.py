@@ -12,7 +12,7 @@ from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.loop_forms import Known
-from autodiff_gen.codegen.loops.outlining import Function, outlined
+from autodiff_gen.codegen.loops.outlining import Outlined, outlined
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
@@ -37,7 +37,7 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
     return (c.Comment("what it computes", str(number)), *statements)
 
 
-def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[Function]]:
+def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[Outlined]]:
     entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
     (changed,), functions = outlined(entries, ["table"], ["fc1", "fc2"], cost, 1)
     return changed, functions

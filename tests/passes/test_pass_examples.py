@@ -27,7 +27,7 @@ from autodiff_gen.passes.memory.recomputation import Recomputation
 from autodiff_gen.passes.memory.rematerialize import rematerialize
 from autodiff_gen.passes.memory.snapshot_states import larger_results
 from autodiff_gen.passes.memory.store_functions import repeated_functions, stored
-from autodiff_gen.passes.memory.strips import Region
+from autodiff_gen.passes.memory.strips import StripRegion
 from autodiff_gen.targets import board
 
 ABRIDGED = (
@@ -72,7 +72,7 @@ def _computed_again(graph: Graph) -> Graph:
 
 def _in_two_strips(graph: Graph) -> Graph:
     """The graph with the region around the result of its first kernel in strips of rows."""
-    region = Region.around(graph, graph.of(Call)[0].results[0], 1)
+    region = StripRegion.around(graph, graph.of(Call)[0].results[0], 1)
     strips = None if region is None else region.in_strips(0, 2)
     assert strips is not None
     return strips

@@ -27,7 +27,7 @@ from autodiff_gen.ir.types import Type, f32, planned
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import plan_search
 from autodiff_gen.passes.context import ArenaUse, Context
-from autodiff_gen.passes.memory.strips import Region
+from autodiff_gen.passes.memory.strips import StripRegion
 from autodiff_gen.passes.memory.tile_and_fuse import _Search, tile_and_fuse
 
 
@@ -120,7 +120,7 @@ def test_a_graph_with_a_region_in_strips_computes_the_same(name: str) -> None:
     before, axes, sums = values(graph), set(), 0
     for node in graph.of(Call):
         for axis in range(node.results[0].ndim if len(node.results) == 1 else 0):
-            region = Region.around(graph, node.results[0], axis)
+            region = StripRegion.around(graph, node.results[0], axis)
             strips = None if region is None else region.in_strips(0, 3)
             if strips is None:
                 continue

@@ -31,7 +31,7 @@ from .vector_loops import iterations
 
 
 @dataclass(frozen=True)
-class Function:
+class Outlined:
     """A function without a result. passed: of each parameter but the last ones, the number of the variable that loops
     pass for it; numbers: of each of the last ones, the position of the number that they pass."""
 
@@ -106,7 +106,7 @@ def outlined(
     layers: Iterable[str],
     cost: CostTable,
     batch: int,
-) -> tuple[list[tuple[c.Statements, ...]], list[Function]]:
+) -> tuple[list[tuple[c.Statements, ...]], list[Outlined]]:
     """The steps of entries, given by name with what is known before their first step, and the functions that they
     call. taken: names at file scope; layers: the names of modules, which names in functions do without; batch: the most
     samples that a call may have."""
@@ -228,7 +228,7 @@ def _inside(node: Any, cost: CostTable, batch: int) -> float:
 
 def _function(
     name: str, group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]
-) -> Function:
+) -> Outlined:
     """The function of this name for loops that have a form in common: what they read, what they write, and numbers are
     its parameters."""
     (_, first), *_ = group
@@ -263,7 +263,7 @@ def _function(
         for i, (v, k) in enumerate(zip(first.outer, first.same, strict=True))
         if i != k
     ]
-    return Function(
+    return Outlined(
         name,
         parameters,
         tuple(passed),

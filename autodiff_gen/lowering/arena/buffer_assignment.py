@@ -48,7 +48,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ArenaPlan:
     """Offsets by key, the arena's size, and the least that any placement of this order could reach."""
 
     offsets: dict[int, int]
@@ -98,7 +98,7 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
 )
 
 
-def place(buffers: Sequence[Buffer]) -> Plan:
+def place(buffers: Sequence[Buffer]) -> ArenaPlan:
     """The best of several first-fit orders. Where none meets the bound, they are improved: of the large buffers first,
     so that the small ones fill the gaps, then of all."""
     bound = lower_bound(buffers)
@@ -113,7 +113,7 @@ def place(buffers: Sequence[Buffer]) -> Plan:
             if best[1] > bound:
                 found = _improved(sorted(moved, key=key), rest, bound, EFFORT // len(_ORDERS))
                 best = _better(best, found)
-    return Plan(*best, bound)
+    return ArenaPlan(*best, bound)
 
 
 def _better(best: _Offsets | None, found: _Offsets) -> _Offsets:

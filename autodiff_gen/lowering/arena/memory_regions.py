@@ -18,7 +18,7 @@ from types import MappingProxyType
 from ...ir.graph import State
 from ...targets.memory import Space
 from ..plan import EntryPlan, Placed, place_members
-from .buffer_assignment import Plan
+from .buffer_assignment import ArenaPlan
 from .traffic import of_buffer, of_states, traffic
 
 ROUNDS = 8  # in which regions may count as smaller than they are
@@ -158,7 +158,7 @@ def _with_arenas(
     for b in plan.placed:
         home = homes[b.root]
         made[b] = replace(b, arena="" if home == 0 else spaces[home].region, over=made.get(b.over))
-    plans: dict[str, Plan] = {}
+    plans: dict[str, ArenaPlan] = {}
     for arena in ("float", "int", *(s.region for s in spaces[1:])):
         members = [b for b in made.values() if b.home == arena]
         if members or arena in ("float", "int"):

@@ -14,7 +14,7 @@ from ...ir.node import Value
 from ...ir.strides import Strided
 from ...ir.types import Shape, planned
 from ...ir.views import stored
-from .loop_expr import Expr, Index
+from .loop_expr import Index, LoopExpr
 from .loops import Body
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
@@ -81,7 +81,7 @@ class Accesses:
         self.reads: dict[Value, list[Access]] = {}
         self.writes: dict[Value, list[Access]] = {}
         self._time = 0
-        self._locals: set[Expr] = set()
+        self._locals: set[LoopExpr] = set()
         self._visit(statements.top, statements.nest.top)
 
     def may_share(
@@ -156,7 +156,7 @@ class Accesses:
                         self._add(self.reads, operand, None, body)
                     self._add(self.writes, node.results[0], (statement.row, None), body)
 
-    def _read(self, expr: Expr, body: Body) -> None:
+    def _read(self, expr: LoopExpr, body: Body) -> None:
         if expr in self._locals:
             return
         if expr.memory is not None:

@@ -24,7 +24,7 @@ from ...ir.traits import is_work
 from ...ir.types import planned
 from ...passes.costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
 from .loop_nest import LoopNest
-from .loops import Body, Root, Step, Tile, chains
+from .loops import AccumulatorTile, Body, Root, RootStep, chains
 
 
 def tile_accumulators(nest: LoopNest) -> LoopNest:
@@ -88,7 +88,7 @@ def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
     computed: set[Node] = set()
     runs: list[list[Root]] = [[]]
     for item in body.items:
-        if isinstance(item, Step):
+        if isinstance(item, RootStep):
             if not _is_plain(item.root, nest):
                 return None
             if item.kind == "step":
@@ -200,7 +200,7 @@ class _Rewrite:
         if block:
             self.block = Body(self.outer, None, self.inner.extent, block=block)
         shape = (block,) if block else tuple(b.extent for b in loops if isinstance(b.extent, int))
-        self.tile = Tile(tuple(b.axis for b in loops if b.axis is not None), shape, self.block)
+        self.tile = AccumulatorTile(tuple(b.axis for b in loops if b.axis is not None), shape, self.block)
 
     def apply(self, sums: _Sums, nest: LoopNest) -> None:
         at = self.outer.items.index(self.loops[0])
@@ -212,7 +212,7 @@ class _Rewrite:
             made = [self.block]
         self.outer.items[at : at + 1] = made
 
-    def _keep_rows(self, made: list[Body | Step], sums: _Sums, nest: LoopNest) -> None:
+    def _keep_rows(self, made: list[Body | RootStep], sums: _Sums, nest: LoopNest) -> None:
         """Loads the rows that the terms read into local arrays, as for a tile of rows, where terms are stored: a
         compiler must assume that a store changes the rows."""
         (loop,) = self.loops
@@ -223,9 +223,9 @@ class _Rewrite:
         (extent,) = planned((loop.extent,))
         if rows_are_kept(nest.cost, len(sums.rows), math.prod(around), extent, self.size or extent):
             nest.row_loops[root.inner] = Body(parent, loop.axis, self.size or extent, of=self.block)
-            made.insert(at, Step(root, "load rows"))
+            made.insert(at, RootStep(root, "load rows"))
 
-    def _distributed(self, items: list[Body | Step], parent: Body) -> Iterator[Body | Step]:
+    def _distributed(self, items: list[Body | RootStep], parent: Body) -> Iterator[Body | RootStep]:
         """The items with the loops around every run of steps."""
         run: Body | None = None
         for item in items:

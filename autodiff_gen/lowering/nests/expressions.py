@@ -19,7 +19,7 @@ from ...ir.types import DType, planned, product
 from ...ir.views import pick_axes, picked_axis
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
-from .loop_expr import Accumulators, Expr, Index, Rows, home_of, unnamed
+from .loop_expr import Accumulators, Index, LoopExpr, Rows, home_of, unnamed
 from .loop_nest import LoopNest
 from .loops import Body, Root
 
@@ -32,17 +32,17 @@ class Expressions:
 
     nest: LoopNest
     locked: frozenset[Value]
-    declare: Callable[[Expr], None]
-    loop_vars: dict[Body, Expr] = field(default_factory=dict)
+    declare: Callable[[LoopExpr], None]
+    loop_vars: dict[Body, LoopExpr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
     parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
     rows: dict[Body, Rows] = field(default_factory=dict)  # of innermost loops
-    known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
+    known: dict[int, LoopExpr] = field(default_factory=dict)  # axes along which the place is known
 
     def __post_init__(self) -> None:
         self.params = set(self.nest.region.params)
-        self._numbers: dict[int, Expr] = {}
-        self._memo: dict[Body, dict[tuple[Value, tuple[Index, ...]], Expr]] = {}
+        self._numbers: dict[int, LoopExpr] = {}
+        self._memo: dict[Body, dict[tuple[Value, tuple[Index, ...]], LoopExpr]] = {}
 
     def enter(self, body: Body) -> None:
         """From here on, values are remembered for `body`."""
@@ -59,16 +59,16 @@ class Expressions:
     def _in_block(self, at: Index, block: Body | None) -> Index:
         if at is None or block is None:
             return at
-        return Expr(lambda i, start: c.total([i], [start]), at.home, (at, self.loop_vars[block]))
+        return LoopExpr(lambda i, start: c.total([i], [start]), at.home, (at, self.loop_vars[block]))
 
-    def number(self, number: int) -> Expr:
+    def number(self, number: int) -> LoopExpr:
         if number not in self._numbers:
-            self._numbers[number] = Expr(lambda: c.number(number), self.nest.top, number=number)
+            self._numbers[number] = LoopExpr(lambda: c.number(number), self.nest.top, number=number)
         return self._numbers[number]
 
-    def constant(self, value: Any, dtype: DType) -> Expr:
+    def constant(self, value: Any, dtype: DType) -> LoopExpr:
         literal = c.Literal(c_syntax.literal(value, dtype))
-        return Expr(lambda: literal, self.nest.top, dtype=dtype)
+        return LoopExpr(lambda: literal, self.nest.top, dtype=dtype)
 
     def index_of(self, v: Value, body: Body) -> tuple[Index, ...]:
         return self.at(self.nest.labels.of[v], body)
@@ -85,14 +85,14 @@ class Expressions:
         if at.number is not None:
             return self.number(start + at.number * step)
         if step == 1:
-            return at if start == 0 else Expr(lambda i: c.total([i, c.number(start)]), at.home, (at,))
-        return Expr(lambda i: c.total([c.number(start), c.times(i, step)]), at.home, (at,))
+            return at if start == 0 else LoopExpr(lambda i: c.total([i, c.number(start)]), at.home, (at,))
+        return LoopExpr(lambda i: c.total([c.number(start), c.times(i, step)]), at.home, (at,))
 
-    def value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+    def value(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression of v at `index`, which is read in `body`."""
         return self._read_in(body, self._value(v, index, body))
 
-    def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+    def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression of v at `index`, of which there is one for all that `body` encloses."""
         node = v.node
         if isinstance(node.op.lower, View) and v not in self.params:
@@ -119,19 +119,19 @@ class Expressions:
         self.declare(expr)
         return expr
 
-    def of_root(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+    def of_root(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression that computes an elementwise root in `body`, remembered for what reads it there."""
         expr = self._compute(v, index, body)
         self._memo[body][v, index] = expr
         self.declare(self._read_in(body, expr))
         return expr
 
-    def _read_in(self, body: Body, expr: Expr) -> Expr:
+    def _read_in(self, body: Body, expr: LoopExpr) -> LoopExpr:
         if expr.home is not body and expr.worth_a_name and not expr.is_plain_load:
             expr.moved = True
         return expr
 
-    def _make(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+    def _make(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         node, lower = v.node, v.node.op.lower
         if v in self.params:
             return self._load(v, index)
@@ -145,14 +145,14 @@ class Expressions:
         if isinstance(lower, Extent):
             extent = c_syntax.size(node.attrs["extent"])
             number = c.Cast("float", extent) if v.type.dtype.kind == "f" else extent
-            return Expr(lambda: number, self.nest.top, dtype=v.type.dtype)
+            return LoopExpr(lambda: number, self.nest.top, dtype=v.type.dtype)
         if isinstance(lower, Iota):
             return self._place(v, index)
         if isinstance(lower, Pick):
             return self.value(node.operands[0], self._picked_at(node, index, body), body)
         return self._of_row(v, index) or self._compute(v, index, body)
 
-    def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
+    def _load(self, v: Value, index: tuple[Index, ...]) -> LoopExpr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
         row = self._of_row(v, index)
         if row is not None:
@@ -160,11 +160,11 @@ class Expressions:
         home = home_of(index, self.nest.top)
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
-        load = Expr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
+        load = LoopExpr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
 
-    def _of_row(self, v: Value, index: tuple[Index, ...]) -> Expr | None:
+    def _of_row(self, v: Value, index: tuple[Index, ...]) -> LoopExpr | None:
         """The element of the local array of a tile of rows, in which it is loaded or computed once for all rows; None
         for what changes along other axes too."""
         home = home_of(index, self.nest.top)
@@ -175,7 +175,7 @@ class Expressions:
         element.uses += 1
         return rows.element(rows.filled(element), self.loop_vars[home])
 
-    def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
+    def _place(self, v: Value, index: tuple[Index, ...]) -> LoopExpr:
         """The number of the element at `index`: row by row, or by the strides of the node."""
         shape, attrs = v.type.shape, v.node.attrs
         steps = attrs.get("strides") or [product(shape[k + 1 :]) for k in range(len(shape))]
@@ -194,9 +194,9 @@ class Expressions:
             return c.total([*terms, *start])
 
         home = home_of(args, self.nest.top)
-        return Expr(form, home, args)
+        return LoopExpr(form, home, args)
 
-    def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+    def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression that computes an elementwise value, even where it is also in memory."""
         node, lower = v.node, v.node.op.lower
         if isinstance(lower, Pick):
@@ -223,7 +223,7 @@ class Expressions:
         called = c_query.functions_of(lower.c)
         low, high = node.op.limits(node.attrs)
         limit = c_syntax.literal(high, v.type.dtype) if low == 0 < high else ""
-        return Expr(
+        return LoopExpr(
             lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called, limit),
             home,
             tuple(args),
@@ -232,7 +232,7 @@ class Expressions:
             worth_a_name=True,
         )
 
-    def _load_first(self, choices: list[Expr]) -> None:
+    def _load_first(self, choices: list[LoopExpr]) -> None:
         """All floats are read before one is taken: so a compiler needs no branch. And GCC 12 vectorises a read under a
         condition wrongly where the result takes the place of an operand (-O3 with AVX2: tests/regression)."""
         for choice in choices:
@@ -240,10 +240,10 @@ class Expressions:
             if moves and (choice.dtype.kind == "f" or self.locked):
                 choice.moved = choice.worth_a_name = True
 
-    def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
+    def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> LoopExpr:
         picked = self.value(node.operands[0], self._picked_at(node, index, body), body)
         picked.uses += 1
-        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, node.results[0])
+        return LoopExpr(lambda x: x, picked.home, (picked,), picked.dtype, node.results[0])
 
     def _picked_at(self, node: Node, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
@@ -257,9 +257,11 @@ class Expressions:
 
     def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
-        return [Expr(unnamed, body, dtype=r.type.dtype, hint=hint or r, uses=1) for r in root.node.results]
+        return [
+            LoopExpr(unnamed, body, dtype=r.type.dtype, hint=hint or r, uses=1) for r in root.node.results
+        ]
 
-    def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
+    def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> LoopExpr:
         """The accumulator of result v; of a tile, that at `index`."""
         acc = self.parts.get(root, self.accumulators[root])[v.index]
         tile = root.tile
@@ -275,9 +277,9 @@ class Expressions:
             return c.Element(array, c.total(terms, args[len(places) :]))
 
         args = (acc, *places, *less)
-        return Expr(form, home_of(args, self.nest.top), args, v.type.dtype, acc.hint, uses=1)
+        return LoopExpr(form, home_of(args, self.nest.top), args, v.type.dtype, acc.hint, uses=1)
 
-    def written_out(self, root: Root, body: Body) -> Expr:
+    def written_out(self, root: Root, body: Body) -> LoopExpr:
         """A sum of a few terms as one expression, in their order."""
         node = root.node
         reduced = root.nest[len(root.nest) - root.reduced :]
@@ -292,7 +294,7 @@ class Expressions:
         home = home_of(terms, self.nest.top)
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
-        total = Expr(
+        total = LoopExpr(
             lambda *operands: c.total(operands),
             home,
             tuple(terms),

@@ -13,12 +13,12 @@ from .loops import Body
 
 
 @dataclass(eq=False)
-class Expr:
+class LoopExpr:
     """A C expression over arguments, built once and placed in the tree wherever it is used."""
 
     form: Callable[..., c.Expr]  # the tree, given those of the arguments
     home: Body  # the outermost body in which it can be computed
-    args: tuple[Expr, ...] = ()
+    args: tuple[LoopExpr, ...] = ()
     dtype: DType = s32
     hint: str | Value = ""  # what to call it as a local: a word, or the value that it is
     uses: int = 0
@@ -48,7 +48,7 @@ def unnamed() -> c.Expr:
     raise AssertionError("a load or an accumulator has no form of its own")
 
 
-Index: TypeAlias = Expr | None
+Index: TypeAlias = LoopExpr | None
 
 
 def home_of(args: Iterable[Index], top: Body) -> Body:
@@ -60,7 +60,7 @@ def home_of(args: Iterable[Index], top: Body) -> Body:
     return home
 
 
-Accumulators: TypeAlias = list[Expr]  # one for each result
+Accumulators: TypeAlias = list[LoopExpr]  # one for each result
 
 
 @dataclass(eq=False)
@@ -68,18 +68,18 @@ class Rows:
     """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: that of the loop over
     tiles, None where one tile is all; elements: each array, and what it holds at `at`."""
 
-    at: Expr
-    first: Expr | None
-    elements: dict[Expr, Expr] = field(default_factory=dict)
+    at: LoopExpr
+    first: LoopExpr | None
+    elements: dict[LoopExpr, LoopExpr] = field(default_factory=dict)
 
-    def filled(self, element: Expr) -> Expr:
+    def filled(self, element: LoopExpr) -> LoopExpr:
         """A new array of such elements."""
-        array = Expr(unnamed, self.at.home, dtype=element.dtype)
+        array = LoopExpr(unnamed, self.at.home, dtype=element.dtype)
         self.elements[array] = element
         return array
 
-    def element(self, array: Expr, at: Expr) -> Expr:
+    def element(self, array: LoopExpr, at: LoopExpr) -> LoopExpr:
         """The element of an array at a variable of a loop over the tile's columns."""
         first = () if self.first is None else (self.first,)
         form = lambda name, i, *start: c.Element(name, c.total([i], start))
-        return Expr(form, at.home, (array, at, *first), array.dtype)
+        return LoopExpr(form, at.home, (array, at, *first), array.dtype)

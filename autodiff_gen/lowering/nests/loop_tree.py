@@ -15,7 +15,7 @@ from ...ir.types import s8
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from .accesses import window_of
-from .loop_expr import Expr, Index
+from .loop_expr import Index, LoopExpr
 from .loops import Body
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
@@ -55,7 +55,7 @@ class LoopTree:
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
         self.around, self.taken, self.own = taken, set[str](), own
         self.exprs = statements.exprs
-        self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
+        self.names: dict[LoopExpr, c.Name] = {}  # of the expressions that are locals
         self.called: dict[Value, str] = {}
         self.top = self._sequence(statements.top, nest.top)
 
@@ -85,7 +85,7 @@ class LoopTree:
             case LoadRows():
                 return self._load_rows(statement)
 
-    def _local(self, expr: Expr) -> list[c.Statement]:
+    def _local(self, expr: LoopExpr) -> list[c.Statement]:
         if not expr.is_local or expr in self.names:
             return []
         hint = self._word(expr.hint)
@@ -127,7 +127,7 @@ class LoopTree:
             filled.append(c.Assign(at, self._expr(element)))
         return [*arrays, self._for(what.loop, tuple(filled))]
 
-    def _locals_before(self, expr: Expr, loop: Body) -> list[c.Statement]:
+    def _locals_before(self, expr: LoopExpr, loop: Body) -> list[c.Statement]:
         """The locals of an expression in this loop that are computed before it."""
         index = () if expr.memory is None else expr.memory[1]
         read = [arg for arg in (*expr.args, *index) if arg is not None]
@@ -187,10 +187,10 @@ class LoopTree:
             offset = [c.Binary("*", row, c_syntax.size(v.type.shape[1]))]
         return list(self.row_call(node, row, column, self.place_of(v), offset))
 
-    def _expr(self, expr: Expr) -> c.Expr:
+    def _expr(self, expr: LoopExpr) -> c.Expr:
         return self.names[expr] if expr in self.names else self._made(expr)
 
-    def _made(self, expr: Expr) -> c.Expr:
+    def _made(self, expr: LoopExpr) -> c.Expr:
         if expr.memory is not None:
             return self._element(*expr.memory)
         return expr.form(*map(self._expr, expr.args))
@@ -218,7 +218,7 @@ class LoopTree:
             up.append(c.number(offset))
         return c.Element(place, c.total(up, down))
 
-    def _named(self, expr: Expr, word: str, hint: str | Value | None = None) -> str:
+    def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
         """The name of a new local; hint: what it is, if the expression does not say so."""
         name = self._fresh(word)
         self.names[expr] = c.Name(name)

@@ -22,7 +22,7 @@ class Body:
     parent: Body | None = None
     axis: int | None = None
     extent: Size = 1
-    items: list[Body | Step] = field(default_factory=list)
+    items: list[Body | RootStep] = field(default_factory=list)
     block: int = 1
     of: Body | None = None
     rolled: bool = False
@@ -39,7 +39,7 @@ class Body:
         """The innermost loop around, or this one, that is over one of these axes; the top without one."""
         return next((b for b in reversed(self.path[1:]) if b.axis in axes), self.path[0])
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[RootStep]:
         for item in self.items:
             if isinstance(item, Body):
                 yield from item.steps()
@@ -60,7 +60,7 @@ class Root:
     needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
     home: Body = field(init=False)  # where the finished value can be read as a local
     inner: Body = field(init=False)  # where its innermost statement is
-    tile: Tile | None = None
+    tile: AccumulatorTile | None = None
     inner_loops: int = 0  # how many of the reduced loops have sums of their own, which are added up
 
     @property
@@ -75,7 +75,7 @@ class Root:
 
 
 @dataclass(frozen=True)
-class Tile:
+class AccumulatorTile:
     """The axes, and the extents, over which the accumulators of a reduction are a local array: all of an axis, or a
     block of it."""
 
@@ -85,7 +85,7 @@ class Tile:
 
 
 @dataclass(eq=False)
-class Step:
+class RootStep:
     """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
     what was reduced. "begin part" and "add part" are around the inner loops of a sum in two steps. "load rows" declares
     and fills the local arrays of a tile of rows, for all steps in the loop of this one.
@@ -107,7 +107,7 @@ def chains(body: Body) -> list[list[Body]]:
     return found
 
 
-def roots_of(item: Body | Step) -> set[Root]:
+def roots_of(item: Body | RootStep) -> set[Root]:
     """The roots that have a statement in a loop, or that of a step."""
     return {s.root for s in item.steps()} if isinstance(item, Body) else {item.root}
 

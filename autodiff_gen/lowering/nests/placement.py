@@ -8,7 +8,7 @@ from ...ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, 
 from ...ir.traits import is_expensive, is_sum, is_work
 from ...ir.types import normalise_axes, planned_size
 from ...ir.views import picked_axis
-from .loops import Body, Root, Step, roots_of
+from .loops import Body, Root, RootStep, roots_of
 from .partial_sums import inner_loops, is_longer_outside
 
 
@@ -172,19 +172,19 @@ class Placement:
         if isinstance(root.node.op.lower, Reduce):
             if root.reduced:
                 loop = self._enter(body, root.nest[outer], root)
-                body.items.insert(body.items.index(loop), Step(root, "begin"))
-                body.items.insert(body.items.index(loop) + 1, Step(root, "finish"))
+                body.items.insert(body.items.index(loop), RootStep(root, "begin"))
+                body.items.insert(body.items.index(loop) + 1, RootStep(root, "finish"))
                 body = loop
                 for k, axis in enumerate(root.nest[outer + 1 :], start=1):
                     around, body = body, self._enter(body, axis, root)
                     if k == root.reduced - root.inner_loops:
-                        around.items.insert(around.items.index(body), Step(root, "begin part"))
-                        around.items.insert(around.items.index(body) + 1, Step(root, "add part"))
-                body.items.append(Step(root, "step"))
+                        around.items.insert(around.items.index(body), RootStep(root, "begin part"))
+                        around.items.insert(around.items.index(body) + 1, RootStep(root, "add part"))
+                body.items.append(RootStep(root, "step"))
             else:
-                body.items += [Step(root, "begin"), Step(root, "step"), Step(root, "finish")]
+                body.items += [RootStep(root, "begin"), RootStep(root, "step"), RootStep(root, "finish")]
         else:
-            body.items.insert(self._first_place(root, body), Step(root, "step"))
+            body.items.insert(self._first_place(root, body), RootStep(root, "step"))
         root.inner = body
 
     def _first_place(self, root: Root, body: Body) -> int:

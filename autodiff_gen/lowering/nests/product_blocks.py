@@ -21,7 +21,7 @@ from ...passes.calls.gradient_rows import rows_at_once
 from ...passes.context import Context
 from ...passes.costs import block_of_a_product
 from .loop_nest import LoopNest
-from .loops import Body, Root, Scratch, Step
+from .loops import Body, Root, RootStep, Scratch
 
 
 def block_products(nest: LoopNest, operands: Sequence[Value], context: Context) -> LoopNest:
@@ -39,9 +39,9 @@ def _block(root: Root, nest: LoopNest, factors: Sequence[Strided], context: Cont
     if loop.axis is None or loop.axis != row or loop.of is not None or loop.parent is None:
         return
     product, inner = loop.items[0], loop.items[-1]
-    if len(loop.items) != 2 or not isinstance(product, Step) or not isinstance(inner, Body):
+    if len(loop.items) != 2 or not isinstance(product, RootStep) or not isinstance(inner, Body):
         return
-    steps = [item for item in inner.items if isinstance(item, Step)]
+    steps = [item for item in inner.items if isinstance(item, RootStep)]
     if (
         inner.axis != column
         or inner.of is not None
@@ -76,7 +76,7 @@ def _block(root: Root, nest: LoopNest, factors: Sequence[Strided], context: Cont
         if step.root.home is inner:  # that of a reduction over the rows is around them
             step.root.home = inside
     root.inner = root.home = around
-    items: list[Body | Step] = [product, outside]
+    items: list[Body | RootStep] = [product, outside]
     for block in reversed(outer):
         block.items, items = items, [block]
     at = loop.parent.items.index(loop)

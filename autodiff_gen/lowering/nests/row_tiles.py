@@ -21,7 +21,7 @@ from ...ir.traits import is_work
 from ...ir.types import planned
 from ...passes.costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
 from .loop_nest import LoopNest
-from .loops import Body, Root, Step, chains
+from .loops import Body, Root, RootStep, chains
 
 
 def tile_rows(nest: LoopNest) -> LoopNest:
@@ -113,10 +113,10 @@ def _rewrite(chain: list[Body], columns: int, nest: LoopNest) -> None:
     for outer, within in itertools.pairwise(made):
         outer.items.append(within)
     made[-1].items = inner.items
-    steps = [item for item in inner.items if isinstance(item, Step)]
+    steps = [item for item in inner.items if isinstance(item, RootStep)]
     for step in steps:
         step.root.inner = step.root.home = made[-1]
-    items: list[Body | Step] = [Step(steps[0].root, "load rows"), made[0]]
+    items: list[Body | RootStep] = [RootStep(steps[0].root, "load rows"), made[0]]
     nest.row_loops[made[-1]] = Body(around, inner.axis, columns, of=block)
     if block is not None:
         block.items = items

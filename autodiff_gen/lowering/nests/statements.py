@@ -13,9 +13,9 @@ from ...ir.op_kinds import Assemble, Reduce, RowContraction
 from ...ir.types import normalise_axes
 from ..c import c_ast as c
 from .expressions import Expressions
-from .loop_expr import Accumulators, Expr, Index, Rows
+from .loop_expr import Accumulators, Index, LoopExpr, Rows
 from .loop_nest import LoopNest
-from .loops import Body, Root, Step
+from .loops import Body, Root, RootStep
 
 LOOP_NAMES = "ijklpqrs"
 
@@ -24,7 +24,7 @@ LOOP_NAMES = "ijklpqrs"
 class Local:
     """The place where `expr` becomes a local, if it is used more than once or in a deeper loop."""
 
-    expr: Expr
+    expr: LoopExpr
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Begin:
 class Accumulate:
     root: Root
     accumulators: Accumulators
-    x: Expr
+    x: LoopExpr
     at: Index  # the index along the first reduced axis, for arg-reductions
 
 
@@ -57,7 +57,7 @@ class Store:
 
     value: Value
     index: tuple[Index, ...]
-    expr: Expr
+    expr: LoopExpr
     piece: int | None = None
 
 
@@ -82,9 +82,9 @@ class LoadRows:
 Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row | LoadRows
 
 
-def _variable(name: str, loop: Body) -> Expr:
+def _variable(name: str, loop: Body) -> LoopExpr:
     variable = c.Name(name)
-    return Expr(lambda: variable, loop, is_variable=True)
+    return LoopExpr(lambda: variable, loop, is_variable=True)
 
 
 class Statements:
@@ -97,7 +97,7 @@ class Statements:
         self._out: dict[Body, list[Statement]] = {}
         self.top = self._build(nest.top)
 
-    def _declare(self, expr: Expr) -> None:
+    def _declare(self, expr: LoopExpr) -> None:
         self._out[expr.home].append(Local(expr))
 
     def _build(self, body: Body) -> list[Statement]:
@@ -121,7 +121,7 @@ class Statements:
         depth = sum(b in self.exprs.loop_vars for b in around.path)
         return LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
 
-    def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
+    def _build_step(self, step: RootStep, body: Body, out: list[Statement]) -> None:
         root, lower = step.root, step.root.node.op.lower
         if step.kind == "load rows":
             loop = self.nest.row_loops[root.inner]
@@ -168,7 +168,7 @@ class Statements:
         """The accumulators that a reduction adds to in `body`."""
         return [self.exprs.accumulator(root, r, self.exprs.index_of(r, body)) for r in root.node.results]
 
-    def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
+    def _build_reduce(self, step: RootStep, lower: Reduce, body: Body, out: list[Statement]) -> None:
         root, node = step.root, step.root.node
         if step.kind == "begin" and root in self.nest.written_out:
             self.exprs.accumulators[root] = [self.exprs.written_out(root, body)]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .problem import Problem
 
 
-class State(NamedTuple):
+class Partial(NamedTuple):
     """Some steps done: the peak on the way, the bytes now alive, the steps that may come next, and how it was
     reached: by the last steps, after the parent.
     """
@@ -25,18 +25,20 @@ class State(NamedTuple):
     live: int
     ready: tuple[int, ...]
     last: tuple[int, ...] = ()
-    parent: State | None = None
+    parent: Partial | None = None
 
     def steps(self) -> list[int]:
         parts: list[tuple[int, ...]] = []
-        at: State | None = self
+        at: Partial | None = self
         while at is not None:
             parts.append(at.last)
             at = at.parent
         return [s for part in reversed(parts) for s in part]
 
 
-def _after(problem: Problem, state: State, s: int, limit: float, seen: set[tuple[int, int]]) -> State | None:
+def _after(
+    problem: Problem, state: Partial, s: int, limit: float, seen: set[tuple[int, int]]
+) -> Partial | None:
     """The state after step s, and after every step that then costs nothing; None where its peak exceeds the limit, or
     where a state that the steps so far lead to as well has been `seen`."""
     needed, added = problem.effect(~state.done, s)
@@ -66,8 +68,8 @@ def _after_free_steps(
     live: int,
     ready: list[int],
     last: list[int],
-    parent: State | None,
-) -> State:
+    parent: Partial | None,
+) -> Partial:
     """The state after every step that costs nothing, those first that free memory."""
     while True:
         room, left = peak - live, ~done
@@ -82,19 +84,19 @@ def _after_free_steps(
                 if added < 0:
                     break
         if best < 0:
-            return State(done, peak, live, tuple(ready), tuple(last), parent)
+            return Partial(done, peak, live, tuple(ready), tuple(last), parent)
         done = _take(problem, best, done, ready)
         live += least
         last.append(best)
 
 
-def search(problem: Problem, beam: int, limit: float = math.inf) -> State | None:
+def search(problem: Problem, beam: int, limit: float = math.inf) -> Partial | None:
     """All steps done, with the lowest peak that a beam of so many states finds; None if all exceed the limit."""
     everything = (1 << len(problem.bit)) - 1
     first = [s for s, needs in enumerate(problem.needs) if needs == 0]
     front, best = [_after_free_steps(problem, 0, 0, 0, first, [], None)], None
     while front:
-        found: dict[int, State] = {}
+        found: dict[int, Partial] = {}
         seen = set[tuple[int, int]]()
         for state in front:
             if state.done == everything:
@@ -112,7 +114,9 @@ def search(problem: Problem, beam: int, limit: float = math.inf) -> State | None
     return best
 
 
-def _following(problem: Problem, state: State, limit: float, seen: set[tuple[int, int]]) -> Iterator[State]:
+def _following(
+    problem: Problem, state: Partial, limit: float, seen: set[tuple[int, int]]
+) -> Iterator[Partial]:
     tried = set()
     for s in state.ready:
         if problem.kind[s] not in tried:

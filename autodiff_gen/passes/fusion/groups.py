@@ -23,7 +23,7 @@ from ...targets.cost_table import CostTable
 from ..costs import is_recomputed
 from .flat_loops import flat_shape, wants_a_flat_loop
 from .layers import are_of_different_layers, pass_values_in_loops
-from .phases import Phases
+from .phases import PhaseBudget
 
 LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
 
@@ -74,7 +74,7 @@ class Groups:
         self.cost = cost
         edges = control_edges(graph)
         self.early, self.late = guarded(graph)
-        self.phases, self.users = Phases(graph, cost), graph.users
+        self.phases, self.users = PhaseBudget(graph, cost), graph.users
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
         self.apart = {n for n in self.order if wants_a_flat_loop(n, cost)}

@@ -70,7 +70,7 @@ class Group:
         self.shape = shape
 
 
-class Phases:
+class PhaseBudget:
     """The parts that the nodes of a graph belong to, and how much may still be spent on keeping them apart."""
 
     def __init__(self, graph: Graph, cost: CostTable) -> None:

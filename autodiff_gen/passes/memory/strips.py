@@ -29,7 +29,7 @@ class _Infeasible(Exception):
     """A value cannot be computed in strips."""
 
 
-class Region:
+class StripRegion:
     """axis: the values that are computed in strips, and along which axis. maps, sums: the nodes that read them and
     whose results are narrow: assembled of strips along an axis, or added up over the strips of an operand, with the
     node of a term."""
@@ -42,7 +42,7 @@ class Region:
         self.sums: dict[Node, tuple[Node, int]] = {}
 
     @classmethod
-    def around(cls, graph: Graph, v: Value, axis: int) -> Region | None:
+    def around(cls, graph: Graph, v: Value, axis: int) -> StripRegion | None:
         """The largest around a value; None where something needs the whole of it."""
         region = cls(graph, v.type.bytes // 2)
         try:

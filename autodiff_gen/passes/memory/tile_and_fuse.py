@@ -35,7 +35,7 @@ from ...ir.node import Value
 from ...ir.origin import Origin
 from ...ir.types import Type
 from ..context import Context
-from .strips import Region
+from .strips import StripRegion
 
 NUMBERS_OF_STRIPS = (2, 4, 8)  # that are tried: each strip has steps of its own, a limit of the C's length
 MOST_REGIONS = 6  # that are tried for a peak: a limit of compile time
@@ -87,7 +87,7 @@ class _Search:
                 if axis < len(seed[2].shape):  # of the value that it is around, which may have fewer axes
                     gains[seed, axis] = gains.get((seed, axis), 0) + v.type.bytes
                 continue
-            region = Region.around(self.graph, v, axis)
+            region = StripRegion.around(self.graph, v, axis)
             values = frozenset(region.axis.items()) if region is not None else frozenset()
             if values and values not in seen:
                 seen.add(values)
@@ -138,7 +138,7 @@ class _Search:
             first, graph = 0, self.whole
         for number, (seed, (axis, count)) in enumerate(more[first:], start=first):
             v = _find(graph, seed)
-            region = None if v is None else Region.around(graph, v, axis)
+            region = None if v is None else StripRegion.around(graph, v, axis)
             new = None if region is None else region.in_strips(number, count)
             if new is None:
                 return None
