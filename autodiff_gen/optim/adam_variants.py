@@ -10,7 +10,7 @@ from ..functional import torch_lacks
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
-from .optimizer import Optimizer, Step, number
+from .optimizer import Optimizer, Step, arguments, number
 from .rules import Adam, AdamW, bias_correction, numbers
 
 __all__ = ["Adadelta", "Adamax", "NAdam", "RAdam"]
@@ -49,17 +49,7 @@ class NAdam(_Decaying):
         *,
         maximize: bool = False,
     ) -> None:
-        Optimizer.__init__(
-            self,
-            params,
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
+        Optimizer.__init__(self, **arguments(locals()))
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         o = super().checked(options)
@@ -98,16 +88,7 @@ class RAdam(_Decaying):
         *,
         maximize: bool = False,
     ) -> None:
-        Optimizer.__init__(
-            self,
-            params,
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
+        Optimizer.__init__(self, **arguments(locals()))
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
         t = step.clock.now
@@ -165,9 +146,7 @@ class Adamax(Adam):
         *,
         maximize: bool = False,
     ) -> None:
-        Optimizer.__init__(
-            self, params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize
-        )
+        Optimizer.__init__(self, **arguments(locals()))
 
     def _change(self, step: Step, parameter: State, g: Value) -> Value:
         beta1, beta2 = step.betas
@@ -195,7 +174,7 @@ class Adadelta(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize)
+        super().__init__(**arguments(locals()))
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -35,6 +35,11 @@ def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
     return float(value)
 
 
+def arguments(names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor by name, from its locals()."""
+    return {k: v for k, v in names.items() if k not in ("self", "__class__")}
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
     """Parameters that share options, as states of the model."""

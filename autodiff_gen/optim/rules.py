@@ -11,7 +11,7 @@ from ..functional import torch_lacks
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
-from .optimizer import Optimizer, Step, number
+from .optimizer import Optimizer, Step, arguments, number
 
 __all__ = [
     "SGD",
@@ -40,15 +40,7 @@ class SGD(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         o = numbers("SGD", options, "lr", "momentum", "dampening", "weight_decay")
@@ -90,9 +82,7 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize
-        )
+        super().__init__(**arguments(locals()))
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         name = type(self).__name__
@@ -140,16 +130,7 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
     ) -> None:
-        Optimizer.__init__(
-            self,
-            params,
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-        )
+        Optimizer.__init__(self, **arguments(locals()))
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         change = self._change(step, parameter, g)
@@ -178,16 +159,7 @@ class RMSprop(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            alpha=alpha,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            centered=centered,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         return numbers("RMSprop", options, "lr", "alpha", "eps", "weight_decay", "momentum")
@@ -223,15 +195,7 @@ class Adagrad(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            lr=lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-            maximize=maximize,
-        )
+        super().__init__(**arguments(locals()))
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         return numbers(
