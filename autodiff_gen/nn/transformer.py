@@ -38,11 +38,11 @@ def _copies(name: str, layer: Module, num_layers: int) -> ModuleList:
     return ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
 
 
-class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear layers with an activation between them, both with residual connections followed
-    by layer normalisation (norm_first: preceded by it). src [L, N, E], N first with batch_first.
+class _Layer(Module):
+    """What layers of encoders and decoders have in common. attends: whether it also attends to what an encoder
+    returns."""
 
-    Dropout is applied to the attention weights, after the activation, and to the residual branches."""
+    attends = False
 
     @torch_lacks(device=None, dtype=None)
     def __init__(
@@ -58,14 +58,27 @@ class TransformerEncoderLayer(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.activation = _activation("TransformerEncoderLayer", activation)
+        self.activation = _activation(type(self).__name__, activation)
         self.norm_first = norm_first
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        if self.attends:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.dropout, self.dropout1, self.dropout2 = (Dropout(dropout) for _ in range(3))
+        self.dropout = Dropout(dropout)
+        for k in range(1, 4 if self.attends else 3):
+            setattr(self, f"norm{k}", LayerNorm(d_model, layer_norm_eps, bias=bias))
+            setattr(self, f"dropout{k}", Dropout(dropout))
+
+    def _feed_forward(self, x: Value) -> Value:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))  # type: ignore[no-any-return]
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention, then two linear layers with an activation between them, both with residual connections followed
+    by layer normalisation (norm_first: preceded by it). src [L, N, E], N first with batch_first.
+
+    Dropout is applied to the attention weights, after the activation, and to the residual branches."""
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
@@ -82,7 +95,7 @@ class TransformerEncoderLayer(Module):
             return self.dropout1(self.self_attn(v, v, v, need_weights=False, **options)[0])  # type: ignore[no-any-return]
 
         def feed_forward(v: Value) -> Value:
-            return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(v)))))  # type: ignore[no-any-return]
+            return self.dropout2(self._feed_forward(v))  # type: ignore[no-any-return]
 
         if self.norm_first:
             x = with_role(x + attend(self.norm1(x)), "residual")
@@ -120,33 +133,12 @@ class TransformerEncoder(Module):
         return x if self.norm is None else self.norm(x)
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Self-attention of tgt, attention of it to `memory` (what an encoder returns), then two linear layers with an
     activation between them, all with residual connections followed by layer normalisation (norm_first: preceded by
     it). tgt [L, N, E] and memory [S, N, E], N first with batch_first. Dropout as in TransformerEncoderLayer."""
 
-    @torch_lacks(device=None, dtype=None)
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Value], Value] = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.activation = _activation("TransformerDecoderLayer", activation)
-        self.norm_first = norm_first
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias)
-        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(3))
-        self.dropout, self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(4))
+    attends = True
 
     def forward(
         self,
@@ -171,7 +163,7 @@ class TransformerDecoderLayer(Module):
             return self.dropout2(self.multihead_attn(v, m, m, *options)[0])  # type: ignore[no-any-return]
 
         def feed_forward(v: Value) -> Value:
-            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(v)))))  # type: ignore[no-any-return]
+            return self.dropout3(self._feed_forward(v))  # type: ignore[no-any-return]
 
         if self.norm_first:
             x = with_role(x + attend(self.norm1(x)), "residual")
