@@ -93,14 +93,12 @@ def compile_model(
     return program
 
 
-def compile_function(
-    function: FunctionSpec, name: str, kernels: Sequence[str] = ("ref",), dump: Path | None = None
-) -> Program:
+def compile_function(function: FunctionSpec, name: str, kernels: Sequence[str] = ("ref",)) -> Program:
     """Compile a plain function of graph values: one entry, called `name`, no state of its own."""
     if identifier(name) != name:
         raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
-    entries = _entries([function.graph], name, tables, _dumped((), dump), [name])
+    entries = _entries([function.graph], name, tables, c_names=[name])
     return _functions(name, function.batch, entries, tables)
 
 

@@ -106,7 +106,6 @@ def run_training(
     *,
     lr: float | None = None,
     save_every: int = 0,
-    tests: int | None = None,
     rate: Callable[[int], float] | None = None,
 ) -> Run:
     """Train from the board's step to the plan's last step. Ctrl-C stops after the current step.
@@ -144,7 +143,7 @@ def run_training(
             record = Record(step + 1, epoch + 1, samples, time.monotonic() - begin, loss)
             record.lr = math.nan if rate is None else rate(step)
             if (step + 1) % plan.per_epoch == 0 and data.tests and not interrupted:
-                record.accuracy = accuracy(board, data, tests)
+                record.accuracy = accuracy(board, data)
             log(record)
             if save_every and run.steps % save_every == 0 and run.steps < plan.steps:
                 run.checkpoint = _save(board)
@@ -185,7 +184,7 @@ def _placed(error: DeviceError, step: int, epoch: int, rows: Any) -> DeviceError
     return DeviceError(f"step {step + 1:,}, epoch {epoch + 1}, samples {samples}: {error.what}", error.status)
 
 
-def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | None:
+def accuracy(board: Board, data: Dataset) -> float | None:
     """Share of the test samples, or of their pixels and the like, whose label has the highest score; None unless the
     model has one label and one output of scores, [n, classes] or [n, classes, ...]."""
     targets = [a for a in board.layout.inputs if a.is_target]
@@ -198,7 +197,7 @@ def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | N
     inputs = [
         a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name)) if not a.is_target
     ]
-    count = data.tests if tests is None else min(tests, data.tests)
+    count = data.tests
     size = rows_per_step(board.layout.inputs)
     takes_n = next(e for e in board.program.entries if e.name == "predict").takes_n
     right = seen = 0

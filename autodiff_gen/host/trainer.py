@@ -144,12 +144,12 @@ class HostFunction:
 
 
 def host_function(
-    function: FunctionSpec, kernels: str | Sequence[str] = "ref", opt: str = "", cc: str | None = None
+    function: FunctionSpec, kernels: str | Sequence[str] = "ref", opt: str = ""
 ) -> HostFunction:
     """The function compiled for the host. `kernels`: backends by priority; `opt`: -O level, chosen by `Compiler` if
-    empty; `cc`: compiler."""
+    empty."""
     program = compile_function(function, "function", _kernel_list(kernels))
-    return HostFunction(program, Compiler(find_compiler(cc), opt))
+    return HostFunction(program, Compiler(find_compiler(), opt))
 
 
 def host_trainer(
