@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from call_count import growth
 
+from autodiff_gen.lowering.schedule import problem
 from autodiff_gen.lowering.schedule.order import order_steps
 
 
@@ -20,7 +21,10 @@ class Steps:
     scratch: list[int] = field(default_factory=list)
 
     def ordered(self) -> list[int]:
-        return order_steps(self.before, self.makes, self.reads, self.reuses, self.scratch)
+        size = {b: n for m in self.makes for b, n in m.items()}
+        sizes = [size[b] for b in range(len(size))]
+        makes = [list(m) for m in self.makes]
+        return order_steps(problem.Steps(self.before, makes, self.reads, self.reuses, self.scratch, sizes))
 
     def peak(self, order: list[int]) -> int:
         """By simulation: what a step makes is alive from then on until its last reader is done; it may have the memory

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from .problem import Steps
 
-def surely_alive(
-    needs: Sequence[int],
-    makes: Sequence[Mapping[int, int]],
-    reads: Sequence[Sequence[int]],
-    reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
-    scratch: Sequence[int],
-) -> list[int]:
+
+def surely_alive(steps: Steps, needs: Sequence[int]) -> list[int]:
     """The bytes that are alive at each step, whatever the order: a buffer is, from the step that makes it on, at all
-    that depend on it and that a reader depends on.
-
-    needs[s]: the steps that s depends on, itself among them, a bit each; the others are those of `order_steps`.
+    that depend on it and that a reader depends on. needs[s]: the steps that s depends on, itself among them, a bit
+    each.
     """
     count = len(needs)
     if not count:
@@ -29,16 +24,16 @@ def surely_alive(
     )  # [s, what s depends on]
     readers: dict[int, list[int]] = {}
     for s in range(count):
-        for b in reads[s]:
+        for b in steps.reads[s]:
             readers.setdefault(b, []).append(s)
-    alive = np.array(scratch, np.int64)
+    alive = np.array(steps.scratch, np.int64)
     for s in range(count):
-        for b, size in makes[s].items():
+        for b in steps.makes[s]:
             if b in readers:
-                alive[above[:, s] & above[readers[b]].any(0)] += size
+                alive[above[:, s] & above[readers[b]].any(0)] += steps.sizes[b]
             else:
-                alive[s] += size
+                alive[s] += steps.sizes[b]
     for s in range(count):  # a result may have the memory of an operand
-        alive[s] -= sum(makes[s][b] for b, operands in reuses[s] if operands)
+        alive[s] -= sum(steps.sizes[b] for b, operands in steps.reuses[s] if operands)
     found: list[int] = alive.tolist()
     return found

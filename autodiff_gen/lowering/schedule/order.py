@@ -4,11 +4,11 @@ graphs) and a local search improves, with steps that enlarge what is live put of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from .beam_search import search
 from .improvement import improved
-from .problem import Problem
+from .problem import Problem, Steps
 
 # The beam holds WORK / steps states, within these limits. A beam of one state comes first: no state above its peak is
 # looked at again, which most of a wider beam's states soon are.
@@ -16,22 +16,10 @@ WORK = 8192
 NARROWEST, WIDEST = 16, 256
 
 
-def order_steps(
-    before: Sequence[Sequence[int]],
-    makes: Sequence[Mapping[int, int]],
-    reads: Sequence[Sequence[int]],
-    reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
-    scratch: Sequence[int],
-) -> list[int]:
-    """An order of steps 0..S-1.
-
-    before[s]: the steps that must come earlier; makes[s]: buffer -> bytes that step s produces; reads[s]: the
-    buffers that it reads; reuses[s]: for buffers that it produces, those that it reads whose memory they can have, if
-    it is the last to read them; scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result
-    is a function of the input.
-    """
-    problem = Problem(before, makes, reads, reuses, scratch)
-    beam = min(max(WORK // max(len(before), 1), NARROWEST), WIDEST)
+def order_steps(steps: Steps) -> list[int]:
+    """An order of the steps. Ties prefer the given one, so the result is a function of the input."""
+    problem = Problem(steps)
+    beam = min(max(WORK // max(len(steps.before), 1), NARROWEST), WIDEST)
     greedy = search(problem, 1)
     assert greedy is not None, "the steps wait for each other in a circle"
     best = search(problem, beam, greedy.peak) or greedy

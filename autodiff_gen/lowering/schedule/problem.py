@@ -7,20 +7,32 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What an order of steps 0..S-1 depends on.
+
+    before[s]: the steps that must come earlier than step s; makes[s], reads[s]: the buffers that it produces and reads;
+    reuses[s]: for buffers that it produces, those that it reads whose memory they can have, if it is the last to read
+    them; scratch[s]: bytes that it needs for itself; sizes: the bytes of each buffer.
+    """
+
+    before: Sequence[Sequence[int]]
+    makes: Sequence[Sequence[int]]
+    reads: Sequence[Sequence[int]]
+    reuses: Sequence[Sequence[tuple[int, Sequence[int]]]]
+    scratch: Sequence[int]
+    sizes: Sequence[int]
 
 
 class Problem:
-    """The arguments of `order_steps`, and what follows from them for each step."""
+    """What follows for each step."""
 
-    def __init__(
-        self,
-        before: Sequence[Sequence[int]],
-        makes: Sequence[Mapping[int, int]],
-        reads: Sequence[Sequence[int]],
-        reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
-        scratch: Sequence[int],
-    ) -> None:
+    def __init__(self, steps: Steps) -> None:
+        before, makes, reads, size = steps.before, steps.makes, steps.reads, steps.sizes
         count = len(before)
         self.bit = [1 << s for s in range(count)]
         self.needs = [sum(1 << p for p in set(before[s])) for s in range(count)]
@@ -28,19 +40,19 @@ class Problem:
         for s in range(count):
             for p in sorted(set(before[s])):
                 self.successors[p].append(s)
-        size = {b: n for s in range(count) for b, n in makes[s].items()}
+        made = {b for buffers in makes for b in buffers}
         readers: dict[int, int] = {}
         for s in range(count):
             for b in reads[s]:
                 readers[b] = readers.get(b, 0) | 1 << s
-        self.size, self.readers, self.makes = size, readers, makes
-        self.made = [sum(m.values()) for m in makes]
-        self.during = [self.made[s] + scratch[s] for s in range(count)]
-        self.reuses = [[(size[r], tuple((b, readers[b]) for b in of)) for r, of in pairs] for pairs in reuses]
-        self.never_read = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
-        self.frees = [
-            [(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)
+        self.readers, self.makes = readers, makes
+        self.made = [sum(size[b] for b in m) for m in makes]
+        self.during = [self.made[s] + steps.scratch[s] for s in range(count)]
+        self.reuses = [
+            [(size[r], tuple((b, readers[b]) for b in of)) for r, of in pairs] for pairs in steps.reuses
         ]
+        self.never_read = [sum(size[b] for b in m if b not in readers) for m in makes]
+        self.frees = [[(size[b], readers[b]) for b in sorted(made.intersection(r))] for r in reads]
         self.may_be_free = [
             self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
         ]
@@ -63,7 +75,7 @@ class Problem:
                     tuple(self.frees[s]),
                     tuple(self.reuses[s]),
                     tuple(self.successors[s]),
-                    tuple((n, readers.get(b)) for b, n in makes[s].items()),
+                    tuple((size[b], readers.get(b)) for b in makes[s]),
                 ),
                 s,
             )

@@ -1,5 +1,5 @@
 """The order of an entry's steps: what must come before what, what had better come before what, and what each step does
-to the bytes that are alive. schedule.py then finds the order with the lowest peak."""
+to the bytes that are alive. order.py then finds the order with the lowest peak."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from ...ir.dependences import control_edges
 from ...ir.graph import Graph
@@ -21,49 +21,37 @@ from ..nests.statements import Statements
 from ..plan import EntryPlan, Placed, Step
 from .bound import surely_alive
 from .order import order_steps
+from .problem import Steps
 
 Edge = tuple[int, int]  # a step, and one that comes after it
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """The arguments of `order_steps`, but of what steps make the buffers alone; sizes: the bytes of each buffer."""
-
-    before: tuple[tuple[int, ...], ...]
-    makes: tuple[tuple[int, ...], ...]
-    reads: tuple[tuple[int, ...], ...]
-    reuses: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
-    scratch: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
 def ordered(plan: EntryPlan, context: Context) -> list[Step]:
     """The steps, numbered in an order with a low peak of live bytes."""
-    found = [plan.steps[i] for i in _order(_problem(plan, context))]
+    found = [plan.steps[i] for i in _order(_steps(plan, context))]
     for number, s in enumerate(found, start=1):
         s.number = number
     return found
 
 
 @functools.lru_cache(maxsize=256)
-def _order(p: _Problem) -> tuple[int, ...]:
+def _order(steps: Steps) -> tuple[int, ...]:
     """Kept, as stages leave graphs that differ, but not in this."""
-    makes = [{b: (p.sizes[b] + 3) // 4 * 4 for b in made} for made in p.makes]
-    return tuple(order_steps(p.before, makes, p.reads, p.reuses, p.scratch))
+    return tuple(order_steps(replace(steps, sizes=[(size + 3) // 4 * 4 for size in steps.sizes])))
 
 
 def least_alive(plan: EntryPlan, context: Context) -> list[int]:
     """The bytes that are alive at each step in any order."""
-    p = _problem(plan, context)
-    makes = [{b: p.sizes[b] for b in made} for made in p.makes]
-    return surely_alive(_needs(p.before), makes, p.reads, p.reuses, p.scratch)
+    steps = _steps(plan, context)
+    return surely_alive(steps, _needs(steps.before))
 
 
-def _problem(plan: EntryPlan, context: Context) -> _Problem:
-    return context.stage_result(_Problem, plan, False, lambda: _stated(plan, context))
+def _steps(plan: EntryPlan, context: Context) -> Steps:
+    """The steps in tuples, which are hashed."""
+    return context.stage_result(Steps, plan, False, lambda: _stated(plan, context))
 
 
-def _stated(plan: EntryPlan, context: Context) -> _Problem:
+def _stated(plan: EntryPlan, context: Context) -> Steps:
     steps = plan.steps
     ids: dict[Value, int] = {}
     makes = []
@@ -82,7 +70,7 @@ def _stated(plan: EntryPlan, context: Context) -> _Problem:
     _add_preferences(steps, before)
     scratch = tuple([sum(p.bytes for p in scratch_of(s)) for s in steps])
     sizes = tuple([r.type.bytes for r in ids])
-    return _Problem(tuple(map(tuple, before)), tuple(makes), tuple(reads), tuple(reuses), scratch, sizes)
+    return Steps(tuple(map(tuple, before)), tuple(makes), tuple(reads), tuple(reuses), scratch, sizes)
 
 
 def _first_donors(
