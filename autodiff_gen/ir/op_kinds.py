@@ -157,7 +157,11 @@ class Contraction:
     epilogue: bool = False
 
 
-def _none(call: KernelCall) -> int:
+def _nothing(*given: Any) -> None:
+    """What ops are that lack a property."""
+
+
+def _no_macs(call: KernelCall) -> int:
     return 0
 
 
@@ -181,26 +185,6 @@ class Tile:
 
     ranges: Mapping[int, Range]
     changes: Attrs = field(default_factory=dict)
-
-
-def _no_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-    return None
-
-
-def _no_rows(operands: Sequence[Any], attrs: Attrs) -> Any:
-    return None
-
-
-def _no_cut_windows(shapes: Sequence[Shape], attrs: Attrs) -> CutWindows | None:
-    return None
-
-
-def _no_windows(shapes: Sequence[Shape], attrs: Attrs) -> Windows | None:
-    return None
-
-
-def _no_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
-    return None
 
 
 @dataclass(frozen=True)
@@ -243,27 +227,32 @@ class CutWindows:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
+    """One call of a kernel of the contract.
 
-    layouts: the layout of each operand; those in `strided` may be any view, all others have been made dense (from
-    an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
-    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose memory the result reuses,
-    alpha as the operand after it, and the attributes `beta` and `negate`; `term` is then the name of the op
-    that computes what is added, and that op has the name of this one as `added`; without `term` operand 0 is added
-    as it is. An op whose results are sums of products of operands, each of its own, names them in `summed`; the
-    elements of the last of them over all axes but its last one are as many as the terms, or more. `macs` gives the
-    multiply-accumulates of a call with a full batch. `maximum`: each element of the first result is the largest of some
-    elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before. scatters:
-    the result holds the elements of operand 0, moved along these axes, and zeros. composition: the op is one of two
-    others. finished: the name of the op that also computes an epilogue (ops/epilogue.py), which has this op as its
-    `term`. tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of
-    it, None where it cannot. term_of: (operand, a range of it, shapes of the operands, attributes) -> how the op
-    computes a term of its result, which is the sum of those of ranges that make up an axis; None where it is no such
-    sum. in_place: the kernel that computes a call with the result in the memory of operand 0, both dense; "" where none
-    can. windows: (shapes of the operands, attributes) -> the windows of an image of which the op is a product, with the
-    attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups. cut:
-    (shapes of the operands, attributes) -> the windows that the border of an image cuts, with the same attributes; None
-    of ops whose kernels compute them with the others.
+    choose: (layouts of the operands, result types, attributes) -> which call. Results are dense.
+    strided: the operands that may be any view; all others have been made dense, from an offset on.
+    scalars: the operands that are numbers, passed by value.
+    into: of an op that adds to memory, y = (+ or -) alpha term + beta old, the operand that is the old value, whose
+    memory the result reuses; the next one is alpha, and `beta` and `negate` are attributes.
+    term: the op that computes what is added, which has the name of this one as `added`; without it operand 0 is added
+    as it is. finished: the op that also computes an epilogue (ops/epilogue.py), which has this op as its `term`.
+    summed: the operands, each of its own, of whose products the results are sums; the elements of the last of them over
+    all axes but its last one are as many as the terms, or more.
+    macs: the multiply-accumulates of a call with a full batch.
+    maximum: each element of the first result is the largest of some elements of operand 0, a pooling, so that a
+    monotone function may be applied after it instead of before.
+    scatters: the result holds the elements of operand 0, moved along these axes, and zeros.
+    composition: the op is one of two others.
+    tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of it, None
+    where it cannot.
+    term_of: (operand, a range of it, shapes of the operands, attributes) -> how the op computes a term of its result,
+    which is the sum of those of ranges that make up an axis; None where it is no such sum.
+    by_rows: (operands, attributes) -> the same value, completed by rows in a fused loop, None where there is none.
+    in_place: the kernel that computes a call with the result in the memory of operand 0, both dense; "" where none can.
+    windows: (shapes of the operands, attributes) -> the windows of an image of which the op is a product, with the
+    attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups.
+    cut: (shapes of the operands, attributes) -> the windows that the border of an image cuts, with the same attributes;
+    None of ops whose kernels compute them with the others.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -273,17 +262,17 @@ class Call:
     term: str = ""
     added: str = ""
     summed: tuple[int, ...] = ()
-    macs: Callable[[KernelCall], int] = _none
+    macs: Callable[[KernelCall], int] = _no_macs
     maximum: bool = False
     scatters: tuple[int, ...] = ()
     composition: Composition | None = None
     finished: str = ""
-    tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _no_tile
-    term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _no_term
-    by_rows: Callable[[Sequence[Any], Attrs], Any] = _no_rows
+    tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _nothing
+    term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _nothing
+    by_rows: Callable[[Sequence[Any], Attrs], Any] = _nothing
     in_place: Callable[[KernelCall], str] = _not_in_place
-    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _no_windows
-    cut: Callable[[Sequence[Shape], Attrs], CutWindows | None] = _no_cut_windows
+    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _nothing
+    cut: Callable[[Sequence[Shape], Attrs], CutWindows | None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -296,7 +285,7 @@ class RowContraction:
 
     call: Callable[[Sequence[Strided], int, Attrs], KernelCall] | None = None
     by_channel: bool = False
-    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _no_windows
+    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _nothing
 
 
 @dataclass(frozen=True)
