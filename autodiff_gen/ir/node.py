@@ -43,10 +43,12 @@ class Sample:
     integers: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
-VJP: TypeAlias = Callable[
-    [Sequence["Value | None"], Sequence["Value"], Sequence["Value"], Attrs, Sequence[bool]],
-    "Sequence[Value | None]",
-]
+Values: TypeAlias = Sequence["Value"]
+OptionalValues: TypeAlias = Sequence["Value | None"]  # gradients; None where there is none
+Wanted: TypeAlias = Sequence[bool]  # for each operand, whether its gradient is read
+
+# (gradients of the results, operands, results, attributes, wanted) -> gradients of the operands
+VJP: TypeAlias = Callable[[OptionalValues, Values, Values, Attrs, Wanted], OptionalValues]
 
 
 def _never(attrs: Attrs) -> bool:

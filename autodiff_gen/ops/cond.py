@@ -11,23 +11,13 @@ from ..autodiff import pull_back, zeros_like
 from ..ir.build import constant
 from ..ir.closures import param, read_from_outside
 from ..ir.names import name_of
-from ..ir.node import Node, Op, Region, Value, base, register
+from ..ir.node import Node, Op, OptionalValues, Region, Value, Values, Wanted, base, register
 from ..ir.op_kinds import Attrs, Cond
 from ..ir.rewrite import replaced
-from ..ir.types import Type
+from .support import never
 
 
-def _never(*_: object, **__: object) -> Type:
-    raise AssertionError("cond is built by make_cond and computed by the interpreter")
-
-
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     """A cond of the regions' VJPs; each recomputes the values of its forward pass that it needs."""
     node, since = outs[0].node, marker()
     which = [i for i, want in enumerate(wanted) if want and i > 0]
@@ -45,7 +35,7 @@ def _vjp(
     return out
 
 
-COND = register(Op("cond", infer=_never, ref=_never, vjp=_vjp, lower=Cond()))
+COND = register(Op("cond", infer=never, ref=never, vjp=_vjp, lower=Cond()))
 
 
 def marker() -> int:

@@ -5,12 +5,10 @@ They are in a graph until the pass resolve_mode replaces them; they have no lowe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.graph import State
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Op, OptionalValues, Sample, Values, Wanted, register
 from ..ir.op_kinds import Attrs, Moded
 from ..ir.types import Type
 from .support import simple
@@ -47,12 +45,8 @@ def _with_updates_type(y: Type, *new: Type, states: tuple[State, ...], least_n: 
 
 
 def _with_updates_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+    dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
+) -> OptionalValues:
     return [dys[0], *(None for _ in inputs[1:])]
 
 

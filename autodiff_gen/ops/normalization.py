@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.names import with_role
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, register
 from ..ir.op_kinds import Attrs, Composite
 from ..ir.types import Dim, Shape, Type, broadcast, normalise_axes, product
 from .reductions import reduced
@@ -154,13 +154,7 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     return with_role(loops.whole(y), "normalized"), mean, var, inv_std
 
 
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
     dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, dweight = d * inv_std and dbias = s. With
     a weight, what is the same for all elements is computed first: dx = offset - x * slope + dy * scale. A weight that

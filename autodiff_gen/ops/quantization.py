@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
-from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.node import VJP, Op, OptionalValues, Sample, Value, Values, Wanted, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.types import DType, Type, bool_, broadcast, s8, s32, u32
@@ -54,12 +54,8 @@ def through_limits(gradients: Gradients) -> VJP:
     the part of dy that passes the limits, the operands, the attributes and which of them are wanted."""
 
     def vjp(
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> Sequence[Value | None]:
+        dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
+    ) -> OptionalValues:
         passes = apply("inside_s8", outs[0], low=attrs["low"], high=attrs["high"])
         return gradients(apply("where", passes, dys[0], 0.0), inputs, attrs, wanted)
 
@@ -260,16 +256,12 @@ _ZEROS = {"a_zero": -5, "b_zero": 7}
 _TERMS = {"a_multiplier": 2**30 + 999, "a_shift": 0, "b_multiplier": -(2**30) - 999, "b_shift": 0}
 
 
-def _add_gradients(
-    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
-) -> list[Value | None]:
+def _add_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     rows = zip((g, apply("neg", g) if attrs["b_multiplier"] < 0 else g), inputs, wanted, strict=True)
     return [sum_to(dy, v.type.shape) if want else None for dy, v, want in rows]
 
 
-def _mul_gradients(
-    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
-) -> list[Value | None]:
+def _mul_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     found: list[Value | None] = []
     for v, other, want in zip(inputs, reversed(inputs), wanted, strict=True):
         of = other.type.quantization

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, apply_node, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.quantization import HIGH, LOW
 from ..ir.strides import Strided
@@ -89,16 +89,12 @@ _ROWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
-def _avg_gradients(
-    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
-) -> list[Value | None]:
+def _avg_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     means = averaging(attrs["kernel"], attrs["stride"], attrs["padding"], count_include_pad=False)
     return [apply("avg_pool2d_dx", g, size=inputs[0].type.shape[1:3], **means)]
 
 
-def _max_gradients(
-    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
-) -> list[Value | None]:
+def _max_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     """Where the largest elements are follows from x once more."""
     windows = pooling(attrs["kernel"], attrs["stride"], attrs["padding"])
     numbers = apply("dequantize", inputs[0], constant(1.0), zero=0)

@@ -21,7 +21,7 @@ from ..errors import GraphError, ShapeError
 from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.names import with_role
-from ..ir.node import OPS, VJP, Op, Sample, Value, register
+from ..ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, register
 from ..ir.op_kinds import Attrs, Call, Range, Tile
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
@@ -44,9 +44,7 @@ def _scales(numbers: Any) -> Value:
 def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
     """The gradients with respect to x, w and bias. dx_of: (g, x, w, attrs), dw_of: (x, g, w, attrs)."""
 
-    def gradients(
-        dy: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def gradients(dy: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
         x, w, *_ = inputs
         of_x, of_w = x.type.quantization, w.type.quantization
         assert of_x is not None

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ..ir.node import Op, Value, register
+from ..ir.node import Op, OptionalValues, Values, Wanted, register
 from ..ir.op_kinds import Attrs, Scan
-from ..ir.types import Type
 from .scan_vjp import scan_vjp
+from .support import never
 
 
-def _never(*_: object, **__: object) -> Type:
-    raise AssertionError("scan is built by make_scan and computed by the interpreter")
-
-
-def _vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
     return scan_vjp(outs[0].node, dys, wanted)
 
 
-SCAN = register(Op("scan", infer=_never, ref=_never, vjp=_vjp, lower=Scan()))
+SCAN = register(Op("scan", infer=never, ref=never, vjp=_vjp, lower=Scan()))

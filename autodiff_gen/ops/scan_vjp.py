@@ -15,7 +15,7 @@ from ..autodiff import downstream, pull_back, zeros_like
 from ..ir.build import apply, with_shape
 from ..ir.closures import param
 from ..ir.names import short_name
-from ..ir.node import Node, Value, base, topological
+from ..ir.node import Node, OptionalValues, Value, Wanted, base, topological
 from ..ir.rewrite import replaced
 from ..ir.types import product
 from .contraction import transposed
@@ -53,7 +53,7 @@ class _Backward:
         return self.ys.index(v)
 
 
-def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> list[Value | None]:
+def scan_vjp(node: Node, dys: OptionalValues, wanted: Wanted) -> list[Value | None]:
     """One gradient per operand of the scan `node`; None if it is not wanted or zero."""
     (region,), count, elements = node.regions, node.attrs["carries"], node.attrs["xs"]
     old, axes = region.params[:count], node.attrs["axes"]
@@ -125,7 +125,7 @@ def _stack(scan: Node, k: int) -> Value:
     return time_first(scan.results[scan.attrs["carries"] + k], scan.attrs["axes"][k])
 
 
-def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> tuple[set[int], set[int]]:
+def _carries(node: Node, dys: OptionalValues, wanted: Wanted) -> tuple[set[int], set[int]]:
     """The carries that depend on an operand whose gradient is wanted, and those that a result with a given gradient
     depends on."""
     (region,), count = node.regions, node.attrs["carries"]

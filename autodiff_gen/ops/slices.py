@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, register
 from ..ir.op_kinds import Assemble, Attrs, View, ViewKind
 from ..ir.types import Dim, Shape, Type
 from .support import by_operand, same_dtype
@@ -118,12 +118,8 @@ def _assemble(*parts: Any, shape: Any, starts: Any, steps: Any, fill: float) -> 
 
 
 def _assemble_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
+    dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
+) -> OptionalValues:
     (dy,) = dys
     assert dy is not None
     windows = zip(inputs, attrs["starts"], attrs["steps"], wanted, strict=True)

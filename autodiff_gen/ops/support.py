@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, with_shape
 from ..ir.names import with_role
-from ..ir.node import CONST, VJP, Sample, Value
+from ..ir.node import CONST, VJP, OptionalValues, Sample, Value, Values, Wanted
 from ..ir.op_kinds import Attrs
 from ..ir.types import Shape, Type, bool_, broadcast, conversion
 
@@ -82,12 +82,8 @@ def by_operand(*pullbacks: Callable[..., Value] | None) -> VJP:
     dy: the gradient of the first result, the only one that has one."""
 
     def vjp(
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> list[Value | None]:
+        dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
+    ) -> OptionalValues:
         operands = zip(pullbacks, wanted, strict=True)
         wants = [f if want and dys[0] is not None else None for f, want in operands]
         return [None if f is None else f(dys[0], *inputs, *outs, attrs) for f in wants]
@@ -114,3 +110,9 @@ def number(v: Value) -> float | None:
     """The number if v is a constant scalar, otherwise None."""
     value: Any = v.node.attrs.get("value") if v.node.op is CONST else None
     return float(value) if isinstance(value, np.ndarray) and value.ndim == 0 else None
+
+
+def never(*_: object, **__: object) -> Any:
+    """What computes the types and the values of an op whose nodes hold regions: they are made with their types, and the
+    interpreter computes them."""
+    raise AssertionError("a node with regions is neither inferred nor computed by its op")

@@ -23,17 +23,13 @@ from ...ir.node import INPUT, Node, Op, Region, Value, register
 from ...ir.op_kinds import Fused, Iota, View
 from ...ir.traits import is_fusable, key_of
 from ...ir.types import Shape, Type, product
+from ...ops.support import never
 from ..context import Context
 from .flat_loops import flat_shape
 from .groups import Groups, grouped, with_free
 from .store_between_passes import stored_between_passes
 
-
-def _never(*_: object, **__: object) -> Type:
-    raise AssertionError("fused nodes are made by fuse_elementwise only")
-
-
-FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
+FUSED = register(Op("fused", infer=never, ref=never, vjp=None, lower=Fused()))
 
 
 def fuse_elementwise(graph: Graph, context: Context) -> Graph:
