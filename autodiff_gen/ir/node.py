@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 from ..errors import GraphError, ShapeError
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
@@ -22,6 +22,8 @@ from .types import Type, planned
 
 if TYPE_CHECKING:
     from .strides import Strided
+
+P = ParamSpec("P")
 
 _serial = itertools.count()
 
@@ -119,6 +121,18 @@ def register(op: Op) -> Op:
     return op
 
 
+def registered(make: Callable[P, Op]) -> Callable[P, Op]:
+    """A function that makes a record and adds it to the registry."""
+
+    def made(*args: P.args, **traits: P.kwargs) -> Op:
+        return register(make(*args, **traits))
+
+    return made
+
+
+define = registered(Op)
+
+
 def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     """The types of the results, by the op's rule. What only moves elements keeps the quantisation that all of them
     have. Raises ShapeError."""
@@ -151,7 +165,7 @@ def _leaf(name: str) -> Op:
     def nothing(*_: Any, **__: Any) -> Any:
         raise AssertionError(f"{name} is a leaf")
 
-    return register(Op(name, nothing, nothing, None, Leaf()))
+    return define(name, nothing, nothing, None, Leaf())
 
 
 INPUT, STATE, CONST = _leaf("input"), _leaf("state"), _leaf("const")

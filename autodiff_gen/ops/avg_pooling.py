@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
@@ -151,31 +151,27 @@ _TORCH_AVERAGE = (
     "divisor or None).permute(0, 2, 3, 1)"
 )
 
-avg_pool2d = register(
-    Op(
-        "avg_pool2d",  # y[n, oh, ow, c] = the mean over each window of x[n, h, w, c]
-        infer=_avg_type,
-        ref=_avg,
-        vjp=by_operand(_avg_gradient),
-        lower=Call(_avg_call, strided=(0,), tile=of_image),
-        samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
-        torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
-    )
+avg_pool2d = define(
+    "avg_pool2d",  # y[n, oh, ow, c] = the mean over each window of x[n, h, w, c]
+    infer=_avg_type,
+    ref=_avg,
+    vjp=by_operand(_avg_gradient),
+    lower=Call(_avg_call, strided=(0,), tile=of_image),
+    samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
+    torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
 )
 
-avg_pool2d_dx = register(
-    Op(
-        "avg_pool2d_dx",  # dx[n, h, w, c]: each element of dy[n, oh, ow, c] distributed over its window
-        infer=_avg_dx_type,
-        ref=_avg_dx,
-        vjp=by_operand(_avg_dx_gradient),
-        lower=Call(_avg_dx_call, tile=of_images),
-        samples=tuple(
-            Sample(((shape[0], *_avg_out(shape[1:3], attrs), shape[3]),), {**attrs, "size": shape[1:3]})
-            for shape, attrs in _AVERAGES
-        ),
-        torch="torch.ops.aten.avg_pool2d_backward(a.permute(0, 3, 1, 2), torch.zeros(a.shape[0], a.shape[3], "
-        "*size, dtype=a.dtype), kernel, stride, padding[::2], ceil_mode, count_include_pad, divisor or None)"
-        ".permute(0, 2, 3, 1)",
-    )
+avg_pool2d_dx = define(
+    "avg_pool2d_dx",  # dx[n, h, w, c]: each element of dy[n, oh, ow, c] distributed over its window
+    infer=_avg_dx_type,
+    ref=_avg_dx,
+    vjp=by_operand(_avg_dx_gradient),
+    lower=Call(_avg_dx_call, tile=of_images),
+    samples=tuple(
+        Sample(((shape[0], *_avg_out(shape[1:3], attrs), shape[3]),), {**attrs, "size": shape[1:3]})
+        for shape, attrs in _AVERAGES
+    ),
+    torch="torch.ops.aten.avg_pool2d_backward(a.permute(0, 3, 1, 2), torch.zeros(a.shape[0], a.shape[3], "
+    "*size, dtype=a.dtype), kernel, stride, padding[::2], ceil_mode, count_include_pad, divisor or None)"
+    ".permute(0, 2, 3, 1)",
 )

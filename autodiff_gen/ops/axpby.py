@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ..ir.node import Op, Sample, register
+from ..ir.node import Sample, define
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided
 from ..ir.types import Type
@@ -29,13 +29,11 @@ def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> 
     return KernelCall("axpby_f32", pointers, {"n": layouts[0].shape[0]}, factors)
 
 
-axpby = register(
-    Op(
-        "axpby",  # y[n] = (+ or -) alpha x[n] + beta old[n]
-        infer=_type,
-        ref=_ref,
-        vjp=None,
-        lower=Call(_call, scalars=(2,), into=1, summed=(0,)),
-        samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
-    )
+axpby = define(
+    "axpby",  # y[n] = (+ or -) alpha x[n] + beta old[n]
+    infer=_type,
+    ref=_ref,
+    vjp=None,
+    lower=Call(_call, scalars=(2,), into=1, summed=(0,)),
+    samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
 )

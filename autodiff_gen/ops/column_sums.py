@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ..ir.node import Op, Sample, register
+from ..ir.node import Sample, define
 from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.strides import Strided
 from ..ir.types import Type
@@ -30,22 +30,20 @@ def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> 
     return KernelCall("column_sums_f32", {"a": Operand(0), "y": Result()}, sizes, factors)
 
 
-column_sums = register(
-    Op(
-        "column_sums",  # y[n] = the sum of x[m, n] over ascending m
-        infer=_type,
-        ref=lambda x: x.sum(axis=0, dtype=x.dtype),
-        vjp=by_operand(lambda dy, x, y, attrs: apply("broadcast_to", dy, shape=x.type.shape)),
-        lower=Call(
-            _call,
-            added="column_sums_into",
-            summed=(0,),
-            tile=lambda at, shapes, attrs: Tile({0: replace(at, axis=1)}),
-            term_of=lambda operand, at, shapes, attrs: Tile({0: at}) if at.axis == 0 else None,
-        ),
-        samples=(Sample(((5, 3),)), Sample(((1, 1),)), Sample(((7, 9),)), Sample(((4, 19),))),
-        torch="torch.sum(a, dim=0)",
-    )
+column_sums = define(
+    "column_sums",  # y[n] = the sum of x[m, n] over ascending m
+    infer=_type,
+    ref=lambda x: x.sum(axis=0, dtype=x.dtype),
+    vjp=by_operand(lambda dy, x, y, attrs: apply("broadcast_to", dy, shape=x.type.shape)),
+    lower=Call(
+        _call,
+        added="column_sums_into",
+        summed=(0,),
+        tile=lambda at, shapes, attrs: Tile({0: replace(at, axis=1)}),
+        term_of=lambda operand, at, shapes, attrs: Tile({0: at}) if at.axis == 0 else None,
+    ),
+    samples=(Sample(((5, 3),)), Sample(((1, 1),)), Sample(((7, 9),)), Sample(((4, 19),))),
+    torch="torch.sum(a, dim=0)",
 )
 
 
@@ -60,12 +58,10 @@ def _into(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
     return (-alpha if negate else alpha) * x.sum(axis=0, dtype=x.dtype) + old.dtype.type(beta) * old
 
 
-column_sums_into = register(
-    Op(
-        "column_sums_into",  # (+ or -) alpha column_sums + beta old; created by the pass fuse_optimizer
-        infer=_into_type,
-        ref=_into,
-        vjp=None,
-        lower=Call(_call, scalars=(2,), into=1, term="column_sums", summed=(0,)),
-    )
+column_sums_into = define(
+    "column_sums_into",  # (+ or -) alpha column_sums + beta old; created by the pass fuse_optimizer
+    infer=_into_type,
+    ref=_into,
+    vjp=None,
+    lower=Call(_call, scalars=(2,), into=1, term="column_sums", summed=(0,)),
 )

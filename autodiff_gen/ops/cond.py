@@ -11,7 +11,7 @@ from ..autodiff import pull_back, zeros_like
 from ..ir.build import constant
 from ..ir.closures import param, read_from_outside
 from ..ir.names import name_of
-from ..ir.node import Node, Op, OptionalValues, Region, Value, Values, Wanted, base, register
+from ..ir.node import Node, OptionalValues, Region, Value, Values, Wanted, base, define
 from ..ir.op_kinds import Attrs, Cond
 from ..ir.rewrite import replaced
 from .support import never
@@ -35,7 +35,7 @@ def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted
     return out
 
 
-COND = register(Op("cond", infer=never, ref=never, vjp=_vjp, lower=Cond()))
+COND = define("cond", infer=never, ref=never, vjp=_vjp, lower=Cond())
 
 
 def marker() -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Contraction, RowContraction
 from ..ir.types import Type, conversion
 from .epilogue import register_with_epilogue
@@ -34,26 +34,24 @@ def transposed(v: Value) -> Value:
     return apply("permute", v, dims=(*range(rank - 2), rank - 1, rank - 2))
 
 
-matmul = register(
-    Op(
-        "matmul",  # y[..., m, n] = a[..., m, k] . b[..., k, n]
-        infer=_matmul_type,
-        ref=lambda a, b: np.matmul(a, b),
-        vjp=by_operand(
-            lambda dy, a, b, y, attrs: apply("matmul", dy, transposed(b)),
-            lambda dy, a, b, y, attrs: apply("matmul", transposed(a), dy),
-        ),
-        lower=Contraction(
-            added="accumulate", placed="matmul_placed", by_rows="matmul_rows", finished="matmul_epilogue"
-        ),
-        samples=(
-            Sample(((2, 3), (3, 4))),
-            Sample(((1, 5), (5, 1))),
-            Sample(((1, 1), (1, 1))),
-            Sample(((3, 2, 4), (3, 4, 5))),
-        ),
-        torch="torch.matmul(a, b)",
-    )
+matmul = define(
+    "matmul",  # y[..., m, n] = a[..., m, k] . b[..., k, n]
+    infer=_matmul_type,
+    ref=lambda a, b: np.matmul(a, b),
+    vjp=by_operand(
+        lambda dy, a, b, y, attrs: apply("matmul", dy, transposed(b)),
+        lambda dy, a, b, y, attrs: apply("matmul", transposed(a), dy),
+    ),
+    lower=Contraction(
+        added="accumulate", placed="matmul_placed", by_rows="matmul_rows", finished="matmul_epilogue"
+    ),
+    samples=(
+        Sample(((2, 3), (3, 4))),
+        Sample(((1, 5), (5, 1))),
+        Sample(((1, 1), (1, 1))),
+        Sample(((3, 2, 4), (3, 4, 5))),
+    ),
+    torch="torch.matmul(a, b)",
 )
 
 matmul_epilogue = register_with_epilogue(matmul)
@@ -72,32 +70,26 @@ def _accumulate(a: Any, b: Any, c: Any, alpha: Any, *, beta: float, negate: bool
     return (-alpha if negate else alpha) * np.matmul(a, b) + c.dtype.type(beta) * c
 
 
-accumulate = register(
-    Op(
-        "accumulate",  # y = (+ or -) alpha a . b + beta c; created by the pass fuse_optimizer, after differentiation
-        infer=_accumulate_type,
-        ref=_accumulate,
-        vjp=None,
-        lower=Contraction(into=2),
-    )
+accumulate = define(
+    "accumulate",  # y = (+ or -) alpha a . b + beta c; created by the pass fuse_optimizer, after differentiation
+    infer=_accumulate_type,
+    ref=_accumulate,
+    vjp=None,
+    lower=Contraction(into=2),
 )
 
-matmul_rows = register(
-    Op(
-        "matmul_rows",  # a product that is consumed row by row; created by the pass fuse_optimizer
-        infer=_matmul_type,
-        ref=lambda a, b: np.matmul(a, b),
-        vjp=None,
-        lower=RowContraction(),
-    )
+matmul_rows = define(
+    "matmul_rows",  # a product that is consumed row by row; created by the pass fuse_optimizer
+    infer=_matmul_type,
+    ref=lambda a, b: np.matmul(a, b),
+    vjp=None,
+    lower=RowContraction(),
 )
 
-matmul_placed = register(
-    Op(
-        "matmul_placed",  # a product whose result is stored with `layout`; created by copy_insertion and for scans
-        infer=lambda a, b, *, layout, of: _matmul_type(a, b),
-        ref=lambda a, b, *, layout, of: np.matmul(a, b),
-        vjp=None,
-        lower=Contraction(),
-    )
+matmul_placed = define(
+    "matmul_placed",  # a product whose result is stored with `layout`; created by copy_insertion and for scans
+    infer=lambda a, b, *, layout, of: _matmul_type(a, b),
+    ref=lambda a, b, *, layout, of: np.matmul(a, b),
+    vjp=None,
+    lower=Contraction(),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.strides import Strided
 from ..ir.types import Type
@@ -40,19 +40,17 @@ def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> 
     return KernelCall("cumsum_f32", {"x": Operand(0), "y": Result()}, sizes)
 
 
-cumsum = register(
-    Op(
-        "cumsum",  # y[i, j, k] = the sum of x[i, 0..j, k] for dim=1, or of x[i, j.., k] in reverse
-        infer=_type,
-        ref=_cumsum,
-        vjp=by_operand(_gradient),
-        lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis != attrs["dim"] else None),
-        samples=(
-            Sample(((3, 4),), {"dim": 1, "reverse": False}),
-            Sample(((3, 4),), {"dim": 0, "reverse": True}),
-            Sample(((2, 3, 4),), {"dim": 1, "reverse": False}),
-            Sample(((1,),), {"dim": 0, "reverse": True}),
-        ),
-        torch="torch.cumsum(a.flip(dim), dim).flip(dim) if reverse else torch.cumsum(a, dim)",
-    )
+cumsum = define(
+    "cumsum",  # y[i, j, k] = the sum of x[i, 0..j, k] for dim=1, or of x[i, j.., k] in reverse
+    infer=_type,
+    ref=_cumsum,
+    vjp=by_operand(_gradient),
+    lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis != attrs["dim"] else None),
+    samples=(
+        Sample(((3, 4),), {"dim": 1, "reverse": False}),
+        Sample(((3, 4),), {"dim": 0, "reverse": True}),
+        Sample(((2, 3, 4),), {"dim": 1, "reverse": False}),
+        Sample(((1,),), {"dim": 0, "reverse": True}),
+    ),
+    torch="torch.cumsum(a.flip(dim), dim).flip(dim) if reverse else torch.cumsum(a, dim)",
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.kernel_call import Epilogue, KernelCall
-from ..ir.node import Op, Sample, register
+from ..ir.node import Op, Sample, define
 from ..ir.op_kinds import Attrs, Call, Contraction, Range, Tile
 from ..ir.strides import Strided
 from ..ir.types import Shape, Type, f32
@@ -67,7 +67,7 @@ def register_with_epilogue(op: Op) -> Op:
         lower = Call(
             choose, strided=base.strided, macs=base.macs, term=op.name, tile=tile, windows=base.windows
         )
-    return register(Op(base.finished, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op)))
+    return define(base.finished, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op))
 
 
 # The operands, and the limits, of the epilogue of each sample.

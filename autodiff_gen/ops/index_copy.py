@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
-from ..ir.node import CONST, Op, Sample, Value, register
+from ..ir.node import CONST, Sample, Value, define
 from ..ir.op_kinds import SELECT, Attrs, Composite, Elementwise
 from ..ir.quantization import Quantization
 from ..ir.types import Type, broadcast, planned, s32
@@ -76,33 +76,29 @@ def _merged_type(mask: Type, source: Type, x: Type, *, quantization: Quantizatio
     return Type(x.dtype, x.shape, quantization)
 
 
-merged = register(
-    Op(
-        "merged",  # b where a is true, else c; `quantization` is that of the result
-        infer=_merged_type,
-        ref=lambda mask, source, x, *, quantization: np.where(mask, source, x),
-        vjp=None,
-        lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
-        samples=(
-            Sample(((2, 3), (2, 3), (2, 3)), {"quantization": None}, dtypes={0: "bool"}),
-            Sample(((2, 1), (2, 3), (2, 3)), {"quantization": None}, dtypes={0: "bool"}),
-        ),
-        torch="torch.where(a, b, c)",
-        chooses=(1, 2),
-    )
+merged = define(
+    "merged",  # b where a is true, else c; `quantization` is that of the result
+    infer=_merged_type,
+    ref=lambda mask, source, x, *, quantization: np.where(mask, source, x),
+    vjp=None,
+    lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
+    samples=(
+        Sample(((2, 3), (2, 3), (2, 3)), {"quantization": None}, dtypes={0: "bool"}),
+        Sample(((2, 1), (2, 3), (2, 3)), {"quantization": None}, dtypes={0: "bool"}),
+    ),
+    torch="torch.where(a, b, c)",
+    chooses=(1, 2),
 )
 
-index_copy = register(
-    Op(
-        "index_copy",  # a, with b in place of its elements `index` along an axis
-        infer=_type,
-        ref=_copied,
-        vjp=by_operand(_gradient, _source_gradient),
-        lower=Composite(_expanded),
-        samples=(
-            Sample(((3, 5), (3, 2)), {"dim": 1, "index": (4, 1)}),
-            Sample(((4, 2, 3), (1, 2, 3)), {"dim": 0, "index": (2,)}),
-        ),
-        torch="a.index_copy(dim, torch.tensor(index), b)",
-    )
+index_copy = define(
+    "index_copy",  # a, with b in place of its elements `index` along an axis
+    infer=_type,
+    ref=_copied,
+    vjp=by_operand(_gradient, _source_gradient),
+    lower=Composite(_expanded),
+    samples=(
+        Sample(((3, 5), (3, 2)), {"dim": 1, "index": (4, 1)}),
+        Sample(((4, 2, 3), (1, 2, 3)), {"dim": 0, "index": (2,)}),
+    ),
+    torch="a.index_copy(dim, torch.tensor(index), b)",
 )

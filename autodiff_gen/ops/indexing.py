@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Call, Pick, Range, Tile
 from ..ir.strides import Strided
 from ..ir.types import Dim, Shape, Size, Type, product
@@ -67,22 +67,20 @@ def _gather_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) 
     return apply("scatter_sum", as_s32(index), dy, dim=attrs["dim"], size=x.type.shape[attrs["dim"]])
 
 
-gather = register(
-    Op(
-        "gather",  # y[i, j, k] = x[i, index[i, j, k], k] for dim=1
-        infer=_gather_type,
-        ref=lambda x, index, *, dim: np.take_along_axis(x, index.astype(np.intp), dim),
-        vjp=by_operand(_gather_gradient, None),
-        lower=Pick(_gather_axes),
-        samples=(
-            Sample(((3, 4), (3, 6)), {"dim": 1}, dtypes={1: "s32"}, high=4),
-            Sample(((3, 4), (2, 4)), {"dim": 0}, dtypes={1: "u8"}, high=3),
-            Sample(((2, 3, 4), (2, 5, 4)), {"dim": 1}, dtypes={1: "s32"}, high=3),
-            Sample(((5,), (1,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
-            Sample(((1, 2), (3, 2)), {"dim": 0}, dtypes={1: "s32"}, high=1),
-        ),
-        torch="torch.gather(a, dim, b.long())",
-    )
+gather = define(
+    "gather",  # y[i, j, k] = x[i, index[i, j, k], k] for dim=1
+    infer=_gather_type,
+    ref=lambda x, index, *, dim: np.take_along_axis(x, index.astype(np.intp), dim),
+    vjp=by_operand(_gather_gradient, None),
+    lower=Pick(_gather_axes),
+    samples=(
+        Sample(((3, 4), (3, 6)), {"dim": 1}, dtypes={1: "s32"}, high=4),
+        Sample(((3, 4), (2, 4)), {"dim": 0}, dtypes={1: "u8"}, high=3),
+        Sample(((2, 3, 4), (2, 5, 4)), {"dim": 1}, dtypes={1: "s32"}, high=3),
+        Sample(((5,), (1,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
+        Sample(((1, 2), (3, 2)), {"dim": 0}, dtypes={1: "s32"}, high=1),
+    ),
+    torch="torch.gather(a, dim, b.long())",
 )
 
 
@@ -123,22 +121,20 @@ def _scatter_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs
     return Tile({0: at, 1: at}) if at.axis == attrs["dim"] else None
 
 
-scatter_sum = register(
-    Op(
-        "scatter_sum",  # y[i, v, k] = the sum of src[i, j, k] over all j with index[i, j, k] = v, for dim=1
-        infer=_scatter_type,
-        ref=_scatter,
-        vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("gather", dy, index, dim=attrs["dim"])),
-        lower=Call(_scatter_call, tile=_scatter_tile, term_of=_scatter_term),
-        samples=(
-            Sample(((3, 6), (3, 6)), {"dim": 1, "size": 4}, dtypes={0: "s32"}, high=4),
-            Sample(((5, 2), (5, 2)), {"dim": 0, "size": 3}, dtypes={0: "s32"}, high=3),
-            Sample(((2, 5, 3), (2, 5, 3)), {"dim": 1, "size": 2}, dtypes={0: "s32"}, high=2),
-            Sample(((1,), (1,)), {"dim": 0, "size": 1}, dtypes={0: "s32"}, high=1),
-        ),
-        torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + 1:]], dtype=b.dtype)"
-        ".scatter_add(dim, a.long(), b)",
-    )
+scatter_sum = define(
+    "scatter_sum",  # y[i, v, k] = the sum of src[i, j, k] over all j with index[i, j, k] = v, for dim=1
+    infer=_scatter_type,
+    ref=_scatter,
+    vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("gather", dy, index, dim=attrs["dim"])),
+    lower=Call(_scatter_call, tile=_scatter_tile, term_of=_scatter_term),
+    samples=(
+        Sample(((3, 6), (3, 6)), {"dim": 1, "size": 4}, dtypes={0: "s32"}, high=4),
+        Sample(((5, 2), (5, 2)), {"dim": 0, "size": 3}, dtypes={0: "s32"}, high=3),
+        Sample(((2, 5, 3), (2, 5, 3)), {"dim": 1, "size": 2}, dtypes={0: "s32"}, high=2),
+        Sample(((1,), (1,)), {"dim": 0, "size": 1}, dtypes={0: "s32"}, high=1),
+    ),
+    torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + 1:]], dtype=b.dtype)"
+    ".scatter_add(dim, a.long(), b)",
 )
 
 
@@ -170,23 +166,21 @@ def _select_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) 
     return apply("index_sum", index, dy, dim=dim, size=x.type.shape[dim])
 
 
-index_select = register(
-    Op(
-        "index_select",  # y[i, j..., k] = x[i, index[j...], k] for dim=1
-        infer=_select_type,
-        ref=lambda x, index, *, dim: np.take(x, index.astype(np.intp), axis=dim),
-        vjp=by_operand(_select_gradient, None),
-        lower=Pick(_select_axes),
-        samples=(
-            Sample(((5, 3), (4,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
-            Sample(((5, 3), (2, 3)), {"dim": 0}, dtypes={1: "u8"}, high=5),
-            Sample(((2, 4, 3), (5,)), {"dim": 1}, dtypes={1: "s32"}, high=4),
-            Sample(((2, 4), (3,)), {"dim": 1}, dtypes={1: "s32"}, high=4),
-            Sample(((4, 2), ()), {"dim": 0}, dtypes={1: "s32"}, high=4),
-            Sample(((1, 2), (3,)), {"dim": 0}, dtypes={1: "s32"}, high=1),
-        ),
-        torch="a.index_select(dim, b.reshape(-1).long()).reshape((*a.shape[:dim], *b.shape, *a.shape[dim + 1:]))",
-    )
+index_select = define(
+    "index_select",  # y[i, j..., k] = x[i, index[j...], k] for dim=1
+    infer=_select_type,
+    ref=lambda x, index, *, dim: np.take(x, index.astype(np.intp), axis=dim),
+    vjp=by_operand(_select_gradient, None),
+    lower=Pick(_select_axes),
+    samples=(
+        Sample(((5, 3), (4,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
+        Sample(((5, 3), (2, 3)), {"dim": 0}, dtypes={1: "u8"}, high=5),
+        Sample(((2, 4, 3), (5,)), {"dim": 1}, dtypes={1: "s32"}, high=4),
+        Sample(((2, 4), (3,)), {"dim": 1}, dtypes={1: "s32"}, high=4),
+        Sample(((4, 2), ()), {"dim": 0}, dtypes={1: "s32"}, high=4),
+        Sample(((1, 2), (3,)), {"dim": 0}, dtypes={1: "s32"}, high=1),
+    ),
+    torch="a.index_select(dim, b.reshape(-1).long()).reshape((*a.shape[:dim], *b.shape, *a.shape[dim + 1:]))",
 )
 
 
@@ -240,26 +234,22 @@ def _sum_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) ->
     return Tile({0: replace(at, axis=axis), 1: replace(at, axis=attrs["dim"] + axis)})
 
 
-index_sum = register(
-    Op(
-        "index_sum",  # y[i, v, k] = the sum of src[i, j..., k] over all j... with index[j...] = v, for dim=1
-        infer=_sum_type,
-        ref=_sum,
-        vjp=by_operand(
-            None, lambda dy, index, src, y, attrs: apply("index_select", dy, index, dim=attrs["dim"])
-        ),
-        lower=Call(_sum_call, added="index_sum_into", summed=(1,), tile=_sum_tile, term_of=_sum_term),
-        samples=(
-            Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
-            Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
-            Sample(((5,), (2, 5, 3)), {"dim": 1, "size": 3}, dtypes={0: "s32"}, high=3),
-            Sample(((40,), (40, 20)), {"dim": 0, "size": 6}, dtypes={0: "s32"}, high=6),
-            Sample(((), (3,)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
-            Sample(((3,), (2, 3)), {"dim": 1, "size": 1}, dtypes={0: "s32"}, high=1),
-        ),
-        torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + a.ndim:]], dtype=b.dtype).index_add(dim, "
-        "a.reshape(-1).long(), b.reshape([*b.shape[:dim], -1, *b.shape[dim + a.ndim:]]))",
-    )
+index_sum = define(
+    "index_sum",  # y[i, v, k] = the sum of src[i, j..., k] over all j... with index[j...] = v, for dim=1
+    infer=_sum_type,
+    ref=_sum,
+    vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("index_select", dy, index, dim=attrs["dim"])),
+    lower=Call(_sum_call, added="index_sum_into", summed=(1,), tile=_sum_tile, term_of=_sum_term),
+    samples=(
+        Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
+        Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
+        Sample(((5,), (2, 5, 3)), {"dim": 1, "size": 3}, dtypes={0: "s32"}, high=3),
+        Sample(((40,), (40, 20)), {"dim": 0, "size": 6}, dtypes={0: "s32"}, high=6),
+        Sample(((), (3,)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
+        Sample(((3,), (2, 3)), {"dim": 1, "size": 1}, dtypes={0: "s32"}, high=1),
+    ),
+    torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + a.ndim:]], dtype=b.dtype).index_add(dim, "
+    "a.reshape(-1).long(), b.reshape([*b.shape[:dim], -1, *b.shape[dim + a.ndim:]]))",
 )
 
 
@@ -272,14 +262,12 @@ def _into_type(
     return y
 
 
-index_sum_into = register(
-    Op(
-        "index_sum_into",  # (+ or -) alpha index_sum(index, src) + beta old; created by the pass fuse_optimizer
-        infer=_into_type,
-        ref=lambda index, src, old, alpha, *, beta, negate, **attrs: (
-            (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old
-        ),
-        vjp=None,
-        lower=Call(_sum_call, scalars=(3,), into=2, term="index_sum", summed=(1,)),
-    )
+index_sum_into = define(
+    "index_sum_into",  # (+ or -) alpha index_sum(index, src) + beta old; created by the pass fuse_optimizer
+    infer=_into_type,
+    ref=lambda index, src, old, alpha, *, beta, negate, **attrs: (
+        (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old
+    ),
+    vjp=None,
+    lower=Call(_sum_call, scalars=(3,), into=2, term="index_sum", summed=(1,)),
 )

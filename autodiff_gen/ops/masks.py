@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import Op, Sample, register
+from ..ir.node import Op, Sample, define, register
 from ..ir.op_kinds import ADD, ATOM, COMPARE, SELECT, UNARY, Elementwise
 from ..ir.types import DTYPES, DType, Type, broadcast
 from .support import ONES, PAIRS, comparing, floating, same_dtype, simple
@@ -51,40 +51,34 @@ _TWO_MASKS = (
     Sample(((3, 1), (2,)), dtypes={0: "bool", 1: "bool"}),
 )
 
-logical_and = register(
-    Op(
-        "logical_and",
-        infer=_masks,
-        ref=np.logical_and,
-        vjp=None,
-        lower=Elementwise("{0} && {1}", LOGICAL, COMPARE, cheap=True),
-        samples=_TWO_MASKS,
-        torch="torch.logical_and(a, b)",
-    )
+logical_and = define(
+    "logical_and",
+    infer=_masks,
+    ref=np.logical_and,
+    vjp=None,
+    lower=Elementwise("{0} && {1}", LOGICAL, COMPARE, cheap=True),
+    samples=_TWO_MASKS,
+    torch="torch.logical_and(a, b)",
 )
 
-logical_or = register(
-    Op(
-        "logical_or",
-        infer=_masks,
-        ref=np.logical_or,
-        vjp=None,
-        lower=Elementwise("{0} || {1}", LOGICAL, COMPARE, cheap=True),
-        samples=_TWO_MASKS,
-        torch="torch.logical_or(a, b)",
-    )
+logical_or = define(
+    "logical_or",
+    infer=_masks,
+    ref=np.logical_or,
+    vjp=None,
+    lower=Elementwise("{0} || {1}", LOGICAL, COMPARE, cheap=True),
+    samples=_TWO_MASKS,
+    torch="torch.logical_or(a, b)",
 )
 
-logical_not = register(
-    Op(
-        "logical_not",
-        infer=_masks,
-        ref=np.logical_not,
-        vjp=None,
-        lower=Elementwise("{0} == 0", COMPARE, ADD, cheap=True),
-        samples=(Sample(((2, 3),), dtypes={0: "bool"}),),
-        torch="torch.logical_not(a)",
-    )
+logical_not = define(
+    "logical_not",
+    infer=_masks,
+    ref=np.logical_not,
+    vjp=None,
+    lower=Elementwise("{0} == 0", COMPARE, ADD, cheap=True),
+    samples=(Sample(((2, 3),), dtypes={0: "bool"}),),
+    torch="torch.logical_not(a)",
 )
 
 
@@ -95,25 +89,23 @@ def _where_type(mask: Type, a: Type, b: Type) -> Type:
     return Type(a.dtype, broadcast(mask.shape, a.shape, b.shape))
 
 
-where = register(
-    Op(
-        "where",  # y = mask ? a : b
-        infer=_where_type,
-        ref=np.where,
-        vjp=simple(
-            None,
-            lambda dy, m, a, b, y: apply("where", m, dy, 0.0),
-            lambda dy, m, a, b, y: apply("where", m, 0.0, dy),
-        ),
-        lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
-        samples=(
-            Sample(((2, 3), (2, 3), (2, 3)), dtypes={0: "bool"}),
-            Sample(((2, 1), (3,), ()), dtypes={0: "bool"}),
-            Sample(((), (2, 3), (1, 3)), dtypes={0: "bool"}),
-        ),
-        torch="torch.where(a, b, c)",
-        chooses=(1, 2),
-    )
+where = define(
+    "where",  # y = mask ? a : b
+    infer=_where_type,
+    ref=np.where,
+    vjp=simple(
+        None,
+        lambda dy, m, a, b, y: apply("where", m, dy, 0.0),
+        lambda dy, m, a, b, y: apply("where", m, 0.0, dy),
+    ),
+    lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
+    samples=(
+        Sample(((2, 3), (2, 3), (2, 3)), dtypes={0: "bool"}),
+        Sample(((2, 1), (3,), ()), dtypes={0: "bool"}),
+        Sample(((), (2, 3), (1, 3)), dtypes={0: "bool"}),
+    ),
+    torch="torch.where(a, b, c)",
+    chooses=(1, 2),
 )
 
 _TORCH = {
@@ -153,15 +145,13 @@ def _conversion(to: DType) -> Op:
 for _name in _TORCH:
     register(_conversion(DTYPES[_name]))
 
-detach = register(
-    Op(
-        "detach",  # the identity, without gradient
-        infer=floating,
-        ref=lambda x: x,
-        vjp=simple(None),
-        lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
-        samples=ONES,
-        torch="a.detach()",
-        chooses=(0,),
-    )
+detach = define(
+    "detach",  # the identity, without gradient
+    infer=floating,
+    ref=lambda x: x,
+    vjp=simple(None),
+    lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
+    samples=ONES,
+    torch="a.detach()",
+    chooses=(0,),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type, u8
@@ -207,38 +207,32 @@ def _indexed(x: tuple[int, ...], y: tuple[int, ...], attrs: dict[str, Any]) -> S
     return Sample((x, y), attrs, dtypes={1: "u8"}, high=kernel[0] * kernel[1])
 
 
-max_pool2d = register(
-    Op(
-        "max_pool2d",  # y[n, oh, ow, c], index: u8 of that shape
-        infer=_max_type,
-        ref=_max,
-        vjp=by_operand(_max_gradient),
-        lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images),
-        samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
-        torch=_TORCH_MAX,
-    )
+max_pool2d = define(
+    "max_pool2d",  # y[n, oh, ow, c], index: u8 of that shape
+    infer=_max_type,
+    ref=_max,
+    vjp=by_operand(_max_gradient),
+    lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images),
+    samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
+    torch=_TORCH_MAX,
 )
 
-max_pool2d_dx = register(
-    Op(
-        "max_pool2d_dx",  # dx[n, h, w, c] of max_pool2d: each element of dy at the index of its window
-        infer=_dx_type,
-        ref=_dx,
-        vjp=by_operand(_dx_gradient, None),
-        lower=Call(_dx_call, scatters=(1, 2), tile=of_images),
-        samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
-        torch=_TORCH_DX,
-    )
+max_pool2d_dx = define(
+    "max_pool2d_dx",  # dx[n, h, w, c] of max_pool2d: each element of dy at the index of its window
+    infer=_dx_type,
+    ref=_dx,
+    vjp=by_operand(_dx_gradient, None),
+    lower=Call(_dx_call, scatters=(1, 2), tile=of_images),
+    samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
+    torch=_TORCH_DX,
 )
 
-max_pool2d_pick = register(
-    Op(
-        "max_pool2d_pick",  # y[n, oh, ow, c]: the element of each window of x at its index; 0 in the padding
-        infer=_pick_type,
-        ref=_pick,
-        vjp=by_operand(_pick_gradient, None),
-        lower=Call(_pick_call, strided=(0,), tile=of_images),
-        samples=tuple(_indexed(x, _outputs(x, a), a) for x, a in _ROWS),
-        torch=_TORCH_PICK,
-    )
+max_pool2d_pick = define(
+    "max_pool2d_pick",  # y[n, oh, ow, c]: the element of each window of x at its index; 0 in the padding
+    infer=_pick_type,
+    ref=_pick,
+    vjp=by_operand(_pick_gradient, None),
+    lower=Call(_pick_call, strided=(0,), tile=of_images),
+    samples=tuple(_indexed(x, _outputs(x, a), a) for x, a in _ROWS),
+    torch=_TORCH_PICK,
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..ir.kernel_call import KernelCall
-from ..ir.node import OPS, Op, Sample, Value, register
+from ..ir.node import OPS, Op, Sample, Value, define
 from ..ir.op_kinds import Attrs, Call, RowContraction
 from ..ir.strides import Strided
 from ..ir.types import Type
@@ -41,16 +41,14 @@ def _register_dx(of: Op) -> Op:
         return replace(lower.choose(layouts, results, attrs), kernel=name)
 
     name = f"{of.name}_f32_s8"
-    return register(
-        Op(
-            name,
-            infer=infer,
-            ref=lambda dy, w, **attrs: of.ref(dy, w.astype(dy.dtype), **attrs),
-            vjp=None,
-            lower=replace(lower, choose=call),
-            samples=_samples(of, 1),
-            torch=f"(lambda a, b: {of.torch})(a, b.to(a.dtype))",
-        )
+    return define(
+        name,
+        infer=infer,
+        ref=lambda dy, w, **attrs: of.ref(dy, w.astype(dy.dtype), **attrs),
+        vjp=None,
+        lower=replace(lower, choose=call),
+        samples=_samples(of, 1),
+        torch=f"(lambda a, b: {of.torch})(a, b.to(a.dtype))",
     )
 
 
@@ -69,16 +67,14 @@ def _register_dw(of: Op) -> Op:
 
     name = f"{of.name}_s8_f32"
     by_rows = _register_rows(of, name)
-    return register(
-        Op(
-            name,
-            infer=infer,
-            ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
-            vjp=None,
-            lower=replace(lower, choose=call, added="", by_rows=by_rows),
-            samples=_samples(of, 0, x_zero=-7),
-            torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
-        )
+    return define(
+        name,
+        infer=infer,
+        ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
+        vjp=None,
+        lower=replace(lower, choose=call, added="", by_rows=by_rows),
+        samples=_samples(of, 0, x_zero=-7),
+        torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
     )
 
 
@@ -95,14 +91,12 @@ def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs],
         return replace(found, kernel=kernel, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
 
     name = f"{of.name}_s8_f32"
-    register(
-        Op(
-            name,
-            infer=lambda dy, x, *, x_zero, **attrs: of.infer(dy, Type(dy.dtype, x.shape), **attrs),
-            ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
-            vjp=None,
-            lower=replace(lower, call=call),
-        )
+    define(
+        name,
+        infer=lambda dy, x, *, x_zero, **attrs: of.infer(dy, Type(dy.dtype, x.shape), **attrs),
+        ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
+        vjp=None,
+        lower=replace(lower, call=call),
     )
     return lambda operands, attrs: gradient_by_rows(name, operands, attrs)
 

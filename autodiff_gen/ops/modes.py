@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.graph import State
-from ..ir.node import Op, OptionalValues, Sample, Values, Wanted, register
+from ..ir.node import OptionalValues, Sample, Values, Wanted, define
 from ..ir.op_kinds import Attrs, Moded
 from ..ir.types import Type
 from .support import simple
@@ -20,18 +20,16 @@ def _by_mode_type(train_value: Type, eval_value: Type) -> Type:
     return eval_value
 
 
-by_mode = register(
-    Op(
-        "by_mode",  # the first operand in training, the second in evaluation
-        infer=_by_mode_type,
-        ref=lambda train_value, eval_value: eval_value,
-        vjp=simple(
-            lambda dy, a, b, y: apply("by_mode", dy, dy * 0.0),
-            lambda dy, a, b, y: apply("by_mode", dy * 0.0, dy),
-        ),
-        lower=Moded(),
-        samples=(Sample(((2, 3), (2, 3))),),
-    )
+by_mode = define(
+    "by_mode",  # the first operand in training, the second in evaluation
+    infer=_by_mode_type,
+    ref=lambda train_value, eval_value: eval_value,
+    vjp=simple(
+        lambda dy, a, b, y: apply("by_mode", dy, dy * 0.0),
+        lambda dy, a, b, y: apply("by_mode", dy * 0.0, dy),
+    ),
+    lower=Moded(),
+    samples=(Sample(((2, 3), (2, 3))),),
 )
 
 
@@ -50,15 +48,13 @@ def _with_updates_vjp(
     return [dys[0], *(None for _ in inputs[1:])]
 
 
-with_updates = register(
-    Op(
-        # The first operand. In training the other operands become the new values of the states, and a batch has at
-        # least `least_n` samples. `order`: the order of calls, in which updates of one state are applied.
-        "with_updates",
-        infer=_with_updates_type,
-        ref=lambda y, *new, states, least_n, order: y,
-        vjp=_with_updates_vjp,
-        lower=Moded(updates=True),
-        samples=(Sample(((2, 3),), {"states": (), "least_n": 1, "order": 0}),),
-    )
+with_updates = define(
+    # The first operand. In training the other operands become the new values of the states, and a batch has at
+    # least `least_n` samples. `order`: the order of calls, in which updates of one state are applied.
+    "with_updates",
+    infer=_with_updates_type,
+    ref=lambda y, *new, states, least_n, order: y,
+    vjp=_with_updates_vjp,
+    lower=Moded(updates=True),
+    samples=(Sample(((2, 3),), {"states": (), "least_n": 1, "order": 0}),),
 )

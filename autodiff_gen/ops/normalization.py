@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.names import with_role
-from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, register
+from ..ir.node import OptionalValues, Sample, Value, Values, Wanted, define
 from ..ir.op_kinds import Attrs, Composite
 from ..ir.types import Dim, Shape, Type, broadcast, normalise_axes, product
 from .reductions import reduced
@@ -207,26 +207,24 @@ _TORCH = (
     "(torch.mean(a, dim=axes, keepdim=True), torch.var(a, dim=axes, correction=0, keepdim=True))"
 )
 
-standardize = register(
-    Op(
-        # (x - mean) * inv_std * weight + bias, the mean, the biased variance and inv_std = 1 / sqrt(variance + eps)
-        # over the axes, which the statistics keep with extent 1. The weight and the bias, of which both, the weight
-        # alone or none are given, are constant along at least one of them.
-        "standardize",
-        infer=_type,
-        ref=_ref,
-        vjp=_vjp,
-        lower=Composite(_expanded),
-        samples=(
-            Sample(((3, 4),), {"axes": (1,), "eps": 1e-2}),
-            Sample(((2, 3, 4), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
-            Sample(((2, 3, 4), (2, 3, 1)), {"axes": (2,), "eps": 1e-1}),
-            Sample(((2, 5, 3, 2),), {"axes": (1, 3), "eps": 1e-1}),
-            Sample(((2, 5, 3, 2), (3, 1), (3, 1)), {"axes": (1, 3), "eps": 1e-1}),
-            Sample(((2, 3, 4), (3, 1), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
-            Sample(((2, 3, 4, 2), (3, 4, 1), (3, 4, 1)), {"axes": (2, 3), "eps": 1e-1}),
-            Sample(((2, 5, 3, 2), (3, 2), (3, 2)), {"axes": (1, 3), "eps": 1e-1}),
-        ),
-        torch=_TORCH,
-    )
+standardize = define(
+    # (x - mean) * inv_std * weight + bias, the mean, the biased variance and inv_std = 1 / sqrt(variance + eps)
+    # over the axes, which the statistics keep with extent 1. The weight and the bias, of which both, the weight
+    # alone or none are given, are constant along at least one of them.
+    "standardize",
+    infer=_type,
+    ref=_ref,
+    vjp=_vjp,
+    lower=Composite(_expanded),
+    samples=(
+        Sample(((3, 4),), {"axes": (1,), "eps": 1e-2}),
+        Sample(((2, 3, 4), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
+        Sample(((2, 3, 4), (2, 3, 1)), {"axes": (2,), "eps": 1e-1}),
+        Sample(((2, 5, 3, 2),), {"axes": (1, 3), "eps": 1e-1}),
+        Sample(((2, 5, 3, 2), (3, 1), (3, 1)), {"axes": (1, 3), "eps": 1e-1}),
+        Sample(((2, 3, 4), (3, 1), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
+        Sample(((2, 3, 4, 2), (3, 4, 1), (3, 4, 1)), {"axes": (2, 3), "eps": 1e-1}),
+        Sample(((2, 5, 3, 2), (3, 2), (3, 2)), {"axes": (1, 3), "eps": 1e-1}),
+    ),
+    torch=_TORCH,
 )

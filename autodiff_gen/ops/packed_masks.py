@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.node import Op, Sample, register
+from ..ir.node import Sample, define
 from ..ir.op_kinds import ATOM, MUL, Elementwise
 from ..ir.types import DType, Type, bool_, broadcast, s32, u8
 
@@ -35,28 +35,24 @@ def _samples(x: str, most: int) -> tuple[Sample, ...]:
     )
 
 
-bit = register(
-    Op(
-        "bit",  # the bit of element b in its byte, 0 where the mask is false
-        infer=lambda mask, index: _indexed(mask, index, bool_, s32),
-        ref=lambda mask, index: mask.astype(np.int32) << (index & 7),
-        vjp=None,
-        lower=Elementwise("ag_bit({0}, {1})", ATOM, cheap=True, header=HEADER),
-        samples=_samples("bool", 2),
-        torch="a.to(torch.int32) << (b & 7)",
-    )
+bit = define(
+    "bit",  # the bit of element b in its byte, 0 where the mask is false
+    infer=lambda mask, index: _indexed(mask, index, bool_, s32),
+    ref=lambda mask, index: mask.astype(np.int32) << (index & 7),
+    vjp=None,
+    lower=Elementwise("ag_bit({0}, {1})", ATOM, cheap=True, header=HEADER),
+    samples=_samples("bool", 2),
+    torch="a.to(torch.int32) << (b & 7)",
 )
 
-byte_of_bit = register(
-    Op(
-        "byte_of_bit",  # the index of the byte that has the bit of element a
-        infer=_index_only,
-        ref=lambda index: index >> 3,
-        vjp=None,
-        lower=Elementwise("{0} >> 3", SHIFT, MUL, cheap=True),
-        samples=(Sample(((2, 8),), dtypes={0: "s32"}, high=99), Sample(((),), dtypes={0: "s32"}, high=99)),
-        torch="a >> 3",
-    )
+byte_of_bit = define(
+    "byte_of_bit",  # the index of the byte that has the bit of element a
+    infer=_index_only,
+    ref=lambda index: index >> 3,
+    vjp=None,
+    lower=Elementwise("{0} >> 3", SHIFT, MUL, cheap=True),
+    samples=(Sample(((2, 8),), dtypes={0: "s32"}, high=99), Sample(((),), dtypes={0: "s32"}, high=99)),
+    torch="a >> 3",
 )
 
 
@@ -64,14 +60,12 @@ def _has_bit(byte: Any, index: Any) -> Any:
     return (byte.astype(np.int32) >> (index & 7)) & 1 != 0
 
 
-has_bit = register(
-    Op(
-        "has_bit",  # whether element b of a mask is true; a is the byte of its bit
-        infer=lambda byte, index: _indexed(byte, index, u8, bool_),
-        ref=_has_bit,
-        vjp=None,
-        lower=Elementwise("ag_has_bit({0}, {1})", ATOM, cheap=True, header=HEADER),
-        samples=_samples("u8", 256),
-        torch="(a.to(torch.int32) >> (b & 7)) & 1 != 0",
-    )
+has_bit = define(
+    "has_bit",  # whether element b of a mask is true; a is the byte of its bit
+    infer=lambda byte, index: _indexed(byte, index, u8, bool_),
+    ref=_has_bit,
+    vjp=None,
+    lower=Elementwise("ag_has_bit({0}, {1})", ATOM, cheap=True, header=HEADER),
+    samples=_samples("u8", 256),
+    torch="(a.to(torch.int32) >> (b & 7)) & 1 != 0",
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import OPS, Op, Sample, register
+from ..ir.node import OPS, Sample, define
 from ..ir.op_kinds import Attrs, Call, Composition, CutWindows
 from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Size, Type, planned
@@ -199,72 +199,64 @@ def _indexed(shapes: tuple[tuple[int, ...], ...], index: int, attrs: dict[str, A
     return Sample(shapes, attrs, dtypes={index: "u8"}, high=rows * columns)
 
 
-conv2d_pool = register(
-    Op(
-        "conv2d_pool",  # y[n, ph, pw, o], index = max_pool2d(conv2d(x, w) + bias)
-        infer=_pool_type,
-        ref=_pool,
-        vjp=None,
-        lower=Call(
-            _pool_call,
-            strided=(0,),
-            macs=macs,
-            composition=Composition("conv2d", "max_pool2d", 0, _joined, biased=True),
-            cut=_cut_of_product,
-        ),
-        samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
-    )
+conv2d_pool = define(
+    "conv2d_pool",  # y[n, ph, pw, o], index = max_pool2d(conv2d(x, w) + bias)
+    infer=_pool_type,
+    ref=_pool,
+    vjp=None,
+    lower=Call(
+        _pool_call,
+        strided=(0,),
+        macs=macs,
+        composition=Composition("conv2d", "max_pool2d", 0, _joined, biased=True),
+        cut=_cut_of_product,
+    ),
+    samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
 )
 
-conv2d_pool_dx = register(
-    Op(
-        "conv2d_pool_dx",  # dx[n, h, w, c] = conv2d_dx(max_pool2d_dx(dy, index), w)
-        infer=_dx_type,
-        ref=_dx,
-        vjp=None,
-        lower=Call(
-            _dx_call,
-            macs=_pooled_macs,
-            composition=Composition("max_pool2d_dx", "conv2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
-        ),
-        samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
-    )
+conv2d_pool_dx = define(
+    "conv2d_pool_dx",  # dx[n, h, w, c] = conv2d_dx(max_pool2d_dx(dy, index), w)
+    infer=_dx_type,
+    ref=_dx,
+    vjp=None,
+    lower=Call(
+        _dx_call,
+        macs=_pooled_macs,
+        composition=Composition("max_pool2d_dx", "conv2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
+    ),
+    samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
 )
 
-conv2d_pool_dw = register(
-    Op(
-        "conv2d_pool_dw",  # dw[o, kh, kw, c] = conv2d_dw(x, max_pool2d_dx(dy, index))
-        infer=_dw_type,
-        ref=_dw,
-        vjp=None,
-        lower=Call(
-            _dw_call,
-            strided=(0,),
-            added="conv2d_pool_dw_into",
-            summed=(0, 1),
-            macs=_pooled_macs,
-            composition=Composition("max_pool2d_dx", "conv2d_dw", 1, lambda pool, conv: _joined(conv, pool)),
-            cut=_cut_of_gradient,
-        ),
-        samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
-    )
+conv2d_pool_dw = define(
+    "conv2d_pool_dw",  # dw[o, kh, kw, c] = conv2d_dw(x, max_pool2d_dx(dy, index))
+    infer=_dw_type,
+    ref=_dw,
+    vjp=None,
+    lower=Call(
+        _dw_call,
+        strided=(0,),
+        added="conv2d_pool_dw_into",
+        summed=(0, 1),
+        macs=_pooled_macs,
+        composition=Composition("max_pool2d_dx", "conv2d_dw", 1, lambda pool, conv: _joined(conv, pool)),
+        cut=_cut_of_gradient,
+    ),
+    samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
 )
 
-conv2d_pool_dw_into = register(
-    Op(
-        "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; created by fuse_optimizer
-        infer=_into_type,
-        ref=_into,
-        vjp=None,
-        lower=Call(
-            _dw_call,
-            strided=(0,),
-            scalars=(4,),
-            into=3,
-            term="conv2d_pool_dw",
-            summed=(0, 1),
-            macs=_pooled_macs,
-            cut=_cut_of_gradient,
-        ),
-    )
+conv2d_pool_dw_into = define(
+    "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; created by fuse_optimizer
+    infer=_into_type,
+    ref=_into,
+    vjp=None,
+    lower=Call(
+        _dw_call,
+        strided=(0,),
+        scalars=(4,),
+        into=3,
+        term="conv2d_pool_dw",
+        summed=(0, 1),
+        macs=_pooled_macs,
+        cut=_cut_of_gradient,
+    ),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
-from ..ir.node import VJP, Op, OptionalValues, Sample, Value, Values, Wanted, register
+from ..ir.node import VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.types import DType, Type, bool_, broadcast, s8, s32, u32
@@ -31,18 +31,14 @@ def _inside_type(q: Type, *, low: int, high: int) -> Type:
     return Type(bool_, q.shape)
 
 
-inside_s8 = register(
-    Op(
-        "inside_s8",  # low < q < high
-        infer=_inside_type,
-        ref=lambda q, *, low, high: (q > low) & (q < high),
-        vjp=None,
-        lower=Elementwise("ag_is_inside({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
-        torch="(a > low) & (a < high)",
-        samples=(
-            Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),
-        ),
-    )
+inside_s8 = define(
+    "inside_s8",  # low < q < high
+    infer=_inside_type,
+    ref=lambda q, *, low, high: (q > low) & (q < high),
+    vjp=None,
+    lower=Elementwise("ag_is_inside({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
+    torch="(a > low) & (a < high)",
+    samples=(Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),),
 )
 
 
@@ -91,18 +87,16 @@ def _quantize_gradient(dy: Value, x: Value, inverse: Value, y: Value, attrs: Att
 
 _SCALES = (((2, 3), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((), ()))
 
-quantize = register(
-    Op(
-        "quantize",  # a * b + zero, rounded to the nearest s8; b is the inverse of the scale, or of each one
-        infer=_quantize_type,
-        ref=_quantize,
-        vjp=by_operand(_quantize_gradient, None),
-        lower=Elementwise("ag_quantized({0}, {1}, {zero})", ATOM, header=HEADER),
-        samples=tuple(
-            Sample(shapes, {"zero": 3, "quantization": _ANY}, domain=(-9.0, 9.0)) for shapes in _SCALES
-        ),
-        torch="torch.nan_to_num(torch.round(a * b) + zero, nan=-128.0).clamp(-128, 127).to(torch.int8)",
-    )
+quantize = define(
+    "quantize",  # a * b + zero, rounded to the nearest s8; b is the inverse of the scale, or of each one
+    infer=_quantize_type,
+    ref=_quantize,
+    vjp=by_operand(_quantize_gradient, None),
+    lower=Elementwise("ag_quantized({0}, {1}, {zero})", ATOM, header=HEADER),
+    samples=tuple(
+        Sample(shapes, {"zero": 3, "quantization": _ANY}, domain=(-9.0, 9.0)) for shapes in _SCALES
+    ),
+    torch="torch.nan_to_num(torch.round(a * b) + zero, nan=-128.0).clamp(-128, 127).to(torch.int8)",
 )
 
 
@@ -120,27 +114,25 @@ def _quantize_s32(
     return np.where(q > low, np.minimum(q, np.float32(high)), np.float32(low)).astype(np.int32)
 
 
-quantize_s32 = register(
-    Op(
-        # a / b * inverse, rounded to the nearest integer between low and high, which are floats; low for NaN. b is the
-        # scales of weights, which gradients read too, inverse that of the image's scale.
-        "quantize_s32",
-        infer=_quantize_s32_type,
-        ref=_quantize_s32,
-        vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
-        lower=Elementwise(
-            "ag_quantized_s32({0} / {1}, {inverse}, {low}, {high})", ATOM, (MUL, ATOM), header=HEADER
-        ),
-        samples=tuple(
-            Sample(
-                shapes,
-                {"inverse": inverse, "low": -8.0, "high": 12.0, "quantization": _ANY},
-                domain=(0.5, 9.0),
-            )
-            for shapes, inverse in zip(_SCALES, (1.75, -0.75, 0.75, -1.0), strict=True)
-        ),
-        torch="torch.nan_to_num(torch.round(a / b * inverse), nan=low).clamp(low, high).to(torch.int32)",
-    )
+quantize_s32 = define(
+    # a / b * inverse, rounded to the nearest integer between low and high, which are floats; low for NaN. b is the
+    # scales of weights, which gradients read too, inverse that of the image's scale.
+    "quantize_s32",
+    infer=_quantize_s32_type,
+    ref=_quantize_s32,
+    vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
+    lower=Elementwise(
+        "ag_quantized_s32({0} / {1}, {inverse}, {low}, {high})", ATOM, (MUL, ATOM), header=HEADER
+    ),
+    samples=tuple(
+        Sample(
+            shapes,
+            {"inverse": inverse, "low": -8.0, "high": 12.0, "quantization": _ANY},
+            domain=(0.5, 9.0),
+        )
+        for shapes, inverse in zip(_SCALES, (1.75, -0.75, 0.75, -1.0), strict=True)
+    ),
+    torch="torch.nan_to_num(torch.round(a / b * inverse), nan=low).clamp(low, high).to(torch.int32)",
 )
 
 
@@ -155,19 +147,16 @@ def _dequantize(q: Any, scale: Any, *, zero: int) -> Any:
     return (q.astype(np.int32) - zero).astype(scale.dtype) * scale
 
 
-dequantize = register(
-    Op(
-        "dequantize",  # (a - zero) * b; b is the scale, or one of each element
-        infer=_dequantize_type,
-        ref=_dequantize,
-        vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
-        lower=Elementwise("(float)({0} - {zero}) * {1}", MUL, (ADD, MUL), cheap=True),
-        samples=tuple(
-            Sample(shapes, {"zero": -3}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)})
-            for shapes in _SCALES
-        ),
-        torch="(a.to(torch.int32) - zero).to(b.dtype) * b",
-    )
+dequantize = define(
+    "dequantize",  # (a - zero) * b; b is the scale, or one of each element
+    infer=_dequantize_type,
+    ref=_dequantize,
+    vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
+    lower=Elementwise("(float)({0} - {zero}) * {1}", MUL, (ADD, MUL), cheap=True),
+    samples=tuple(
+        Sample(shapes, {"zero": -3}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for shapes in _SCALES
+    ),
+    torch="(a.to(torch.int32) - zero).to(b.dtype) * b",
 )
 
 
@@ -187,23 +176,21 @@ def _step(q: Any, change: Any, random: Any) -> Any:
     return np.clip(np.where(np.isnan(total), q, total), LOW, HIGH).astype(np.int8)
 
 
-step_s8 = register(
-    Op(
-        "step_s8",  # q + change between -128 and 127, rounded down or up by random bits; q where the change is NaN
-        infer=_step_type,
-        ref=_step,
-        vjp=None,
-        lower=Elementwise("ag_quantized_step({0}, {1}, {2})", ATOM, header=HEADER),
-        samples=tuple(
-            Sample(
-                (shape, shape, shape),
-                domain=(-40.0, 40.0),
-                dtypes={0: "s8", 2: "u32"},
-                integers={0: (LOW, HIGH + 1), 2: (0, 2**32)},
-            )
-            for shape in ((2, 30), ())
-        ),
-    )
+step_s8 = define(
+    "step_s8",  # q + change between -128 and 127, rounded down or up by random bits; q where the change is NaN
+    infer=_step_type,
+    ref=_step,
+    vjp=None,
+    lower=Elementwise("ag_quantized_step({0}, {1}, {2})", ATOM, header=HEADER),
+    samples=tuple(
+        Sample(
+            (shape, shape, shape),
+            domain=(-40.0, 40.0),
+            dtypes={0: "s8", 2: "u32"},
+            integers={0: (LOW, HIGH + 1), 2: (0, 2**32)},
+        )
+        for shape in ((2, 30), ())
+    ),
 )
 
 
@@ -212,18 +199,14 @@ def _clamp_type(q: Type, *, low: int, high: int) -> Type:
     return q
 
 
-clamp_s8 = register(
-    Op(
-        "clamp_s8",  # q between low and high
-        infer=_clamp_type,
-        ref=lambda q, *, low, high: np.clip(q, low, high),
-        vjp=through_limits(lambda g, inputs, attrs, wanted: [g]),
-        lower=Elementwise("ag_limited({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
-        torch="a.clamp(low, high)",
-        samples=(
-            Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),
-        ),
-    )
+clamp_s8 = define(
+    "clamp_s8",  # q between low and high
+    infer=_clamp_type,
+    ref=lambda q, *, low, high: np.clip(q, low, high),
+    vjp=through_limits(lambda g, inputs, attrs, wanted: [g]),
+    lower=Elementwise("ag_limited({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
+    torch="a.clamp(low, high)",
+    samples=(Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),),
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import ATOM, Attrs, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization
 from ..ir.types import Type, f32, s8, s32
@@ -26,24 +26,22 @@ def _lookup_type(table: Type, index: Type, *, quantization: Quantization) -> Typ
     return Type(s8, index.shape, quantization)
 
 
-lookup_s8 = register(
-    Op(
-        "lookup_s8",  # table[index]: any function of one quantised tensor, for each of its integers
-        infer=_lookup_type,
-        ref=lambda table, index, *, quantization: table[index],
-        vjp=None,
-        lower=Pick(lambda table, index, attrs: ((None,), tuple(range(len(index))))),
-        samples=tuple(
-            Sample(
-                ((ELEMENTS,), shape),
-                {"quantization": _ANY},
-                dtypes={0: "s8", 1: "s32"},
-                integers={0: (LOW, HIGH + 1), 1: (0, ELEMENTS)},
-            )
-            for shape in ((2, 3), (5,))
-        ),
-        torch="a[b.long()]",
-    )
+lookup_s8 = define(
+    "lookup_s8",  # table[index]: any function of one quantised tensor, for each of its integers
+    infer=_lookup_type,
+    ref=lambda table, index, *, quantization: table[index],
+    vjp=None,
+    lower=Pick(lambda table, index, attrs: ((None,), tuple(range(len(index))))),
+    samples=tuple(
+        Sample(
+            ((ELEMENTS,), shape),
+            {"quantization": _ANY},
+            dtypes={0: "s8", 1: "s32"},
+            integers={0: (LOW, HIGH + 1), 1: (0, ELEMENTS)},
+        )
+        for shape in ((2, 3), (5,))
+    ),
+    torch="a[b.long()]",
 )
 
 
@@ -75,21 +73,19 @@ def _slopes_gradient(dy: Value, y: Value, x: Value, out: Value, attrs: Attrs) ->
     return apply("mul", dy, apply("index_select", slopes, index_of(x), dim=0))
 
 
-with_slopes_s8 = register(
-    Op(
-        "with_slopes_s8",  # a, which is a function of b; the gradient of b follows from the function's derivative
-        infer=_slopes_type,
-        ref=lambda y, x, *, slopes: y,
-        vjp=by_operand(None, _slopes_gradient),
-        lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
-        samples=(
-            Sample(
-                ((2, 3), (2, 3)),
-                {"slopes": Slopes((0.5,) * ELEMENTS)},
-                dtypes={0: "s8", 1: "s8"},
-                integers={0: (LOW, HIGH + 1), 1: (LOW, HIGH + 1)},
-            ),
+with_slopes_s8 = define(
+    "with_slopes_s8",  # a, which is a function of b; the gradient of b follows from the function's derivative
+    infer=_slopes_type,
+    ref=lambda y, x, *, slopes: y,
+    vjp=by_operand(None, _slopes_gradient),
+    lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
+    samples=(
+        Sample(
+            ((2, 3), (2, 3)),
+            {"slopes": Slopes((0.5,) * ELEMENTS)},
+            dtypes={0: "s8", 1: "s8"},
+            integers={0: (LOW, HIGH + 1), 1: (LOW, HIGH + 1)},
         ),
-        chooses=(0,),
-    )
+    ),
+    chooses=(0,),
 )

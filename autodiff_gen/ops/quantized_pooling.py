@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, apply_node, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, register
+from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, define
 from ..ir.op_kinds import Attrs, Call
 from ..ir.quantization import HIGH, LOW
 from ..ir.strides import Strided
@@ -107,7 +107,7 @@ def _pool(name: str, ref: Callable[..., Any], gradients: Gradients) -> Op:
         Sample((x,), attrs, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for x, attrs in _ROWS
     )
     lower = Call(partial(_call, name), strided=(0,), tile=of_image)
-    return register(Op(name, _type, ref, through_limits(gradients), lower, samples))
+    return define(name, _type, ref, through_limits(gradients), lower, samples)
 
 
 avg_pool2d_s8 = _pool("avg_pool2d_s8", _avg, _avg_gradients)

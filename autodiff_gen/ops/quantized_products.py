@@ -21,7 +21,7 @@ from ..errors import GraphError, ShapeError
 from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.names import with_role
-from ..ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, register
+from ..ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
 from ..ir.op_kinds import Attrs, Call, Range, Tile
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
@@ -150,7 +150,7 @@ class _Convolution:
     def register(self, samples: Sequence[Sample]) -> Op:
         lower = Call(self.call, strided=(0,), macs=macs, tile=self.tile, in_place=self.overlaying)
         vjp = _product_vjp(self.dx, self.dw)
-        return register(Op(self.name, self.infer, self.ref, vjp, lower, tuple(samples)))
+        return define(self.name, self.infer, self.ref, vjp, lower, tuple(samples))
 
     def shared(self, attrs: Attrs) -> dict[str, Any]:
         """The attributes of the ops that compute gradients."""
@@ -279,16 +279,14 @@ def _dense_dw(x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
     return apply("matmul", apply("permute", g, dims=(1, 0)), integers)
 
 
-dense_s8 = register(
-    Op(
-        "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
-        infer=_dense_type,
-        ref=_dense,
-        vjp=_product_vjp(_dense_dx, _dense_dw),
-        lower=Call(_dense_call, macs=_dense_macs, tile=_dense_tile),
-        samples=(
-            _sample((3, 7), (4, 7), 4, per_channel=True),
-            _sample((1, 1), (1, 1), 1, per_channel=False),
-        ),
-    )
+dense_s8 = define(
+    "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
+    infer=_dense_type,
+    ref=_dense,
+    vjp=_product_vjp(_dense_dx, _dense_dw),
+    lower=Call(_dense_call, macs=_dense_macs, tile=_dense_tile),
+    samples=(
+        _sample((3, 7), (4, 7), 4, per_channel=True),
+        _sample((1, 1), (1, 1), 1, per_channel=False),
+    ),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.quantization import HIGH, LOW, Quantization, divided, fixed_point, high_word
 from ..ir.strides import Strided
@@ -99,21 +99,17 @@ def _sample(shape: tuple[int, ...], scale: float) -> Sample:
     return Sample((shape,), softmax_s8(scale), dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)})
 
 
-softmax = register(
-    Op(
-        "softmax_s8",  # along the last axis; differences to the largest element below `least` count as none
-        infer=_type,
-        ref=_softmax,
-        vjp=by_operand(_gradient),
-        lower=Call(
-            _call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis < len(shapes[0]) - 1 else None
-        ),
-        samples=(
-            _sample((3, 7), 0.02),
-            _sample((2, 3, 10), 0.005),
-            _sample((600,), 1e-9),
-            _sample((4, 5), 40.0),
-            _sample((2, 1), 0.1),
-        ),
-    )
+softmax = define(
+    "softmax_s8",  # along the last axis; differences to the largest element below `least` count as none
+    infer=_type,
+    ref=_softmax,
+    vjp=by_operand(_gradient),
+    lower=Call(_call, tile=lambda at, shapes, attrs: Tile({0: at}) if at.axis < len(shapes[0]) - 1 else None),
+    samples=(
+        _sample((3, 7), 0.02),
+        _sample((2, 3, 10), 0.005),
+        _sample((600,), 1e-9),
+        _sample((4, 5), 40.0),
+        _sample((2, 1), 0.1),
+    ),
 )

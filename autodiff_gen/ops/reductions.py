@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, broadcast_to, with_shape
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Op, Sample, Value, define, register
 from ..ir.op_kinds import Attrs, Reduce
 from ..ir.types import Shape, Type, normalise_axes, s32
 from .support import by_operand, check_float
@@ -49,16 +49,14 @@ def expanded(v: Value, x: Value, attrs: Attrs) -> Value:
     return broadcast_to(with_shape(v, keepdim), x.type.shape)
 
 
-sum_ = register(
-    Op(
-        "sum",
-        infer=_reduce_type,
-        ref=lambda x, *, axes, keepdim: np.sum(x, axis=tuple(axes), keepdims=keepdim, dtype=x.dtype),
-        vjp=by_operand(lambda dy, x, y, attrs: expanded(dy, x, attrs)),
-        lower=Reduce(("0.0f",), "{acc0} += {x};", identifier="+"),
-        samples=SAMPLES,
-        torch="torch.sum(a, dim=axes, keepdim=keepdim)",
-    )
+sum_ = define(
+    "sum",
+    infer=_reduce_type,
+    ref=lambda x, *, axes, keepdim: np.sum(x, axis=tuple(axes), keepdims=keepdim, dtype=x.dtype),
+    vjp=by_operand(lambda dy, x, y, attrs: expanded(dy, x, attrs)),
+    lower=Reduce(("0.0f",), "{acc0} += {x};", identifier="+"),
+    samples=SAMPLES,
+    torch="torch.sum(a, dim=axes, keepdim=keepdim)",
 )
 
 
@@ -68,18 +66,14 @@ def _sum_s32_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
     return Type(s32, reduced(x.shape, normalise_axes(axes, len(x.shape)), keepdim))
 
 
-sum_s32 = register(
-    Op(
-        "sum_s32",
-        infer=_sum_s32_type,
-        ref=sum_.ref,
-        vjp=None,
-        lower=Reduce(("0",), "{acc0} += {x};", identifier="+"),
-        samples=tuple(
-            Sample(s.inputs, s.attrs, dtypes={0: "s32"}, integers={0: (-999, 999)}) for s in SAMPLES
-        ),
-        torch="torch.sum(a, dim=axes, keepdim=keepdim, dtype=torch.int32)",
-    )
+sum_s32 = define(
+    "sum_s32",
+    infer=_sum_s32_type,
+    ref=sum_.ref,
+    vjp=None,
+    lower=Reduce(("0",), "{acc0} += {x};", identifier="+"),
+    samples=tuple(Sample(s.inputs, s.attrs, dtypes={0: "s32"}, integers={0: (-999, 999)}) for s in SAMPLES),
+    torch="torch.sum(a, dim=axes, keepdim=keepdim, dtype=torch.int32)",
 )
 
 
@@ -104,16 +98,14 @@ def _prod_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     return expanded(dy, x, attrs) * apply("prod", others, axes=(axis + 1,), keepdim=False)
 
 
-prod = register(
-    Op(
-        "prod",
-        infer=_one_axis,
-        ref=lambda x, *, axes, keepdim: np.prod(x, axis=axes[0], keepdims=keepdim, dtype=x.dtype),
-        vjp=by_operand(_prod_gradient),
-        lower=Reduce(("1.0f",), "{acc0} *= {x};", identifier="*"),
-        samples=ONE_AXIS,
-        torch="torch.prod(a, dim=axes[0], keepdim=keepdim)",
-    )
+prod = define(
+    "prod",
+    infer=_one_axis,
+    ref=lambda x, *, axes, keepdim: np.prod(x, axis=axes[0], keepdims=keepdim, dtype=x.dtype),
+    vjp=by_operand(_prod_gradient),
+    lower=Reduce(("1.0f",), "{acc0} *= {x};", identifier="*"),
+    samples=ONE_AXIS,
+    torch="torch.prod(a, dim=axes[0], keepdim=keepdim)",
 )
 
 
@@ -151,16 +143,14 @@ def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:
     return np.where(np.isnan(most), np.inf, most).astype(x.dtype)
 
 
-largest = register(
-    Op(
-        "largest",  # max(1, elements), infinite if one is NaN; the bound of the operands of updates
-        infer=_reduce_type,
-        ref=_largest,
-        vjp=by_operand(partial(_extreme_gradient, least=0)),
-        lower=Reduce(("1.0f",), "{acc0} = {x} <= {acc0} ? {acc0} : {x} > {acc0} ? {x} : INFINITY;"),
-        samples=SAMPLES,
-        torch="torch.nan_to_num(torch.clamp(torch.amax(a, dim=axes, keepdim=keepdim), min=1.0), torch.inf, torch.inf)",
-    )
+largest = define(
+    "largest",  # max(1, elements), infinite if one is NaN; the bound of the operands of updates
+    infer=_reduce_type,
+    ref=_largest,
+    vjp=by_operand(partial(_extreme_gradient, least=0)),
+    lower=Reduce(("1.0f",), "{acc0} = {x} <= {acc0} ? {acc0} : {x} > {acc0} ? {x} : INFINITY;"),
+    samples=SAMPLES,
+    torch="torch.nan_to_num(torch.clamp(torch.amax(a, dim=axes, keepdim=keepdim), min=1.0), torch.inf, torch.inf)",
 )
 
 

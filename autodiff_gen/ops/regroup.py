@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, register
+from ..ir.node import Sample, define
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided
 from ..ir.types import Shape, Type, planned_size, product
@@ -36,18 +36,16 @@ def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> 
     return KernelCall("copy_rows_f32", {"x": Operand(0), "y": Result()}, sizes)
 
 
-regroup = register(
-    Op(
-        "regroup",  # y[g c n, ...] = x[g, c n, ...], or the reverse
-        infer=_type,
-        ref=lambda x, *, shape: np.reshape(x, shape),
-        vjp=lambda dys, ins, outs, attrs, wanted: [apply("regroup", dys[0], shape=ins[0].type.shape)],
-        lower=Call(_call),
-        samples=(
-            Sample(((2, 3, 4),), {"shape": (6, 4)}),
-            Sample(((6, 4),), {"shape": (3, 2, 4)}),
-            Sample(((1, 5, 1),), {"shape": (5, 1)}),
-        ),
-        torch="torch.reshape(a, shape)",
-    )
+regroup = define(
+    "regroup",  # y[g c n, ...] = x[g, c n, ...], or the reverse
+    infer=_type,
+    ref=lambda x, *, shape: np.reshape(x, shape),
+    vjp=lambda dys, ins, outs, attrs, wanted: [apply("regroup", dys[0], shape=ins[0].type.shape)],
+    lower=Call(_call),
+    samples=(
+        Sample(((2, 3, 4),), {"shape": (6, 4)}),
+        Sample(((6, 4),), {"shape": (3, 2, 4)}),
+        Sample(((1, 5, 1),), {"shape": (5, 1)}),
+    ),
+    torch="torch.reshape(a, shape)",
 )

@@ -6,34 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.node import Op, register
+from ..ir.node import define
 from ..ir.op_kinds import ADD, ATOM, SELECT, Elementwise
 from .support import ONES, floating, simple
 
-floor = register(
-    Op(
-        "floor",
-        infer=floating,
-        ref=np.floor,
-        vjp=simple(None),
-        lower=Elementwise("floorf({0})", ATOM),
-        samples=ONES,
-        torch="torch.floor(a)",
-        monotone=lambda attrs: True,
-    )
+floor = define(
+    "floor",
+    infer=floating,
+    ref=np.floor,
+    vjp=simple(None),
+    lower=Elementwise("floorf({0})", ATOM),
+    samples=ONES,
+    torch="torch.floor(a)",
+    monotone=lambda attrs: True,
 )
 
-round_ = register(
-    Op(
-        "round",  # to the nearest integer, ties to even
-        infer=floating,
-        ref=np.rint,
-        vjp=simple(None),
-        lower=Elementwise("ag_rintf({0})", ATOM),
-        samples=ONES,
-        torch="torch.round(a)",
-        monotone=lambda attrs: True,
-    )
+round_ = define(
+    "round",  # to the nearest integer, ties to even
+    infer=floating,
+    ref=np.rint,
+    vjp=simple(None),
+    lower=Elementwise("ag_rintf({0})", ATOM),
+    samples=ONES,
+    torch="torch.round(a)",
+    monotone=lambda attrs: True,
 )
 
 
@@ -41,14 +37,12 @@ def _sign(x: Any) -> Any:
     return np.where(x > 0, 1, np.where(x < 0, -1, 0)).astype(np.asarray(x).dtype)
 
 
-sign = register(
-    Op(
-        "sign",  # -1, 0 or 1; 0 for NaN, as in PyTorch
-        infer=floating,
-        ref=_sign,
-        vjp=simple(None),
-        lower=Elementwise("{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : 0.0f", SELECT, ADD, cheap=True),
-        samples=ONES,
-        torch="torch.sign(a)",
-    )
+sign = define(
+    "sign",  # -1, 0 or 1; 0 for NaN, as in PyTorch
+    infer=floating,
+    ref=_sign,
+    vjp=simple(None),
+    lower=Elementwise("{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : 0.0f", SELECT, ADD, cheap=True),
+    samples=ONES,
+    torch="torch.sign(a)",
 )

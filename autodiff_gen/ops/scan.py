@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.node import Op, OptionalValues, Values, Wanted, register
+from ..ir.node import OptionalValues, Values, Wanted, define
 from ..ir.op_kinds import Attrs, Scan
 from .scan_vjp import scan_vjp
 from .support import never
@@ -12,4 +12,4 @@ def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted
     return scan_vjp(outs[0].node, dys, wanted)
 
 
-SCAN = register(Op("scan", infer=never, ref=never, vjp=_vjp, lower=Scan()))
+SCAN = define("scan", infer=never, ref=never, vjp=_vjp, lower=Scan())

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Pick
 from ..ir.types import Shape, Type
 from .support import as_s32, by_operand
@@ -40,20 +40,18 @@ def _pick_gradient(dy: Value, x: Value, index: Value, y: Value, attrs: Attrs) ->
     return apply("where", chosen, apply("reshape", dy, shape=column), 0.0)
 
 
-pick = register(
-    Op(
-        "pick",  # y[...] = x[..., index[...]]
-        infer=_pick_type,
-        ref=_pick,
-        vjp=by_operand(_pick_gradient, None),
-        lower=Pick(_pick_axes),
-        samples=(
-            Sample(((3, 4), (3,)), dtypes={1: "s32"}, high=4),
-            Sample(((3, 4), (3,)), dtypes={1: "u8"}, high=4),
-            Sample(((2, 3, 2), (2, 3)), dtypes={1: "s32"}, high=2),
-            Sample(((5,), ()), dtypes={1: "s32"}, high=5),
-            Sample(((1, 1), (1,)), dtypes={1: "u8"}, high=1),
-        ),
-        torch="torch.gather(a, -1, b.long().unsqueeze(-1)).squeeze(-1)",
-    )
+pick = define(
+    "pick",  # y[...] = x[..., index[...]]
+    infer=_pick_type,
+    ref=_pick,
+    vjp=by_operand(_pick_gradient, None),
+    lower=Pick(_pick_axes),
+    samples=(
+        Sample(((3, 4), (3,)), dtypes={1: "s32"}, high=4),
+        Sample(((3, 4), (3,)), dtypes={1: "u8"}, high=4),
+        Sample(((2, 3, 2), (2, 3)), dtypes={1: "s32"}, high=2),
+        Sample(((5,), ()), dtypes={1: "s32"}, high=5),
+        Sample(((1, 1), (1,)), dtypes={1: "u8"}, high=1),
+    ),
+    torch="torch.gather(a, -1, b.long().unsqueeze(-1)).squeeze(-1)",
 )

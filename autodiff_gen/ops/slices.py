@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import Op, OptionalValues, Sample, Value, Values, Wanted, register
+from ..ir.node import OptionalValues, Sample, Value, Values, Wanted, define
 from ..ir.op_kinds import Assemble, Attrs, View, ViewKind
 from ..ir.types import Dim, Shape, Type
 from .support import by_operand, same_dtype
@@ -67,21 +67,19 @@ _POINTS = (
     "torch.meshgrid(*[torch.arange(d) * k + s for d, s, k in zip({shape}, {starts}, {steps})], indexing='ij')"
 )
 
-slice_ = register(
-    Op(
-        "slice",  # y[i] = x[starts + i * steps]
-        infer=_slice_type,
-        ref=lambda x, *, shape, starts, steps: x[_numpy_index(shape, starts, steps)],
-        vjp=by_operand(_slice_gradient),
-        lower=View(lambda a, b, attrs: tuple(range(len(b))), ViewKind.WINDOW),
-        samples=(
-            Sample(((5,),), {"shape": (3,), "starts": (1,), "steps": (1,)}),
-            Sample(((4, 6),), {"shape": (4, 2), "starts": (0, 1), "steps": (1, 3)}),
-            Sample(((3, 5),), {"shape": (3, 3), "starts": (2, 4), "steps": (-1, -2)}),
-            Sample(((2, 3, 4),), {"shape": (2, 1, 4), "starts": (0, 2, 0), "steps": (1, 1, 1)}),
-        ),
-        torch=f"a[{_POINTS.format(shape='shape', starts='starts', steps='steps')}]",
-    )
+slice_ = define(
+    "slice",  # y[i] = x[starts + i * steps]
+    infer=_slice_type,
+    ref=lambda x, *, shape, starts, steps: x[_numpy_index(shape, starts, steps)],
+    vjp=by_operand(_slice_gradient),
+    lower=View(lambda a, b, attrs: tuple(range(len(b))), ViewKind.WINDOW),
+    samples=(
+        Sample(((5,),), {"shape": (3,), "starts": (1,), "steps": (1,)}),
+        Sample(((4, 6),), {"shape": (4, 2), "starts": (0, 1), "steps": (1, 3)}),
+        Sample(((3, 5),), {"shape": (3, 3), "starts": (2, 4), "steps": (-1, -2)}),
+        Sample(((2, 3, 4),), {"shape": (2, 1, 4), "starts": (0, 2, 0), "steps": (1, 1, 1)}),
+    ),
+    torch=f"a[{_POINTS.format(shape='shape', starts='starts', steps='steps')}]",
 )
 
 
@@ -126,40 +124,36 @@ def _assemble_vjp(
     return [window(dy, x.type.shape, start, step) if want else None for x, start, step, want in windows]
 
 
-assemble = register(
-    Op(
-        "assemble",  # y[starts[k] + i * steps[k]] = operand k, the fill elsewhere
-        infer=_assemble_type,
-        ref=_assemble,
-        vjp=_assemble_vjp,
-        lower=Assemble(placed="assemble_placed"),
-        samples=(
-            Sample(((3,),), {"shape": (7,), "starts": ((1,),), "steps": ((2,),), "fill": 0.5}),
-            Sample(
-                ((2, 3), (2, 1), (2, 2)),
-                {"shape": (2, 6), "starts": ((0, 0), (0, 3), (0, 4)), "steps": ((1, 1),) * 3, "fill": 0.0},
-            ),
-            Sample(
-                ((2, 2), (1, 3)),
-                {"shape": (3, 4), "starts": ((2, 3), (0, 0)), "steps": ((-1, -1), (1, 1)), "fill": -1.0},
-            ),
-            Sample(
-                ((2, 3), (2, 3)),
-                {"shape": (2, 6), "starts": ((0, 0), (0, 1)), "steps": ((1, 2),) * 2, "fill": 0.0},
-            ),
+assemble = define(
+    "assemble",  # y[starts[k] + i * steps[k]] = operand k, the fill elsewhere
+    infer=_assemble_type,
+    ref=_assemble,
+    vjp=_assemble_vjp,
+    lower=Assemble(placed="assemble_placed"),
+    samples=(
+        Sample(((3,),), {"shape": (7,), "starts": ((1,),), "steps": ((2,),), "fill": 0.5}),
+        Sample(
+            ((2, 3), (2, 1), (2, 2)),
+            {"shape": (2, 6), "starts": ((0, 0), (0, 3), (0, 4)), "steps": ((1, 1),) * 3, "fill": 0.0},
         ),
-        torch="__import__('functools').reduce(lambda y, p: y.index_put("
-        + _POINTS.format(shape="p[0].shape", starts="p[1]", steps="p[2]")
-        + ", p[0]), zip(operands, starts, steps), torch.full(shape, fill, dtype=a.dtype))",
-    )
+        Sample(
+            ((2, 2), (1, 3)),
+            {"shape": (3, 4), "starts": ((2, 3), (0, 0)), "steps": ((-1, -1), (1, 1)), "fill": -1.0},
+        ),
+        Sample(
+            ((2, 3), (2, 3)),
+            {"shape": (2, 6), "starts": ((0, 0), (0, 1)), "steps": ((1, 2),) * 2, "fill": 0.0},
+        ),
+    ),
+    torch="__import__('functools').reduce(lambda y, p: y.index_put("
+    + _POINTS.format(shape="p[0].shape", starts="p[1]", steps="p[2]")
+    + ", p[0]), zip(operands, starts, steps), torch.full(shape, fill, dtype=a.dtype))",
 )
 
-assemble_placed = register(
-    Op(
-        "assemble_placed",  # an assembled value that is stored with `layout`; created by copy_insertion, for scans
-        infer=lambda *parts, layout, of, **windows: _assemble_type(*parts, **windows),
-        ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
-        vjp=None,
-        lower=Assemble(),
-    )
+assemble_placed = define(
+    "assemble_placed",  # an assembled value that is stored with `layout`; created by copy_insertion, for scans
+    infer=lambda *parts, layout, of, **windows: _assemble_type(*parts, **windows),
+    ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
+    vjp=None,
+    lower=Assemble(),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.node import Op, register
+from ..ir.node import define
 from ..ir.op_kinds import View, ViewKind
 from ..ir.types import Type
 from .windows import Pair, image, output_size
@@ -25,13 +25,11 @@ def _windows(x: Any, *, kernel: Pair, stride: Pair, dilation: Pair) -> Any:
     return np.moveaxis(taken, 3, 5)
 
 
-sliding_windows = register(
-    Op(
-        # y[n, p, q, i, j, c] = x[n, p sh + i dh, q sw + j dw, c]; created by the pass copy_windows
-        "sliding_windows",
-        infer=_type,
-        ref=_windows,
-        vjp=None,
-        lower=View(lambda a, b, attrs: None, ViewKind.WINDOWS),
-    )
+sliding_windows = define(
+    # y[n, p, q, i, j, c] = x[n, p sh + i dh, q sw + j dw, c]; created by the pass copy_windows
+    "sliding_windows",
+    infer=_type,
+    ref=_windows,
+    vjp=None,
+    lower=View(lambda a, b, attrs: None, ViewKind.WINDOWS),
 )

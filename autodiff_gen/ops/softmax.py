@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir.build import apply
 from ..ir.names import with_role
-from ..ir.node import Op, Sample, Value, register
+from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Composite
 from ..ir.types import Type
 from .support import by_operand, floating
@@ -49,18 +49,16 @@ def _gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     return (dy - along) * y
 
 
-softmax = register(
-    Op(
-        "softmax",  # exp(a) / sum(exp(a)) along the axes
-        infer=_type,
-        ref=_ref,
-        vjp=by_operand(_gradient),
-        lower=Composite(_expanded),
-        samples=(
-            Sample(((3, 4),), {"axes": (1,)}),
-            Sample(((2, 3, 4),), {"axes": (1,)}),
-            Sample(((2, 1),), {"axes": (1,)}),
-        ),
-        torch="torch.softmax(a, axes[0])",
-    )
+softmax = define(
+    "softmax",  # exp(a) / sum(exp(a)) along the axes
+    infer=_type,
+    ref=_ref,
+    vjp=by_operand(_gradient),
+    lower=Composite(_expanded),
+    samples=(
+        Sample(((3, 4),), {"axes": (1,)}),
+        Sample(((2, 3, 4),), {"axes": (1,)}),
+        Sample(((2, 1),), {"axes": (1,)}),
+    ),
+    torch="torch.softmax(a, axes[0])",
 )

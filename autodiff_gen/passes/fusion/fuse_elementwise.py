@@ -19,7 +19,7 @@ from typing import Any
 from ...ir.build import with_shape
 from ...ir.graph import Graph
 from ...ir.loop_axes import label
-from ...ir.node import INPUT, Node, Op, Region, Value, register
+from ...ir.node import INPUT, Node, Region, Value, define
 from ...ir.op_kinds import Fused, Iota, View
 from ...ir.traits import is_fusable, key_of
 from ...ir.types import Shape, Type, product
@@ -29,7 +29,7 @@ from .flat_loops import flat_shape
 from .groups import Groups, grouped, with_free
 from .store_between_passes import stored_between_passes
 
-FUSED = register(Op("fused", infer=never, ref=never, vjp=None, lower=Fused()))
+FUSED = define("fused", infer=never, ref=never, vjp=None, lower=Fused())
 
 
 def fuse_elementwise(graph: Graph, context: Context) -> Graph:
