@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import Op, Sample, define, register
+from ..ir.node import Op, Sample, define
 from ..ir.op_kinds import ADD, ATOM, COMPARE, SELECT, UNARY, Elementwise
 from ..ir.types import DTYPES, DType, Type, broadcast
 from .support import ONES, PAIRS, comparing, floating, same_dtype, simple
@@ -19,7 +19,7 @@ CHOSEN = 20  # the least precedence of an operand of ?:, so that a nested ?: is 
 
 
 def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any], equality: bool = False) -> Op:
-    return Op(
+    return define(
         name,
         infer=comparing,
         ref=ref,
@@ -31,12 +31,12 @@ def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any], equality: boo
     )
 
 
-eq = register(_comparison("eq", "==", np.equal, equality=True))
-ne = register(_comparison("ne", "!=", np.not_equal))
-lt = register(_comparison("lt", "<", np.less))
-le = register(_comparison("le", "<=", np.less_equal))
-gt = register(_comparison("gt", ">", np.greater))
-ge = register(_comparison("ge", ">=", np.greater_equal))
+eq = _comparison("eq", "==", np.equal, equality=True)
+ne = _comparison("ne", "!=", np.not_equal)
+lt = _comparison("lt", "<", np.less)
+le = _comparison("le", "<=", np.less_equal)
+gt = _comparison("gt", ">", np.greater)
+ge = _comparison("ge", ">=", np.greater_equal)
 
 
 def _masks(*types: Type) -> Type:
@@ -122,7 +122,7 @@ def _conversion(to: DType) -> Op:
     c = "{0} != 0" if to.kind == "b" else f"({to.c}){{0}}"
     # A conversion to float propagates the gradient; integers have none.
     vjp = simple(lambda dy, x, y: dy) if to.kind == "f" else None
-    return Op(
+    return define(
         f"to_{to.name}",
         infer=lambda x: Type(to, x.shape),
         ref=lambda x: x if x.dtype.kind == "f" and to.kind == "f" else x.astype(to.numpy),
@@ -143,7 +143,7 @@ def _conversion(to: DType) -> Op:
 
 
 for _name in _TORCH:
-    register(_conversion(DTYPES[_name]))
+    _conversion(DTYPES[_name])
 
 detach = define(
     "detach",  # the identity, without gradient

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, broadcast_to, with_shape
-from ..ir.node import Op, Sample, Value, define, register
+from ..ir.node import Op, Sample, Value, define
 from ..ir.op_kinds import Attrs, Reduce
 from ..ir.types import Shape, Type, normalise_axes, s32
 from .support import by_operand, check_float
@@ -119,7 +119,7 @@ def _extreme_gradient(dy: Value, x: Value, y: Value, attrs: Attrs, least: int = 
 
 
 def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., Any]) -> Op:
-    return Op(
+    return define(
         name,  # NaN if any element is
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: ref(x, axis=tuple(axes), keepdims=keepdim),
@@ -134,8 +134,8 @@ def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., 
     )
 
 
-amax = register(_extreme("amax", "<", "-INFINITY", "ag_max", np.max))
-amin = register(_extreme("amin", ">", "INFINITY", "ag_min", np.min))
+amax = _extreme("amax", "<", "-INFINITY", "ag_max", np.max)
+amin = _extreme("amin", ">", "INFINITY", "ag_min", np.min)
 
 
 def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:
@@ -178,7 +178,7 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
         return (values, index) if keepdim else (values.squeeze(axes[0]), index.squeeze(axes[0]))
 
     better = f"{{x}} {c} {{acc0}} || ({{x}} != {{x}} && {{acc0}} == {{acc0}})"
-    return Op(
+    return define(
         f"{name}_with_index",  # the extreme along one axis and its first index; NaN counts as the extreme
         infer=_indexed_type,
         ref=ref,
@@ -191,5 +191,5 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
     )
 
 
-max_with_index = register(_extreme_with_index("max", ">", "-INFINITY", np.argmax))
-min_with_index = register(_extreme_with_index("min", "<", "INFINITY", np.argmin))
+max_with_index = _extreme_with_index("max", ">", "-INFINITY", np.argmax)
+min_with_index = _extreme_with_index("min", "<", "INFINITY", np.argmin)
