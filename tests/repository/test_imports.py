@@ -107,6 +107,15 @@ def test_packages_import_only_from_packages_below_them() -> None:
     assert not upwards, "\n".join(sorted(upwards))
 
 
+def test_folders_of_passes_are_independent() -> None:
+    """But for what reshapes and copies values."""
+    folder = {
+        m: m.split(".")[2] for m in modules() if m.startswith("autodiff_gen.passes.") and m.count(".") == 3
+    }
+    between = {(folder[m], folder[t]) for m in folder for t in edges()[m] if t in folder}
+    assert {(a, b) for a, b in between if a != b} == {("memory", "layout"), ("simplify", "layout")}
+
+
 def test_no_file_imports_itself_through_others() -> None:
     """What stays after all modules that import nothing that is left have been taken away is on a cycle or above one."""
     left = dict(edges())
