@@ -13,7 +13,7 @@ from ..ir.identifiers import HEADERS, Scope, identifier, of_program
 from ..ir.module import Module
 from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, Value
-from ..ir.types import Dim
+from ..ir.types import varies
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
@@ -255,7 +255,7 @@ def _entries(
 def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str) -> Entry:
     scope = Scope(of_program(program))
     scope.taken -= {"n", "lr", "read", "write"}
-    takes_n = any(isinstance(d, Dim) for v in graph.inputs for d in v.type.shape)
+    takes_n = any(varies(v.type.shape) for v in graph.inputs)
     if takes_n:
         scope.taken |= {"n", *plan.loop_names}
     inputs = [_input(v, scope) for v in graph.inputs]

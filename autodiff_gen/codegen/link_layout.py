@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.identifiers import Scope
-from ..ir.types import Dim, Type, bound
+from ..ir.types import Type, bound, varies
 from .program import Arg, Entry, Program
 
 
@@ -38,7 +38,7 @@ class LinkArray:
     @property
     def row(self) -> int:
         """Bytes of one row; 0 where its size does not depend on n."""
-        follows = any(isinstance(d, Dim) for d in self.type.shape)
+        follows = varies(self.type.shape)
         return self.bytes(self.batch) // self.batch if follows else 0
 
     @property

@@ -13,7 +13,7 @@ from .node import INPUT, STATE, Node, Op, Value, base, topological, users
 from .op_kinds import Leaf, Lowering, View
 from .parameter_layout import PartialStorage, Storage
 from .printer import show
-from .types import Dim, Type
+from .types import Type, varies
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
@@ -182,12 +182,7 @@ class Graph:
         """The same entry with the inputs alone that a root depends on, and one that tells the number of samples where a
         root follows it."""
         read = {node for node in self.nodes if node.op is INPUT}
-        telling = [v for v in self.inputs if _follows(v)]
-        if any(map(_follows, self.roots)) and not any(v.node in read for v in telling):
+        telling = [v for v in self.inputs if varies(v.type.shape)]
+        if any(varies(v.type.shape) for v in self.roots) and not any(v.node in read for v in telling):
             read |= {v.node for v in telling[:1]}
         return replace(self, inputs=tuple(v for v in self.inputs if v.node in read))
-
-
-def _follows(v: Value) -> bool:
-    """Whether a value has an extent that follows the batch."""
-    return any(isinstance(d, Dim) for d in v.shape)

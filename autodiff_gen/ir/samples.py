@@ -23,7 +23,7 @@ from .op_kinds import (
     View,
     ViewKind,
 )
-from .types import Dim, Type, normalise_axes, planned, product
+from .types import Dim, Type, normalise_axes, planned, product, varies
 
 SECOND = 1, 2  # the range that is the second element of an axis
 
@@ -40,7 +40,7 @@ class Mixed(Exception):
 
 def follows(v: Value) -> bool:
     """Whether a value has an extent that follows the batch."""
-    return any(isinstance(d, Dim) for d in v.type.shape)
+    return varies(v.type.shape)
 
 
 def axis_of_samples(v: Value) -> int:
@@ -57,7 +57,7 @@ def check(node: Node) -> None:
     if any(follows(r) for r in node.results):
         aligned = all(follows(r) for r in node.results) and _is_aligned(node)
     else:
-        aligned = is_sum(node)
+        aligned = _adds_samples(node)
     if not aligned:
         raise Mixed(node, "makes a sample depend on others")
 
@@ -126,7 +126,7 @@ def _equal(node: Node) -> bool:
     return len({v.type.shape[axis_of_samples(v)] for v in every}) == 1
 
 
-def is_sum(node: Node) -> bool:
+def _adds_samples(node: Node) -> bool:
     """Whether the only result, which does not follow the batch, is a sum of terms, each of a sample of the operands."""
     lower, axes = node.op.lower, _axes(node.operands)
     if len(node.results) != 1:

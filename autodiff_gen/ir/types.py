@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
@@ -45,6 +45,11 @@ def dtype(name: str | DType) -> DType:
     if not isinstance(name, str) or name not in DTYPES:
         raise ShapeError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
     return DTYPES[name]
+
+
+def varies(shape: Iterable[Size]) -> bool:
+    """Whether an extent follows the batch."""
+    return any(isinstance(d, Dim) for d in shape)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from ..errors import GraphError, ShapeError
 from .graph import Graph
 from .node import INPUT, STATE, Node, Region, Value, inferred
 from .op_kinds import Cond, Fused, Leaf, Scan
-from .types import Dim, Type
+from .types import Type, varies
 
 
 def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) -> None:
@@ -141,7 +141,7 @@ def _wrong(graph: Graph, node: Node, why: str) -> GraphError:
 def _check_batch_axis(graph: Graph, what: str, v: Value) -> None:
     """The caller's arrays hold n samples without gaps, while strides are planned for the largest batch."""
     moving = [d for d in v.type.shape if d != 1]
-    if any(isinstance(d, Dim) for d in moving[1:]):
+    if varies(moving[1:]):
         raise GraphError(
             f"{graph.name}: {what} is {v.type}; the batch axis must come first, so permute the axes"
         )

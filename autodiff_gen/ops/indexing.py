@@ -17,7 +17,7 @@ from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import Sample, Value, define
 from ..ir.op_kinds import Attrs, Call, Pick, Range, Tile
 from ..ir.strides import Strided
-from ..ir.types import Dim, Shape, Size, Type, product
+from ..ir.types import Dim, Shape, Size, Type, product, varies
 from .support import as_s32, by_operand
 
 
@@ -31,7 +31,7 @@ def blocks(shape: Shape, dim: int, rank: int = 1) -> tuple[Size, Size, Size]:
     the extents before, of, and after these axes.
     """
     not_one = [d for d in shape if d != 1]
-    if any(isinstance(d, Dim) for d in not_one[1:]):
+    if varies(not_one[1:]):
         raise ShapeError("the batch axis must come first; use F.permute")
     return product(shape[:dim]), product(shape[dim : dim + rank]), product(shape[dim + rank :])
 

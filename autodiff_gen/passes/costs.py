@@ -158,7 +158,7 @@ def divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
-def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> bool:
+def flat_loop_pays(cost: CostTable, extents: Sequence[int], size: int) -> bool:
     """Whether a function of `size` elements is computed in vectors, but not along the last of several extents."""
     moving = [d for d in extents if d != 1]
     if len(moving) < 2 or not 0 < cost.vector_loop <= size:

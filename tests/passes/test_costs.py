@@ -58,8 +58,8 @@ def test_decisions(decision: Decision, fast: bool, slow: bool) -> None:
 
 
 def test_without_vectors_no_function_wants_a_flat_loop() -> None:
-    assert not costs.wants_a_flat_loop(replace(M4F, vector_loop=0), (8, 4), 32)
-    assert costs.wants_a_flat_loop(replace(M4F, vector_loop=8), (8, 4), 32)
+    assert not costs.flat_loop_pays(replace(M4F, vector_loop=0), (8, 4), 32)
+    assert costs.flat_loop_pays(replace(M4F, vector_loop=8), (8, 4), 32)
 
 
 def test_the_cost_of_a_call_counts_whole_tiles_and_what_is_shorter_than_one() -> None:

@@ -26,7 +26,7 @@ from autodiff_gen.passes.memory.pack_masks import pack_masks
 from autodiff_gen.passes.memory.recomputation import Recomputation
 from autodiff_gen.passes.memory.rematerialize import rematerialize
 from autodiff_gen.passes.memory.snapshot_states import larger_results
-from autodiff_gen.passes.memory.store_functions import repeated_functions, stored
+from autodiff_gen.passes.memory.store_functions import repeated_functions, with_stored_functions
 from autodiff_gen.passes.memory.strips import StripRegion
 from autodiff_gen.targets import board
 
@@ -51,7 +51,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     ),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "micro_batches": lambda graph: divided(graph, 3),
-    "store_functions": lambda graph: stored(graph, *next(repeated_functions(graph))),
+    "store_functions": lambda graph: with_stored_functions(graph, *next(repeated_functions(graph))),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise
-from ...ir.types import Dim, Shape, planned, planned_size
+from ...ir.types import Shape, planned, planned_size, varies
 from ...ir.views import layout, stored
 from ...targets.cost_table import CostTable
 from .. import costs
@@ -14,7 +14,7 @@ def wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
     """Whether a node calls a function so often that vectors pay, but not along its innermost axis."""
     lower, shape = node.op.lower, node.results[0].type.shape
     calls = isinstance(lower, Elementwise) and lower.calls
-    return calls and costs.wants_a_flat_loop(cost, planned(shape), planned_size(shape))
+    return calls and costs.flat_loop_pays(cost, planned(shape), planned_size(shape))
 
 
 def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
@@ -44,5 +44,5 @@ def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
             shapes.add(v.type.shape)
     (shape, *others) = shapes
     moving = [d for d in shape if d != 1]
-    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows are stored as planned for the largest batch
+    gaps = varies(moving[1:])  # rows are stored as planned for the largest batch
     return None if others or gaps or len(moving) < 2 else shape

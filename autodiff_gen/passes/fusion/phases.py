@@ -24,7 +24,7 @@ LARGEST = 1 / 3  # of that, for a single value: so that one large value does not
 SMALL = 1 / 1000  # of that is always spent, such as on a scalar
 
 
-def part_of(node: Node) -> tuple[str, str]:
+def phase_of(node: Node) -> tuple[str, str]:
     """The phase, and of updates the parameter. Where the gradient of a parameter is computed by itself, it belongs to
     the update."""
     origin = node.origin
@@ -78,7 +78,7 @@ class PhaseBudget:
         self.left = self.budget = SHARE * work(graph.nodes, cost)
         self.readers: dict[Value, list[Node]] = {}
         self.stored = {v.base for v in graph.roots}
-        self.parts = {n: part_of(n) for n in graph.nodes}
+        self.parts = {n: phase_of(n) for n in graph.nodes}
         for n in graph.nodes:
             sources = [v.base for v in n.operands]
             for v in sources:

@@ -27,7 +27,7 @@ from ...ir.node import Node, Value, base, topological
 from ...ir.op_kinds import Elementwise, Iota, View
 from ...ir.rewrite import rewritten
 from ...ir.strides import Strided
-from ...ir.types import Dim
+from ...ir.types import varies
 from ...ir.views import layout
 from ..context import Context
 
@@ -58,7 +58,7 @@ def _random_nodes(elementwise: Sequence[Node]) -> set[Node]:
         shape = node.results[0].type.shape
         arrays = [v for v in node.operands if v.type.shape != ()]
         moving = [d for d in shape if d != 1]
-        if arrays and not any(isinstance(d, Dim) for d in moving[1:]):
+        if arrays and not varies(moving[1:]):
             same = all(v.type.shape == shape for v in arrays)
             if same and all(v.node in found or _is_plain(v.node) for v in arrays):
                 found.add(node)

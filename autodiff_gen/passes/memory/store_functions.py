@@ -64,8 +64,8 @@ Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps
 def store_functions(graph: Graph, context: Context) -> Graph:
     """See the module."""
     for early, late, again in repeated_functions(graph):
-        best = stored(graph, early, late, again)
-        for less in (stored(graph, early, late, again, alone=False), graph):
+        best = with_stored_functions(graph, early, late, again)
+        for less in (with_stored_functions(graph, early, late, again, alone=False), graph):
             if less is not best and context.is_worth_its_time(store_functions.__name__, less, best):
                 best = less
         if best is not graph:
@@ -124,7 +124,9 @@ def _is_same(a: Value, b: Value) -> bool:
     )
 
 
-def stored(graph: Graph, early: Node, late: Node, again: dict[Value, Value], alone: bool = True) -> Graph:
+def with_stored_functions(
+    graph: Graph, early: Node, late: Node, again: dict[Value, Value], alone: bool = True
+) -> Graph:
     """The graph in which `late` reads results of functions of `early`. again: those of `late`, and these; alone:
     whether those that cannot be assembled are stored too."""
     (first,), (second,) = early.regions, late.regions
