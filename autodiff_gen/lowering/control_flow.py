@@ -8,7 +8,7 @@ reuses the operand's buffer, element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..ir.build import filled, make_input
 from ..ir.graph import Graph, State
@@ -73,6 +73,22 @@ class _Inputs:
         self.bound.append(Bound(inner, v, at.offset, at.strides[0]))
         return inner
 
+    def part(
+        self,
+        name: str,
+        results: Mapping[str | State, Value],
+        written: Sequence[Written],
+        plan: Planner,
+        start: int = 0,
+        inner: bool = True,
+    ) -> Part:
+        """The plan of an entry over these inputs. results: of outputs by name, and of states."""
+        inputs = tuple(b.inner for b in self.bound if b.inner.node.op is INPUT)
+        outputs = {k: v for k, v in results.items() if isinstance(k, str)}
+        updates = {k: v for k, v in results.items() if isinstance(k, State)}
+        graph = Graph(name, inputs, outputs, updates, inner=inner)
+        return Part(plan(graph), tuple(self.bound), tuple(written), start)
+
 
 def _input(name: str, type: Type, at: Strided) -> Value:
     return make_input(name, type, layout=at)
@@ -86,78 +102,73 @@ def _uniform(v: Value, type: Type | None = None) -> Value | None:
 
 def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
     """Plan the first values and the body of the scan `node` of `graph`."""
-    (region,), attrs = node.regions, node.attrs
-    carries, xs = attrs["carries"], attrs["xs"]
-    names = [f"{graph.name}_{i}" for i in range(len(node.results))]
-    samples = attrs.get("samples", 0)
+    carries, samples = node.attrs["carries"], node.attrs.get("samples", 0)
+    names = _result_names(node, graph)
     reuses, inputs = _reused_carries(node, graph) if not samples else {}, _Inputs()
-    states = [State(inputs.fresh(_name(v)), v.type, None) for v in region.params[:carries]]
-    mapping: dict[Value, Value] = {}
-    for v, state in zip(region.params, states, strict=False):
-        mapping[v] = Node(STATE, (), {"state": state}, (v.type,)).results[0]
-    replacing: dict[int, State] = {}  # result -> the state in an operand's buffer, which it reuses
-    for i in range(carries, len(region.params)):
-        v, outer = region.params[i], node.operands[i]
-        if i < carries + xs and samples:
-            mapping[v] = inputs.some(_name(v), outer, v.type)
-        elif i < carries + xs:
-            donating = next((r for r, o in reuses.items() if o is outer), None)
-            if donating is not None:
-                replacing[donating] = State(inputs.fresh(_name(v)), v.type, None)
-            mapping[v] = inputs.element(
-                _name(v), outer, replacing.get(donating) if donating is not None else None
-            )
-        else:
-            mapping[v] = inputs.bring(_name(v), outer)
-    results = replaced(region.results, mapping)
+    keys: list[str | State] = list(names)  # of the results: an output, or the state that holds it
+    mapping = _params(node, inputs, reuses, keys)
+    results = replaced(node.regions[0].results, mapping)
     ends = range(carries, len(results))
     layouts = [_element(node, k) if not samples else dense(results[k].type.shape) for k in ends]
-    stacks = _placed(results, carries, layouts, names)
-    written = [Written(s, i, s.type.shape, s.type.dtype.c) for i, s in enumerate(states)]
-    updates = dict(zip(states, stacks[:carries], strict=True))
-    outputs = {}
-    for k in range(carries, len(results)):
-        key: str | State = names[k]
-        if k in replacing:
-            key = replacing[k]
-            updates[key] = stacks[k]
-        else:
-            outputs[names[k]] = stacks[k]
-        outside = node.results[k].type.shape
-        step = dense(outside).strides[attrs["axes"][k - carries]]
-        if samples:
-            assert isinstance(outside[0], Dim)
-            step *= outside[0].coef
-        shape = results[k].type.shape
-        written.append(Written(key, k, shape, results[k].type.dtype.c, step))
-    body = Graph(f"{graph.name}_body", tuple(b.inner for b in inputs.bound if b.inner.node.op is INPUT), outputs,
-                 updates, inner=not samples)  # fmt: skip
+    inside = dict(zip(keys, _placed(results, carries, layouts, names), strict=True))
+    written = [
+        Written(key, k, r.type.shape, r.type.dtype.c, None if k < carries else _time_step(node, k))
+        for k, (key, r) in enumerate(zip(keys, results, strict=True))
+    ]
     first = _first_values(node, graph, names, plan) if carries else None
     start = len(first.plan.steps) if first is not None else 0
-    return ScanPlan(
-        first,
-        Part(plan(body), tuple(inputs.bound), tuple(written), start),
-        attrs["length"],
-        attrs["reverse"],
-        reuses,
-        samples,
-    )
+    body = inputs.part(f"{graph.name}_body", inside, written, plan, start, inner=not samples)
+    return ScanPlan(first, body, node.attrs["length"], node.attrs["reverse"], reuses, samples)
+
+
+def _params(
+    node: Node, inputs: _Inputs, reuses: Mapping[int, Value], keys: list[str | State]
+) -> dict[Value, Value]:
+    """The values inside that are the params of a scan; those that hold results, carries and the elements of operands
+    whose buffers stacks reuse, become states, as which `keys` names the results then."""
+    (region,), carries = node.regions, node.attrs["carries"]
+    elements, samples = range(carries, carries + node.attrs["xs"]), node.attrs.get("samples", 0)
+    mapping: dict[Value, Value] = {}
+    for k, v in enumerate(region.params[:carries]):
+        state = keys[k] = State(inputs.fresh(_name(v)), v.type, None)
+        mapping[v] = Node(STATE, (), {"state": state}, (v.type,)).results[0]
+    for i, (v, outer) in enumerate(zip(region.params, node.operands, strict=True)):
+        if i in elements and samples:
+            mapping[v] = inputs.some(_name(v), outer, v.type)
+        elif i in elements:
+            donating, held = next((r for r, o in reuses.items() if o is outer), None), None
+            if donating is not None:
+                held = keys[donating] = State(inputs.fresh(_name(v)), v.type, None)
+            mapping[v] = inputs.element(_name(v), outer, held)
+        elif i >= carries:
+            mapping[v] = inputs.bring(_name(v), outer)
+    return mapping
+
+
+def _result_names(node: Node, graph: Graph) -> list[str]:
+    return [f"{graph.name}_{i}" for i in range(len(node.results))]
+
+
+def _time_step(node: Node, k: int) -> int:
+    """The elements from one time to the next of the stack that is result k."""
+    shape = node.results[k].type.shape
+    step: int = dense(shape).strides[node.attrs["axes"][k - node.attrs["carries"]]]
+    return step * shape[0].coef if "samples" in node.attrs and isinstance(shape[0], Dim) else step
 
 
 def plan_cond(node: Node, graph: Graph, plan: Planner) -> CondPlan:
     """Plan both regions of the cond `node` of `graph`."""
     parts: list[Part] = []
     for region, word in zip(node.regions, ("true", "false"), strict=True):
-        inputs, names = _Inputs(), [f"{graph.name}_{i}" for i in range(len(node.results))]
+        inputs, names = _Inputs(), _result_names(node, graph)
         mapping = {
             v: inputs.bring(_name(v), outer)
             for v, outer in zip(region.params, node.operands[1:], strict=True)
         }
-        outputs = dict(zip(names, replaced(region.results, mapping), strict=True))
-        inner = Graph(f"{graph.name}_{word}", tuple(b.inner for b in inputs.bound), outputs, inner=True)
+        inside: dict[str | State, Value] = dict(zip(names, replaced(region.results, mapping), strict=True))
         written = [Written(names[i], i, r.type.shape, r.type.dtype.c) for i, r in enumerate(node.results)]
         start = sum(len(p.plan.steps) for p in parts)
-        parts.append(Part(plan(inner), tuple(inputs.bound), tuple(written), start))
+        parts.append(inputs.part(f"{graph.name}_{word}", inside, written, plan, start))
     return CondPlan(parts[0], parts[1])
 
 
@@ -169,10 +180,9 @@ def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner)
     """A graph that copies the carries' first values to where the carries are stored."""
     carries, inputs = node.attrs["carries"], _Inputs()
     values = [inputs.bring(f"first{i}", node.operands[i]) for i in range(carries)]
-    first = Graph(f"{graph.name}_first", tuple(b.inner for b in inputs.bound),
-                  {names[i]: v for i, v in enumerate(values)}, inner=True)  # fmt: skip
     written = [Written(names[i], i, v.type.shape, v.type.dtype.c) for i, v in enumerate(values)]
-    return Part(plan(first), tuple(inputs.bound), tuple(written))
+    inside: dict[str | State, Value] = dict(zip(names, values, strict=False))
+    return inputs.part(f"{graph.name}_first", inside, written, plan)
 
 
 def _element(node: Node, k: int) -> Strided:
