@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import functional as F
 from ..errors import ModelError
@@ -14,38 +14,57 @@ from .module import Module
 from .parameter import Parameter
 
 
-class Sigmoid(Module):
+class _Plain(Module):
+    """A function of the input alone."""
+
+    function: ClassVar[staticmethod[[Any], Value]]
+
+    def forward(self, input: Any) -> Value:
+        return type(self).function(input)
+
+
+class _Activation(_Plain):
+    """`inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+
+
+class _AlongAxis(Module):
+    """A function of the input along an axis."""
+
+    function: ClassVar[staticmethod[[Any, int], Value]]
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Value:
+        return type(self).function(input, self.dim)
+
+
+class Sigmoid(_Plain):
     """`F.sigmoid` as a layer."""
 
-    def forward(self, input: Any) -> Value:
-        return F.sigmoid(input)
+    function = staticmethod(F.sigmoid)
 
 
-class Tanh(Module):
+class Tanh(_Plain):
     """`F.tanh` as a layer."""
 
-    def forward(self, input: Any) -> Value:
-        return F.tanh(input)
+    function = staticmethod(F.tanh)
 
 
-class ReLU(Module):
-    """max(x, 0). `inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
+class ReLU(_Activation):
+    """max(x, 0). `inplace` is accepted and ignored, here and below."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.relu(input)
+    function = staticmethod(F.relu)
 
 
-class ReLU6(Module):
-    """x clamped to [0, 6]. `inplace` is ignored, here and below."""
+class ReLU6(_Activation):
+    """x clamped to [0, 6]."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.relu6(input)
+    function = staticmethod(F.relu6)
 
 
 class Hardtanh(Module):
@@ -82,14 +101,10 @@ class ELU(Module):
         return F.elu(input, self.alpha)
 
 
-class SELU(Module):
+class SELU(_Activation):
     """`F.selu` as a layer."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.selu(input)
+    function = staticmethod(F.selu)
 
 
 class GELU(Module):
@@ -103,24 +118,16 @@ class GELU(Module):
         return F.gelu(input, self.approximate)
 
 
-class SiLU(Module):
+class SiLU(_Activation):
     """`F.silu` as a layer."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.silu(input)
+    function = staticmethod(F.silu)
 
 
-class Mish(Module):
+class Mish(_Activation):
     """`F.mish` as a layer."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.mish(input)
+    function = staticmethod(F.mish)
 
 
 class Softplus(Module):
@@ -134,71 +141,46 @@ class Softplus(Module):
         return F.softplus(input, self.beta, self.threshold)
 
 
-class Softsign(Module):
+class Softsign(_Plain):
     """`F.softsign` as a layer."""
 
-    def forward(self, input: Any) -> Value:
-        return F.softsign(input)
+    function = staticmethod(F.softsign)
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(_Activation):
     """`F.hardsigmoid` as a layer."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.hardsigmoid(input)
+    function = staticmethod(F.hardsigmoid)
 
 
-class Hardswish(Module):
+class Hardswish(_Activation):
     """`F.hardswish` as a layer."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Value:
-        return F.hardswish(input)
+    function = staticmethod(F.hardswish)
 
 
-class LogSigmoid(Module):
+class LogSigmoid(_Plain):
     """`F.logsigmoid` as a layer."""
 
-    def forward(self, input: Any) -> Value:
-        return F.logsigmoid(input)
+    function = staticmethod(F.logsigmoid)
 
 
-class Softmax(Module):
+class Softmax(_AlongAxis):
     """`F.softmax` as a layer."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Value:
-        return F.softmax(input, self.dim)
+    function = staticmethod(F.softmax)
 
 
-class LogSoftmax(Module):
+class LogSoftmax(_AlongAxis):
     """`F.log_softmax` as a layer."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Value:
-        return F.log_softmax(input, self.dim)
+    function = staticmethod(F.log_softmax)
 
 
-class Softmin(Module):
+class Softmin(_AlongAxis):
     """`F.softmin` as a layer."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Value:
-        return F.softmin(input, self.dim)
+    function = staticmethod(F.softmin)
 
 
 class CELU(Module):

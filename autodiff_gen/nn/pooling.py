@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import functional as F
 from ..functional import torch_lacks
@@ -87,47 +87,44 @@ class AvgPool2d(Module):
         return F.avg_pool2d(input, *numbers, self.divisor_override)
 
 
-class AdaptiveAvgPool1d(Module):
+class _Adaptive(Module):
+    """Windows that divide the image into so many parts."""
+
+    function: ClassVar[staticmethod[[Any, Sizes], Value]]
+
+    def __init__(self, output_size: Sizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Value:
+        return type(self).function(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(_Adaptive):
     """F.adaptive_avg_pool1d."""
 
-    def __init__(self, output_size: Sizes) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Any) -> Value:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    function = staticmethod(F.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool2d(Module):
+class AdaptiveAvgPool2d(_Adaptive):
     """F.adaptive_avg_pool2d."""
 
+    function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class _AdaptiveMax(_Adaptive):
+    @torch_lacks(return_indices=False)
     def __init__(self, output_size: Sizes) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Any) -> Value:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+        super().__init__(output_size)
 
 
-class AdaptiveMaxPool1d(Module):
+class AdaptiveMaxPool1d(_AdaptiveMax):
     """F.adaptive_max_pool1d."""
 
-    @torch_lacks(return_indices=False)
-    def __init__(self, output_size: Sizes) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Any) -> Value:
-        return F.adaptive_max_pool1d(input, self.output_size)
+    function = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(Module):
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """F.adaptive_max_pool2d."""
 
-    @torch_lacks(return_indices=False)
-    def __init__(self, output_size: Sizes) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Any) -> Value:
-        return F.adaptive_max_pool2d(input, self.output_size)
+    function = staticmethod(F.adaptive_max_pool2d)
