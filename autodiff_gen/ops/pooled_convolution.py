@@ -140,7 +140,8 @@ def _pooled_macs(call: KernelCall) -> int:
 
 def _cut(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: bool) -> CutWindows:
     """Kernels compute a pooled pixel element by element where one of its windows is cut: by a product of a vector for
-    each row of the window, of the gradient by a sum for each output."""
+    each row of the window, of the gradient by a sum for each output. Windows of the pooling are never cut: those that
+    reach into padding are not joined with a convolution."""
     (channels, count), size = planned((image[-1], outputs)), pair_of(image)
     conv = size_of(size, kernel, attrs)
     _, pool = _parts(attrs)
