@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..codegen.c_printer import PRINTER
+from ..codegen.call_statement import statement
 from ..codegen.files import templates
-from ..codegen.kernel_call import statement
 from ..kernels.contract import CONTRACT, STRUCTS
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel

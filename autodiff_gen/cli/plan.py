@@ -47,7 +47,7 @@ def add_commands(command: Command) -> None:
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.compiler import budget_notes, compile_model
     from ..codegen.program import Program
-    from ..codegen.regions import budget_of, over, spaces_of
+    from ..codegen.program_regions import budget_of, over, spaces_of
     from ..errors import ModelError
     from ..ir.graph import Channels, State
     from ..kernels import registry

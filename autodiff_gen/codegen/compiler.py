@@ -25,7 +25,7 @@ from ..targets.board import Board
 from ..targets.memory import Space
 from .does_not_fit import does_not_fit, states_do_not_fit
 from .program import Arg, Entry, Program, Slot
-from .regions import Ram, budget_of, over, spaces_of, with_regions
+from .program_regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
 
 

@@ -11,8 +11,8 @@ from ..ir.types import Shape, product
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
 from ..lowering.phases import Phases
+from .entry_body import EntryBody, poisoned
 from .entry_names import ONE_STRUCT
-from .functions import EntryBody, poisoned
 from .geometry import Geometry
 from .program import Arg, Entry, Program
 

@@ -21,14 +21,14 @@ from ..lowering.c import c_query, c_syntax
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
+from .call_statement import sizes
 from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
-from .init import init_statements
-from .kernel_call import sizes
+from .init_function import init_statements
 from .loops.next_blocks import NEXT
 from .loops.outlining import Outlined
 from .program import Arg, Entry, Program, Slot
-from .regions import state_parts
+from .program_regions import state_parts
 from .source import source_of
 
 _COMPILED = Path(__file__).parent / "__pycache__"  # of the templates too

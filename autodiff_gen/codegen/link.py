@@ -13,7 +13,7 @@ from .c_printer import PRINTER
 from .files import templates
 from .link_layout import LinkArray, entry, link_layout
 from .program import Entry, Program
-from .regions import state_parts
+from .program_regions import state_parts
 
 _LR, _LOSS = c.Name("lr"), c.Name("loss")
 

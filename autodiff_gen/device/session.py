@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..codegen.compiler import compile_model
-from ..codegen.regions import Ram
+from ..codegen.program_regions import Ram
 from ..errors import ModelError
 from ..host.compiler import Compiler, find_compiler
 from ..host.trainer import Trainer

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..codegen.c_printer import Printer
 from ..codegen.constants import Table, constant_names, constant_tables, table
+from ..codegen.entry_body import EntryBody
 from ..codegen.files import templates
-from ..codegen.functions import EntryBody
 from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier

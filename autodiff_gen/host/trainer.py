@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen.compiler import compile_function, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Entry, Program, RegionStruct, Slot
-from ..codegen.regions import Ram
+from ..codegen.program_regions import Ram
 from ..codegen.specification import FunctionSpec, ModelSpec
 from ..errors import AutodiffError, DataError, ModelError, ShapeError
 from ..ir.identifiers import is_identifier

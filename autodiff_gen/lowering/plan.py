@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ..ir.batch_axis import times_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Fused
 from ..ir.origin import Origin
-from ..ir.samples import times_of
 from ..ir.types import Size
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse

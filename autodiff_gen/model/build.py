@@ -9,7 +9,7 @@ from pathlib import Path
 from ..codegen.compiler import budget_notes, compile_functions, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Program
-from ..codegen.regions import Ram
+from ..codegen.program_regions import Ram
 from ..errors import ToolError
 from ..targets.board import Board
 from .function import Functions

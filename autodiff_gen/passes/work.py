@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..ir.batch_axis import times_of
 from ..ir.node import Node
 from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
-from ..ir.samples import times_of
 from ..ir.traits import macs
 from ..ir.types import planned, planned_size
 from ..targets.cost_table import CostTable

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..codegen.call_statement import sizes
 from ..codegen.entries import step_trees
 from ..codegen.entry_names import Inside
-from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program, RegionStruct
-from ..codegen.regions import Ram, spaces_of
+from ..codegen.program_regions import Ram, spaces_of
 from ..errors import counted
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from ..codegen.program import Program
-from ..codegen.regions import Ram
+from ..codegen.program_regions import Ram
 from ..errors import counted
 from ..targets.board import Board
 from .collect import collect

@@ -23,10 +23,10 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError, PlanError
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
+from autodiff_gen.ir.batch_axis import Mixed
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import INPUT, STATE
-from autodiff_gen.ir.samples import Mixed
 from autodiff_gen.ir.types import Dim, bound
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import plan_search

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...codegen.regions import Ram
+from ...codegen.program_regions import Ram
 from ...errors import ToolError
 from ...targets.board import Board
 from ...targets.installation import __version__

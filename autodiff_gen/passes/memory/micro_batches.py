@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
+from ...ir.batch_axis import Mixed, axis_of_samples, check, follows, of_samples, part
 from ...ir.build import apply, filled
 from ...ir.closures import param
 from ...ir.graph import Graph
@@ -43,7 +44,6 @@ from ...ir.node import CONST, INPUT, OPS, STATE, Node, Region, Value, base
 from ...ir.op_kinds import Call, Contraction, Extent, Iota, Leaf, Scan, View, ViewKind
 from ...ir.origin import Label, Origin, building
 from ...ir.rewrite import replaced
-from ...ir.samples import Mixed, axis_of_samples, check, follows, of_samples, part
 from ...ir.traits import view_kind
 from ...ir.types import Dim, planned_size
 from ..context import Context

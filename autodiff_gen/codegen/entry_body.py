@@ -18,12 +18,12 @@ from ..lowering.c import c_syntax
 from ..lowering.nests.loop_tree import LoopTree
 from ..lowering.nests.statements import LOOP_NAMES
 from ..lowering.plan import EntryPlan, Step
+from .call_statement import statement
 from .comments import call_comment
 from .control_flow import region_statements
 from .entry_names import Inside, Names
 from .formulas import loops_comment
 from .geometry import geometry_of, struct_of, table
-from .kernel_call import statement
 
 
 class EntryBody(Names):
