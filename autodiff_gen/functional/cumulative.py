@@ -7,7 +7,7 @@ from typing import Any
 from ..ir.build import apply
 from ..ir.node import Value
 from .arguments import as_value, axis_of, shape_error, torch_lacks
-from .elementwise import ge, le, where
+from .elementwise import ge, le, logical_and, where
 from .shapes import reshape
 from .slicing import whole
 
@@ -45,4 +45,6 @@ def _triangle(name: str, x: Value, diagonal: int) -> Value:
     rows = reshape(apply("iota", size=x.shape[-2]), (x.shape[-2], 1))
     columns = apply("iota", size=x.shape[-1])
     inside = (le if name == "tril" else ge)(columns, rows + shift if shift else rows)
+    if x.dtype.kind == "b":
+        return logical_and(inside, x)
     return where(inside, x, 0 if x.dtype.kind in "iu" else 0.0)

@@ -64,14 +64,16 @@ def constant(
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
     """Operands as values; Python scalars, and the number of samples, are weakly typed: they take the dtype of the first
-    value among them.
+    value or array among them.
     """
     if all(isinstance(v, Value) for v in operands):
         return tuple(operands)
-    types = [v.type for v in operands if isinstance(v, Value)]
+    arrays = [isinstance(v, list | tuple) or (isinstance(v, np.ndarray) and v.ndim > 0) for v in operands]
+    given = [constant(v) if array else v for v, array in zip(operands, arrays, strict=True)]
+    types = [v.type for v in given if isinstance(v, Value)]
     like = next((t.dtype for t in types if t.dtype.kind != "b"), f32)
     out = []
-    for v in operands:
+    for v in given:
         if isinstance(v, Value):
             out.append(v)
             continue

@@ -29,6 +29,24 @@ def complex_numbers(z, a):
     )
 
 
+def whole_numbers(k, x):
+    """Integers stay integers in what PyTorch has for them, and are floats in what it has for floats alone."""
+    indices = [
+        (k.abs() + 1) // 2,
+        torch.minimum(k.square(), torch.tensor(5)),
+        torch.max(k, k.flip(1)).sign(),
+        k.cummax(1)[0],
+        k.cumprod(1).clamp(-5, 5),
+        k.div(2, rounding_mode="trunc"),
+        torch.fmod(k, 3),
+        k.amax(1, keepdim=True).expand(-1, 6) + k.argmin(1, keepdim=True),
+        (k - k.new_zeros(1)).prod(1, keepdim=True).clamp(-5, 5).expand(-1, 6),
+        (k > 0)[:, None].expand(-1, 6, -1).tril(-1).sum(2),
+    ]
+    drawn = sum(x.gather(1, index % 6) * (j + 1) for j, index in enumerate(indices))
+    return drawn + (k / 2 + k.exp() * 0.1 + (k > 0).sum(1, keepdim=True, dtype=torch.float32) / 4)
+
+
 def gradients(x, y):
     return sum(torch.autograd.grad((torch.sin(x) * y * y).sum(), (x, y), create_graph=True))
 
@@ -211,10 +229,16 @@ EXPRESSIONS = {
     ),
     "differences": lambda x, y, p, i, s, k, m: (
         x.diff()
+        + x.diff(2, 1, prepend=y[:, :1])
+        + i.mean(3).diff(dim=1, append=y[:, :1, None].expand(-1, 1, 8)).sum((1, 2))[:, None]
         + torch.cdist(s, s[:, :1] + 1).sum((1, 2))[:, None]
         + torch.meshgrid(m.row, m.row[:5], indexing="xy")[1][0, :5]
     ),
-    "joins": lambda x, y, p, i, s, k, m: torch.cat([x, y], 1).flip(1).roll(2, 1) + torch.concat([y, x], 1),
+    "joins": lambda x, y, p, i, s, k, m: (
+        torch.cat([x, y], 1).flip(1).roll(2, 1)
+        + torch.concat([y, x], 1)
+        + torch.concatenate([x.new_zeros(6, 6), m.square], 1)[:1]
+    ),
     "padding": lambda x, y, p, i, s, k, m: (
         F.pad(i, (1, 1, 2, 2), value=2.0)
         + F.pad(i, (1, 1, 2, 2), mode="reflect")
@@ -381,6 +405,7 @@ EXPRESSIONS = {
         s.cummax(2)[0].mean(2).sum(1, keepdim=True)
         + x.cummin(1)[0] * k.cumsum(1).clamp(max=1).float().cummax(1)[1]
     ),
+    "integers": lambda x, y, p, i, s, k, m: whole_numbers(3 * k - torch.arange(6), x),
     "grids": lambda x, y, p, i, s, k, m: F.grid_sample(
         i, F.affine_grid(x.view(-1, 2, 3), i.shape, align_corners=False) / 2, align_corners=False
     ).sum((2, 3)),
@@ -388,6 +413,11 @@ EXPRESSIONS = {
         (torch.fft.fft(x) * torch.conj_physical(torch.fft.ifft(y)).conj().resolve_conj().conj()).real
         + torch.fft.irfft(torch.fft.rfft(x, norm="ortho"), n=6) * torch.fft.rfft(y, n=10, norm="forward").imag
         + torch.fft.ifft(torch.fft.fft(s, dim=1), norm="ortho").real.sum((1, 2), keepdim=True)[:, 0]
+    ),
+    "spectra along several axes": lambda x, y, p, i, s, k, m: (
+        torch.fft.ifft2(torch.fft.fft2(i) * torch.fft.fftn(i.flip(3), dim=(1, 2, 3), norm="ortho")).real
+        + torch.fft.irfft2(torch.fft.rfft2(i, (6, 7), norm="forward"), (8, 8)).square()
+        + torch.fft.irfftn(torch.fft.rfftn(i, (3, 5)) * torch.fft.ifftn(i, (3, 3)), (8, 8), (3, 2))
     ),
     "short-time spectra": lambda x, y, p, i, s, k, m: (
         torch.stft(i.flatten(1)[:, :20], 8, 4, window=torch.hann_window(8), return_complex=True)

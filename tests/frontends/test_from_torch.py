@@ -111,6 +111,15 @@ def assigned_parts(x):
     return h.flatten(1)
 
 
+def shifted_words(x):
+    """As decoders of translators shift their targets: integers, and a number in front."""
+    words = (x > 0).long()
+    shifted = words.new_zeros(words.shape)
+    shifted[:, 1:] = words[:, :-1].clone()
+    shifted[:, 0] = torch.tensor(2)
+    return x * shifted
+
+
 def assigned_samples(x):
     y = x * 2
     y[1:3, 2] = x[:2, 0]
@@ -125,6 +134,7 @@ PARTS = {
         lambda x: x[torch.arange(x.shape[0]), (x[:, 0] > 0).long()],
         changed_view,
         assigned_parts,
+        shifted_words,
     ),
     4: (
         lambda x: (x[1:] - x[:-1]).flip(0),
@@ -137,14 +147,34 @@ PARTS = {
 @pytest.mark.parametrize("batch", PARTS)
 def test_parts_of_tensors_and_of_the_batch(batch):
     """The batch is that of the example where our functions take a free one only whole; programs with changed views are
-    imported without in-place operators."""
+    imported without in-place operators, also with a dropout."""
     functions = PARTS[batch]
-    module = torch.nn.Sequential(torch.nn.Linear(4, 4), Function(lambda x: tuple(f(x) for f in functions)))
+    parts = Function(lambda x: tuple(f(x) for f in functions))
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5), parts)
     ag.from_torch(module, (4, 4))
     original = originals.pop()
     assert original.program.shapes[next(iter(original.program.inputs))] == (batch, 4)
     wrong = [row for row in comparisons(original.program, original.file, "Parts") if not row.good]
     assert not wrong
+
+
+def test_children_may_have_names_that_python_text_needs():
+    """As BERT's attention, whose child is `self`, and graph networks, whose child is `nn`."""
+
+    class Named(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(2))
+            self.self = torch.nn.Linear(4, 3)
+            self.nn, self.super = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+
+        def forward(self, x):
+            h = self.self(x)
+            return self.scale * self.nn(h) + self.super(h)
+
+    net = ag.from_torch(torch.nn.Sequential(Named()), (1, 4))
+    names = [n for n, _ in net.named_parameters()]
+    assert names == [n for n, _ in torch.nn.Sequential(Named()).named_parameters()]
 
 
 DECOMPOSED = {

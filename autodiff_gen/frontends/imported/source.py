@@ -27,6 +27,7 @@ from .text import Nested, Text, is_attribute, lines, pascal_case, prefixed
 
 SEQUENTIAL, LIST, DICT, CLASS, LAYER = "Sequential", "ModuleList", "ModuleDict", "class", "layer"
 RESERVED = {"F", "ag", "init", "nn", "np", "optim"}
+NOT_PARAMETERS = {*RESERVED, "self", "setattr", "super"}  # of a constructor, which uses them
 
 
 @dataclass
@@ -48,6 +49,11 @@ def network_source(program: Program) -> tuple[str, Program]:
             return _Source(program, inline).text(), program
         except Inline as interrupted:
             inline.add(interrupted.path)
+
+
+def _parameter(name: str) -> str:
+    """That of the constructor for a child."""
+    return f"{name}_" if name in NOT_PARAMETERS else name
 
 
 def _are_numbered(children: Mapping[str, object]) -> bool:
@@ -144,10 +150,10 @@ class _Source:
         base = "Module" if plain else SEQUENTIAL if numbered else DICT
         found = [f"(nn.{base}):"]
         if own or (children and plain):
-            parameters = ["self", *children] if plain else ["self", "*modules"]
+            parameters = ["self", *map(_parameter, children)] if plain else ["self", "*modules"]
             found += lines(Nested("def __init__(", parameters, "):"), 4)
             found.append(f"        super().__init__({'' if plain else '*modules'})")
-            found += [f"        self.{name} = {name}" for name in children if plain]
+            found += [f"        self.{name} = {_parameter(name)}" for name in children if plain]
             for name, weight in own.items():
                 target = f"self.{name} = {{}}" if is_attribute(name) else f"setattr(self, {name!r}, {{}})"
                 found.append(f"        {target.format(self._stored(weight))}")
@@ -204,7 +210,7 @@ class _Source:
             if _are_numbered(items):
                 return Nested(f"{form.text}(", list(items.values()), ")")
             return Nested(f"{form.text}({{", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
-        return Nested(f"{form.text}(", [prefixed(f"{k}=", t) for k, t in items.items()], ")")
+        return Nested(f"{form.text}(", [prefixed(f"{_parameter(k)}=", t) for k, t in items.items()], ")")
 
     def text(self) -> str:
         """Classes, the network, tied weights, and modes."""

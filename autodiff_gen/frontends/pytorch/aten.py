@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from ..imported.program import ValueRef
 from .complex_numbers import COMPLEX, OF_COMPLEX
 from .compositions import COMPOSITIONS
 from .constants import CONSTANTS
-from .indexing import INDEXING
+from .indexing import INDEXING, converted
 from .layers import LAYERS
 from .losses import LOSSES
 from .operators import OPERATORS
 from .parts import PARTS
 from .random import RANDOM
-from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, promoting, same
+from .rules import Arguments, Converter, Rule, Unsupported, is_integer, itself, operator, promoting, same
 from .shapes import SHAPES
 
 UNARY = (
@@ -130,21 +131,9 @@ def _reduction(function: str) -> Rule:
         dim = a.get("dim")
         dim = dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
         options = {"keepdim": True} if a.get("keepdim") else {}
-        if function == "sum" and not c.dtype(a["self"]).startswith("float"):
-            total = c.emit(
-                function, c.emit("to", a["self"], "f32"), *([] if dim is None else [dim]), **options
-            )
-            return c.emit("to", total, "s32")
         return c.emit(function, a["self"], *([] if dim is None or dim == () else [dim]), **options)
 
     return rule
-
-
-def _cumsum(c: Converter, a: Arguments) -> object:
-    """Integers are summed as floats, exactly below 2^24."""
-    floats = c.dtype(a["self"]).startswith("float")
-    total = c.emit("cumsum", a["self"] if floats else c.emit("to", a["self"], "f32"), a["dim"])
-    return total if floats or a.get("dtype") == "float32" else c.emit("to", total, "s32")
 
 
 def _einsum(c: Converter, a: Arguments) -> object:
@@ -225,7 +214,7 @@ TABLE: dict[str, Rule] = {
     "aten.all": same("all", "self dim keepdim"),
     "aten.logsumexp": same("logsumexp", "self dim keepdim"),
     "aten.linalg_vector_norm": same("norm", "self ord dim keepdim"),
-    "aten.cumsum": _cumsum,
+    "aten.cumsum": same("cumsum", "self dim"),
     "aten.matmul": same("matmul", "self other"),
     "aten.mm": same("matmul", "self mat2"),
     "aten.bmm": same("bmm", "self mat2"),
@@ -246,6 +235,35 @@ TABLE: dict[str, Rule] = {
     **COMPLEX,
 }
 TABLE = {**OF_COMPLEX, **TABLE}
+
+
+# Operators whose rules are for floats, of which PyTorch has some for integers too.
+OF_FLOATS = (
+    f"{UNARY} amax amin argmax argmin cummax cummin cumprod cumsum div floor_divide fmod max maximum min minimum prod "
+    "remainder sum"
+)
+
+
+def _of_integers(rule: Rule) -> Rule:
+    """A rule for floats that integers are converted to, and its first result to PyTorch's dtype: exact below 2^24."""
+
+    def converting(c: Converter, a: Arguments) -> object:
+        given = {n: v for n in ("self", "other") if is_integer(c, v := a.get(n))}
+        if not given:
+            return rule(c, a)
+        wanted = c.dtype(ValueRef(c.names()[0]))
+        floats = {n: converted(c, v, c.dtype(v), "float32") for n, v in given.items()}
+        c.shapes.update((ref.name, c.shape(given[n])) for n, ref in floats.items())
+        found = rule(c, {**a, **floats, "dtype": None})
+        first, *rest = found if isinstance(found, list) else [found]
+        first = converted(c, first, "float32", wanted)
+        return [first, *rest] if rest else first
+
+    return converting
+
+
+for _name in set(OF_FLOATS.split()) - {"neg", "logical_not"}:
+    TABLE[f"aten.{_name}"] = _of_integers(TABLE[f"aten.{_name}"])
 
 
 # Operators whose results may show the elements of the operand.

@@ -174,7 +174,7 @@ def _extent(c: Converter, x: Any, dim: int) -> int:
     return extent
 
 
-def _along(c: Converter, x: Any, dim: int, rank: int, matrix: NDArray[Any]) -> Any:
+def _product_along(c: Converter, x: Any, dim: int, rank: int, matrix: NDArray[Any]) -> Any:
     """x with an axis multiplied by a matrix [extent, new extent]."""
     product = c.constant(matrix.astype(np.float32))
     if dim == rank - 1:
@@ -182,34 +182,51 @@ def _along(c: Converter, x: Any, dim: int, rank: int, matrix: NDArray[Any]) -> A
     return c.emit("movedim", c.emit("matmul", c.emit("movedim", x, dim, -1), product), -1, dim)
 
 
-def _transform(inverse: bool, real: bool) -> Rule:
-    """fft, ifft, rfft, irfft along an axis."""
+def _along_axis(
+    c: Converter, x: Any, dim: int, rank: int, extent: int, n: int, scale: float, inverse: bool, real: bool
+) -> Any:
+    """The transform of n points along an axis of `extent` elements. real: of real numbers, or to them if inverse."""
+    half = n // 2 + 1
+
+    def along(part: Any, matrix: NDArray[Any]) -> Any:
+        return _product_along(c, part, dim, rank, matrix * scale)
+
+    if real and inverse:
+        cos, sin = _waves(extent, n, n)
+        k = np.arange(extent)[:, None]
+        weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0) * (k < half)
+        return c.emit("{} - {}", along(x.real, cos * weight), along(x.imag, sin * weight))
+    cos, sin = _waves(extent, half if real else n, n)
+    sin = sin if inverse else -sin
+    if not isinstance(x, Complex):
+        return Complex(along(x, cos), along(x, sin))
+    parts = ("{} - {}", along(x.real, cos), along(x.imag, sin))
+    return Complex(c.emit(*parts), c.emit("{} + {}", along(x.real, sin), along(x.imag, cos)))
+
+
+def _transform(inverse: bool, real: bool, axes: tuple[int, ...] | None = (-1,)) -> Rule:
+    """Along `axes`, if the call names no others; None: as many as it has sizes, or all. Of real numbers, or to them, is
+    the transform of the last, which is the first that is computed, or the last of an inverse."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         x, power = a["self"], SCALES[a.get("norm")][inverse]
         first = x.real if isinstance(x, Complex) else x
-        dim, rank = axis(c, first, a.get("dim", -1)), len(c.shape(first))
-        extent = _extent(c, first, dim)
-        n = a.get("n") or (2 * (extent - 1) if real and inverse else extent)
-        scale = float(n) ** -power
-        half = n // 2 + 1
-
-        def along(part: Any, matrix: NDArray[Any]) -> Any:
-            return _along(c, part, dim, rank, matrix * scale)
-
-        if real and inverse:
-            cos, sin = _waves(extent, n, n)
-            k = np.arange(extent)[:, None]
-            weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0) * (k < half)
-            return c.emit("{} - {}", along(x.real, cos * weight), along(x.imag, sin * weight))
-        cos, sin = _waves(extent, half if real else n, n)
-        sin = sin if inverse else -sin
-        if not isinstance(x, Complex):
-            return Complex(along(x, cos), along(x, sin))
-        parts = ("{} - {}", along(x.real, cos), along(x.imag, sin))
-        return Complex(c.emit(*parts), c.emit("{} + {}", along(x.real, sin), along(x.imag, cos)))
+        rank, sizes = len(c.shape(first)), _numbers(a.get("n", a.get("s")))
+        dims = _numbers(a.get("dim")) or axes or tuple(range(-(len(sizes) or rank), 0))
+        order = list(zip(dims, sizes or (-1,) * len(dims), strict=True))
+        for k, (d, size) in enumerate(order if inverse else order[::-1]):
+            halved = real and k == (len(order) - 1 if inverse else 0)
+            dim = axis(c, first, d)
+            extent = _extent(c, first, dim)
+            n = size if size > 0 else 2 * (extent - 1) if halved and inverse else extent
+            x = _along_axis(c, x, dim, rank, extent, n, float(n) ** -power, inverse, halved)
+        return x
 
     return rule
+
+
+def _numbers(given: Any) -> tuple[int, ...]:
+    return () if given is None else (given,) if isinstance(given, int) else tuple(given)
 
 
 def _short_time(c: Converter, a: Arguments) -> Any:
@@ -235,10 +252,11 @@ COMPLEX: dict[str, Rule] = {
     "aten.view_as_complex": lambda c, a: Complex(_last(c, a["self"], 0), _last(c, a["self"], 1)),
     "aten.complex": lambda c, a: Complex(a["real"], a["imag"]),
     "aten.polar": _polar,
-    "aten.fft_fft": _transform(inverse=False, real=False),
-    "aten.fft_ifft": _transform(inverse=True, real=False),
-    "aten.fft_rfft": _transform(inverse=False, real=True),
-    "aten.fft_irfft": _transform(inverse=True, real=True),
+    **{
+        f"aten.fft_{kind}fft{name}": _transform("i" in kind, "r" in kind, axes)
+        for kind in ("", "i", "r", "ir")
+        for name, axes in (("", (-1,)), ("2", (-2, -1)), ("n", None))
+    },
     "aten.stft": _short_time,
 }
 

@@ -26,6 +26,7 @@ def _filled(number: float | None = None, like: bool = False) -> Rule:
             )
         else:
             shape = a.get("size", ())
+            dtype = dtype or (c.dtype(a["self"]) if "self" in a else None)  # of x.new_zeros(...)
         kind = _dtype(dtype, "float32" if isinstance(value, float) or number is not None else "int64")
         if any(isinstance(d, ValueRef) for d in shape):
             ref: ValueRef | WeightRef

@@ -37,6 +37,7 @@ from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
 from .rules import Unsupported
 
+CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
@@ -255,9 +256,7 @@ class _Conversion:
         assert self.node is not None
         others = (n for n, r in self.root.items() if r == root and n != name and n not in self.node.results)
         if any(last_read.get(n, -1) > k and self.known.get(n) != self.known.get(name) for n in others):
-            self._problem(
-                self.node.target, "changes a view in place; save the program after run_decompositions({})"
-            )
+            self._problem(self.node.target, CHANGED_VIEW)
             return False
         return True
 

@@ -16,7 +16,7 @@ from ... import nn
 from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
 from ..imported.program import Program
-from .convert import convert, is_known
+from .convert import CHANGED_VIEW, convert, is_known
 from .functions import exported_functions
 from .operators import exported_operators
 from .pt2 import read
@@ -68,7 +68,8 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
                     net.fixed_batch = exports.batch
                 return file, program, net
             except ModelError as error:
-                first = first or error
+                if first is None or CHANGED_VIEW in str(first):  # in which the other form has no part
+                    first = error
         if not exports.is_free:
             break
     assert first is not None
@@ -178,7 +179,8 @@ def _free_shapes(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
 def _decomposed(torch: Any, exported: Any) -> Any:
     """A program without in-place operators, in which others compute those that the importer does not know, as PyTorch
     decomposes them, until none is left that it can. Not if that draws random numbers: what a layer is made of does not
-    know that it draws none in evaluation."""
+    know that it draws none in evaluation, except the dropout that all others are made of."""
+    dropout = torch.ops.aten.native_dropout.default
 
     def called(program: Any) -> set[Any]:
         return {n.target for n in program.graph.nodes if n.op == "call_function"}
@@ -194,7 +196,7 @@ def _decomposed(torch: Any, exported: Any) -> Any:
     done = unknown(exported)
     while True:
         made = exported.run_decompositions(dict(done))
-        if random(made) - random(exported):
+        if random(made) - random(exported) - {dropout}:
             return exported
         more = unknown(made)
         if more.keys() <= done.keys():

@@ -111,15 +111,19 @@ def _to(c: Converter, a: Arguments) -> Any:
     wanted = a.get("dtype")
     if isinstance(a.get("other"), ValueRef):
         wanted = c.dtype(a["other"])
-    now = c.dtype(a["self"])
-    if wanted is None or wanted == now:
-        return a["self"]
+    return a["self"] if wanted is None else converted(c, a["self"], c.dtype(a["self"]), wanted)
+
+
+def converted(c: Converter, x: Any, now: str, wanted: str) -> Any:
+    """x from one dtype to another, as PyTorch calls them."""
     ours = {"float32": "f32", "int64": "s32", "int32": "s32", "bool": "bool", "uint8": "u8", "int8": "s8"}
-    if wanted not in ours:
+    if wanted not in {now, *ours}:
         raise Unsupported(f"converts to {wanted}; use float32")
-    if ours[wanted] == ours.get(now):
-        return a["self"]
-    return c.emit("to", a["self"], ours[wanted])
+    if wanted == now or ours[wanted] == ours.get(now):
+        return x
+    result = c.emit("to", x, ours[wanted])
+    c.dtypes[result.name] = wanted
+    return result
 
 
 INDEXING: dict[str, Rule] = {

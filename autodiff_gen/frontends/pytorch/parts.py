@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
+from .indexing import converted
 from .rules import Arguments, Converter, Rule, Unsupported, axis, same
 from .shapes import expand_as
 
@@ -71,25 +72,27 @@ def _select_scatter(c: Converter, a: Arguments) -> Any:
 
 
 def _copied(source: str) -> Rule:
-    """A tensor or number in the shape and dtype of another."""
+    """A tensor or number in the shape and dtype of another, to which it is converted."""
 
     def rule(c: Converter, a: Arguments) -> Any:
         given = a[source]
         if not isinstance(given, ValueRef | WeightRef):
             given = c.constant(np.asarray(given, np.float32))
         x = expand_as(c, {"self": given, "other": a["self"]})
-        if c.dtype(given) == c.dtype(a["self"]):
-            return x
-        raise Unsupported(f"assigns {c.dtype(given)} to {c.dtype(a['self'])}; convert it by to() before")
+        return converted(c, x, c.dtype(given), c.dtype(a["self"]))
 
     return rule
 
 
 def _diff(c: Converter, a: Arguments) -> Any:
-    if a.get("n", 1) != 1 or a.get("prepend") is not None or a.get("append") is not None:
-        raise Unsupported("has n, prepend or append; write it as a difference of slices")
-    given = {"self": a["self"], "dim": a.get("dim", -1)}
-    return c.emit("{} - {}", _key(c, given, "1:"), _key(c, given, ":-1"))
+    """The n-th difference along an axis of what prepend and append make longer."""
+    dim = axis(c, a["self"], a.get("dim", -1))
+    parts = tuple(t for t in (a.get("prepend"), a["self"], a.get("append")) if t is not None)
+    x = parts[0] if len(parts) == 1 else c.emit("cat", parts, dim)
+    before = ":, " * dim
+    for _ in range(a.get("n", 1)):
+        x = c.emit("{} - {}", c.emit(f"{{}}[{before}1:]", x), c.emit(f"{{}}[{before}:-1]", x))
+    return x
 
 
 def _meshgrid(c: Converter, a: Arguments) -> Any:
@@ -142,6 +145,7 @@ PARTS: dict[str, Rule] = {
     "aten.unbind": _parts("unbind", ""),
     "aten.cat": _joined("cat"),
     "aten.concat": _joined("cat"),
+    "aten.concatenate": _joined("cat"),
     "aten.stack": _joined("stack"),
     "aten.flip": same("flip", "self dims"),
     "aten.roll": same("roll", "self shifts dims"),

@@ -19,6 +19,8 @@ class Converter(Protocol):
     empty: set[Any]
     merged: dict[Any, Shape]
     weights: dict[str, Weight]
+    shapes: dict[str, Shape]
+    dtypes: dict[str, str]
 
     def shape(self, ref: Any) -> Shape: ...
 
@@ -48,6 +50,11 @@ def promoting(rule: Rule, always: bool = False) -> Rule:
         return rule(c, {**a, **floats})
 
     return converted
+
+
+def is_integer(c: Converter, operand: Any) -> bool:
+    """Whether an operand is a tensor of integers, or a mask."""
+    return _kind(c, operand) == "integer tensor"
 
 
 def _kind(c: Converter, operand: Any) -> str:
