@@ -47,6 +47,15 @@ def whole_numbers(k, x):
     return drawn + (k / 2 + k.exp() * 0.1 + (k > 0).sum(1, keepdim=True, dtype=torch.float32) / 4)
 
 
+def elsewhere(x):
+    """A region that asks for other numbers than those of a CPU, and no gradient of what comes from outside."""
+    with torch.autocast("cuda", enabled=False):
+        y = x.type_as(x).exp()
+    with torch.enable_grad():
+        z = x.sin()
+    return y * z
+
+
 def gradients(x, y):
     return sum(torch.autograd.grad((torch.sin(x) * y * y).sum(), (x, y), create_graph=True))
 
@@ -405,6 +414,30 @@ EXPRESSIONS = {
         s.cummax(2)[0].mean(2).sum(1, keepdim=True)
         + x.cummin(1)[0] * k.cumsum(1).clamp(max=1).float().cummax(1)[1]
     ),
+    "masks": lambda x, y, p, i, s, k, m: (
+        x * ((x > 0) * (y > 0) + (p > 2)) + (x > y) * k + ((x > y) * k + (k > 0) * (x > 0)) * p
+    ),
+    "other names": lambda x, y, p, i, s, k, m: (
+        torch.subtract(x, y).absolute().multiply(p).negative().divide(2.0)
+        + (torch.greater(x, y) | torch.less_equal(x, -1.0) | torch.not_equal(k, 1)).float()
+        + torch.less(x, y) * torch.greater_equal(y, 0.5)
+        + torch.arctan(x) * torch.arctan2(x, p)
+        + torch.arcsinh(x)
+        + torch.arcsin(0.5 * x.tanh()) * torch.arccos(0.5 * y.tanh())
+        + torch.arccosh(p + 1.0) * torch.arctanh(0.5 * y.tanh())
+        + torch.fix(3.0 * x)
+        + s.moveaxis(1, 2).swapdims(1, 2)[:, 0, :6]
+    ),
+    "not finite": lambda x, y, p, i, s, k, m: (
+        torch.nan_to_num(torch.where(x > 0.5, y, torch.nan))
+        + torch.nan_to_num(k, 3.0) * y
+        + torch.nan_to_num(
+            torch.where(y > 0.5, torch.inf, torch.where(y < -0.5, -torch.inf, x)), 1.0, 2.0, -3.0
+        )
+    ),
+    "what is left of an axis": lambda x, y, p, i, s, k, m: torch.cat([x[:, :6] * 2.0, x[:, 6:]], 1),
+    "numbers of float64": lambda x, y, p, i, s, k, m: x * torch.tensor(np.pi) + k.type_as(m.row) * m.pi,
+    "half precision elsewhere": lambda x, y, p, i, s, k, m: elsewhere(x * m.row),
     "integers": lambda x, y, p, i, s, k, m: whole_numbers(3 * k - torch.arange(6), x),
     "grids": lambda x, y, p, i, s, k, m: F.grid_sample(
         i, F.affine_grid(x.view(-1, 2, 3), i.shape, align_corners=False) / 2, align_corners=False
@@ -473,6 +506,7 @@ class Everything(nn.Module):
         self.norm = nn.InstanceNorm2d(4, affine=True)
         self.dropouts = nn.Sequential(nn.Dropout(0.1), nn.Dropout2d(0.2))
         self.register_buffer("order", torch.tensor([2, 0, 1, 5, 4, 3]), persistent=False)
+        self.register_buffer("pi", torch.tensor(np.pi, dtype=torch.float64), persistent=False)
         self.gru, self.lstm = nn.GRU(9, 3, batch_first=True), nn.LSTM(9, 3, batch_first=True)
         self.rnn = nn.RNN(9, 3, batch_first=True)
         self.relu_rnn = nn.RNN(9, 3, batch_first=True, nonlinearity="relu")

@@ -177,6 +177,52 @@ def test_children_may_have_names_that_python_text_needs():
     assert names == [n for n, _ in torch.nn.Sequential(Named()).named_parameters()]
 
 
+class Positions(torch.nn.Module):
+    """Stores its table for the next call."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", None, persistent=False)
+        self.scale = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, n):
+        if self.table is None:
+            self.register_buffer("table", torch.arange(n).float(), persistent=False)
+        return self.table * self.scale
+
+
+class Attention(torch.nn.Module):
+    """Calls a module that it was given, and does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x, positions):
+        return self.layer(x) + positions(x.shape[1])
+
+
+class Positioned(torch.nn.Module):
+    def __init__(self, fixed):
+        super().__init__()
+        self.fixed, self.positions, self.attention = fixed, Positions(), Attention()
+
+    def forward(self, x):
+        return self.attention(x.flip(0) if self.fixed else x, self.positions)
+
+
+@pytest.mark.parametrize("fixed", (False, True))
+def test_a_module_that_another_one_is_given_and_that_stores_a_table(fixed):
+    """With a number as its batch it is exported twice."""
+    module = Positioned(fixed)
+    ag.from_torch(module, (4, 4))
+    original = originals.pop()
+    wrong = [row for row in comparisons(original.program, original.file, "Positioned") if not row.good]
+    assert not wrong and module.positions.table is None
+    text = network_source(original.program)[0]
+    assert "self.positions(" not in text and "forward(self, )" not in text
+
+
 DECOMPOSED = {
     "rot90": lambda x: torch.rot90(x.reshape(-1, 2, 2), 1, (1, 2)).flatten(1),
     "tensordot": lambda x: torch.tensordot(x, x[0] * torch.eye(4), 1),
@@ -254,6 +300,11 @@ class Function(torch.nn.Module):
         return self.function(x)
 
 
+def half_precision(self, x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x @ x
+
+
 class Bad(torch.nn.Module):
     def __init__(self, forward, **weights):
         super().__init__()
@@ -268,6 +319,14 @@ class Bad(torch.nn.Module):
 
 
 BAD = {
+    "half precision": (
+        half_precision,
+        "computes in half precision; export the network without torch.autocast",
+    ),
+    "no elements": (
+        lambda self, x: x + x[:, 4:].sum(),
+        "computes with a tensor without elements; leave it out",
+    ),
     "unknown": (
         lambda self, x: torch.special.i0(x) + torch.linalg.det(x @ x.T) + torch.special.i0(x),
         r"aten.special_i0 has no counterpart \(test_from_torch.py:\d+\); aten._linalg_det has no counterpart"

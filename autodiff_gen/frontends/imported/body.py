@@ -115,7 +115,7 @@ class Scope:
             parts = ", ".join(pattern(part, k, False) for part in results)
             return parts if outer else f"({parts})"
 
-        found = [f"    def forward(self, {', '.join(parameters)}):"]
+        found = [f"    def forward({', '.join(['self', *parameters])}):"]
         for k, statement in enumerate(body):
             text = statement.text(write)
             for ref in statement.operands:

@@ -62,7 +62,7 @@ def is_below(path: str, module: str) -> bool:
 
 def invocation_tree(program: Program, inline: set[str]) -> Invocation:
     """The call of the network, with the calls of modules inside; those of `inline` are dissolved. Raises Inline for a
-    module whose calls are interrupted by others."""
+    module whose calls are interrupted by others, and for one that a module calls without having it."""
     root = Invocation("", program.class_name)
     open_: list[tuple[str, Invocation]] = []
     closed: set[tuple[str, ...]] = set()
@@ -94,6 +94,11 @@ def _connect(root: Invocation, program: Program) -> None:
     last.update((ref.name, len(calls)) for ref in references(program.outputs) if isinstance(ref, ValueRef))
     position = {id(call): k for k, call in enumerate(calls)}
     for node in root.invocations:
+        strange = next(
+            (i for i in node.items if isinstance(i, Invocation) and not is_below(i.path, node.path)), None
+        )
+        if strange is not None:  # a module that another one was given as an argument
+            raise Inline(strange.path)
         inside = list(node.calls)
         end = position[id(inside[-1])]
         made = [name for call in inside for name in names(call.results)]

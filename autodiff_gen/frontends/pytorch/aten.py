@@ -51,6 +51,22 @@ def _weight_norm(c: Converter, a: Arguments) -> object:
     )
 
 
+def _arithmetic(sign: str, of_masks: str) -> Rule:
+    """+ and *, which are operators of logic for two masks, and take a mask beside integers for 0 and 1."""
+    rule = promoting(operator(sign))
+
+    def computed(c: Converter, a: Arguments) -> object:
+        kinds = {n: c.dtype(a[n]) for n in ("self", "other") if is_integer(c, a[n])}
+        if list(kinds.values()) == ["bool", "bool"]:
+            return c.emit(of_masks, a["self"], a["other"])
+        masks = [n for n, kind in kinds.items() if kind == "bool"]
+        if c.dtype(ValueRef(c.names()[0])).startswith("float"):
+            return rule(c, a)
+        return rule(c, {**a, **{n: converted(c, a[n], "bool", "int64") for n in masks}})
+
+    return computed
+
+
 def _added(formula: str) -> Rule:
     """A multiple of a formula of two tensors, added to a third."""
 
@@ -147,11 +163,10 @@ TABLE: dict[str, Rule] = {
     **{f"aten.{name}": itself for name in COPIES.split()},
     "aten.detach": _detach,
     "aten.detach_copy": _detach,
-    "aten.add": promoting(operator("+")),
+    "aten.add": _arithmetic("+", "logical_or"),
     "aten.sub": promoting(operator("-")),
-    "aten.mul": promoting(operator("*")),
+    "aten.mul": _arithmetic("*", "logical_and"),
     "aten.div": promoting(_div, always=True),
-    "aten.true_divide": promoting(_div, always=True),
     "aten.rsub": promoting(_rsub),
     "aten.pow": _pow,
     **{f"aten.{name}": same("logical_and", "self other") for name in ("bitwise_and", "__and__")},
@@ -266,11 +281,40 @@ for _name in set(OF_FLOATS.split()) - {"neg", "logical_not"}:
     TABLE[f"aten.{_name}"] = _of_integers(TABLE[f"aten.{_name}"])
 
 
+# Other names of operators.
+ALIASES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "concat": "cat",
+    "concatenate": "cat",
+    "divide": "div",
+    "fix": "trunc",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "moveaxis": "movedim",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "subtract": "sub",
+    "swapdims": "transpose",
+    "true_divide": "div",
+}
+TABLE |= {f"aten.{name}": TABLE[f"aten.{other}"] for name, other in ALIASES.items()}
+
+
 # Operators whose results may show the elements of the operand.
 SHOWING = (
-    "alias chunk contiguous detach diagonal dropout expand expand_as flatten movedim mT narrow numpy_T permute reshape "
-    "reshape_as select slice split split_with_sizes squeeze swapaxes t to transpose type_as unbind unflatten unsqueeze "
-    "view view_as"
+    "alias chunk contiguous detach diagonal dropout expand expand_as flatten moveaxis movedim mT narrow numpy_T "
+    "permute reshape reshape_as select slice split split_with_sizes squeeze swapaxes swapdims t to transpose type_as "
+    "unbind unflatten unsqueeze view view_as"
 )
 VIEWS = {f"aten.{name}" for name in SHOWING.split()}
 

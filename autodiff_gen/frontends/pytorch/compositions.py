@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .rules import Arguments, Converter, Rule, Unsupported, axis
+from .rules import Arguments, Converter, Rule, Unsupported, axis, is_integer
 
 
 def _addmm(c: Converter, a: Arguments) -> Any:
@@ -76,6 +76,20 @@ def _cross(c: Converter, a: Arguments) -> Any:
     return c.emit("{} - {}", first, c.emit("{} * {}", rolled(x, -2), rolled(y, -1)))
 
 
+def _nan_to_num(c: Converter, a: Arguments) -> Any:
+    """Numbers in place of NaN and of infinities, the largest ones by default."""
+    x, most = a["self"], float(np.finfo(np.float32).max)
+    if is_integer(c, x):
+        return x
+    high, low = (
+        most if a.get("posinf") is None else a["posinf"],
+        -most if a.get("neginf") is None else a["neginf"],
+    )
+    y = c.emit("where", c.emit("eq", x, np.inf), high, x)
+    y = c.emit("where", c.emit("eq", x, -np.inf), low, y)
+    return c.emit("where", c.emit("ne", x, x), a.get("nan") or 0.0, y)
+
+
 def _affine_grid(c: Converter, a: Arguments) -> Any:
     size = tuple(d if isinstance(d, int) else 1 for d in a["size"])  # the batch is that of theta
     options = {"align_corners": True} if a["align_corners"] else {}
@@ -103,4 +117,5 @@ COMPOSITIONS: dict[str, Rule] = {
     "aten.cummin": _cumulative_extreme("min"),
     "aten.cross": _cross,
     "aten.linalg_cross": _cross,
+    "aten.nan_to_num": _nan_to_num,
 }

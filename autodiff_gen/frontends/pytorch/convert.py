@@ -37,6 +37,7 @@ from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
 from .rules import Unsupported
 
+EMPTY = object()  # represents a tensor without elements, as a slice of what a rotation leaves
 CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
@@ -173,6 +174,8 @@ class _Conversion:
                 f"{self.name}: the {role} {name!r} is complex; make it torch.view_as_complex of a parameter with a "
                 "last axis of 2"
             )
+        if stored.dtype == "float64" and role == CONSTANT and not array.shape:
+            return array.astype(np.float32)  # a number, which takes the dtype of what it is combined with
         if stored.dtype != "float32":
             raise ModelError(
                 f"{self.name}: the {role} {name!r} is {stored.dtype}; convert the network by net.float() before"
@@ -192,6 +195,9 @@ class _Conversion:
         changed = node.arguments.get("out", changed)
         if isinstance(changed, ValueRef) and not self._may_change(changed.name, k, last_read):
             return
+        if any(0 in self.exported.shapes.get(r, ()) for r in node.results):
+            self.known.update(dict.fromkeys(node.results, EMPTY))
+            return
         operands = references(tuple(node.arguments.values()))
         if any(self.known.get(ref.name) is None for ref in operands):
             return  # its operand is a problem already
@@ -200,6 +206,8 @@ class _Conversion:
             (self.merged[ref] for ref in references(tuple(arguments.values())) if ref in self.merged), None
         )
         try:
+            if EMPTY in arguments.values():
+                raise Unsupported("computes with a tensor without elements; leave it out")
             if merged and arguments.get(OF_ROWS.get(key, "")) not in self.merged:
                 raise Unsupported(
                     "reads an axis in which the batch is not the outermost; use batch_first=True"
@@ -262,7 +270,9 @@ class _Conversion:
 
     def _unknown(self, target: str, key: str) -> None:
         assert self.node is not None
-        if target.startswith("higher_order.") or key in CONTROL_FLOW:
+        if target.startswith("higher_order.wrap_with_autocast"):
+            self._problem(target, "computes in half precision; export the network without torch.autocast")
+        elif target.startswith("higher_order.") or key in CONTROL_FLOW:
             what = "is control flow that depends on data; use torch.where, or fix the condition before the export"
             self._problem(target, what)
         else:
@@ -285,7 +295,9 @@ class _Conversion:
             return self.known.get(given.name)
         if isinstance(given, dict) and given.keys() == {"real", "imag"}:
             return Complex(**given)
-        return tuple(map(self.value, given)) if isinstance(given, tuple) else given
+        if not isinstance(given, tuple):
+            return given
+        return tuple(v for v in map(self.value, given) if v is not EMPTY)  # of what is joined
 
     def shape(self, ref: Any) -> Shape:
         """Of a reference; None where the batch determines an extent."""

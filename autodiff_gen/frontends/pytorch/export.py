@@ -128,6 +128,7 @@ class _Exports:
                         exported_functions(self.torch, self.name),
                         exported_operators(self.torch, self.name),
                         _no_checks_of_values(self.torch),
+                        _attributes_kept(self.module),
                     ):
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
                     self.programs[dynamic] = exported
@@ -202,6 +203,21 @@ def _decomposed(torch: Any, exported: Any) -> Any:
         if more.keys() <= done.keys():
             return made
         done |= more
+
+
+@contextlib.contextmanager
+def _attributes_kept(module: Any) -> Iterator[None]:
+    """Afterwards modules have the attributes and buffers of before, where forward stores some for the next call, such
+    as tables of positions: in an export these have no values."""
+    held = [(m, dict(vars(m)), dict(m._buffers)) for m in module.modules()]
+    try:
+        yield
+    finally:
+        for m, attributes, buffers in held:
+            vars(m).clear()
+            vars(m).update(attributes)
+            m._buffers.clear()
+            m._buffers.update(buffers)
 
 
 @contextlib.contextmanager

@@ -83,14 +83,16 @@ def node_of(node: Mapping[str, Any]) -> Node:
 
 
 def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> Iterator[Node]:
-    """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached. tensors: what is
-    known of tensors by name, to which those inside are added."""
+    """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached. Those inside
+    torch.autocast() too, if it changes nothing on a CPU. tensors: what is known of tensors by name, to which those
+    inside are added."""
     for entry in given:
         node = node_of(entry)
-        if not node.target.startswith("higher_order.wrap_with_set_grad_enabled"):
+        region = _region([a["arg"] for a in entry["inputs"]], node.target)
+        if region is None:
             yield node
             continue
-        enabled, inner, *operands = (a["arg"] for a in entry["inputs"])
+        detached, inner, operands = region
         graph = inner["as_graph"]["graph"]
         own = {**graph["tensor_values"], **tensors}
         tensors.update(own)
@@ -98,13 +100,25 @@ def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> I
         names = {argument_of(a).name: argument_of(b).name for a, b in pairs}
         ends = [argument_of(output).name for output in graph["outputs"]]
         for end, result in zip(ends, node.results, strict=True):
-            names.setdefault(end, result if enabled["as_bool"] else f"{result}.inside")
+            names.setdefault(end, f"{result}.inside" if detached else result)
             tensors[names[end]] = tensors[result]
         yield from (_renamed(n, names) for n in flat_nodes(graph["nodes"], tensors))
         for end, result in zip(ends, node.results, strict=True):
             if names[end] != result:
                 inside = {"self": ValueRef(names[end])}
-                yield Node("aten.detach.default", inside, (result,), node.modules, node.source)
+                target = "aten.detach.default" if detached else "aten.alias.default"
+                yield Node(target, inside, (result,), node.modules, node.source)
+
+
+def _region(arguments: Sequence[Any], target: str) -> tuple[bool, Any, Sequence[Any]] | None:
+    """Of an operator that is a graph by itself: whether it is without gradient, the graph, and its operands."""
+    if target.startswith("higher_order.wrap_with_set_grad_enabled"):
+        enabled, inner, *operands = arguments
+        return not enabled["as_bool"], inner, operands
+    if target.startswith("higher_order.wrap_with_autocast"):
+        device, _, enabled, _, inner, *operands = arguments
+        return None if enabled["as_bool"] and device["as_string"] == "cpu" else (False, inner, operands)
+    return None
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..imported.program import ValueRef
+from ..imported.program import ValueRef, WeightRef
 from .rules import Arguments, Converter, Rule, Unsupported, axis, same
 
 
@@ -109,7 +109,7 @@ def _scatter(c: Converter, a: Arguments) -> Any:
 def _to(c: Converter, a: Arguments) -> Any:
     """Conversions between dtypes; of devices and memory formats nothing is left."""
     wanted = a.get("dtype")
-    if isinstance(a.get("other"), ValueRef):
+    if isinstance(a.get("other"), ValueRef | WeightRef):
         wanted = c.dtype(a["other"])
     return a["self"] if wanted is None else converted(c, a["self"], c.dtype(a["self"]), wanted)
 

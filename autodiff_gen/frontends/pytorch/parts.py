@@ -144,8 +144,6 @@ PARTS: dict[str, Rule] = {
     "aten.split_with_sizes": _parts("split", "split_sizes"),
     "aten.unbind": _parts("unbind", ""),
     "aten.cat": _joined("cat"),
-    "aten.concat": _joined("cat"),
-    "aten.concatenate": _joined("cat"),
     "aten.stack": _joined("stack"),
     "aten.flip": same("flip", "self dims"),
     "aten.roll": same("roll", "self shifts dims"),
