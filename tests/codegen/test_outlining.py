@@ -60,9 +60,9 @@ def test_loops_that_differ_in_names() -> None:
     ]
     assert PRINTER.lines(first[1:]) == [
         "float *const fc1_out = t->arena + 32; /* [64] */",
-        "loops_1(x, fc1_out);",
+        "compute_out(x, fc1_out);",
     ]
-    assert PRINTER.lines(second[2:]) == ["loops_1(fc1_out, fc2_out);"]
+    assert PRINTER.lines(second[2:]) == ["compute_out(fc1_out, fc2_out);"]
 
 
 OTHER_NUMBERS = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
@@ -82,8 +82,8 @@ def test_loops_that_differ_in_names_and_numbers() -> None:
         "    out[i] = out[i] * 3.0f;",
         "}",
     ]
-    assert PRINTER.lines(first[2:]) == ["loops_1(x, fc1_out, 64, 2.0f);"]
-    assert PRINTER.lines(second[2:]) == ["loops_1(fc1_out, fc2_out, 60, 0.5f);"]
+    assert PRINTER.lines(first[2:]) == ["compute_out(x, fc1_out, 64, 2.0f);"]
+    assert PRINTER.lines(second[2:]) == ["compute_out(fc1_out, fc2_out, 60, 0.5f);"]
 
 
 def scaled_twice(target: c.Expr, source: c.Expr, factor: c.Expr, count: int) -> c.Statements:
@@ -164,13 +164,20 @@ def test_a_result_in_place_of_an_operand() -> None:
             step(2 * k + 1, *pointers[1:], c.For("i", c.number(64), body)),
         ]
     changed, functions = made(*steps)
-    assert [f.name for f in functions] == ["loops_1", "loops_2"]
+    assert [f.name for f in functions] == ["compute_out", "compute_last"]
     assert functions[1].parameters == (c.Parameter("float *", "last"), c.Parameter("float", "lr"))
     assert PRINTER.lines(functions[1].body[:2]) == ["float *const act = last;", "float *const out = last;"]
     assert PRINTER.lines(changed[3][1:]) == [
         "float *const fc2_last = t->arena + 64; /* [64] */",
-        "loops_2(fc2_last, lr);",
+        "compute_last(fc2_last, lr);",
     ]
+
+
+def test_a_function_that_writes_a_state_updates_it() -> None:
+    """The last of what is written gives the name."""
+    loops = scaled_twice(c.Member("t", "fc1_weight"), c.Name("x"), TWO, 64)
+    _, (function,) = made(step(1, *loops), step(2, *loops))
+    assert function.name == "update_weight"
 
 
 def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
@@ -184,7 +191,7 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     ]
     ((_, _, loop),), (function,) = made(step(1, A, c.For("time_step", c.number(5), tuple(inner))))
     assert isinstance(loop, c.For)
-    assert PRINTER.lines(loop.body)[1::2] == ["loops_1(x, fc1_out, time_step);"] * 2
+    assert PRINTER.lines(loop.body)[1::2] == ["compute_out(x, fc1_out, time_step);"] * 2
     assert c.Parameter("int32_t", "time_step") in function.parameters
 
 

@@ -40,7 +40,7 @@ def generated(model: ag.Model) -> str:
             1,
             [
                 "ag_ger_f32_ref(d_weight_row, count_2, d_out + i, out, 1, count_2, 1.0f, 0.0f);",
-                "loops_1(step_size, rescale, x, d_layer0_weight_row, d_layer0_out, "
+                "update_weight(step_size, rescale, x, d_layer0_weight_row, d_layer0_out, "
                 "t->layer0_weight_exp_avg, t->layer0_weight_exp_avg_sq, t->layer0_weight, 61, 499);",
             ],
             "d_layer0_out_row",

@@ -1,12 +1,12 @@
 """Outlining: loops that steps of a program have in common become one function, which each of these steps calls.
 
-    for (i = 0; i < 64; i++) {              static void loops_1(const float *x, float *out) {
+    for (i = 0; i < 64; i++) {              static void compute_out(const float *x, float *out) {
         fc1_out[i] = relu(fc1_x[i]);            for (i = 0; i < 64; i++) out[i] = relu(x[i]);
     }                                 ->    }
     ...
-    for (i = 0; i < 64; i++) {              loops_1(fc1_x, fc1_out);
+    for (i = 0; i < 64; i++) {              compute_out(fc1_x, fc1_out);
         fc2_out[i] = relu(fc2_x[i]);        ...
-    }                                       loops_1(fc2_x, fc2_out);
+    }                                       compute_out(fc2_x, fc2_out);
 
 Steps have loops in common where these differ in names only, of arrays and numbers, which become parameters, and of
 local variables; on targets without wide vectors also in numbers, such as the sizes of layers, which are parameters,
@@ -129,8 +129,8 @@ def outlined(
     layer = re.compile(rf"(?<![^_])(?:{'|'.join(map(re.escape, longest_first))})_(?=[A-Za-z])")
     common = {form: group for form, group in groups.items() if _is_smaller(group)}
     functions = {
-        form: _function(names.fresh(f"loops_{k}"), group, names, layer)
-        for k, (form, group) in enumerate(common.items(), 1)
+        form: _function(names.fresh(_name(group, layer)), group, names, layer)
+        for form, group in common.items()
     }
     called = {id(loops) for form in functions for _, loops in groups[form]}
     pending: Iterator[Loops | None] = (loops for _, loops in found)
@@ -224,6 +224,19 @@ def _instructions(tree: Any, cost: CostTable, batch: int) -> float:
 def _inside(node: Any, cost: CostTable, batch: int) -> float:
     kind: Any = type(node)
     return sum(_instructions(getattr(node, name), cost, batch) for name in fields_of(kind))
+
+
+def _name(group: Sequence[tuple[str, Loops]], layer: re.Pattern[str]) -> str:
+    """What a function is named after: the last of what its loops write, states that they update or results that they
+    compute, and its name if that is the same in all of them."""
+    written = []
+    for _, loops in group:
+        passed = [loops.outer[k] for k in loops.passed]
+        written.append([v.name for v in passed if v.c_type.endswith("*") and not v.is_const][-1])
+    words = {layer.sub("", v.text if isinstance(v, c.Name) else v.name) for v in written}
+    if isinstance(written[0], c.Member):
+        return f"update_{words.pop() if len(words) == 1 else 'state'}"
+    return f"compute_{words.pop() if len(words) == 1 else 'values'}"
 
 
 def _function(
