@@ -98,7 +98,8 @@ class Rows:
         source = self._folder / row["source"]
         if not source.is_file():
             raise KernelError(f"{where}: source {row['source']!r} is not a file in {self._folder}")
-        if not self._names(source, symbol, name):
+        stem = symbol.removeprefix("ag_").removesuffix(f"_{suffix(self._folder)}")
+        if not (self._names(source, symbol, name) or self._names(source, symbol, stem)):
             raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
         written = self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
         return replace(written, by_cost=row.get("by_cost", False), scratch=_scratch(row, where))

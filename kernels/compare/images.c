@@ -36,7 +36,16 @@ static const table convolutions[] = {
     {1, 9, 8, 3, 6, 5, 5, 2, 2, 2, 2, 1, 2},       {1, 8, 10, 1, 9, 3, 3, 1, 1, 0, 0, 0, 0},
     {1, 1, 13, 3, 5, 1, 5, 1, 1, 0, 0, 2, 2},      {1, 3, 6, 6, 8, 3, 3, 1, 1, 1, 1, 1, 1},
     {2, 7, 9, 1, 5, 4, 2, 1, 1, 0, 0, 0, 0},       {1, 8, 9, 1, 4, 3, 4, 1, 1, 0, 0, 0, 0},
-    {1, 4, 5, 2, 50, 3, 3, 1, 1, 1, 1, 1, 1}};
+    {1, 4, 5, 2, 50, 3, 3, 1, 1, 1, 1, 1, 1},      {1, 3, 15, 17, 1, 3, 3, 1, 1, 1, 1, 1, 1}};
+
+/* Groups of few channels. */
+static const table grouped[] = {
+    {1, 5, 6, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 8},   {1, 6, 7, 11, 33, 3, 2, 2, 1, 1, 1, 0, 1, 1, 2, 11},
+    {1, 4, 5, 9, 36, 2, 3, 1, 2, 0, 1, 2, 0, 1, 1, 9},   {1, 4, 3, 8, 64, 2, 3, 2, 2, 1, 1, 1, 1, 1, 1, 8},
+    {1, 7, 5, 16, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 8},  {1, 5, 4, 15, 15, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 5},
+    {1, 6, 5, 12, 4, 3, 3, 1, 1, 2, 2, 2, 2, 2, 2, 4},   {1, 14, 2, 10, 10, 13, 1, 1, 1, 6, 6, 0, 0, 1, 1, 5},
+    {1, 2, 17, 9, 18, 1, 12, 1, 1, 0, 0, 4, 3, 1, 1, 9}, {2, 7, 7, 8, 16, 2, 2, 3, 3, 0, 0, 0, 0, 1, 1, 8},
+    {1, 3, 4, 20, 10, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 5},  {1, 3, 4, 70, 70, 1, 3, 1, 1, 0, 0, 1, 1, 1, 1, 35}};
 
 static const table wide[] = {
     {1, 8, 9, 9, 17, 3, 3, 1, 1, 1, 1, 1, 1},   {2, 9, 7, 8, 8, 3, 3, 1, 1, 2, 0, 1, 2},
@@ -196,6 +205,7 @@ static void all(const compare_row *row, const table *rows, uint32_t count, int32
 
 static void all_convolutions(const compare_row *row, int32_t scales, int32_t epilogues, reference *ref) {
     all(row, convolutions, COMPARE_COUNT(convolutions) + COMPARE_RANDOM, scales, epilogues, ref);
+    all(row, grouped, COMPARE_COUNT(grouped), scales, epilogues, ref);
 #if COMPARE_FLOATS >= COMPARE_HOST
     all(row, wide, COMPARE_COUNT(wide), scales, epilogues, ref);
 #endif

@@ -56,6 +56,37 @@ static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels,
 #endif
 }
 
+/* A file may define these, for another use of the sums. */
+#ifdef AG_SUM_RUN
+static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
+                       float *out);
+static void AG_ZERO_RUN(const ag_image *image, float *out, ptrdiff_t next, int32_t count);
+#else
+#define AG_SUM_RUN ag_sum_run
+#define AG_ZERO_RUN ag_zero_run
+
+/* The channels of a run of outputs, from `out` on; s has all but operands, result and channels. */
+static inline void ag_sum_run(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
+                              float *out) {
+    for (int32_t k = 0; k < image->channels; k = ag_next_channel_tile(k, image->channels)) {
+        s->a = in + k;
+        s->b = image->w_tap == 0 ? w : w + k;
+        s->c = out + k;
+        ag_set_depthwise_tile(s, image->channels - k, 1, 0, 0);
+        AG_DEPTHWISE_MICROKERNEL(s);
+    }
+}
+
+/* `count` outputs without valid taps, `next` apart. */
+static inline void ag_zero_run(const ag_image *image, float *out, ptrdiff_t next, int32_t count) {
+    for (; count > 0; count--, out += next) {
+        for (int32_t k = 0; k < image->channels; k++) {
+            out[k] = 0.0f;
+        }
+    }
+}
+#endif
+
 /* `count` adjacent outputs from [row, column] on, along either axis, that have the same valid taps. */
 static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const ag_axis *columns,
                                int32_t row, int32_t column, ag_tap_range vertical, ag_tap_range horizontal,
@@ -68,11 +99,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     const ptrdiff_t out_next =
         along_rows ? rows->out_step * image->out_row : columns->out_step * image->out_pixel;
     if (height <= 0 || width <= 0) {
-        for (; count > 0; count--, out += out_next) {
-            for (int32_t k = 0; k < image->channels; k++) {
-                out[k] = 0.0f;
-            }
-        }
+        AG_ZERO_RUN(image, out, out_next, count);
         return;
     }
     in += (rows->in + row * rows->in_step + vertical.first * rows->in_tap) * image->in_row;
@@ -100,13 +127,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
     s.c_next = ag_bytes(out_next);
     s.init = ag_zero_channels;
     s.count = count;
-    for (int32_t k = 0; k < image->channels; k = ag_next_channel_tile(k, image->channels)) {
-        s.a = in + k;
-        s.b = image->w_tap == 0 ? w : w + k;
-        s.c = out + k;
-        ag_set_depthwise_tile(&s, image->channels - k, 1, 0, 0);
-        AG_DEPTHWISE_MICROKERNEL(&s);
-    }
+    AG_SUM_RUN(image, &s, in, w, out);
 }
 
 /* Every output of two axes, region by region; the runs are along the longer side of a region. */
