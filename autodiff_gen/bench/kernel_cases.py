@@ -46,6 +46,7 @@ def cases() -> Iterator[Case]:
         yield from _convolutions("conv2d", size, inputs, outputs, 5)
         yield from _convolutions("conv2d_pool", size, inputs, outputs, 5)
     yield from _convolutions("conv2d", 16, 16, 48, 1)
+    yield from _convolutions("conv2d", 16, 16, 32, 3, groups=16)
     yield from _convolutions("depthwise2d", 16, 48, 48, 3)
     yield convolution_s8("conv2d_s8", 16, 16, 16, 3)
     yield convolution_s8("conv2d_s8", 16, 32, 32, 1)
@@ -83,10 +84,12 @@ def vector(n: int) -> Case:
     return Case(KernelCall("axpby_f32", {}, {"n": n}, dict(UPDATE)), {"x": n, "y": n}, n, str(n))
 
 
-def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:
+def _convolutions(
+    kind: str, size: int, inputs: int, outputs: int, window: int, groups: int = 1
+) -> Iterator[Case]:
     """Forward, dx and dw of one convolution; windows of 3 and 1 preserve the image size."""
     shape = _geometry(size, inputs, outputs, window)
-    out, groups = shape["oh"], inputs if kind == "depthwise2d" else 1
+    out, groups = shape["oh"], inputs if kind == "depthwise2d" else groups
     strides = {"x_n": size * size * inputs, "x_h": size * inputs, "x_w": inputs, "x_c": 1}
     pixels = computed = out * out
     if kind == "conv2d_pool":
@@ -107,6 +110,7 @@ def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) 
     elements = {"x": size * size * inputs, "dx": size * size * inputs, "w": per_pixel, "dw": per_pixel}
     elements |= {"y": pixels * outputs, "dy": pixels * outputs, "index": pixels * outputs, "bias": outputs}
     title = f"{size}x{size}x{inputs} to {outputs}, {window}x{window}"
+    title += f", {groups} groups" if kind == "conv2d" and groups > 1 else ""
     for end, factors in (("", {}), ("_dx", {}), ("_dw", UPDATE)):
         kernel = f"{kind}{end}_f32"
         names = [p.name for p in CONTRACT[kernel].params if p.is_pointer]

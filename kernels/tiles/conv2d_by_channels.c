@@ -101,8 +101,12 @@ static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float 
 }
 
 static void AG_ZERO_RUN(const ag_image *image, float *out, ptrdiff_t next, int32_t count) {
-    for (; count > 0; count--, out += next) {
-        ag_add_channels((const ag_group_tile *)(const void *)image, ag_zero_channels, out, next, 1);
+    const ag_group_tile *const t = (const ag_group_tile *)(const void *)image;
+    if (!t->add) {
+        memset(t->results, 0, (size_t)(t->most * AG_CHANNEL_TILE) * sizeof(float));
+        for (; count > 0; count -= t->most, out += t->most * next) {
+            ag_add_channels(t, t->results, out, next, ag_min(count, t->most));
+        }
     }
 }
 
