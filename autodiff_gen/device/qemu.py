@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import shutil
 import socket
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import ToolError
@@ -31,7 +33,8 @@ class Qemu:
         argv = qemu_argv(board, elf.resolve(), serial=f"tcp:127.0.0.1:{number},server=on,wait=off,nodelay=on")
         if shutil.which(argv[0]) is None:
             raise ToolError(f"{argv[0]} is not installed; run: {install_hint(board)}")
-        self._log = open(os.devnull, "w")  # noqa: SIM115  (closed when the emulator ends)
+        self._machine = board.qemu.machine if board.qemu else ""
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed when the emulator ends)
         self.process = subprocess.Popen(
             ["sh", "-c", _WHILE_OPEN, "sh", *argv],
             cwd=self.folder,
@@ -40,6 +43,13 @@ class Qemu:
             stderr=self._log,
             start_new_session=True,  # Ctrl-C must not reach the emulator
         )
+
+    def fault(self) -> str:
+        """Why the emulator ended by itself, or an empty text."""
+        self._log.seek(0)
+        said = next((line.strip() for line in self._log if line.startswith("qemu")), "")
+        hint = f"compare the memories of the board file with those of QEMU's machine {self._machine}"
+        return f"the emulator stopped: {said}; {hint}" if said else ""
 
     def kill(self) -> None:
         """Kill the emulator, like a power cut."""
@@ -57,17 +67,28 @@ class QemuPort:
     def __init__(self, board: boards.Board, elf: Path) -> None:
         self.machine = Qemu(board, elf)
         try:
-            self._stream = open_port(self.machine.port, wait=10.0)
+            with self._faults():
+                self._stream = open_port(self.machine.port, wait=10.0)
         except BaseException:
             self.machine.kill()
             raise
         assert isinstance(self._stream, Stream)
 
     def write(self, data: bytes) -> None:
-        self._stream.write(data)
+        with self._faults():
+            self._stream.write(data)
 
     def read(self, timeout: float) -> bytes:
-        return self._stream.read(timeout)
+        with self._faults():
+            return self._stream.read(timeout)
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Errors of the connection say why the emulator ended, if that is why."""
+        try:
+            yield
+        except LinkError as error:
+            raise LinkError(self.machine.fault() or str(error)) from None
 
     def close(self) -> None:
         self._stream.close()

@@ -18,7 +18,7 @@ from link_build import link_program
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.device import frames, timeouts
+from autodiff_gen.device import frames, qemu, timeouts
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
@@ -278,6 +278,29 @@ def test_states_in_two_regions_over_the_link(model, tmp_path):
     same_weights(device, trainer)
     train(device, trainer, 4, 1)
     device.close()
+
+
+STOPS = """\
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1].split(":")[2].split(",")[0])))
+print("qemu: fatal: Lockup", file=sys.stderr, flush=True)
+server.accept()
+"""
+
+
+def test_a_link_says_why_the_emulator_stopped(monkeypatch, tmp_path):
+    """As QEMU does where the memories of the board are not those of its machine."""
+    fake = lambda *_, serial: [sys.executable, "-c", STOPS, serial]
+    monkeypatch.setattr(qemu, "qemu_argv", fake)
+    (tmp_path / "firmware.elf").touch()
+    port = qemu.QemuPort(profiles.load("stm32"), tmp_path / "firmware.elf")
+    wanted = (
+        "the emulator stopped: qemu: fatal: Lockup; compare the memories .* QEMU's machine netduinoplus2$"
+    )
+    with pytest.raises(ag.AutodiffError, match=wanted):
+        while True:
+            port.read(10.0)
+    port.close()
 
 
 KILLED = """\
