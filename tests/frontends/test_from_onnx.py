@@ -259,6 +259,27 @@ def test_a_number_of_samples_as_a_float(text):
     assert good, report
 
 
+@pytest.mark.parametrize("part", ("s = Constant <value_int = 3> ()", "s = Constant <value_ints = [3, 1]> ()"))
+def test_parts_as_a_sequence(part):
+    """As PyTorch's exporter writes split: a size, of which the last part may be smaller, or the size of each part."""
+    text = f"""net (float[n,4] x) => (float[n,3] y) {{
+        {part}
+        zero = Constant <value_int = 0> ()
+        last = Constant <value_int = -1> ()
+        a = SplitToSequence <axis = 1> (x, s)
+        b = SequenceAt (a, zero)
+        c = SequenceAt (a, last)
+        d = SplitToSequence <axis = 1, keepdims = 0> (x)
+        e = SequenceAt (d, last)
+        f = Reshape (e, shape)
+        g = Mul (b, f)
+        y = Add (g, c)
+    }}"""
+    made = model(text, shape=np.array([-1, 1], np.int64))
+    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    assert good, report
+
+
 @pytest.mark.parametrize(
     ("attributes", "shape"),
     (({"batch_dims": 1}, ("n", 3, 4)), ({"batch_dims": 2}, ("n", 2, 3, 4)), ({}, (3, 3, 4))),
@@ -531,7 +552,8 @@ def test_the_program_of_the_page_writes_trained_weights_into_the_file(
 
 
 def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
-    """A parameter that is computed with, one with several transposes, a buffer, and zeros that were folded."""
+    """A parameter that is computed with, one with several transposes, one whose rows are read, one with
+    a transpose, a buffer, and zeros that were folded."""
     nodes = [
         make_node("Exp", ["scale"], ["e"]),
         make_node("Mul", ["x", "e"], ["a"]),
@@ -541,18 +563,25 @@ def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
         make_node("Transpose", ["head.weight"], ["u"]),
         make_node("MatMul", ["c", "u"], ["d"]),
         make_node("Mul", ["d", "mean"], ["f"]),
-        make_node("Add", ["f", "zeros"], ["y"]),
+        make_node("Add", ["f", "zeros"], ["g"]),
+        make_node("Gather", ["positions.weight", "places"], ["p"]),
+        make_node("Mul", ["g", "p"], ["h"]),
+        make_node("Transpose", ["last.weight"], ["v"], perm=[1, 0]),
+        make_node("MatMul", ["h", "v"], ["y"]),
     ]
     numbers = np.random.default_rng(3)
     weights = {
         "scale": numbers.normal(size=4),
         "head.weight": numbers.normal(size=(4, 4)),
         "mean": np.full(4, 2),
+        "positions.weight": numbers.normal(size=(3, 4)),
+        "last.weight": numbers.normal(size=(4, 4)),
     }
     weights["zeros"] = np.zeros(4)
-    made = of_nodes(*nodes, **{n: a.astype("f4") for n, a in weights.items()})
+    made = of_nodes(*nodes, **{n: a.astype("f4") for n, a in weights.items()}, places=np.array([1]))
     kind, folded = "pkg.torch.export.graph_signature.InputSpec.kind", "pkg.onnxscript.optimizer.folded_from"
     notes = {"scale": (kind, "PARAMETER"), "head.weight": (kind, "PARAMETER"), "mean": (kind, "BUFFER")}
+    notes |= dict.fromkeys(("positions.weight", "last.weight"), (kind, "PARAMETER"))
     notes["zeros"] = (folded, "['val_0', 'val_1']")
     for name, (key, value) in notes.items():
         about = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, weights[name].shape)
@@ -560,16 +589,19 @@ def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
         made.graph.value_info.append(about)
     net = ag.from_onnx(made)
     state = net.state_dict()
-    assert sorted(array.shape for array in state.values()) == [(4,), (4, 4)]
-    assert len(list(net.parameters())) == 2 and "head.weight" in state
+    assert sorted(array.shape for array in state.values()) == [(3, 4), (4,), (4, 4), (4, 4)]
+    assert len(list(net.parameters())) == 4 and state.keys() > {
+        "head.weight",
+        "last.weight",
+        "positions.weight",
+    }
     x = ag.Input("x", (2, 4))
     y = net(x)
     feeds = {parameter: state[name] for name, parameter in net.named_parameters()}
     value = evaluate([y], {x: np.ones((2, 4)), **feeds})[0]
-    w = weights["head.weight"]
-    np.testing.assert_allclose(
-        value, 2 * (np.exp(weights["scale"]) * np.ones((2, 4))) @ w.T @ w.T @ w.T, rtol=1e-6
-    )
+    w, row = weights["head.weight"], weights["positions.weight"][1]
+    wanted = 2 * (np.exp(weights["scale"]) * np.ones((2, 4))) @ w.T @ w.T @ w.T
+    np.testing.assert_allclose(value, wanted * row @ weights["last.weight"].T, rtol=1e-6)
     del made.graph.value_info[:]  # as other exporters write it
     assert len(list(ag.from_onnx(made).parameters())) > 2
 

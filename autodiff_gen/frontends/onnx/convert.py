@@ -36,7 +36,10 @@ ALSO = {
     "MaxUnpool": "max_unpool2d",
 }
 # Ops that a program computes of a parameter in each step, as it has learned.
-COMPUTED = {op for op in TABLE if op in ELEMENTWISE or op.startswith("Reduce") or op == "Expand"}
+COMPUTED = {op for op in TABLE if op in ELEMENTWISE or op.startswith(("Reduce", "Gather"))} | {
+    "Expand",
+    "Tile",
+}
 COMPUTED -= {"Cast", "CastLike", "Identity"}
 LARGEST_BATCH = 4  # of the values on which calls are made
 

@@ -28,6 +28,8 @@ UNFOLDED = (
     "If",
     "Loop",
     "Scan",
+    "SequenceAt",
+    "SplitToSequence",
     *RANDOM,
     "Bernoulli",
 )
@@ -36,12 +38,13 @@ UNFOLDED = (
 @dataclass(frozen=True)
 class Constant:
     """name: of the tensor; initializer: whether it is an initializer, or was computed of one, that may be a parameter;
-    learned: whether the file says that it is one."""
+    learned: whether the file says that it is one; untransposed: the name of the initializer that it transposes."""
 
     array: NDArray[Any]
     name: str = ""
     initializer: bool = False
     learned: bool = False
+    untransposed: str = ""
 
 
 def array_of(tensor: Any, name: str) -> NDArray[Any]:
@@ -92,8 +95,10 @@ def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
             return [c.emit("to", c.extent(sizes.item()), "f32")]
         if sizes is not None:
             results = [np.where(_of_batch(sizes), np.nan, r) for r in results]
+    matrix = node.op == "Transpose" and constants[0].initializer and results[0].ndim == 2
+    origin = constants[0].name if matrix and results[0].shape == constants[0].array.shape[::-1] else ""
     outputs = zip(node.proto.output, results, strict=False)
-    return [Constant(r, n, initializer) for n, r in outputs]
+    return [Constant(r, n, initializer, untransposed=origin) for n, r in outputs]
 
 
 def _of_batch(sizes: NDArray[Any]) -> Any:

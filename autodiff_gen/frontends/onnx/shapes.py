@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,38 @@ def _split(c: Any, a: Arguments) -> Any:
     made = iter([a["input"]] if len(kept) == 1 else c.emit_all("split", tuple(kept), a["input"], parts, axis))
     empty = Constant(np.zeros(0, np.float32))
     return [next(made) if size else empty for size in sizes]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A sequence of tensors."""
+
+    items: tuple[Any, ...]
+
+
+def _split_to_sequence(c: Any, a: Arguments) -> Parts:
+    """Of one size, or of the sizes of a vector; without sizes of 1, as single elements where keepdims is 0."""
+    x, given = c.operand(a["input"]), a["split"]
+    axis = a["axis"] % len(c.shape(x))
+    extent = c.sizes(x)[axis]
+    sizes = (1,) if given is None else c.numbers(given, "split")
+    if given is None or given.array.ndim == 0:
+        sizes = (
+            tuple(min(sizes[0], extent - k) for k in range(0, extent, sizes[0]))
+            if not is_batch(extent)
+            else ()
+        )
+    if is_batch(extent) or any(is_batch(s) for s in sizes):
+        raise Unsupported("splits the batch; give it a number by onnx.tools.update_model_dims")
+    names = tuple(f"{c.names()[0]}.{k}" for k in range(len(sizes)))
+    parts = c.emit_all("split", names, x, sizes, axis)
+    if given is None and not a["keepdims"]:
+        parts = [c.emit("squeeze", part, axis) for part in parts]
+    return Parts(tuple(parts))
+
+
+def _sequence_at(c: Any, a: Arguments) -> Any:
+    return a["input_sequence"].items[c.number(a["position"], "position")]
 
 
 def _slice(c: Any, a: Arguments) -> Any:
@@ -200,9 +233,11 @@ SHAPES: dict[str, Rule] = {
     "Flatten": _flatten,
     "Pad": _pad,
     "Reshape": _reshape,
+    "SequenceAt": _sequence_at,
     "Slice": _slice,
     "SpaceToDepth": _space_to_depth,
     "Split": _split,
+    "SplitToSequence": _split_to_sequence,
     "Squeeze": _squeeze,
     "Tile": _tile,
     "Transpose": _transpose,

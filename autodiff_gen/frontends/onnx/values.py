@@ -132,7 +132,8 @@ class Values:
             if array.dtype != np.float32:
                 raise Unsupported(f"has weights of dtype {array.dtype}; convert the network to float32")
             assert self.node is not None
-            name = self.paths.weight(self.node.proto, given.name if order is None else "", role, self.weights)
+            origin = given.name if order is None else given.untransposed if order is np.transpose else ""
+            name = self.paths.weight(self.node.proto, origin, role, self.weights)
             self.weights[name] = Weight(array, kind)
             self.stored[key] = WeightRef(name)
         return self.stored[key]
