@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..codegen.link_layout import LinkLayout, link_layout
 from ..codegen.program import Program
+from ..codegen.state_dict import check_state
 from ..errors import ShapeError
 from ..host.arguments import Batch, checked
 from . import frames
@@ -260,7 +261,7 @@ class Board:
         `strict`: missing and unexpected names are errors; otherwise the board keeps its values for missing names. The
         optimizer's state may be left out as a whole, and frozen parameters too.
         """
-        self.program.check_state("weights", state, strict)
+        check_state(self.program, "weights", state, strict)
         own = {} if all(s.name in state for s in self.program.slots) else self.state_dict()
         data = state_bytes(self.program, {**own, **state})
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.program import Program, Slot
+from ..codegen.state_dict import given, state_dict
 from ..errors import DataError
 from ..ir.types import planned
 
@@ -28,7 +29,7 @@ def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
             planned(slot.state.logical.shape)
         )
         offset += 4 * slot.words
-    return program.state_dict(arrays)
+    return state_dict(program, arrays)
 
 
 def state_bytes(program: Program, state: Mapping[str, Any]) -> bytes:
@@ -37,5 +38,5 @@ def state_bytes(program: Program, state: Mapping[str, Any]) -> bytes:
 
 
 def _words(slot: Slot, value: Any) -> bytes:
-    data = np.ascontiguousarray(slot.state.stored(slot.given("weights", value))).tobytes()
+    data = np.ascontiguousarray(slot.state.stored(given(slot, "weights", value))).tobytes()
     return data + bytes(4 * slot.words - len(data))

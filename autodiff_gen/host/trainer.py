@@ -15,6 +15,7 @@ from ..codegen.files import emit
 from ..codegen.program import Entry, Program, RegionStruct, Slot
 from ..codegen.program_regions import Ram
 from ..codegen.specification import FunctionSpec, ModelSpec
+from ..codegen.state_dict import check_state, given, state_dict
 from ..errors import AutodiffError, DataError, ModelError, ShapeError
 from ..ir.identifiers import is_identifier
 from ..ir.types import planned_size
@@ -245,7 +246,7 @@ class Trainer:
         model's shapes.
         """
         own = {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
-        return self.program.state_dict(own)
+        return state_dict(self.program, own)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
@@ -254,10 +255,10 @@ class Trainer:
         optimizer's state may be left out as a whole, and frozen parameters too. Raises ModelError for names and for
         other values of frozen parameters, ShapeError for shapes and dtypes; on an error nothing changes.
         """
-        self.program.check_state("load_state_dict", state, strict)
+        check_state(self.program, "load_state_dict", state, strict)
         slots = {s.name: s for s in self.program.slots}
         arrays = {
-            name: slots[name].given("load_state_dict", value)
+            name: given(slots[name], "load_state_dict", value)
             for name, value in state.items()
             if name in slots
         }
