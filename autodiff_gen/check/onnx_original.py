@@ -15,6 +15,7 @@ from ..functional.inputs import Input
 from ..ir.interpreter import evaluate
 from ..ir.node import STATE, Value, topological
 from ..report.text_table import table
+from .original import flat
 
 BATCH = 4
 TOLERANCE = 1e-4  # of float32, relative to the largest element
@@ -38,7 +39,7 @@ def compare(program: Program, file: Any, name: str, seed: int = 0) -> tuple[str,
         inputs.append(Input(given_name, shape, dtype, 0 if free else None))
     net = network(program, name)
     net.eval()
-    outputs = _flat(net(*inputs))
+    outputs = flat(net(*inputs))
     feeds = dict(zip(inputs, arrays.values(), strict=True))
     for node in topological(outputs):
         if node.op is STATE:
@@ -126,7 +127,3 @@ def _error(ours: Any, theirs: Any) -> float:
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")
     return float(np.abs(a - b).max(initial=0.0) / (np.abs(b).max(initial=0.0) or 1.0))
-
-
-def _flat(results: Any) -> list[Value]:
-    return [v for part in results for v in _flat(part)] if isinstance(results, tuple) else [results]

@@ -192,7 +192,7 @@ class _Ours:
         for n, array in inputs.items():
             free = program.shapes[n] and program.shapes[n][0] is None and not one_batch
             given.append(Input(n, array.shape, program.inputs[n], 0 if free else None))
-        results = _flat(net(*given))
+        results = flat(net(*given))
         wanted = []
         loss: Any = 0.0
         for k, (result, array) in enumerate(zip(results, targets, strict=True)):
@@ -251,8 +251,9 @@ class _Ours:
         return kept, losses
 
 
-def _flat(results: Any) -> list[Value]:
-    return [v for part in results for v in _flat(part)] if isinstance(results, tuple) else [results]
+def flat(results: Any) -> list[Value]:
+    """The values that a network returns, of tuples too."""
+    return [v for part in results for v in flat(part)] if isinstance(results, tuple) else [results]
 
 
 def _logical(state: State, stored: Any) -> Any:
