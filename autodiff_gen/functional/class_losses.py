@@ -13,7 +13,7 @@ from ..ir.node import CONST, INPUT, Value
 from ..ir.types import Dim, Size, plain, planned
 from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
-from .indexing import index_source, known_index, pick
+from .indexing import choices, index_source, known_index, pick
 from .losses import number_of, reduced, weights_of
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape
@@ -93,11 +93,15 @@ def _may_be(t: Value, number: int) -> bool:
     """Whether the target can contain this number."""
     source = index_source(t)
     for v in (t, source):
+        if v.dtype.kind not in "iu":
+            continue  # computed of floats
         info = np.iinfo(v.dtype.numpy)
         if not info.min <= number <= info.max:
             return False
     if source.node.op is CONST:
         return bool((source.node.attrs["value"] == number).any())
+    if choices(source):
+        return any(_may_be(choice, number) for choice in choices(source))
     return source.node.op is INPUT or number >= 0
 
 

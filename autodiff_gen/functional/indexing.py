@@ -14,7 +14,7 @@ import numpy as np
 from ..ir.build import apply, constant, make_input
 from ..ir.interpreter import evaluate
 from ..ir.node import CONST, INPUT, Node, Value
-from ..ir.op_kinds import Assemble, Elementwise, Iota, Reduce, View
+from ..ir.op_kinds import Assemble, Elementwise, Iota, Pick, Reduce, View
 from ..ir.types import Dim, Shape, Size, Type, plain, planned, planned_size, product, s32
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
@@ -48,6 +48,13 @@ def index_source(i: Value) -> Value:
             return i
 
 
+def choices(i: Value) -> list[Value]:
+    """The integers of which an integer is computed by choosing elements; none for other values."""
+    op = i.node.op
+    operands = (0,) if isinstance(op.lower, Pick) else op.chooses
+    return [i.node.operands[k] for k in operands] if i.dtype.kind in "iu" else []
+
+
 def is_known(name: str, x: Value, i: Value, extent: Size, ignored: int | None = None) -> bool:
     """Whether an index of x is guaranteed to be below `extent`; an integer input records that limit, so that the
     generated function checks it. Of an extent that follows the batch, only indices that follow it too are known.
@@ -75,6 +82,8 @@ def is_known(name: str, x: Value, i: Value, extent: Size, ignored: int | None = 
         return planned_size(source.shape) <= extent
     if isinstance(node.op.lower, Assemble):
         return all(is_known(name, x, part, extent, ignored) for part in node.operands)
+    if choices(source):
+        return all(is_known(name, x, choice, extent, ignored) for choice in choices(source))
     chosen = _chosen_along(source)
     return chosen is not None and planned((chosen,))[0] <= extent
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.build import apply
-from ..ir.node import Value
+from ..ir.node import CONST, Value
 from ..ir.types import product
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
@@ -40,9 +40,11 @@ def scatter(input: Any, dim: int, index: Any, src: Any) -> Value:
     """input with src[i, j, k], or a number, in place of the element at [i, index[i, j, k], k] for dim=1; along other
     axes the index may be shorter than both. Where several elements have one place, it gets their sum, where PyTorch has
     any of them."""
-    i = as_value(index)
-    source = src if isinstance(src, Value) or np.ndim(src) else broadcast_to(as_value(float(src)), i.shape)
-    return scatter_reduce(input, dim, i, source, "sum", include_self=False)
+    x, i = as_value(input), as_value(index)
+    if isinstance(src, Value) or np.ndim(src):
+        return scatter_reduce(x, dim, i, src, "sum", include_self=False)
+    one = broadcast_to(as_value(1.0), i.shape)
+    return where(gt(scatter_add(_zeros(x), dim, i, one), 0.0), float(src), x)
 
 
 def scatter_reduce(
@@ -78,7 +80,7 @@ def scatter_reduce(
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
     """input with values at input[indices], as `x[i, j] = values` of PyTorch: integers that broadcast together for the
     first axes, or one mask for a value that broadcasts. accumulate: values are added. Of several values with one place
-    the sum is taken."""
+    the sum is taken, where PyTorch has any of them; a number stays that number."""
     x, v, name = as_value(input), as_value(values), "index_put"
     given = [as_value(i) for i in indices]
     if len(given) == 1 and given[0].dtype.kind == "b":
@@ -94,11 +96,12 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     width, count = product(rest), product(place.shape)
     flat, place_of = reshape(x, (size, width)), reshape(place, (count,))
     source = reshape(broadcast_to(v, (*place.shape, *rest)), (count, width))
-    y = index_add(flat if accumulate else _zeros(flat), 0, place_of, source)
-    if not accumulate:
-        one, zero = (broadcast_to(as_value(k), (d, 1)) for k, d in ((1.0, count), (0.0, size)))
-        y = where(gt(index_add(zero, 0, place_of, one), 0.0), y, flat)
-    return reshape(y, x.shape)
+    if accumulate:
+        return reshape(index_add(flat, 0, place_of, source), x.shape)
+    one, zero = (broadcast_to(as_value(k), (d, 1)) for k, d in ((1.0, count), (0.0, size)))
+    is_number = v.node.op is CONST and v.ndim == 0
+    y = v if is_number else index_add(_zeros(flat), 0, place_of, source)
+    return reshape(where(gt(index_add(zero, 0, place_of, one), 0.0), y, flat), x.shape)
 
 
 def _zeros(x: Value) -> Value:

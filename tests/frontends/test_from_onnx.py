@@ -564,7 +564,8 @@ def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
         make_node("MatMul", ["c", "u"], ["d"]),
         make_node("Mul", ["d", "mean"], ["f"]),
         make_node("Add", ["f", "zeros"], ["g"]),
-        make_node("Gather", ["positions.weight", "places"], ["p"]),
+        make_node("Transpose", ["positions.weight"], ["q"], perm=[1, 0]),
+        make_node("Gather", ["q", "places"], ["p"]),
         make_node("Mul", ["g", "p"], ["h"]),
         make_node("Transpose", ["last.weight"], ["v"], perm=[1, 0]),
         make_node("MatMul", ["h", "v"], ["y"]),
@@ -574,7 +575,7 @@ def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
         "scale": numbers.normal(size=4),
         "head.weight": numbers.normal(size=(4, 4)),
         "mean": np.full(4, 2),
-        "positions.weight": numbers.normal(size=(3, 4)),
+        "positions.weight": numbers.normal(size=(4, 3)),
         "last.weight": numbers.normal(size=(4, 4)),
     }
     weights["zeros"] = np.zeros(4)
@@ -589,7 +590,7 @@ def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
         made.graph.value_info.append(about)
     net = ag.from_onnx(made)
     state = net.state_dict()
-    assert sorted(array.shape for array in state.values()) == [(3, 4), (4,), (4, 4), (4, 4)]
+    assert sorted(array.shape for array in state.values()) == [(4,), (4, 3), (4, 4), (4, 4)]
     assert len(list(net.parameters())) == 4 and state.keys() > {
         "head.weight",
         "last.weight",
@@ -599,7 +600,7 @@ def test_what_pytorchs_exporter_notes_of_initializers_says_what_is_trained():
     y = net(x)
     feeds = {parameter: state[name] for name, parameter in net.named_parameters()}
     value = evaluate([y], {x: np.ones((2, 4)), **feeds})[0]
-    w, row = weights["head.weight"], weights["positions.weight"][1]
+    w, row = weights["head.weight"], weights["positions.weight"][:, 1]
     wanted = 2 * (np.exp(weights["scale"]) * np.ones((2, 4))) @ w.T @ w.T @ w.T
     np.testing.assert_allclose(value, wanted * row @ weights["last.weight"].T, rtol=1e-6)
     del made.graph.value_info[:]  # as other exporters write it

@@ -281,6 +281,38 @@ def sum_over_batch(m, x, target):
     return (m["net"](x) - target).pow(2).sum() / x.shape[0] + torch.sum(m["net"](x).abs()) / (2 * x.size(0))
 
 
+def mixed_up(m, x, label):
+    """Mixup with samples in another order, whose classes are chosen of the labels."""
+    n = x.shape[0]
+    order = torch.arange(n - 1, -1, -1)
+    scores = m["net"](0.7 * x + 0.3 * x[order])
+    return 0.7 * F.cross_entropy(scores, label) + 0.3 * F.cross_entropy(scores, label[order])
+
+
+def detected(m, x, box, label):
+    """Each object in the cell and of the anchor that fit it, as YOLO assigns them; two may have one cell."""
+    anchors = torch.tensor([[1.0, 1.0], [2.0, 1.5]])
+    n, scores = x.shape[0], m["net"](x).view(-1, 2, 3, 3)
+    size, column = box[:, :2].exp(), label
+    best = (anchors - size[:, None]).abs().sum(2).min(1)[1]
+    wanted, sizes = torch.zeros(n, 2, 3, 3), torch.zeros(n, 2, 3, 3)
+    wanted[torch.arange(n)[:, None], best[:, None], column[:, None], torch.tensor([[1, 1, 2]])] = 1.0
+    sizes[torch.arange(n), best, column, 0] = (size / anchors[best]).log().sum(1)
+    return F.binary_cross_entropy_with_logits(scores, wanted) + F.mse_loss(scores, sizes)
+
+
+def pointed(m, x, label):
+    """A pointer network: what was chosen is masked, and the number of samples is read after the recurrent layer."""
+    steps, (h, _) = m["encoder"](x[:, :, None])
+    mask, loss = torch.zeros(x.size(0), 6, dtype=torch.bool), 0
+    for _ in range(2):
+        scores = m["score"](torch.tanh(steps + h[0][:, None])).squeeze(2).masked_fill(mask, -1e9)
+        chosen = scores.argmax(1)
+        mask = mask.scatter(1, chosen[:, None], True)
+        loss = loss + F.cross_entropy(scores, label) + x[torch.arange(x.size(0)), chosen].mean()
+    return loss * 1e-3
+
+
 X, LABEL, WORDS = (6,), ("label", 3), ("words", 7)
 PROGRAMS = {
     "adversarial": (
@@ -357,9 +389,23 @@ PROGRAMS = {
     "spectral loss": (spectral_loss, [(12,), (12,)], lambda: {"net": nn.Linear(12, 12)}),
     "spectra of silence": (spectra_of_silence, [(12,), (12,)], lambda: {"net": nn.Linear(12, 12)}),
     "rotary": (rotary, [WORDS], lambda: {"embedding": nn.Embedding(5, 8), "out": nn.Linear(8, 5)}),
+    "mixed up": (mixed_up, [X, LABEL], lambda: {"net": two()}),
+    "detected": (detected, [X, (2,), LABEL], lambda: {"net": two(6, 18)}),
+    "pointed": (
+        pointed,
+        [X, LABEL],
+        lambda: {"encoder": nn.LSTM(1, 4, batch_first=True), "score": nn.Linear(4, 1)},
+    ),
     "sum over the batch": (sum_over_batch, [X, (3,)], lambda: {"net": two()}),
 }
-FIXED = ("Barlow twins", "contrastive", "prototypes", "transcribed")  # in these the batch is a number
+FIXED = (
+    "Barlow twins",
+    "contrastive",
+    "detected",
+    "mixed up",
+    "prototypes",
+    "transcribed",
+)  # in these the batch is a number
 
 
 def drawn(kinds, numbers):

@@ -24,6 +24,7 @@ from autodiff_gen.ir.types import Dim
 A, B = (4, 6), (2, 3, 5)
 PLACES = np.array([[5, 0, 2], [1, 2, 3], [4, 5, 0], [3, 0, 1]], dtype=np.int32)
 CORNER = np.array([[[1, 0]], [[0, 1]]], dtype=np.int32)
+PAIRS = np.array([[5, 5, 2], [1, 1, 1], [4, 5, 0], [3, 0, 1]], dtype=np.int32)
 TWICE = np.array([2, 0, 2, 2, 1], dtype=np.int32)
 VECTORS: list[Any] = [(5,), TWICE, (5,)]
 
@@ -76,6 +77,7 @@ ROWS: list[Row] = [
         (f"reduce_{r}_of_new", lambda F, a, i, s, r=r: F.scatter_reduce(a, 0, i, s, r, include_self=False), VECTORS)
         for r in ("mean", "prod", "amax")
     ),
+    ("scatter_number_twice", lambda F, a, i: F.scatter(a, 1, i, 2.5) * a, [A, PAIRS]),
     ("gates", lambda F, a: F.softmax(F.scatter(F.full_like(a, float("-inf")), 1, *F.topk(a, 2)[::-1]), 1), [A]),
     ("put", lambda F, a, i, v: F.index_put(a, (i,), v) * a, [A, np.array([3, 0], dtype=np.int32), (2, 6)]),
     ("put_sums", lambda F, a, i, j, v: F.index_put(a, (i, j), v, True), [B, index((3, 1), 2), index((4,), 3), (5,)]),

@@ -53,6 +53,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.pick(X, [0, 3]), r"^pick\(x: f32\[2,3\], s32\[2\]\): an index is outside 0 to 2$"),
     (lambda: F.pick(X, Y + 1), "the index must be an integer input, a constant, or indices from F.max or F.min"),
     (lambda: F.pick(X, F.to(F.sum(X, 1), "s32")), "the index must be an integer input"),
+    (lambda: F.cross_entropy(X, F.to(F.sum(X, 1), "s32")), "the index must be an integer input"),
     (lambda: F.pick(X, F.max(F.matmul(X, np.ones((3, 5))), 1)[1]), "the index must be an integer input"),
     (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
     (lambda: X + "1", "cannot be an operand"),

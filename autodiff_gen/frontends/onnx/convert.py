@@ -199,10 +199,12 @@ class Conversion(Values):
 
     def _is_computed_with(self, given: Any, node: Node) -> bool:
         """Whether an operand is a parameter that the node computes with in each step; a transpose that one node reads
-        is that of a layer, which has its weight so."""
+        is that of a layer, which has its weight so, unless that computes with it."""
         if not isinstance(given, Constant) or not given.learned:
             return False
         shared = len(self.readers[given.name]) > 1 or self.readers[given.name][0] is not node.proto
+        after = self.readers.get(node.proto.output[0], [])
+        shared = shared or any(reader is None or reader.op_type in COMPUTED for reader in after)
         return node.op in COMPUTED or (node.op == "Transpose" and shared)
 
     def _branch(self, node: Node, condition: Any) -> None:

@@ -255,7 +255,7 @@ TABLE = {**OF_COMPLEX, **TABLE}
 # Operators whose rules are for floats, of which PyTorch has some for integers too.
 OF_FLOATS = (
     f"{UNARY} amax amin argmax argmin cummax cummin cumprod cumsum div floor_divide fmod max maximum min minimum prod "
-    "remainder sum"
+    "remainder scatter sum"
 )
 
 
@@ -263,7 +263,7 @@ def _of_integers(rule: Rule) -> Rule:
     """A rule for floats that integers are converted to, and its first result to PyTorch's dtype: exact below 2^24."""
 
     def converting(c: Converter, a: Arguments) -> object:
-        given = {n: v for n in ("self", "other") if is_integer(c, v := a.get(n))}
+        given = {n: v for n in ("self", "other", "src") if is_integer(c, v := a.get(n))}
         if not given:
             return rule(c, a)
         wanted = c.dtype(ValueRef(c.names()[0]))

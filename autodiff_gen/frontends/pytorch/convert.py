@@ -6,7 +6,7 @@ determines are values of their own; a reshape to one such size becomes a reshape
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -97,13 +97,14 @@ class _Conversion:
         made = Program(
             {n: self._input_dtype(n) for n in self.exported.inputs},
             outputs[0] if self.exported.single and len(outputs) == 1 else outputs,
-            self._size_calls_at_their_readers(),
+            self.calls,
             self.weights,
             self.shapes,
             tied=self.tied,
             class_name=self.exported.class_name,
             modules=self.exported.modules,
         )
+        made.calls = self._size_calls_at_their_readers(made.live)
         return frozen_behind_detach(made)
 
     # Inputs and weights
@@ -341,12 +342,12 @@ class _Conversion:
         self.made.update(names(results))
         return [ValueRef(name) for name in names(results)]
 
-    def _size_calls_at_their_readers(self) -> list[Call]:
-        """The calls, where those that compute sizes are part of the module that reads them first: PyTorch records none
-        for them."""
+    def _size_calls_at_their_readers(self, calls: Sequence[Call]) -> list[Call]:
+        """The calls that results depend on, where those that compute sizes are part of the module that reads them
+        first: PyTorch records none for them."""
         readers: dict[str, Call] = {}
         moved: list[Call] = []
-        for call in reversed(self.calls):
+        for call in reversed(calls):
             if not call.frames and call.results and call.results[0] in self.sizes:
                 reader = readers.get(call.results[0])
                 call = replace(call, frames=reader.frames) if reader else call

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..imported.program import ValueRef, WeightRef
+from ..imported.program import CONSTANT, ValueRef, WeightRef
 from .rules import Arguments, Converter, Rule, Unsupported, axis, same
 
 
@@ -22,6 +22,8 @@ def _index(c: Converter, a: Arguments) -> Any:
     if dims != list(range(first, first + len(dims))):  # PyTorch has their axes first
         x = c.emit("permute", x, (*dims, *(k for k in range(rank) if k not in dims)))
         first = 0
+    if isinstance(x, WeightRef) and c.weights[x.name].role == CONSTANT:  # an array, which values cannot index
+        x = c.emit("reshape", x, c.shape(x))
     key = ":, " * first + ", ".join("{}" for _ in dims)
     return c.emit(f"{{}}[{key}]", x, *chosen.values())
 
