@@ -291,6 +291,10 @@ def _find(name: str, root: Path, base: Path) -> Path:
             )
         return folder
     if not (root / name / TABLE).is_file() or name in ("", ".", ".."):
+        if name and (base / name / TABLE).is_file():
+            raise KernelError(
+                f"kernel folder {name}: a name without a / is that of a backend; write ./{name}"
+            )
         raise KernelError(
             f"unknown kernel backend {name!r}{near(name, available(root))}; "
             "give a folder of your own as a path with a /"

@@ -263,6 +263,13 @@ def test_a_faulty_list_is_one_line(names, says):
     fails(names, says)
 
 
+def test_a_folder_without_a_slash_is_named(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kernels.toml").write_text("schema = 1")
+    monkeypatch.chdir(tmp_path)
+    fails(["mine"], "kernel folder mine: a name without a / is that of a backend; write ./mine")
+
+
 @pytest.mark.parametrize(
     "old, new, says",
     [
