@@ -32,19 +32,22 @@ typedef struct {
     int32_t place;  /* ... and its distance in its group */
     bool adjoint;   /* the result is dx, the operand dy */
     bool add;       /* to the results in memory */
-    float *results; /* at most `most` of the tile's */
+    float *space;   /* packed weights, then results */
+    float *results; /* of the tile, at most `most` */
     int32_t most;
 } ag_group_tile;
 
 /* Adds up each `group` sums, a constant, of `count` outputs that are `next` apart. */
 ALWAYS_INLINE void ag_add_groups(int32_t group, bool add, const float *sums, float *out, ptrdiff_t out_group,
                                  ptrdiff_t next, int32_t count) {
+    const int32_t groups = AG_CHANNEL_TILE / group;
     for (; count > 0; count--, sums += AG_CHANNEL_TILE, out += next) {
         float *to = out;
-        EACH (i, AG_CHANNEL_TILE / group) {
-            float total = sums[i * group];
-            EACH (k, group - 1) {
-                total += sums[i * group + k + 1];
+        EACH (i, groups) {
+            const float *sum = sums + (ptrdiff_t)i * group;
+            float total = 0.0f;
+            EACH (k, group) {
+                total = k == 0 ? sum[0] : total + sum[k];
             }
             *to = add ? *to + total : total;
             to += out_group;
@@ -129,16 +132,17 @@ static AG_NOINLINE void ag_limit_taps(ag_axis *axis, int32_t first, int32_t most
 
 /* Packs the weights of two axes for result r of the groups, for each channel of the tile, which begins at
  * `channel`, and lets them be those of the axes. */
-static AG_NOINLINE void ag_pack_taps(float *packed, const float *w, const ag_group_tile *t, int32_t channel,
-                                     int32_t r, ag_axis *rows, ag_axis *columns, const ag_conv2d_shape *s) {
+static AG_NOINLINE void ag_pack_taps(const float *w, const ag_group_tile *t, int32_t channel, int32_t r,
+                                     ag_axis *rows, ag_axis *columns, const ag_conv2d_shape *s) {
     const ag_conv2d_group g = ag_conv2d_group_of(s);
     const ptrdiff_t tap = (ptrdiff_t)columns->w_tap * g.channels;
     const ptrdiff_t row = (ptrdiff_t)rows->w_tap * s->kw * g.channels - columns->taps * tap;
-    w += ((ptrdiff_t)rows->w * s->kw + columns->w) * g.channels + r * (t->adjoint ? 1 : g.filter);
+    const ptrdiff_t channel_step = t->adjoint ? g.filter : 1, result_step = t->adjoint ? 1 : g.filter;
+    w += ((ptrdiff_t)rows->w * s->kw + columns->w) * g.channels + r * result_step;
     for (int32_t lane = 0; lane < t->image.channels; lane++, channel++) {
-        const float *from = w + (channel / t->group) * g.outputs * g.filter;
-        float *to = packed + lane;
-        from += (channel % t->group) * (t->adjoint ? g.filter : 1);
+        const int32_t group = channel / t->group, place = channel % t->group;
+        const float *from = w + (ptrdiff_t)group * g.outputs * g.filter + place * channel_step;
+        float *to = t->space + lane;
         for (int32_t i = 0; i < rows->taps; i++, from += row) {
             for (int32_t j = 0; j < columns->taps; j++, from += tap, to += AG_CHANNEL_TILE) {
                 *to = *from;
@@ -163,7 +167,6 @@ static AG_NOINLINE void ag_images(ag_group_tile *t, int32_t n, const ag_axis *ro
  * `channel` on. */
 static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, float *out, int32_t n,
                             int32_t channel, int32_t r, int32_t phase, const ag_conv2d_shape *s) {
-    float space[AG_SPACE * AG_CHANNEL_TILE];
     ag_axis rows, columns;
     for (int32_t i = 0, j = 0, kh = 1; i == 0 || i < kh;) {
         ag_set_axis(&rows, true, t->adjoint, phase / s->stride_w, s);
@@ -173,15 +176,13 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
         kh = rows.taps;
         ag_limit_taps(&rows, i, height);
         ag_limit_taps(&columns, j, width);
-        ag_pack_taps(space, w, t, channel, r, &rows, &columns, s);
-        t->image.w = space;
-        t->image.w_tap = AG_CHANNEL_TILE;
+        ag_pack_taps(w, t, channel, r, &rows, &columns, s);
         t->image.w_row = (ptrdiff_t)columns.taps * AG_CHANNEL_TILE;
         t->image.in = in + channel;
         t->image.out = out;
         t->add = i + j > 0;
         t->most = AG_SPACE - rows.taps * columns.taps;
-        t->results = space + (ptrdiff_t)rows.taps * t->image.w_row;
+        t->results = t->space + (ptrdiff_t)rows.taps * t->image.w_row;
         ag_images(t, n, &rows, &columns, s);
         j = j + width < kw ? j + width : 0;
         i += j == 0 ? height : 0;
@@ -192,8 +193,11 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
 static void ag_sums_of_groups(const float *in, const float *w, float *out, int32_t n, bool adjoint,
                               int32_t phase, const ag_conv2d_shape *s) {
     const int32_t channels = adjoint ? s->o : s->c;
+    float space[AG_SPACE * AG_CHANNEL_TILE];
     ag_group_tile t;
     t.adjoint = adjoint;
+    t.image.w = t.space = space;
+    t.image.w_tap = AG_CHANNEL_TILE;
     t.image.in_row = t.image.out_row = (ptrdiff_t)s->ow * s->ldy;
     t.image.in_pixel = t.image.out_pixel = s->ldy;
     t.group = channels / s->groups;
