@@ -43,8 +43,13 @@ def scatter(input: Any, dim: int, index: Any, src: Any) -> Value:
     x, i = as_value(input), as_value(index)
     if isinstance(src, Value) or np.ndim(src):
         return scatter_reduce(x, dim, i, src, "sum", include_self=False)
+    axis = axis_of("scatter", x, dim)
+    if i.shape == (*x.shape[:axis], 1, *x.shape[axis + 1 :]):  # one place in each row, as of a one-hot vector
+        extent = extent_of("scatter", x, axis)
+        place = reshape(apply("iota", size=extent), (extent, *(1,) * (x.ndim - axis - 1)))
+        return where(eq(as_s32(in_range("scatter", x, i, extent)), place), float(src), x)
     one = broadcast_to(as_value(1.0), i.shape)
-    return where(gt(scatter_add(_zeros(x), dim, i, one), 0.0), float(src), x)
+    return where(gt(scatter_add(_zeros(x), axis, i, one), 0.0), float(src), x)
 
 
 def scatter_reduce(

@@ -181,7 +181,9 @@ def _defined(path: Path, module: ModuleType) -> Model | Functions:
         raise ModelError(f"{path} defines `model` and `functions`; split it into two files")
     if model is not None:
         if not isinstance(model, Model):
-            raise ModelError(f"{path}: `model` is {type(model).__name__}, not an ag.Model")
+            raise ModelError(
+                f"{path}: `model` is {type(model).__name__}, not an ag.Model; make one by ag.Model.supervised"
+            )
         return model
     if functions is None:
         torch = sys.modules.get("torch")

@@ -77,6 +77,7 @@ ROWS: list[Row] = [
         (f"reduce_{r}_of_new", lambda F, a, i, s, r=r: F.scatter_reduce(a, 0, i, s, r, include_self=False), VECTORS)
         for r in ("mean", "prod", "amax")
     ),
+    ("scatter_number_once", lambda F, a, i: F.scatter(a, 1, i, 2.5) * a, [B, index((2, 1, 5), 3)]),
     ("scatter_number_twice", lambda F, a, i: F.scatter(a, 1, i, 2.5) * a, [A, PAIRS]),
     ("gates", lambda F, a: F.softmax(F.scatter(F.full_like(a, float("-inf")), 1, *F.topk(a, 2)[::-1]), 1), [A]),
     ("put", lambda F, a, i, v: F.index_put(a, (i,), v) * a, [A, np.array([3, 0], dtype=np.int32), (2, 6)]),
@@ -239,6 +240,13 @@ def test_indices_in_range_are_not_compared() -> None:
     best = F.argmax(x, 1, keepdim=True)
     for y in (F.gather(x, 1, best), F.gather(x, 1, np.array([[0], [3], [1]]))):
         assert not {n.op.name for n in topological([y])} & {"where", "lt", "ge"}
+
+
+def test_a_one_hot_vector_is_compared() -> None:
+    """zeros.scatter_(1, label[:, None], 1): nothing is added up at places."""
+    x, i = ag.Input("x", (4, 3)), ag.Input("i", (4, 1), "s32")
+    ops = {n.op.name for n in topological([F.scatter(x, 1, i, 1.0)])}
+    assert "eq" in ops and "scatter_sum" not in ops
 
 
 def test_an_embedding_never_walks_over_its_table() -> None:

@@ -95,7 +95,7 @@ f, g = ag.function([x], [x * 2], "f"), ag.function([y], [y * 2], "g")
 BAD_FILES = [
     ("x = 1\n", r"model.py defines no `model`; assign an ag.Model to that name, or a list of ag.function to "
      r"`functions`$"),
-    ("model = 3\n", r"model.py: `model` is int, not an ag.Model$"),
+    ("model = 3\n", r"model.py: `model` is int, not an ag.Model; make one by ag.Model.supervised$"),
     ("functions = 3\n", r"model.py: `functions` is int, not a list of ag.function$"),
     ("functions = []\n", r"model.py: functions: the list is empty$"),
     ("functions = [3]\n", r"model.py: functions: expected results of ag.function, got int$"),
