@@ -17,6 +17,7 @@
 /* Sizes of tiles (tiles/microkernel.h): AG_TILE_M x 2 vectors of sums and their operands fit the registers.
  */
 #define AG_GENERAL_TILES 1
+#define AG_STACK_TILES 25 /* of channels, for convolutions in groups */
 #if defined __AVX512F__
 enum { LANES = 16 };
 #define AG_TILE_M 8

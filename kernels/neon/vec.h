@@ -12,6 +12,7 @@
 
 #define AG_TILE_M 4
 #define AG_CHANNEL_TILE 8
+#define AG_STACK_TILES 25 /* of channels, for convolutions in groups */
 #define AG_MOVING_POINTERS 1
 #define AG_MOVE_INSTRUCTIONS 1
 #define AG_RUN_INSTRUCTIONS 1

@@ -21,8 +21,12 @@
 
 #include <string.h>
 
-/* Taps at a time, and tiles on the stack: packed weights and results, or sums of dw and pixels of dy. */
-enum { AG_MOST_TAPS = 9, AG_SPACE = 13, AG_DW_SPACE = 17 };
+/* Taps at a time, and tiles on the stack: packed weights and results, or sums of dw and pixels of dy. Few, as
+ * microcontrollers have little of it; vec.h may define more. */
+#ifndef AG_STACK_TILES
+#define AG_STACK_TILES 11
+#endif
+enum { AG_MOST_TAPS = 9, AG_SPACE = AG_STACK_TILES, AG_DW_SPACE = AG_STACK_TILES + 5 };
 
 /* A tile of channels of the operand, whose groups have `group` channels, those of the result `out_group`. */
 typedef struct {
