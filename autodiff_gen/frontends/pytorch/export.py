@@ -128,7 +128,7 @@ class _Exports:
                         exported_functions(self.torch, self.name),
                         exported_operators(self.torch, self.name),
                         _no_checks_of_values(self.torch),
-                        _attributes_kept(self.module),
+                        _attributes_kept(self.torch, self.module),
                     ):
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
                     self.programs[dynamic] = exported
@@ -206,18 +206,17 @@ def _decomposed(torch: Any, exported: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _attributes_kept(module: Any) -> Iterator[None]:
-    """Afterwards modules have the attributes and buffers of before, where forward stores some for the next call, such
-    as tables of positions: in an export these have no values."""
-    held = [(m, dict(vars(m)), dict(m._buffers)) for m in module.modules()]
+def _attributes_kept(torch: Any, module: Any) -> Iterator[None]:
+    """Afterwards modules have the tensors of before, where forward stores some for the next call, such as tables of
+    positions: in an export these have no values."""
+    held = [(kept, dict(kept)) for m in module.modules() for kept in (vars(m), m._buffers)]
     try:
         yield
     finally:
-        for m, attributes, buffers in held:
-            vars(m).clear()
-            vars(m).update(attributes)
-            m._buffers.clear()
-            m._buffers.update(buffers)
+        for kept, before in held:
+            for name in [n for n, v in kept.items() if isinstance(v, torch._subclasses.FakeTensor)]:
+                del kept[name]
+                kept.update({name: before[name]} if name in before else {})
 
 
 @contextlib.contextmanager
