@@ -26,7 +26,7 @@
 #ifndef AG_STACK_TILES
 #define AG_STACK_TILES 11
 #endif
-enum { AG_MOST_TAPS = 9, AG_SPACE = AG_STACK_TILES, AG_DW_SPACE = AG_STACK_TILES + 5 };
+enum { AG_MOST_TAPS = 9, AG_SPACE = AG_STACK_TILES, AG_DW_SPACE = AG_STACK_TILES + 4 };
 
 /* A tile of channels of the operand, whose groups have `group` channels, those of the result `out_group`. */
 typedef struct {
