@@ -14,8 +14,8 @@
 
 enum { ROW = AG_TILE_N / LANES, COLUMN = AG_TILE_M / LANES }; /* vectors */
 
-ALWAYS_INLINE void skip(const float **p, int32_t count, int32_t bytes) {
-    for (int32_t i = 0; i < count; i++) {
+static inline void skip(const float **p, int32_t count, int32_t bytes) {
+    EACH (i, count) {
         p[i] = ag_after(p[i], bytes);
     }
 }
