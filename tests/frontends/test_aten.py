@@ -435,7 +435,10 @@ EXPRESSIONS = {
             torch.where(y > 0.5, torch.inf, torch.where(y < -0.5, -torch.inf, x)), 1.0, 2.0, -3.0
         )
     ),
-    "what is left of an axis": lambda x, y, p, i, s, k, m: torch.cat([x[:, :6] * 2.0, x[:, 6:]], 1),
+    "what is left of an axis": lambda x, y, p, i, s, k, m: (
+        torch.cat([x[:, :6] * 2.0, x[:, 6:]], 1) * torch.split(x, [0, 4, 2], 1)[2][:, :1]
+        + torch.split(x, [0, 6], 1)[1] * x.chunk(1, 1)[0] * x[:, None].unbind(1)[0]
+    ),
     "numbers of float64": lambda x, y, p, i, s, k, m: x * torch.tensor(np.pi) + k.type_as(m.row) * m.pi,
     "half precision elsewhere": lambda x, y, p, i, s, k, m: elsewhere(x * m.row),
     "integers": lambda x, y, p, i, s, k, m: whole_numbers(3 * k - torch.arange(6), x),

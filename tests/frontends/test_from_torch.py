@@ -327,6 +327,14 @@ BAD = {
         lambda self, x: x + x[:, 4:].sum(),
         "computes with a tensor without elements; leave it out",
     ),
+    "no elements to sum over": (
+        lambda self, x: torch.einsum("ni,ij->nj", x[:, 4:], torch.zeros(0, 4)),
+        "computes with a tensor without elements; leave it out",
+    ),
+    "no elements at all": (
+        lambda self, x: (x, x[:, 4:]),
+        "Bad returns a tensor without elements; leave it out",
+    ),
     "unknown": (
         lambda self, x: torch.special.i0(x) + torch.linalg.det(x @ x.T) + torch.special.i0(x),
         r"aten.special_i0 has no counterpart \(test_from_torch.py:\d+\); aten._linalg_det has no counterpart"

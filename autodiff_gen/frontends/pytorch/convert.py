@@ -35,9 +35,9 @@ from .aten import CONTROL_FLOW, NAMES, OF_ROWS, TABLE, VIEWS
 from .complex_numbers import Complex, is_complex, rule_of
 from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
-from .rules import Unsupported
+from .rules import EMPTY, Unsupported, is_empty
 
-EMPTY = object()  # represents a tensor without elements, as a slice of what a rotation leaves
+JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
 CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
@@ -121,6 +121,8 @@ class _Conversion:
     def _check_outputs(self, outputs: Any) -> None:
         if is_complex(outputs):
             raise ModelError(f"{self.name} returns complex numbers; return torch.view_as_real of them")
+        if is_empty(outputs):
+            raise ModelError(f"{self.name} returns a tensor without elements; leave it out")
         if not any(references(outputs)):
             raise ModelError(f"{self.name} returns no tensor")
         constant = next((r.name for r in references(outputs) if isinstance(r, WeightRef)), None)
@@ -196,7 +198,7 @@ class _Conversion:
         changed = node.arguments.get("out", changed)
         if isinstance(changed, ValueRef) and not self._may_change(changed.name, k, last_read):
             return
-        if any(0 in self.exported.shapes.get(r, ()) for r in node.results):
+        if node.results and all(0 in self.exported.shapes.get(r, ()) for r in node.results):
             self.known.update(dict.fromkeys(node.results, EMPTY))
             return
         operands = references(tuple(node.arguments.values()))
@@ -207,7 +209,7 @@ class _Conversion:
             (self.merged[ref] for ref in references(tuple(arguments.values())) if ref in self.merged), None
         )
         try:
-            if EMPTY in arguments.values():
+            if any(is_empty(v) for name, v in arguments.items() if rule not in JOINS or name != "tensors"):
                 raise Unsupported("computes with a tensor without elements; leave it out")
             if merged and arguments.get(OF_ROWS.get(key, "")) not in self.merged:
                 raise Unsupported(
@@ -298,7 +300,7 @@ class _Conversion:
             return Complex(**given)
         if not isinstance(given, tuple):
             return given
-        return tuple(v for v in map(self.value, given) if v is not EMPTY)  # of what is joined
+        return tuple(map(self.value, given))
 
     def shape(self, ref: Any) -> Shape:
         """Of a reference; None where the batch determines an extent."""

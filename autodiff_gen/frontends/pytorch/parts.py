@@ -8,7 +8,7 @@ import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
 from .indexing import converted
-from .rules import Arguments, Converter, Rule, Unsupported, axis, same
+from .rules import EMPTY, Arguments, Converter, Rule, Unsupported, axis, same
 from .shapes import expand_as
 
 LAST = 2**62  # an end that is at least this is the end of the axis
@@ -114,17 +114,27 @@ def _meshgrid(c: Converter, a: Arguments) -> Any:
 
 
 def _parts(function: str, sizes: str) -> Rule:
+    """No call makes those without elements, or one that is the operand."""
+
     def rule(c: Converter, a: Arguments) -> Any:
-        if function == "unbind":
-            return c.emit_all("unbind", c.names(), a["self"], a.get("dim", 0))
-        return c.emit_all(function, c.names(), a["self"], a[sizes], a.get("dim", 0))
+        x, dim, kept = a["self"], a.get("dim", 0), c.names()
+        given = (a[sizes],) if sizes else ()
+        if sizes == "split_sizes":
+            kept = tuple(name for name, size in zip(kept, a[sizes], strict=True) if size != 0)
+            given = (tuple(size for size in a[sizes] if size != 0),)
+        if len(kept) == 1:
+            made = [x if sizes else c.emit("squeeze", x, dim)]
+        else:
+            made = c.emit_all(function, kept, x, *given, dim)
+        found = dict(zip(kept, made, strict=True))
+        return [found.get(name, EMPTY) for name in c.names()]
 
     return rule
 
 
 def _joined(function: str) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
-        return c.emit(function, a["tensors"], a.get("dim", 0))
+        return c.emit(function, tuple(t for t in a["tensors"] if t is not EMPTY), a.get("dim", 0))
 
     return rule
 

@@ -35,6 +35,7 @@ class Converter(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
 
+EMPTY = object()  # represents a tensor without elements, as a slice of what a rotation leaves
 Rule: TypeAlias = Callable[[Converter, Arguments], Any]  # the result, or a list of them
 
 
@@ -75,6 +76,11 @@ def operator(sign: str) -> Rule:
         return c.emit(f"{{}} {sign} {{}}", a["self"], other)
 
     return rule
+
+
+def is_empty(given: Any) -> bool:
+    """Whether an argument is a tensor without elements, or has one inside."""
+    return given is EMPTY or (isinstance(given, tuple) and any(map(is_empty, given)))
 
 
 def itself(c: Converter, a: Arguments) -> Any:
