@@ -33,7 +33,11 @@ BASES = {
     "UnitTestSuiteError",
 }
 FUNCTIONS = {"fail": 0}  # print a message: which argument it is
-METHODS = {("problems", "add"): 1, ("stderr", "write"): 0}  # collect one, by the name of the object
+METHODS = {
+    ("problems", "add"): 1,
+    ("self", "_problem"): 1,
+    ("stderr", "write"): 0,
+}  # collect one, by the name of the object
 ANYTHING = frozenset(("{}",))
 Templates = frozenset[str]
 Function = ast.FunctionDef | ast.Lambda
@@ -153,6 +157,8 @@ def templates_of(
             return frozenset(map("".join, product(*ends)))
         case ast.IfExp(body=one, orelse=other):
             return templates_of(one, known, depth) | templates_of(other, known, depth)
+        case ast.BoolOp(values=values):
+            return frozenset().union(*(templates_of(value, known, depth) for value in values))
         case ast.Name(id=name):
             return _assigned(name, expression, known, depth)
         case ast.Call():
