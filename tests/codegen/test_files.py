@@ -14,6 +14,7 @@ from c_build import INCLUDES, KERNELS, check_warnings, compile_c, compiler
 from checkout import ROOT
 from compiled_examples import EXAMPLES
 from objects_once import objects
+from random_models import Model, random_model
 from small_models import small_classifier
 
 import autodiff_gen as ag
@@ -22,6 +23,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
 
 WORKLOADS = sorted(p.stem for p in (ROOT / "bench" / "workloads").glob("w[0-9]*.py"))
 
@@ -98,6 +100,18 @@ def test_same_bytes_in_two_folders_with_two_hash_seeds(tmp_path):
 @pytest.mark.parametrize("name", SOURCES)
 def test_compiled_twice_in_one_process(name):
     assert emit(SOURCES[name]()) == compiled(name)[1]
+
+
+def test_no_order_depends_on_addresses(tmp_path):
+    """A fused node is split, and what the other half reads of it are several results."""
+    others, texts = [], set()
+    for k in range(8):
+        others.append([object() for _ in range(1000 * k)])
+        case = random_model(777006, 9, 2)
+        model = Model(tuple(case.init), 2, 0.05, [case.graph])
+        compile_model(model, "m", None, board.load("virt_a7"), must_fit=False, dump=tmp_path)
+        texts.add("".join(path.read_text() for path in sorted(tmp_path.iterdir())))
+    assert len(texts) == 1
 
 
 # ---- compilers

@@ -58,7 +58,7 @@ class _Split:
         moved = self._moved(region, stays)
         if moved is None:
             return None
-        read = [v for n in moved for v in n.operands if v.node not in moved]
+        read = [v for n in region.nodes if n in moved for v in n.operands if v.node not in moved]
         cut = [v.base for v in read if not is_free(v.base.node)]
         inside = list(dict.fromkeys([*stays, *(v for v in cut if v not in region.params)]))
         if not inside:
