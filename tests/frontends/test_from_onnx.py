@@ -280,6 +280,27 @@ def test_parts_as_a_sequence(part):
     assert good, report
 
 
+def test_parts_without_elements_and_one_part():
+    text = """net (float[n,4] x) => (float[n,4] y) {
+        all = Constant <value_int = 4> ()
+        sizes = Constant <value_ints = [0, 4]> ()
+        first = Constant <value_int = 0> ()
+        last = Constant <value_int = 1> ()
+        a = SplitToSequence <axis = 1> (x, all)
+        b = SplitToSequence <axis = 1> (x, sizes)
+        c = SplitToSequence <axis = 0> (rows, last)
+        d = Identity (c)
+        e = SequenceAt (a, first)
+        f = SequenceAt (b, last)
+        g = SequenceAt (d, last)
+        h = Mul (e, f)
+        y = Mul (h, g)
+    }"""
+    made = model(text, rows=np.arange(8, dtype=np.float32).reshape(2, 4))
+    report, good = onnx_original.compare(convert(made, "net"), made, "net")
+    assert good, report
+
+
 @pytest.mark.parametrize(
     ("attributes", "shape"),
     (({"batch_dims": 1}, ("n", 3, 4)), ({"batch_dims": 2}, ("n", 2, 3, 4)), ({}, (3, 3, 4))),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
-from ..imported.program import ValueRef, WeightRef
+from ..imported.program import ValueRef
 from ..imported.rules import Unsupported
 from .graph import Node
 from .random import RANDOM
@@ -72,9 +72,9 @@ def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
     the batch, unless it is that of a size."""
     if node.op in ("Shape", "Size") and isinstance(given[0], ValueRef):
         return [Constant(_sizes(node, c.sizes(given[0])))]
-    if any(isinstance(x, ValueRef | WeightRef) for x in given) or node.op in UNFOLDED or node.domain:
-        return None
     constants = [x for x in given if isinstance(x, Constant)]
+    if len(constants) < sum(x is not None for x in given) or node.op in UNFOLDED or node.domain:
+        return None
     batch = any(x.array.dtype.kind == "i" and is_batch(x.array).any() for x in constants)
     if node.op in SIZED and batch:
         return None

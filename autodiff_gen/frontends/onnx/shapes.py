@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,17 +79,22 @@ def _concat(c: Any, a: Arguments) -> Any:
 
 def _split(c: Any, a: Arguments) -> Any:
     axis, count = a["axis"], len(c.names())
-    extent = c.sizes(a["input"])[axis]
     if a["split"] is not None:
         sizes = c.numbers(a["split"], "split")
     else:
+        extent = c.sizes(a["input"])[axis]
         part = -(-extent // count)
         sizes = tuple(min(part, extent - k * part) for k in range(count))
+    return _parts(c, a["input"], axis, sizes, c.names())
+
+
+def _parts(c: Any, x: Any, axis: int, sizes: Sequence[int], names: Sequence[str]) -> list[Any]:
+    """No call makes those without elements, or one that is the operand."""
     if any(is_batch(s) for s in sizes):
         raise Unsupported("splits the batch; give it a number by onnx.tools.update_model_dims")
-    kept = [name for name, size in zip(c.names(), sizes, strict=True) if size]
+    kept = tuple(name for name, size in zip(names, sizes, strict=True) if size)
     parts = tuple(s for s in sizes if s)
-    made = iter([a["input"]] if len(kept) == 1 else c.emit_all("split", tuple(kept), a["input"], parts, axis))
+    made = iter([x] if len(kept) == 1 else c.emit_all("split", kept, x, parts, axis))
     empty = Constant(np.zeros(0, np.float32))
     return [next(made) if size else empty for size in sizes]
 
@@ -104,18 +110,12 @@ def _split_to_sequence(c: Any, a: Arguments) -> Parts:
     """Of one size, or of the sizes of a vector; without sizes of 1, as single elements where keepdims is 0."""
     x, given = c.operand(a["input"]), a["split"]
     axis = a["axis"] % len(c.shape(x))
-    extent = c.sizes(x)[axis]
     sizes = (1,) if given is None else c.numbers(given, "split")
     if given is None or given.array.ndim == 0:
-        sizes = (
-            tuple(min(sizes[0], extent - k) for k in range(0, extent, sizes[0]))
-            if not is_batch(extent)
-            else ()
-        )
-    if is_batch(extent) or any(is_batch(s) for s in sizes):
-        raise Unsupported("splits the batch; give it a number by onnx.tools.update_model_dims")
-    names = tuple(f"{c.names()[0]}.{k}" for k in range(len(sizes)))
-    parts = c.emit_all("split", names, x, sizes, axis)
+        extent = c.shape(x)[axis] or c.sizes(x)[axis]
+        most = extent if is_batch(extent) else sizes[0]
+        sizes = tuple(min(most, extent - k) for k in range(0, extent, most))
+    parts = _parts(c, x, axis, sizes, [f"{c.names()[0]}.{k}" for k in range(len(sizes))])
     if given is None and not a["keepdims"]:
         parts = [c.emit("squeeze", part, axis) for part in parts]
     return Parts(tuple(parts))
