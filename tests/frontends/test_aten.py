@@ -427,6 +427,8 @@ EXPRESSIONS = {
         + torch.arccosh(p + 1.0) * torch.arctanh(0.5 * y.tanh())
         + torch.fix(3.0 * x)
         + s.moveaxis(1, 2).swapdims(1, 2)[:, 0, :6]
+        + x.round(decimals=1)
+        + (30.0 * y).round(decimals=-1)
     ),
     "not finite": lambda x, y, p, i, s, k, m: (
         torch.nan_to_num(torch.where(x > 0.5, y, torch.nan))

@@ -33,6 +33,16 @@ def _detach(c: Converter, a: Arguments) -> object:
 
 def _hardtanh(c: Converter, a: Arguments) -> object:
     if (a.get("min_val", -1), a.get("max_val", 1)) == (0, 6):
+def _round(c: Converter, a: Arguments) -> object:
+    """To so many decimals, or if they are negative to a power of 10."""
+    x, decimals = a["self"], a.get("decimals", 0)
+    if decimals == 0:
+        return c.emit("round", x)
+    there, back = ("*", "/") if decimals > 0 else ("/", "*")
+    unit = 10.0 ** abs(decimals)
+    return c.emit(f"{{}} {back} {{}}", c.emit("round", c.emit(f"{{}} {there} {{}}", x, unit)), unit)
+
+
         return c.emit("relu6", a["self"])
     return same("hardtanh", "self min_val max_val")(c, a)
 
@@ -161,6 +171,7 @@ TABLE: dict[str, Rule] = {
     **{f"aten.{name}": promoting(same(name, "self other")) for name in COMPARISONS.split()},
     **{f"aten.{name}": same(name, "self other") for name in LOGIC.split()},
     **{f"aten.{name}": itself for name in COPIES.split()},
+    "aten.round": _round,
     "aten.detach": _detach,
     "aten.detach_copy": _detach,
     "aten.add": _arithmetic("+", "logical_or"),
