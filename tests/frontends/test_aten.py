@@ -450,6 +450,7 @@ EXPRESSIONS = {
     "spectra": lambda x, y, p, i, s, k, m: (
         (torch.fft.fft(x) * torch.conj_physical(torch.fft.ifft(y)).conj().resolve_conj().conj()).real
         + torch.fft.irfft(torch.fft.rfft(x, norm="ortho"), n=6) * torch.fft.rfft(y, n=10, norm="forward").imag
+        + torch.fft.irfft(y, n=6)
         + torch.fft.ifft(torch.fft.fft(s, dim=1), norm="ortho").real.sum((1, 2), keepdim=True)[:, 0]
     ),
     "spectra along several axes": lambda x, y, p, i, s, k, m: (

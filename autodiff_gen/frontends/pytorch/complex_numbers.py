@@ -195,6 +195,8 @@ def _along_axis(
         cos, sin = _waves(extent, n, n)
         k = np.arange(extent)[:, None]
         weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0) * (k < half)
+        if not isinstance(x, Complex):
+            return along(x, cos * weight)
         return c.emit("{} - {}", along(x.real, cos * weight), along(x.imag, sin * weight))
     cos, sin = _waves(extent, half if real else n, n)
     sin = sin if inverse else -sin
