@@ -42,6 +42,7 @@ def whole_numbers(k, x):
         k.amax(1, keepdim=True).expand(-1, 6) + k.argmin(1, keepdim=True),
         (k - k.new_zeros(1)).prod(1, keepdim=True).clamp(-5, 5).expand(-1, 6),
         (k > 0)[:, None].expand(-1, 6, -1).tril(-1).sum(2),
+        (k > 0).diff(append=k[:, :1] > 1) + (k > 0) * True,
     ]
     drawn = sum(x.gather(1, index % 6) * (j + 1) for j, index in enumerate(indices))
     return drawn + (k / 2 + k.exp() * 0.1 + (k > 0).sum(1, keepdim=True, dtype=torch.float32) / 4)
@@ -426,9 +427,9 @@ EXPRESSIONS = {
         + torch.arcsin(0.5 * x.tanh()) * torch.arccos(0.5 * y.tanh())
         + torch.arccosh(p + 1.0) * torch.arctanh(0.5 * y.tanh())
         + torch.fix(3.0 * x)
-        + s.moveaxis(1, 2).swapdims(1, 2)[:, 0, :6]
         + x.round(decimals=1)
         + (30.0 * y).round(decimals=-1)
+        + s.moveaxis(1, 2).swapdims(1, 2)[:, 0, :6]
     ),
     "not finite": lambda x, y, p, i, s, k, m: (
         torch.nan_to_num(torch.where(x > 0.5, y, torch.nan))
@@ -449,8 +450,8 @@ EXPRESSIONS = {
     ).sum((2, 3)),
     "spectra": lambda x, y, p, i, s, k, m: (
         (torch.fft.fft(x) * torch.conj_physical(torch.fft.ifft(y)).conj().resolve_conj().conj()).real
-        + torch.fft.irfft(torch.fft.rfft(x, norm="ortho"), n=6) * torch.fft.rfft(y, n=10, norm="forward").imag
         + torch.fft.irfft(y, n=6)
+        + torch.fft.irfft(torch.fft.rfft(x, norm="ortho"), n=6) * torch.fft.rfft(y, n=10, norm="forward").imag
         + torch.fft.ifft(torch.fft.fft(s, dim=1), norm="ortho").real.sum((1, 2), keepdim=True)[:, 0]
     ),
     "spectra along several axes": lambda x, y, p, i, s, k, m: (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..imported.program import ValueRef
 from .complex_numbers import COMPLEX, OF_COMPLEX
 from .compositions import COMPOSITIONS
@@ -31,8 +33,6 @@ def _detach(c: Converter, a: Arguments) -> object:
     return c.emit("detach", a["self"]) if c.dtype(a["self"]).startswith("float") else a["self"]
 
 
-def _hardtanh(c: Converter, a: Arguments) -> object:
-    if (a.get("min_val", -1), a.get("max_val", 1)) == (0, 6):
 def _round(c: Converter, a: Arguments) -> object:
     """To so many decimals, or if they are negative to a power of 10."""
     x, decimals = a["self"], a.get("decimals", 0)
@@ -43,6 +43,8 @@ def _round(c: Converter, a: Arguments) -> object:
     return c.emit(f"{{}} {back} {{}}", c.emit("round", c.emit(f"{{}} {there} {{}}", x, unit)), unit)
 
 
+def _hardtanh(c: Converter, a: Arguments) -> object:
+    if (a.get("min_val", -1), a.get("max_val", 1)) == (0, 6):
         return c.emit("relu6", a["self"])
     return same("hardtanh", "self min_val max_val")(c, a)
 
@@ -66,12 +68,13 @@ def _arithmetic(sign: str, of_masks: str) -> Rule:
     rule = promoting(operator(sign))
 
     def computed(c: Converter, a: Arguments) -> object:
-        kinds = {n: c.dtype(a[n]) for n in ("self", "other") if is_integer(c, a[n])}
-        if list(kinds.values()) == ["bool", "bool"]:
-            return c.emit(of_masks, a["self"], a["other"])
-        masks = [n for n, kind in kinds.items() if kind == "bool"]
-        if c.dtype(ValueRef(c.names()[0])).startswith("float"):
+        wanted = c.dtype(ValueRef(c.names()[0]))
+        if wanted == "bool":
+            both = (c.constant(np.asarray(v)) if isinstance(v, bool) else v for v in (a["self"], a["other"]))
+            return c.emit(of_masks, *both)
+        if wanted.startswith("float"):
             return rule(c, a)
+        masks = [n for n in ("self", "other") if is_integer(c, a[n]) and c.dtype(a[n]) == "bool"]
         return rule(c, {**a, **{n: converted(c, a[n], "bool", "int64") for n in masks}})
 
     return computed
@@ -168,10 +171,10 @@ def _einsum(c: Converter, a: Arguments) -> object:
 
 TABLE: dict[str, Rule] = {
     **{f"aten.{name}": same(name, "self") for name in UNARY.split()},
+    "aten.round": _round,
     **{f"aten.{name}": promoting(same(name, "self other")) for name in COMPARISONS.split()},
     **{f"aten.{name}": same(name, "self other") for name in LOGIC.split()},
     **{f"aten.{name}": itself for name in COPIES.split()},
-    "aten.round": _round,
     "aten.detach": _detach,
     "aten.detach_copy": _detach,
     "aten.add": _arithmetic("+", "logical_or"),

@@ -85,13 +85,13 @@ def _copied(source: str) -> Rule:
 
 
 def _diff(c: Converter, a: Arguments) -> Any:
-    """The n-th difference along an axis of what prepend and append make longer."""
+    """The n-th difference along an axis of what prepend and append make longer; of masks where elements differ."""
     dim = axis(c, a["self"], a.get("dim", -1))
     parts = tuple(t for t in (a.get("prepend"), a["self"], a.get("append")) if t is not None)
     x = parts[0] if len(parts) == 1 else c.emit("cat", parts, dim)
-    before = ":, " * dim
+    before, form = ":, " * dim, "ne" if c.dtype(a["self"]) == "bool" else "{} - {}"
     for _ in range(a.get("n", 1)):
-        x = c.emit("{} - {}", c.emit(f"{{}}[{before}1:]", x), c.emit(f"{{}}[{before}:-1]", x))
+        x = c.emit(form, c.emit(f"{{}}[{before}1:]", x), c.emit(f"{{}}[{before}:-1]", x))
     return x
 
 
