@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -36,7 +37,7 @@ case "$*" in
         esac
         env | grep -E '^(PYTHONHOME|PYTHONPATH|PIP_USER)=' | sed 's/^/leak /' >>"$STUB_LOG"
         env | grep -E '^(PIP_INDEX_URL|https_proxy|PIP_CERT)=' | sed 's/^/kept /' >>"$STUB_LOG"
-        [ -z "${STUB_SLEEP-}" ] || sleep "$STUB_SLEEP"
+        [ -z "${STUB_SLEEP-}" ] || { echo >>"$STUB_LOG.asleep"; sleep "$STUB_SLEEP" 9<&-; }
         [ "${STUB_FAIL-}" != "$(basename "$file")" ] || exit 1
         ;;
     *'-m autodiff_gen.targets.toolchain '*)
@@ -333,6 +334,23 @@ def test_after_an_interrupted_set_up(checkout: Checkout) -> None:
     del checkout.env["STUB_SLEEP"]
     assert checkout.run()[:-1] == SETUP
     assert len(checkout.run()) == 1
+
+
+def test_an_interruption_ends_the_unpacking_too(checkout: Checkout) -> None:
+    """Of Ctrl-C a terminal tells the group of processes; the lock is free when all that hold it have ended."""
+    checkout.run("docs")
+    checkout.env["STUB_SLEEP"] = "5"
+    process = subprocess.Popen(
+        checkout.command("test"), env=checkout.env, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    asleep = Path(checkout.env["STUB_LOG"] + ".asleep")
+    wait_for(lambda: asleep.exists() and len(asleep.read_text()) == 2)
+    assert {"unpack torch.txt", "pip test.txt"} <= set(checkout.lines())
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait() != 0
+    with (checkout.root / "scons").open() as script:
+        fcntl.flock(script, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert (checkout.root / ".venv/installing").exists()
 
 
 def test_a_link_to_the_environment_of_another_checkout(checkout: Checkout, tmp_path: Path) -> None:
