@@ -84,8 +84,8 @@ class Backends:
         return None if cost is None or size is None else size.cost(cost)
 
     def rejected(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
-        """The kernels that cost more than the selected one, and the rejected backends and rows of higher priority, each
-        with the reason."""
+        """The kernels that cost more than the selected one, and the rejected backends of higher priority with their
+        rows, each with the reason. Rows of the selected kernel's own backend for other cases are left out."""
         chosen, known = self.select(name, facts), self._with_features(facts)
         reasons = []
         if name in self.use:
@@ -102,9 +102,10 @@ class Backends:
                     before = False
                 elif failed is None and cost is not None and own is not None:
                     reasons.append(f"{row.symbol}, as it costs {cost:,.0f} for an image, this {own:,.0f}")
-                elif before:
-                    why = "the board's [cost.kernels] lacks it" if failed is None else failed.why_not(known)
-                    reasons.append(f"{row.symbol}, as {why}")
+                elif before and failed is None:
+                    reasons.append(f"{row.symbol}, as the board's [cost.kernels] lacks it")
+                elif before and failed is not None and backend.name != chosen.backend:
+                    reasons.append(f"{row.symbol}, as {failed.why_not(known)}")
         return tuple(reasons)
 
     @property

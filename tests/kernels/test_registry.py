@@ -357,6 +357,14 @@ def test_rejected_kernels_have_a_reason(tmp_path):
     assert registry.load([], root=KERNELS).rejected("ger_f32", facts) == ()
 
 
+def test_rows_for_other_cases_of_the_selected_backend_are_no_reason(tmp_path):
+    table = row(when='["align >= 16"]') + row(symbol="toy_gemv_any", head="")
+    loaded = registry.load([toy(tmp_path, table=table)], root=KERNELS)
+    facts = {**GEMV, "align": 4}
+    assert loaded.select("gemv_f32", facts).symbol == "toy_gemv_any"
+    assert loaded.rejected("gemv_f32", facts) == ()
+
+
 def test_a_row_for_cores_with_a_feature(tmp_path):
     """Where the core lacks it, its source is not even compiled."""
     folder = Path(
