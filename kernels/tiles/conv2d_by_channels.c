@@ -41,6 +41,12 @@ typedef struct {
     int32_t most;
 } ag_group_tile;
 
+/* The tile whose first member the image is. */
+static inline const ag_group_tile *ag_tile_of(const ag_image *image) {
+    const void *tile = image;
+    return (const ag_group_tile *)tile;
+}
+
 /* Adds up each `group` sums, a constant, of `count` outputs that are `next` apart. */
 ALWAYS_INLINE void ag_add_groups(int32_t group, bool add, const float *sums, float *out, ptrdiff_t out_group,
                                  ptrdiff_t next, int32_t count) {
@@ -92,7 +98,7 @@ static void ag_add_channels(const ag_group_tile *t, const float *sums, float *ou
 
 static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float *in, const float *w,
                        float *out) {
-    const ag_group_tile *const t = (const ag_group_tile *)(const void *)image;
+    const ag_group_tile *const t = ag_tile_of(image);
     const ptrdiff_t next = s->c_next / (int32_t)sizeof(float);
     s->a = in;
     s->b = w;
@@ -108,7 +114,7 @@ static void AG_SUM_RUN(const ag_image *image, ag_depthwise_tile *s, const float 
 }
 
 static void AG_ZERO_RUN(const ag_image *image, float *out, ptrdiff_t next, int32_t count) {
-    const ag_group_tile *const t = (const ag_group_tile *)(const void *)image;
+    const ag_group_tile *const t = ag_tile_of(image);
     if (!t->add) {
         memset(t->results, 0, (size_t)(t->most * AG_CHANNEL_TILE) * sizeof(float));
         for (; count > 0; count -= t->most, out += t->most * next) {
