@@ -4,7 +4,6 @@ import re
 
 import pytest
 from checkout import ROOT
-from documented_numbers import agrees, by_the_documented_compiler
 from firmware_build import copy_of_the_project, once, scons
 
 from autodiff_gen.cli.main import main
@@ -34,7 +33,7 @@ def test_it_is_right(mine, name, capsys):
     said, shown = capsys.readouterr().out, blocks("text")[0]
     number = r"\d+(?:\.\d+)?(?:e-\d+)?"
     assert re.sub(number, "", said) == re.sub(number, "", shown)
-    if name != "host" and by_the_documented_compiler():
+    if name != "host":
         assert said == shown
 
 
@@ -54,6 +53,4 @@ def test_the_benchmark_counts_what_the_text_says(mine, tmp_path_factory):
     tree = once(tmp_path_factory, "tree", copy_of_the_project)
     said = scons(tree, "board=mps2_an386", f"kernels={mine},ref", "bench-kernels")
     count, per_mac = re.search(r"gemv +32x784 +([\d,]+) .* (\d\.\d\d)  ag_gemv_f32_mine", said).groups()
-    written, written_per_mac = re.search(r"\| this one \| ([\d,]+) \| (\d\.\d\d) \|", DOC).groups()
-    assert agrees(int(written.replace(",", "")), int(count.replace(",", "")))
-    assert agrees(float(written_per_mac), float(per_mac))
+    assert f"| this one | {count} | {per_mac} |" in DOC
