@@ -253,6 +253,8 @@ class Call:
     attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups.
     cut: (shapes of the operands, attributes) -> the windows that the border of an image cuts, with the same attributes;
     None of ops whose kernels compute them with the others.
+    border: attributes -> the number as which the op reads elements of the image, operand 0, outside of it, of which the
+    attribute `padding` has the extent: top, bottom, left, right; None of ops that read no such elements.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -273,6 +275,7 @@ class Call:
     in_place: Callable[[KernelCall], str] = _not_in_place
     windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _nothing
     cut: Callable[[Sequence[Shape], Attrs], CutWindows | None] = _nothing
+    border: Callable[[Attrs], float | None] = _nothing
 
 
 @dataclass(frozen=True)

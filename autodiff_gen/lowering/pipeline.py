@@ -46,6 +46,7 @@ from ..passes.simplify.cse import cse
 from ..passes.simplify.expand_composites import expand_composites
 from ..passes.simplify.fold_constants import fold_constants
 from ..passes.simplify.fold_one_hot_sums import fold_one_hot_sums
+from ..passes.simplify.fold_padding import fold_padding
 from ..passes.simplify.merge_concatenations import merge_concatenations
 from ..passes.simplify.merge_slice_gradients import merge_slice_gradients
 from ..passes.simplify.region_dce import region_dce
@@ -87,6 +88,7 @@ weighing = functools.partial(on_entries, weighs=lambda entry: True)
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
+    on_entries(fold_padding),  # images with a border that convolutions and poolings pad anyway
     on_entries(crop_propagation),  # of values of which a range is read, that is computed
     select_trained_channels,  # of a parameter of which some channels train, these are the state
     differentiate,  # the loss gives a gradient to every parameter

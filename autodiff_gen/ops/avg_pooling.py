@@ -117,6 +117,11 @@ def _avg_dx_gradient(ddx: Value, dy: Value, dx: Value, attrs: Attrs) -> Value:
     return apply("avg_pool2d", ddx, **{k: v for k, v in attrs.items() if k != "size"})
 
 
+def _border(attrs: Attrs) -> float | None:
+    """Nothing where elements outside of the image do not count."""
+    return 0.0 if attrs["count_include_pad"] or attrs["divisor"] else None
+
+
 def averaging(
     kernel: Pair,
     stride: Pair,
@@ -156,7 +161,7 @@ avg_pool2d = define(
     infer=_avg_type,
     ref=_avg,
     vjp=by_operand(_avg_gradient),
-    lower=Call(_avg_call, strided=(0,), tile=of_image),
+    lower=Call(_avg_call, strided=(0,), tile=of_image, border=_border),
     samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
     torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
 )

@@ -3,6 +3,7 @@ first is chosen; NaN counts as the largest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -212,7 +213,7 @@ max_pool2d = define(
     infer=_max_type,
     ref=_max,
     vjp=by_operand(_max_gradient),
-    lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images),
+    lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images, border=lambda attrs: -math.inf),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=_TORCH_MAX,
 )

@@ -148,7 +148,14 @@ class _Convolution:
         return self.in_place if s["oh"] <= s["h"] and s["ow"] <= s["w"] else ""
 
     def register(self, samples: Sequence[Sample]) -> Op:
-        lower = Call(self.call, strided=(0,), macs=macs, tile=self.tile, in_place=self.overlaying)
+        lower = Call(
+            self.call,
+            strided=(0,),
+            macs=macs,
+            tile=self.tile,
+            in_place=self.overlaying,
+            border=lambda attrs: float(attrs["x_zero"]),
+        )
         vjp = _product_vjp(self.dx, self.dw)
         return define(self.name, self.infer, self.ref, vjp, lower, tuple(samples))
 

@@ -137,6 +137,7 @@ class WindowProduct:
                 windows=lambda shapes, attrs: self._windows(
                     Windows(0, self.window(shapes[1]), shapes[1][0], weights=(1,)), attrs
                 ),
+                border=lambda attrs: 0.0,
             ),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
