@@ -1,5 +1,5 @@
-/* The largest element of a window for each channel, and its number: a vector of channels at a time, in
- * registers over all elements. */
+/* The largest element of a window for each channel, and its number: a few vectors of channels at a time,
+ * in registers over all elements. */
 #ifndef AG_TILES_MAXIMA_H
 #define AG_TILES_MAXIMA_H
 
@@ -15,40 +15,56 @@ typedef struct {
     bool more;
 } ag_elements;
 
-/* `count` channels from k on, which are a vector or a part of one; `biased`, a constant: there is a bias. */
-ALWAYS_INLINE void ag_maxima_of_lanes(const ag_elements *e, bool biased, int32_t count, int32_t k, float *y,
-                                      uint8_t *index) {
+enum { MAXIMA = 4 }; /* vectors of channels at a time */
+
+/* Channels from k on: so many vectors, a constant, or `count` lanes of one; `biased`, a constant: there is a
+ * bias. */
+ALWAYS_INLINE void ag_maxima_of_vectors(const ag_elements *e, bool biased, int32_t vectors, int32_t count,
+                                        int32_t k, float *y, uint8_t *index) {
     const bool part = count < LANES;
     const lane_mask lanes = first_lanes(count);
     const float *row = e->x + k;
-    const vec bias = biased ? get(part, e->bias + k, lanes) : zero();
-    vec best = get(part, e->more ? y + k : row, lanes);
-    vec_number which = e->more ? load_numbers(index + k, count) : same_number(e->first);
-    int32_t done = e->more ? 0 : 1; /* elements of the row */
-    if (biased && !e->more) {
-        best = add(best, bias);
+    vec bias[MAXIMA], best[MAXIMA];
+    vec_number which[MAXIMA];
+    EACH (q, vectors) {
+        const int32_t at = q * LANES;
+        bias[q] = biased ? get(part, e->bias + k + at, lanes) : zero();
+        best[q] = get(part, e->more ? y + k + at : row + at, lanes);
+        which[q] = e->more ? load_numbers(index + k + at, count) : same_number(e->first);
+        if (biased && !e->more) {
+            best[q] = add(best[q], bias[q]);
+        }
     }
+    int32_t done = e->more ? 0 : 1; /* elements of the row */
     for (int32_t i = 0, number = e->first; i < e->rows; i++, row += e->row_step, number += e->row_number) {
         for (const float *element = row + done * e->step; done < e->columns; done++, element += e->step) {
-            const vec x = get(part, element, lanes), v = biased ? add(x, bias) : x;
-            const vec_mask mask = larger(v, best);
-            best = pick(mask, v, best);
-            which = pick_number(mask, number + done, which);
+            EACH (q, vectors) {
+                const vec x = get(part, element + (ptrdiff_t)q * LANES, lanes);
+                const vec v = biased ? add(x, bias[q]) : x;
+                const vec_mask mask = larger(v, best[q]);
+                best[q] = pick(mask, v, best[q]);
+                which[q] = pick_number(mask, number + done, which[q]);
+            }
         }
         done = 0;
     }
-    put(part, y + k, lanes, best);
-    put_numbers(index + k, which, count);
+    EACH (q, vectors) {
+        put(part, y + k + (ptrdiff_t)q * LANES, lanes, best[q]);
+        put_numbers(index + k + (ptrdiff_t)q * LANES, which[q], count);
+    }
 }
 
 /* All channels. NaN is larger than all numbers, the first of equals is taken. */
 ALWAYS_INLINE void ag_maxima(const ag_elements *e, bool biased, float *y, uint8_t *index, int32_t channels) {
     int32_t k = 0;
+    for (; k + MAXIMA * LANES <= channels; k += MAXIMA * LANES) {
+        ag_maxima_of_vectors(e, biased, MAXIMA, LANES, k, y, index);
+    }
     for (; k + LANES <= channels; k += LANES) {
-        ag_maxima_of_lanes(e, biased, LANES, k, y, index);
+        ag_maxima_of_vectors(e, biased, 1, LANES, k, y, index);
     }
     for (; k < channels; k += PART) {
-        ag_maxima_of_lanes(e, biased, channels - k < PART ? channels - k : PART, k, y, index);
+        ag_maxima_of_vectors(e, biased, 1, channels - k < PART ? channels - k : PART, k, y, index);
     }
 }
 
