@@ -225,6 +225,7 @@ def bias(v: Value) -> Value:
 
 
 C = ag.Param("c", init.uniform((4,), bound=1.0, seed=1))
+SELECTED, PLACES = np.array([2, 0, 2]), np.array([[2, 0, 2], [1, 1, 0]])
 PROPAGATED: dict[str, Callable[[Value], Value]] = {
     "elementwise": lambda x: nhwc(F.relu(nchw(x))),
     "bias per channel": lambda x: nhwc(F.relu(nchw(x) * bias(C) + bias(C))),
@@ -239,6 +240,9 @@ PROPAGATED: dict[str, Callable[[Value], Value]] = {
     "flip": lambda x: nhwc(F.flip(nchw(x), (1, 3))),
     "cat": lambda x: nhwc(F.cat([nchw(x), F.tanh(nchw(x))], 1)),
     "pad": lambda x: nhwc(F.pad(nchw(x), (1, 1, 0, 2))),
+    "selection": lambda x: nhwc(F.index_select(nchw(x), 2, SELECTED)),
+    "bilinear": lambda x: nhwc(F.interpolate(nchw(x), scale_factor=2, mode="bilinear")),
+    "places": lambda x: F.permute(nchw(x)[:, :, PLACES], (0, 2, 3, 4, 1)),
     "NCW": lambda x: F.permute(F.tanh(F.permute(F.reshape(x, (-1, 15, 4)), (0, 2, 1))), (0, 2, 1)),
     "one channel": lambda x: nhwc(nchw(F.reshape(x, (-1, 12, 5, 1)))),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...ir.node import Node, Value, inferred
-from ...ir.op_kinds import Assemble, Composite, Elementwise, Reduce, View
+from ...ir.op_kinds import Assemble, Composite, Elementwise, Pick, Reduce, View
 from ...ir.types import Shape, Size, broadcast, normalise_axes, planned_size
 from .permuted_view import (
     Permuted,
@@ -41,6 +41,8 @@ def propagate(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
         return _assembly(node, views)
     if isinstance(lower, Composite):
         return _composite(node, views)
+    if isinstance(lower, Pick):
+        return _selection(node, views)
     return None
 
 
@@ -161,7 +163,7 @@ def _without_leading_ones(v: Value) -> Value:
     return reshaped(v, shape[first:])
 
 
-# Reductions and assembled values
+# Reductions, assembled values and selections
 
 
 def _reduction(node: Node, view: Permuted) -> Sequence[Permuted] | None:
@@ -189,6 +191,27 @@ def _assembly(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
     }
     (made,) = _made(node, [value_of(permuted(view, order)) for view in views], attrs)
     return [permuted(made, [order.index(k) for k in range(len(order))])]
+
+
+def _selection(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
+    """Elements along an axis of the source, which the axes of the index replace."""
+    (view, index), lower = views, node.op.lower
+    assert isinstance(lower, Pick)
+    of_x, of_index = lower.axes(node.operands[0].type.shape, node.operands[1].type.shape, node.attrs)
+    if not isinstance(view, PermutedView) or isinstance(index, PermutedView) or set(of_x) & set(of_index):
+        return None
+    chosen, rank = view.axes[of_x.index(None)], len(of_index)
+    if len(chosen) != 1:
+        return None
+    (at,) = chosen
+
+    def moved(a: int) -> int:
+        return a if a < at else a + rank - 1
+
+    axes: dict[int, tuple[int, ...]] = {of_index[i]: (at + i,) for i in range(rank)}
+    axes |= {k: tuple(map(moved, group)) for k, group in zip(of_x, view.axes, strict=True) if k is not None}
+    results = _made(node, [view.source, index], {"dim": at})
+    return [simplified(r, [axes[k] for k in range(len(axes))]) for r in results]
 
 
 def _composite(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
