@@ -11,10 +11,10 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from browser import Browser
 from checkout import ROOT
 from hypothesis import settings
 
@@ -32,12 +32,11 @@ if "AUTODIFF_TEST_OBJECTS" not in os.environ:
 compiler.REF_LEVEL = "-O0"
 
 TOOLS = {
-    "browser": ("chromium", "chromedriver"),
     "cc": ("gcc", "clang"),
     "qemu": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "pio": ("strace",),
 }
-MODULES = {"torch": "torch", "pio": "platformio", "browser": "selenium"}
+MODULES = {"torch": "torch", "pio": "platformio", "browser": "PySide6"}
 
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
@@ -129,16 +128,8 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """Headless, with its log."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars"):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, Service("/usr/bin/chromedriver"))
-    yield driver
-    driver.quit()
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    browser = Browser()
+    yield browser
+    browser.close()

@@ -17,6 +17,23 @@ from . import board as boards
 
 MISSING = 4
 
+# Libraries that Qt WebEngine of PyPI, in which pages are tested, takes from the system, by their packages.
+_PAGES = {
+    "libdbus-1-3": "libdbus-1.so.3",
+    "libegl1": "libEGL.so.1",
+    "libfontconfig1": "libfontconfig.so.1",
+    "libgbm1": "libgbm.so.1",
+    "libgl1": "libGL.so.1",
+    "libgssapi-krb5-2": "libgssapi_krb5.so.2",
+    "libxcb-dri3-0": "libxcb-dri3.so.0",
+    "libxcomposite1": "libXcomposite.so.1",
+    "libxdamage1": "libXdamage.so.1",
+    "libxkbcommon0": "libxkbcommon.so.0",
+    "libxkbfile1": "libxkbfile.so.1",
+    "libxrandr2": "libXrandr.so.2",
+    "libxtst6": "libXtst.so.6",
+}
+
 _FUZZED = "int LLVMFuzzerTestOneInput(void) { return 0; }"
 
 # Tools that `./scons test` needs in addition to the boards' toolchains: (packages, probe).
@@ -31,8 +48,8 @@ TESTS = (
     (("cmake", "make"), ("cmake", "--version")),
     (("git",), ("git", "--version")),
     (("strace",), ("strace", "--version")),
-    (("chromium", "fonts-dejavu-core"), ("chromium", "--version")),
-    (("chromium-driver",), ("chromedriver", "--version")),
+    *(((name,), ("sh", "-c", f"/sbin/ldconfig -p | grep -F '{file} '")) for name, file in _PAGES.items()),
+    (("fonts-dejavu-core",), ("test", "-d", "/usr/share/fonts/truetype")),
 )
 
 Needs = list[tuple[tuple[str, ...], tuple[str, ...]]]

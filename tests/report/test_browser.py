@@ -1,18 +1,15 @@
-"""The page in headless Chromium: clicks, keys, links, both colour schemes, narrow and wide windows, paper."""
+"""The page in Chromium: clicks, keys, links, both colour schemes, narrow and wide windows, paper."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe import violations
+from browser import Browser
 from report_models import compiled
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 from autodiff_gen.report.listing import listings
 from autodiff_gen.report.page import Measured, page
@@ -29,25 +26,24 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
+Show = Callable[..., Browser]
+
+
 @pytest.fixture
-def show(chromium: Any, address: str) -> Iterator[Any]:
+def show(browser: Browser, address: str) -> Iterator[Show]:
     """Open the page in a window of a size and scheme. At the end: no message in the console, and nothing was loaded."""
 
-    def opened(width: int = 1280, scheme: str = "light", step: str = "", media: str = "") -> Any:
-        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features, "media": media})
-        chromium.get("about:blank")
-        chromium.get(address + (f"#{step}" if step else ""))
-        return chromium
+    def opened(width: int = 1280, scheme: str = "light", step: str = "", media: str = "") -> Browser:
+        browser.window(width, media=media, prefers_color_scheme=scheme)
+        browser.open(address + (f"#{step}" if step else ""))
+        return browser
 
     yield opened
-    assert chromium.get_log("browser") == []
-    assert chromium.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.messages() == []
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0
 
 
-def chosen(driver: Any, entry: str = "train_step") -> dict[str, Any]:
+def chosen(browser: Browser, entry: str = "train_step") -> dict[str, Any]:
     """What is highlighted: the step, the steps of lines of C, and the keys of the buffers that are read and written."""
     script = """
         const entry = document.getElementById(arguments[0]), all = (s) => [...entry.querySelectorAll(s)];
@@ -62,13 +58,13 @@ def chosen(driver: Any, entry: str = "train_step") -> dict[str, Any]:
             detail: entry.querySelector('.detail').textContent,
             focus: document.activeElement.dataset.key || document.activeElement.id,
         };"""
-    return dict(driver.execute_script(script, entry))
+    return dict(browser.run(script, entry))
 
 
-def check(driver: Any, number: str) -> dict[str, Any]:
+def check(browser: Browser, number: str) -> dict[str, Any]:
     """That the step, its C and its buffers are highlighted."""
     _, report = compiled(NAME)
-    found = chosen(driver)
+    found = chosen(browser)
     step = next(s for s in report.entries[0].steps if s.number == number)
     assert (found["steps"], found["lines"], found["seen"]) == ([number], [number], True)
     for how, operands in (("reads", step.reads), ("writes", step.writes)):
@@ -78,56 +74,48 @@ def check(driver: Any, number: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_click_on_a_step_a_line_or_a_buffer_selects_the_step(show: Any, width: int) -> None:
-    driver = show(width)
-    assert chosen(driver)["steps"] == []
+def test_a_click_on_a_step_a_line_or_a_buffer_selects_the_step(show: Show, width: int) -> None:
+    browser = show(width)
+    assert chosen(browser)["steps"] == []
     for number in ("7", "2.3"):
-        step = driver.find_element(By.ID, f"train_step-{number}")
-        driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", step)
-        step.click()
-        check(driver, number)
-    line = driver.find_element(By.CSS_SELECTOR, '#train_step .line[data-step="11"]')
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", line)
-    line.find_element(By.TAG_NAME, "i").click()
-    check(driver, "11")
-    buffer = driver.find_element(By.CSS_SELECTOR, '#train_step .buffer[data-name="gru_out"]')
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", buffer)
-    buffer.click()
-    found = check(driver, "2")
+        browser.click(f'[id="train_step-{number}"]')
+        check(browser, number)
+    browser.click('#train_step .line[data-step="11"] i')
+    check(browser, "11")
+    browser.click('#train_step .buffer[data-name="gru_out"]')
+    found = check(browser, "2")
     assert "gru_out" in found["detail"] and "f32[n,32,20]" in found["detail"] and "10,240" in found["detail"]
 
 
-def test_all_of_it_works_by_keys(show: Any) -> None:
-    driver = show()
-    keys = ActionChains(driver)
-    keys.send_keys(Keys.TAB, Keys.ARROW_RIGHT).perform()
-    assert driver.find_element(By.ID, "predict").is_displayed()
-    assert not driver.find_element(By.ID, "train_step").is_displayed()
-    ActionChains(driver).send_keys(Keys.HOME, Keys.TAB, Keys.TAB).perform()  # past the link to the peak
-    first = chosen(driver)
+def test_all_of_it_works_by_keys(show: Show) -> None:
+    browser = show()
+    browser.press("Tab", "ArrowRight")
+    assert browser.shown("#predict")
+    assert not browser.shown("#train_step")
+    browser.press("Home", "Tab", "Tab")  # past the link to the peak
+    first = chosen(browser)
     seen = {first["focus"]}
     assert "bytes" in first["detail"]
-    for key in (Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ARROW_LEFT, Keys.ARROW_DOWN):
-        ActionChains(driver).send_keys(key).perform()
-        seen.add(chosen(driver)["focus"])
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown"):
+        browser.press(key)
+        seen.add(chosen(browser)["focus"])
     assert len(seen) >= 3
-    ActionChains(driver).send_keys(Keys.ENTER).perform()
-    focus = driver.execute_script("return {...document.activeElement.dataset}")
-    assert focus["name"] in check(driver, focus["step"])["detail"]
-    ActionChains(driver).send_keys(Keys.TAB).perform()
-    ActionChains(driver).send_keys(Keys.HOME).perform()
-    check(driver, "1")
-    ActionChains(driver).send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN).perform()
-    assert check(driver, "2.1")["focus"] == "train_step-2.1"
-    ActionChains(driver).send_keys(Keys.END).perform()
-    check(driver, compiled(NAME)[1].entries[0].steps[-1].number)
+    browser.press("Enter")
+    focus = browser.run("return {...document.activeElement.dataset}")
+    assert focus["name"] in check(browser, focus["step"])["detail"]
+    browser.press("Tab", "Home")
+    check(browser, "1")
+    browser.press("ArrowDown", "ArrowDown")
+    assert check(browser, "2.1")["focus"] == "train_step-2.1"
+    browser.press("End")
+    check(browser, compiled(NAME)[1].entries[0].steps[-1].number)
 
 
-def test_an_address_selects_a_step(show: Any) -> None:
+def test_an_address_selects_a_step(show: Show) -> None:
     check(show(step="train_step-8.3"), "8.3")
-    driver = show(step="predict-1")
-    assert driver.find_element(By.ID, "predict").is_displayed()
-    assert chosen(driver, "predict")["steps"] == ["1"]
+    browser = show(step="predict-1")
+    assert browser.shown("#predict")
+    assert chosen(browser, "predict")["steps"] == ["1"]
 
 
 LUMINANCE = """
@@ -153,23 +141,23 @@ LUMINANCE = """
 
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("light", 360), ("dark", 1280), ("dark", 360)])
 def test_it_is_readable_in_both_schemes_and_no_wider_than_the_window(
-    show: Any, scheme: str, width: int
+    show: Show, scheme: str, width: int
 ) -> None:
     """Contrast as WCAG 2.2 defines it: 4.5 at least for text."""
-    driver = show(width, scheme)
-    assert driver.execute_script("return document.documentElement.scrollWidth") == width
-    assert [(s, r) for s, r in driver.execute_script(LUMINANCE) if r < 4.5] == []
+    browser = show(width, scheme)
+    assert browser.run("return document.documentElement.scrollWidth") == width
+    assert [(s, r) for s, r in browser.run(LUMINANCE) if r < 4.5] == []
     if (scheme, width) == ("dark", 1280):
-        assert violations(driver, contrast=False) == []
-    page = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert violations(browser, contrast=False) == []
+    page = browser.run("return getComputedStyle(document.body).backgroundColor")
     assert (page == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_on_paper_all_functions_are_shown_whole(show: Any) -> None:
-    driver = show(media="print", scheme="dark")
-    assert all(e.is_displayed() for e in driver.find_elements(By.CLASS_NAME, "entry"))
+def test_on_paper_all_functions_are_shown_whole(show: Show) -> None:
+    browser = show(media="print", scheme="dark")
+    assert browser.shown(".entry")
     hidden = "return [...document.querySelectorAll('.steps, .code')].some((e) => e.scrollHeight > e.clientHeight + 1)"
-    assert not driver.execute_script(hidden)
-    assert driver.execute_script("return getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
-    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    assert not browser.run(hidden)
+    assert browser.run("return getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    pdf = browser.pdf()
     assert pdf.startswith(b"%PDF") and pdf.count(b"/Type /Page\n") >= 3
