@@ -17,17 +17,21 @@ from . import board as boards
 
 MISSING = 4
 
-# Libraries that Qt WebEngine of PyPI, in which pages are tested, takes from the system, by their packages.
+# Libraries that Qt WebEngine of PyPI, in which pages are tested, takes from the system, by packages that
+# have these names in all releases.
 _PAGES = {
+    "libasound2-dev": "libasound.so.2",
     "libdbus-1-3": "libdbus-1.so.3",
     "libegl1": "libEGL.so.1",
     "libfontconfig1": "libfontconfig.so.1",
     "libgbm1": "libgbm.so.1",
     "libgl1": "libGL.so.1",
     "libgssapi-krb5-2": "libgssapi_krb5.so.2",
+    "libnss3": "libnss3.so",
     "libxcb-dri3-0": "libxcb-dri3.so.0",
     "libxcomposite1": "libXcomposite.so.1",
     "libxdamage1": "libXdamage.so.1",
+    "libxfixes3": "libXfixes.so.3",
     "libxkbcommon0": "libxkbcommon.so.0",
     "libxkbfile1": "libxkbfile.so.1",
     "libxrandr2": "libXrandr.so.2",
