@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -59,7 +60,7 @@ class Browser:
         }
         command = [sys.executable, __file__]
         self._process = subprocess.Popen(
-            command, env=environment, stdout=self._output, stderr=subprocess.STDOUT
+            command, env=environment, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.STDOUT
         )
         self._numbers = itertools.count(1)
         self._events: list[dict[str, Any]] = []
@@ -162,7 +163,7 @@ class Browser:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
         self._output.close()
         self._folder.cleanup()
 
@@ -176,10 +177,11 @@ def _pages(port: int) -> Any:
 
 
 def main() -> None:
-    """Show an empty page until the process is ended."""
+    """Show an empty page until the process is ended, or the one that began it."""
     from PySide6.QtWebEngineWidgets import QWebEngineView
     from PySide6.QtWidgets import QApplication
 
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     printed = os.environ[PRINTED]
     application = QApplication(sys.argv[:1])
     view = QWebEngineView()
