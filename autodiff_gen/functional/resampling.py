@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..ir.build import apply, broadcast_to
 from ..ir.node import Value
 from ..ir.types import plain
 from .arguments import as_value, shape_error, torch_lacks
@@ -136,19 +137,13 @@ def _weighted(x: Value, axis: int, positions: Any, taps: _Taps) -> Value:
     """The sum of the taps' elements, each times its weight; those outside are the border's."""
     size = x.shape[axis]
     assert isinstance(size, int)
+    if size == 1:
+        return broadcast_to(x, (*x.shape[:axis], len(positions), *x.shape[axis + 1 :]))
     first = np.floor(positions)
-    shape = (len(first), *(1,) * (x.ndim - axis - 1))
-    total: Any = None
-    for offset, weight in taps:
-        weights = np.asarray(weight(positions - first), np.float32)
-        if not weights.any():  # nothing to add: the new elements are old ones
-            continue
-        index = np.clip(first + offset, 0, size - 1).astype(np.int32)
-        part = x if np.array_equal(index, np.arange(size)) else index_select(x, axis, index)
-        part = part if (weights == 1.0).all() else part * weights.reshape(shape)
-        total = part if total is None else total + part
-    result: Value = total
-    return result
+    index = np.stack([np.clip(first + offset, 0, size - 1) for offset, _ in taps], 1).astype(np.int32)
+    weights = np.stack([np.asarray(weight(positions - first), np.float32) for _, weight in taps], 1)
+    counts = weights.any(0)
+    return apply("resample", x, axes=(axis,), index=index[:, counts], weights=weights[:, counts])
 
 
 def _grouped(name: str, x: Value, factor: Any, what: str) -> tuple[int, list[Any]]:

@@ -13,6 +13,7 @@ from row_groups import each_row, in_groups
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
 
 SERIES, IMAGES = (2, 3, 5), (2, 2, 4, 3)
@@ -37,6 +38,8 @@ RESIZED: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     (IMAGES, {"mode": "area", "size": (2, 5)}),
     (SERIES, {"mode": "area", "scale_factor": 0.6}),
     (IMAGES, {"size": (4, 3), "mode": "bilinear"}),
+    ((2, 2, 1, 3), {"mode": "bilinear", "size": (4, 5)}),
+    ((2, 2, 3, 1), {"mode": "bicubic", "size": (1, 4)}),
 ]  # fmt: skip
 
 ROWS: list[Row] = [
@@ -77,6 +80,15 @@ def test_the_batch_is_taken_whole() -> None:
         results.append(ag.function([x], [y, z]).on_host()(array))
     for got, want in zip(*results, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_gradients_add_nothing_up_by_index() -> None:
+    """Which old elements a new one is made of is known, so each gradient is a sum of known elements, too."""
+    net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.Upsample(scale_factor=2, mode="bicubic"), nn.Conv2d(3, 2, 1))
+    model = ag.Model.supervised(net, (1, 2, 4, 5), nn.MSELoss(), optim.SGD(lr=0.1))
+    (graph,) = (g for g in model.entries() if g.name == "train_step")
+    names = {n.op.name for n in graph.nodes}
+    assert "resample" in names and names.isdisjoint({"index_sum", "scatter_sum"})
 
 
 X = ag.Input("x", (2, 4, 3, 2))

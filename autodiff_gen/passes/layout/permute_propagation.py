@@ -221,12 +221,14 @@ def _composite(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | No
         return None
     order = _order(leader)[-leader.source.ndim :]
     rank = len(leader.axes)
+    axes = normalise_axes(node.attrs["axes"], rank)
+    if node.results[0].type.shape != leader.shape and not all(leader.axes[k] for k in axes):
+        return None  # an axis that gets more elements than one
     operands = []
     for view in others:
         whole = in_shape(view, (*(1,) * (rank - len(view.shape)), *view.shape))
         assert whole is not None
         operands.append(_without_leading_ones(value_of(permuted(whole, order))))
-    axes = normalise_axes(node.attrs["axes"], rank)
     moved = tuple(i for i, k in enumerate(order) if k in axes)
     results = _made(node, [leader.source, *operands], {"axes": moved})
     return [simplified(r, leader.axes) for r in results]
