@@ -27,7 +27,8 @@ def statement(call: KernelCall, symbol: str, values: Mapping[str, c.Expr]) -> c.
     NULL for it."""
     params = CONTRACT[call.kernel].params
     given = {p.name: c.Name("NULL") for p in params if p.is_epilogue or p.is_scratch} | dict(values)
-    return c.ExprStatement(c.Call(symbol, tuple(given[p.name] for p in params)))
+    read_only = tuple(k for k, p in enumerate(params) if p.ctype.startswith("const "))
+    return c.ExprStatement(c.Call(symbol, tuple(given[p.name] for p in params), read_only))
 
 
 def sizes(call: KernelCall) -> str:

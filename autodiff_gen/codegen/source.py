@@ -22,6 +22,7 @@ from .loops.loop_forms import Known, Variable
 from .loops.masked_sums import with_masked_sums
 from .loops.next_blocks import with_next_blocks
 from .loops.outlining import Outlined, outlined
+from .loops.role_names import Layers, kind_of
 from .loops.row_results import with_row_results
 from .loops.tiles_from_zero import with_tiles_from_zero
 from .loops.vector_loops import all_short
@@ -120,6 +121,6 @@ def _with_outlined_loops(
         types = states | {c.Name(p.name): p.c_type for p in own}
         entries.append((code.entry.name, code.steps, Known(types)))
     scopes = program.scopes - {"", *(s.name for s in program.slots)}
-    layers = {identifier(program.layers.get(scope, scope)) for scope in scopes}
+    layers = Layers({identifier(program.layers.get(scope, scope)): kind_of(scope) for scope in scopes})
     steps, functions = outlined(entries, taken, layers, program.backends.cost, program.batch)
     return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions

@@ -11,8 +11,9 @@ from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops.loop_forms import Known
+from autodiff_gen.codegen.loops.loop_forms import Known, Outer
 from autodiff_gen.codegen.loops.outlining import Outlined, outlined
+from autodiff_gen.codegen.loops.role_names import Layers, kind_of, role_name
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
@@ -20,6 +21,7 @@ from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable
 
 M4F, AVX2 = board.load("stm32").cost, board.load("host_avx2").cost
+LAYERS = Layers({"fc1": "fc", "fc2": "fc"})
 INDEX, ARENA = c.Name("i"), c.Member("t", "arena")
 ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", c.Member("t", "fc1_weight"): "float *"}
 
@@ -39,7 +41,7 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
 
 def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[Outlined]]:
     entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
-    (changed,), functions = outlined(entries, ["table"], ["fc1", "fc2"], cost, 1)
+    (changed,), functions = outlined(entries, ["table"], LAYERS, cost, 1)
     return changed, functions
 
 
@@ -60,9 +62,9 @@ def test_loops_that_differ_in_names() -> None:
     ]
     assert PRINTER.lines(first[1:]) == [
         "float *const fc1_out = t->arena + 32; /* [64] */",
-        "compute_out(x, fc1_out);",
+        "compute_fc_out(x, fc1_out);",
     ]
-    assert PRINTER.lines(second[2:]) == ["compute_out(fc1_out, fc2_out);"]
+    assert PRINTER.lines(second[2:]) == ["compute_fc_out(fc1_out, fc2_out);"]
 
 
 OTHER_NUMBERS = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
@@ -82,8 +84,8 @@ def test_loops_that_differ_in_names_and_numbers() -> None:
         "    out[i] = out[i] * 3.0f;",
         "}",
     ]
-    assert PRINTER.lines(first[2:]) == ["compute_out(x, fc1_out, 64, 2.0f);"]
-    assert PRINTER.lines(second[2:]) == ["compute_out(fc1_out, fc2_out, 60, 0.5f);"]
+    assert PRINTER.lines(first[2:]) == ["compute_fc_out(x, fc1_out, 64, 2.0f);"]
+    assert PRINTER.lines(second[2:]) == ["compute_fc_out(fc1_out, fc2_out, 60, 0.5f);"]
 
 
 def scaled_twice(target: c.Expr, source: c.Expr, factor: c.Expr, count: int) -> c.Statements:
@@ -164,12 +166,12 @@ def test_a_result_in_place_of_an_operand() -> None:
             step(2 * k + 1, *pointers[1:], c.For("i", c.number(64), body)),
         ]
     changed, functions = made(*steps)
-    assert [f.name for f in functions] == ["compute_out", "compute_last"]
+    assert [f.name for f in functions] == ["compute_fc_out", "compute_fc_last"]
     assert functions[1].parameters == (c.Parameter("float *", "last"), c.Parameter("float", "lr"))
     assert PRINTER.lines(functions[1].body[:2]) == ["float *const act = last;", "float *const out = last;"]
     assert PRINTER.lines(changed[3][1:]) == [
         "float *const fc2_last = t->arena + 64; /* [64] */",
-        "compute_last(fc2_last, lr);",
+        "compute_fc_last(fc2_last, lr);",
     ]
 
 
@@ -177,7 +179,7 @@ def test_a_function_that_writes_a_state_updates_it() -> None:
     """The last of what is written gives the name."""
     loops = scaled_twice(c.Member("t", "fc1_weight"), c.Name("x"), TWO, 64)
     _, (function,) = made(step(1, *loops), step(2, *loops))
-    assert function.name == "update_weight"
+    assert function.name == "update_fc_weight"
 
 
 def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
@@ -191,7 +193,7 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     ]
     ((_, _, loop),), (function,) = made(step(1, A, c.For("time_step", c.number(5), tuple(inner))))
     assert isinstance(loop, c.For)
-    assert PRINTER.lines(loop.body)[1::2] == ["compute_out(x, fc1_out, time_step);"] * 2
+    assert PRINTER.lines(loop.body)[1::2] == ["compute_fc_out(x, fc1_out, time_step);"] * 2
     assert c.Parameter("int32_t", "time_step") in function.parameters
 
 
@@ -225,3 +227,46 @@ def test_a_network_of_equal_layers_trains_to_the_same_bits(
 def test_an_entry_may_call_the_function_of_another_one() -> None:
     program = compile_model(load_model("gesture")[0], "gesture", None, board.load("stm32"))
     assert " of train_step and " in emit(program)["gesture.c"]
+
+
+def outer(*names: str, c_type: str = "float *", is_const: bool = False) -> list[Outer]:
+    return [Outer(c.Name(name), c_type, is_const) for name in names]
+
+
+STATES = [Outer(c.Member("t", name), "float *", False) for name in ("fc1_weight", "fc2_bias")]
+ROLES: dict[str, list[Outer]] = {
+    "out": outer("fc1_out", "fc2_out_2"),
+    "x": outer("fc1_out", "fc2_out", is_const=True),
+    "bias_square_avg": outer("fc1_bias_ih_l0_square_avg", "fc1_bias_hh_l1_square_avg"),
+    "h_t": outer("fc1_h_before_t", "fc1_h_t"),
+    "grad": outer("d_fc1_out", "d_fc2_act"),
+    "grad_row": outer("d_fc1_out_row", "d_fc2_act_row"),
+    "out_t": outer("fc1_h_t", "fc1_c_t"),
+    "state": STATES,
+    "lr": outer("lr", "step_size", c_type="float"),
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_names_of_roles(role: str) -> None:
+    assert role_name(ROLES[role], LAYERS) == role
+
+
+def test_kinds_of_modules() -> None:
+    assert [kind_of(path) for path in ("block1.norm2", "head", "layers.0", "down_1")] == [
+        "norm",
+        "head",
+        "",
+        "down",
+    ]
+
+
+def test_variables_of_a_function_are_named_after_the_roles_of_arrays() -> None:
+    steps = []
+    for k, name in enumerate(("fc1_out", "fc2_act"), 1):
+        block = c.declare("float", f"{name}_i", c.Element(c.Name(name), INDEX))
+        store = c.Assign(c.Element(c.Member("t", "fc1_weight"), INDEX), c.Name(f"{name}_i"))
+        steps.append(step(k, pointer(name, 64 * k), c.For("i", c.number(64), (block, store))))
+    _, (function,) = made(*steps)
+    assert function.name == "update_fc_weight"
+    assert PRINTER.lines(function.body)[1:3] == ["    float x_i = x[i];", "    weight[i] = x_i;"]

@@ -207,7 +207,8 @@ class _Form:
                     if key.startswith("acc"):
                         self._assign(value)
             case c.Call() if node.function != LOAD:
-                self._mark(a for a in node.arguments if not isinstance(a, c.Element))
+                passed = [a for k, a in enumerate(node.arguments) if k not in node.read_only]
+                self._mark(a for a in passed if not isinstance(a, c.Element))
         if isinstance(node, c.Call) and node.arguments and isinstance(node.arguments[0], c.Literal):
             self.tokens += [node.function, len(node.arguments)]
             self._read_number(node.arguments[0])  # of a macro, part of a name

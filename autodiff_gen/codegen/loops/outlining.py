@@ -15,7 +15,6 @@ too, where they differ. With wide vectors compilers have to know the sizes of lo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,6 +26,7 @@ from ...lowering.c import c_query
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
 from .loop_forms import ROLES, Known, Loops, Variable, fields_of, loops_of
+from .role_names import Layers, function_name, role_name, text_of
 from .vector_loops import iterations
 
 
@@ -103,12 +103,12 @@ def _visited(body: c.Statements, step: str, known: Known, visit: Visit) -> c.Sta
 def outlined(
     entries: Sequence[tuple[str, Sequence[c.Statements], Known]],
     taken: Iterable[str],
-    layers: Iterable[str],
+    layers: Layers,
     cost: CostTable,
     batch: int,
 ) -> tuple[list[tuple[c.Statements, ...]], list[Outlined]]:
     """The steps of entries, given by name with what is known before their first step, and the functions that they
-    call. taken: names at file scope; layers: the names of modules, which names in functions do without; batch: the most
+    call. taken: names at file scope; layers: modules, whose names those in functions do without; batch: the most
     samples that a call may have."""
     found: list[tuple[str, Loops | None]] = []
     for name, steps, known in entries:
@@ -125,11 +125,11 @@ def outlined(
         if loops is not None and _is_worth_a_call(loops, cost, batch):
             groups.setdefault(_form(loops, cost), []).append((name, loops))
     names = Scope(taken)
-    longest_first = sorted(layers, key=lambda name: (-len(name), name))
-    layer = re.compile(rf"(?<![^_])(?:{'|'.join(map(re.escape, longest_first))})_(?=[A-Za-z])")
     common = {form: group for form, group in groups.items() if _is_smaller(group)}
     functions = {
-        form: _function(names.fresh(_name(group, layer)), group, names, layer)
+        form: _function(
+            names.fresh(function_name([loops for _, loops in group], layers)), group, names, layers
+        )
         for form, group in common.items()
     }
     called = {id(loops) for form in functions for _, loops in groups[form]}
@@ -226,35 +226,33 @@ def _inside(node: Any, cost: CostTable, batch: int) -> float:
     return sum(_instructions(getattr(node, name), cost, batch) for name in fields_of(kind))
 
 
-def _name(group: Sequence[tuple[str, Loops]], layer: re.Pattern[str]) -> str:
-    """What a function is named after: the last of what its loops write, states that they update or results that they
-    compute, and its name if that is the same in all of them."""
-    written = []
-    for _, loops in group:
-        passed = [loops.outer[k] for k in loops.passed]
-        written.append([v.name for v in passed if v.c_type.endswith("*") and not v.is_const][-1])
-    words = {layer.sub("", v.text if isinstance(v, c.Name) else v.name) for v in written}
-    if isinstance(written[0], c.Member):
-        return f"update_{words.pop() if len(words) == 1 else 'state'}"
-    return f"compute_{words.pop() if len(words) == 1 else 'values'}"
-
-
-def _function(
-    name: str, group: Sequence[tuple[str, Loops]], names: Scope, layer: re.Pattern[str]
-) -> Outlined:
+def _function(name: str, group: Sequence[tuple[str, Loops]], names: Scope, layers: Layers) -> Outlined:
     """The function of this name for loops that have a form in common: what they read, what they write, and numbers are
     its parameters."""
     (_, first), *_ = group
     local = Scope(names.taken)
+    arrays: dict[
+        str, str
+    ] = {}  # what is from outside, by its name in the first loops, with and without layer
     renamed: dict[Variable, str] = {}
 
     def short(variable: Variable) -> str:
         if isinstance(variable, c.Name) and variable.text in OURS:
             return variable.text
         if variable not in renamed:
-            word = variable.text if isinstance(variable, c.Name) else variable.name
-            renamed[variable] = local.fresh(layer.sub("", word))
+            assert isinstance(variable, c.Name)
+            renamed[variable] = local.fresh(
+                _named_after(variable.text, arrays) or layers.without(variable.text)
+            )
         return renamed[variable]
+
+    order = dict.fromkeys([*first.passed, *range(len(first.outer))])
+    for k in order:
+        variable = first.outer[k].name
+        if isinstance(variable, c.Member) or variable.text not in OURS:
+            text, role = text_of(first.outer[k]), role_name([loops.outer[k] for _, loops in group], layers)
+            renamed[variable] = arrays[text] = local.fresh(role)
+            arrays.setdefault(layers.without(text), renamed[variable])
 
     types = {}
     for k in first.passed:
@@ -284,6 +282,14 @@ def _function(
         (*copies, *c.unbraced(_renamed(first.body, {v.name for v in first.outer}, short, numbers))),
         tuple((entry, loops.step) for entry, loops in group),
     )
+
+
+def _named_after(name: str, arrays: Mapping[str, str]) -> str:
+    """The name of a local variable of loops that is that of an array and a word, such as `fc1_x_block`, after the new
+    name of the array; empty if it is not named so."""
+    found = [array for array in arrays if name.startswith(f"{array}_")]
+    longest = max(found, key=len, default=None)
+    return "" if longest is None else f"{arrays[longest]}{name.removeprefix(longest)}"
 
 
 def _renamed(

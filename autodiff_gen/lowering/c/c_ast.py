@@ -46,8 +46,11 @@ class Element:
 
 @dataclass(frozen=True)
 class Call:
+    """read_only: the positions of arguments that point to what the function only reads, where that is known."""
+
     function: str
     arguments: tuple[Expr, ...]
+    read_only: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
 /* Loops of step 2.1 of train_step and step 2.1 of predict */
-static void compute_h(float *h, int32_t n) {
+static void compute_gru_h(float *h, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -26,19 +26,19 @@ static void compute_h(float *h, int32_t n) {
 
 /* Loops of steps 16, 17, 18, 19, 20 of train_step */
 static AG_NOINLINE void update_state(const float *grad_scale, const float *step_size,
-        const float *rescale, const float *d_weight_ih_l0, float *weight_ih_l0_exp_avg,
-        float *weight_ih_l0_exp_avg_sq, float *weight_ih_l0, int32_t count) {
+        const float *rescale, const float *grad, float *exp_avg, float *exp_avg_sq, float *state,
+        int32_t count) {
     const float grad_scale_0 = grad_scale[0];
     const float step_size_0 = step_size[0];
     const float rescale_0 = rescale[0];
     for (int32_t i = 0; i < count; i++) {
-        const float old = weight_ih_l0_exp_avg[i];
-        const float clipped_grad = d_weight_ih_l0[i] * grad_scale_0;
-        const float exp_avg = old + (clipped_grad - old) * 0.1f;
-        weight_ih_l0_exp_avg[i] = exp_avg;
-        const float exp_avg_sq = weight_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-        weight_ih_l0_exp_avg_sq[i] = exp_avg_sq;
-        weight_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
+        const float old = exp_avg[i];
+        const float clipped_grad = grad[i] * grad_scale_0;
+        const float exp_avg_2 = old + (clipped_grad - old) * 0.1f;
+        exp_avg[i] = exp_avg_2;
+        const float exp_avg_sq_2 = exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
+        exp_avg_sq[i] = exp_avg_sq_2;
+        state[i] -= step_size_0 * (exp_avg_2 / (sqrtf(exp_avg_sq_2) * rescale_0 + 1e-08f));
     }
 }
 
@@ -73,7 +73,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    compute_h(gru_h, n);
+    compute_gru_h(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
@@ -447,7 +447,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2  gru_h[n,20]: 32 times */
     float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    compute_h(gru_h, n);
+    compute_gru_h(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 

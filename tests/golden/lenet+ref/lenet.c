@@ -38,11 +38,11 @@ static AG_NOINLINE void compute_out(float *out, int32_t n, int32_t stride) {
 }
 
 /* Loops of steps 13, 17, 21, 25 of train_step */
-static AG_NOINLINE void compute_values(const float *d_out, float *d_out_2, int32_t n, int32_t stride) {
-    float *const out = d_out_2;
+static AG_NOINLINE void compute_grad(const float *d_out, float *grad, int32_t n, int32_t stride) {
+    float *const out = grad;
     for (int32_t i = 0; i < stride * n; i++) {
         const float d_out_i = d_out[i];
-        d_out_2[i] = out[i] <= 0.0f ? 0.0f : d_out_i;
+        grad[i] = out[i] <= 0.0f ? 0.0f : d_out_i;
     }
 }
 
@@ -199,7 +199,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer9 ---- */
     /* 13 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
     float *const d_layer9_out = t->arena + 7872; /* [84n] in place of layer10_out */
-    compute_values(d_layer10_out, d_layer9_out, n, 84);
+    compute_grad(d_layer10_out, d_layer9_out, n, 84);
 
     /* 14 layer9_bias[84] -= lr * sum(d_layer9_out, axis=0) */
     update_bias(d_layer9_out, t->layer9_bias, n, lr, 84);
@@ -215,7 +215,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer7 ---- */
     /* 17 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
     float *const d_layer7_out = t->arena + 8960; /* [120n] in place of layer8_out */
-    compute_values(d_layer8_out, d_layer7_out, n, 120);
+    compute_grad(d_layer8_out, d_layer7_out, n, 120);
 
     /* 18 layer7_bias[120] -= lr * sum(d_layer7_out, axis=0) */
     update_bias(d_layer7_out, t->layer7_bias, n, lr, 120);
@@ -232,7 +232,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer3 ---- */
     /* 21 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
     float *const d_layer5_pooled = t->arena + 13824; /* [256n] in place of layer5_out */
-    compute_values(d_layer5_out, d_layer5_pooled, n, 256);
+    compute_grad(d_layer5_out, d_layer5_pooled, n, 256);
 
     /* 22 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
     ag_column_sums_f32_ref(d_layer5_pooled, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
@@ -251,7 +251,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer0 ---- */
     /* 25 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
     float *const d_layer2_pooled = t->arena; /* [864n] in place of layer2_out */
-    compute_values(d_layer2_out, d_layer2_pooled, n, 864);
+    compute_grad(d_layer2_out, d_layer2_pooled, n, 864);
 
     /* 26 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
