@@ -84,8 +84,12 @@ class Printer:
 
     # Expressions
 
-    def expression(self, expr: c.Expr, need: int = SELECT) -> str:
-        """The text, in parentheses where its precedence is below `need`."""
+    def expression(self, expr: c.Expr) -> str:
+        """The text on one line."""
+        return self._text(expr).replace("\0", " ")
+
+    def _text(self, expr: c.Expr, need: int = SELECT) -> str:
+        """The text, in parentheses where its precedence is below `need`; it is not cut at \0, which is a blank."""
         text, precedence = self._expression(expr)
         return f"({text})" if precedence < need else text
 
@@ -98,53 +102,55 @@ class Printer:
             case c.Element(array, index):
                 return self._element(array, index), ATOM
             case c.Template(text, operands, precedence, needs):
-                args = [self.expression(o, need) for o, need in zip(operands, needs, strict=True)]
+                args = [self._text(o, need) for o, need in zip(operands, needs, strict=True)]
                 return text.format(*args), precedence
             case c.Member(pointer, name):
                 return f"{pointer}->{name}", ATOM
             case c.Call(function, arguments):
-                return f"{function}({', '.join(map(self.expression, arguments))})", ATOM
+                return f"{function}({', '.join(map(self._text, arguments))})", ATOM
             case c.Unary("&", c.Element(array, index)):
                 return f"&{self._element(array, index, is_first=True)}", UNARY
             case c.Unary(symbol, operand):
-                return symbol + self.expression(operand, ATOM), UNARY
+                return symbol + self._text(operand, ATOM), UNARY
             case c.Initializer(fields):
-                values = ", ".join(f".{name}\0=\0{self.expression(v)}" for name, v in fields)
+                values = ", ".join(f".{name}\0=\0{self._text(v)}" for name, v in fields)
                 return f"{{{values}}}", ATOM
             case c.Cast(c_type, operand):
-                return f"({self.types.get(c_type, c_type)}){self.expression(operand, UNARY)}", UNARY
+                return f"({self.types.get(c_type, c_type)}){self._text(operand, UNARY)}", UNARY
             case c.Increment(name):
                 return f"{name}++", ATOM
             case c.Binary(symbol, left, right):
                 precedence = _PRECEDENCE.get(symbol, COMPARE)
                 first, second = (
-                    self.expression(left, precedence),
-                    self.expression(right, _RIGHT[precedence]),
+                    self._text(left, precedence),
+                    self._text(right, _RIGHT[precedence]),
                 )
-                return f"{first} {symbol} {second}", precedence
+                # of an offset in wide integers: one word
+                blank = "\0" if symbol == "*" and isinstance(left, c.Cast) else " "
+                return f"{first}{blank}{symbol}{blank}{second}", precedence
             case c.Sum():
                 return self._sum(expr), ADD
             case c.Conditional(test, then, otherwise):
-                parts = (self.expression(test, 30), self.expression(then, 30), self.expression(otherwise))
+                parts = (self._text(test, 30), self._text(then, 30), self._text(otherwise))
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", SELECT
 
     def _element(self, array: c.Expr, index: c.Expr, is_first: bool = False) -> str:
         """is_first: where an array begins, not an element beside others."""
-        inside = self.expression(index)
+        inside = self._text(index)
         if isinstance(index, c.Binary) and index.symbol == "*" and not is_first:
             # beside `i * 10 + 1`; of a product alone clang-tidy warns, as an int is made wider
             inside += " + 0"
         if isinstance(array, c.Binary) and array.symbol == "+":
-            start = self.expression(array.right)
-            pointer = self.expression(array.left, ATOM)
+            start = self._text(array.right)
+            pointer = self._text(array.left, ATOM)
             return f"{pointer}[{start}]" if inside == "0" else f"{pointer}[{start} + {inside}]"
-        return f"{self.expression(array, ATOM)}[{inside}]"
+        return f"{self._text(array, ATOM)}[{inside}]"
 
     def _sum(self, total: c.Sum) -> str:
         first, *others = total.terms
-        added = [f" + {self.expression(t, MUL)}" for t in others]
-        subtracted = [f" - {self.expression(t, MUL)}" for t in total.less]
-        return self.expression(first, ADD) + "".join([*added, *subtracted])
+        added = [f" + {self._text(t, MUL)}" for t in others]
+        subtracted = [f" - {self._text(t, MUL)}" for t in total.less]
+        return self._text(first, ADD) + "".join([*added, *subtracted])
 
     # Statements
 
@@ -188,9 +194,9 @@ class Printer:
     def _statement(self, statement: c.Statement) -> list[str]:
         match statement:
             case c.ExprStatement(expr):
-                return self._folded(f"{self.expression(expr)};")
+                return self._folded(f"{self._text(expr)};")
             case c.Assign(target, value, op):
-                return self._folded(f"{self.expression(target)} {op} {self.expression(value)};")
+                return self._folded(f"{self._text(target)} {op} {self._text(value)};")
             case c.Declare():
                 return self._declare(statement)
             case c.Array(c_type, name, size, first):
@@ -198,13 +204,13 @@ class Printer:
             case c.Table():
                 return self._table(statement)
             case c.StepTemplate(text, operands, need):
-                return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
+                return self._folded(text.format(**{k: self._text(v, need) for k, v in operands}))
             case c.For():
                 said = self._said(statement)
                 return [*said, self._head(statement), *self._inside(c.unbraced(statement.body)), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
-                return [*self._folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]
+                return [*self._folded(f"if ({self._text(test)}) {{"), *self._inside(then), *other, "}"]
             case c.Block(body):
                 return ["{", *self._inside(body), "}"]
             case c.Comment():
@@ -214,7 +220,7 @@ class Printer:
             case c.Probe(id):
                 return [f"AG_PROBE({id});"]
             case c.Return(value):
-                return [f"return {self.expression(value)};"]
+                return [f"return {self._text(value)};"]
             case c.Blank():
                 return [""]
 
@@ -224,9 +230,9 @@ class Printer:
         else:
             head = f"const {d.c_type} " if d.const else f"{d.c_type} "
         equals = "\0=\0" if len(d.variables) > 1 else " = "
-        values = [name if v is None else f"{name}{equals}{self.expression(v)}" for name, v in d.variables]
+        values = [name if v is None else f"{name}{equals}{self._text(v)}" for name, v in d.variables]
         text = f"{head}{', '.join(values)};"
-        return [text] if d.comment else self._folded(text)
+        return [text.replace("\0", " ")] if d.comment else self._folded(text)
 
     def _table(self, table: c.Table) -> list[str]:
         text = ", ".join(f".{k}\0=\0{v}" for k, v in table.fields)
@@ -246,7 +252,7 @@ class Printer:
         return said + ["AG_NOUNROLL"] * loop.rolled
 
     def _head(self, loop: c.For) -> str:
-        v, start, stop = loop.variable, self.expression(loop.start), self.expression(loop.stop)
+        v, start, stop = loop.variable, self._text(loop.start), self._text(loop.stop)
         next_ = {1: "++", -1: "--"}.get(loop.step, f" += {loop.step}")
         return (
             f"for ({loop.c_type} {v} = {start}; {v} {'<' if loop.step > 0 else '>='} {stop}; {v}{next_}) {{"

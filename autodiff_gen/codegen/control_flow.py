@@ -89,15 +89,19 @@ def _part(
     args: dict[Value, c.Expr] = {}
     for b in part.bound:
         if b.inner.node.op is INPUT:
-            args[b.inner] = _read(names, b, scope, time, out)
+            args[b.inner] = _read(names, step, b, scope, time, out)
     outputs: dict[str, c.Expr] = {}
     slots: dict[State, c.Expr] = {}
     for w in part.written:
-        held = [b for b in part.bound if b.step is not None and b.inner.node.attrs.get("state") is w.key]
-        note = f"was {names.bare(names.place(held[0].outer))}" if held else ""
-        target = _target(names, step, w, scope, time, note, out)
+        target = _target(names, step, w, scope, time, out)
         if isinstance(w.key, State):
             slots[w.key] = target
+            for b in part.bound:
+                if b.step is not None and b.inner.node.attrs.get("state") is w.key and b.inner.type.shape:
+                    name = c.Name(scope.fresh(f"{names.bare(names.place(b.outer))}_{_suffix(step)}"))
+                    said = "read before it is overwritten"
+                    out.append(c.Declare(f"const {w.c_type} *", ((name.text, target),), True, said))
+                    args[b.inner] = name
         else:
             outputs[w.key] = target
     number = f"{names.number(step.number)}."
@@ -116,7 +120,9 @@ def _arenas(names: Names, step: Step) -> Mapping[str, tuple[str, int]]:
     return {b.pool: names.inside.place(b) for b in own}
 
 
-def _read(names: Names, b: Bound, scope: Scope, time: c.Expr | None, out: list[c.Statement]) -> c.Expr:
+def _read(
+    names: Names, step: Step, b: Bound, scope: Scope, time: c.Expr | None, out: list[c.Statement]
+) -> c.Expr:
     """What an operand is called inside; an element of one that is indexed by time is declared."""
     if names.by_value(b.outer):
         return names.place(b.outer)
@@ -126,7 +132,7 @@ def _read(names: Names, b: Bound, scope: Scope, time: c.Expr | None, out: list[c
         return c.Element(place, c.total(start))
     if not start:
         return place
-    name = scope.fresh(b.inner.name or "x")
+    name = scope.fresh(f"{names.bare(place)}_{_suffix(step)}" if b.step is not None else b.inner.name or "x")
     c_type = b.inner.type.dtype.c
     if b.inner.type.shape == ():
         out.append(c.declare(c_type, name, c.Element(place, c.total(start)), const=True))
@@ -141,15 +147,18 @@ def _target(
     w: Written,
     scope: Scope,
     time: c.Expr | None,
-    note: str,
     out: list[c.Statement],
 ) -> c.Expr:
-    """What the memory of a result is called inside; that of an element of a stack is declared, with a note."""
+    """What the memory of a result is called inside; that of an element of a stack is declared."""
     place = names.place(step.node.results[w.index])
     if w.step is None:
         return place
-    is_part = isinstance(step.inner, ScanPlan) and step.inner.samples
-    name = scope.fresh(f"{names.bare(place)}_{'part' if is_part else 't'}")
+    name = scope.fresh(f"{names.bare(place)}_{_suffix(step)}")
     moved = c.plus(place, c_syntax.offset(0, [(time, w.step)]))
-    out.append(c.Declare(f"{w.c_type} *", ((name, moved),), True, note))
+    out.append(c.declare(f"{w.c_type} *", name, moved, const=True))
     return c.Name(name)
+
+
+def _suffix(step: Step) -> str:
+    """What the name of a part of a value that a loop indexes ends in: at a time step, or of a micro-batch."""
+    return "part" if isinstance(step.inner, ScanPlan) and step.inner.samples else "t"

@@ -25,8 +25,8 @@ from .call_statement import sizes
 from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
 from .init_function import init_statements
+from .loops.loop_functions import LoopFunction
 from .loops.next_blocks import NEXT
-from .loops.outlining import Outlined
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts
 from .source import source_of
@@ -105,7 +105,7 @@ def emit(
     return {f"{name}.h": header, f"{name}.c": code, f"{name}_params.c": params}
 
 
-def _function(function: Outlined) -> dict[str, Any]:
+def _function(function: LoopFunction) -> dict[str, Any]:
     """A function of loops as its template wants it: as lines."""
     steps: dict[str, list[str]] = {}
     for entry, step in function.callers:

@@ -131,8 +131,8 @@ class _Formulas:
         if (number := uniform(source)) is not None:
             return plain(c_syntax.literal(number, source.type.dtype))
         name = self.names.bare(self.names.place(outer))
-        state = self.names.plan.states.get(source)
-        return viewed(outer, f"old {name}" if state in self.renewed else name)
+        is_old = source not in self.names.args and self.names.plan.states.get(source) in self.renewed
+        return viewed(outer, f"old {name}" if is_old else name)
 
     def _formula(self, v: Value, is_top: bool = True) -> tuple[str, int]:
         """The text, and the precedence of its outermost operator."""

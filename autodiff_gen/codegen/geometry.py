@@ -1,4 +1,5 @@
-"""The geometry of convolutions and pooling: constant structs at file scope, each once, named after its layer."""
+"""The geometry of convolutions and pooling: constant structs at file scope, each once, named after its layer, or
+after its extents if several layers have it."""
 
 from __future__ import annotations
 
@@ -31,25 +32,31 @@ def table(geometry: Geometry, name: str) -> c.Table:
 
 def geometry_names(plans: Iterable[EntryPlan], taken: Iterable[str]) -> Mapping[Geometry, str]:
     """A name for each geometry that the plans' calls need; `taken` are names that are known everywhere."""
-    scope, names = Scope(taken), dict[Geometry, str]()
+    users: dict[Geometry, dict[str, str]] = {}  # layers, and the kernel that each calls first
     for plan in plans:
-        first: dict[Geometry, tuple[KernelCall, Step]] = {}
+        phases: Phases | None = None
         for step in plan.steps:
             for call in _calls(step):
                 struct = struct_of(call)
                 if struct is not None and struct.struct:
-                    first.setdefault(geometry_of(call, struct.struct), (call, step))
-        if first.keys() <= names.keys():
-            continue
-        phases = Phases(plan)
-        for geometry, (call, step) in first.items():
-            if geometry not in names:
-                names[geometry] = scope.fresh(_wish(call.kernel, phases.layer(step)))
-    return names
+                    phases = phases or Phases(plan)
+                    of_layers = users.setdefault(geometry_of(call, struct.struct), {})
+                    of_layers.setdefault(phases.layer(step), call.kernel)
+    scope = Scope(taken)
+    return {geometry: scope.fresh(_wish(geometry, of_layers)) for geometry, of_layers in users.items()}
 
 
-def _wish(kernel: str, layer: str) -> str:
-    """`conv1_shape`, `conv1_dx_shape`, `conv1_max_pool2d_shape`."""
+def _wish(geometry: Geometry, of_layers: Mapping[str, str]) -> str:
+    """`conv1_shape`, `conv1_dx_shape`, `conv1_max_pool2d_shape`; that of several layers is named after its extents:
+    `conv2d_3x3_8x8x16_to_4x4x32`."""
+    if len(of_layers) > 1:
+        sizes = dict(geometry[1])
+        window, image, result = (
+            "x".join(str(sizes[k]) for k in names if k in sizes)
+            for names in (("kh", "kw"), ("h", "w", "c"), ("oh", "ow", "o"))
+        )
+        return f"{geometry[0].removesuffix('_shape')}_{window}_{image}_to_{result}"
+    ((layer, kernel),) = of_layers.items()
     words = [title(layer)] if layer else []
     if not layer or "pool2d" in kernel:
         words.append(kernel.rpartition("_")[0])

@@ -19,9 +19,10 @@ from .loops.if_conversion import with_both_alternatives
 from .loops.independent_loops import with_independent_loops
 from .loops.loop_accesses import CALLER, Memory
 from .loops.loop_forms import Known, Variable
+from .loops.loop_functions import LoopFunction
 from .loops.masked_sums import with_masked_sums
 from .loops.next_blocks import with_next_blocks
-from .loops.outlining import Outlined, outlined
+from .loops.outlining import outlined
 from .loops.role_names import Layers, kind_of
 from .loops.row_results import with_row_results
 from .loops.tiles_from_zero import with_tiles_from_zero
@@ -34,7 +35,7 @@ class Source:
     """NAME.c as trees. own: functions of backends that replace those of ag_math.h; all_short: see vector_loops.py."""
 
     codes: Sequence[EntryCode]
-    functions: Sequence[Outlined]
+    functions: Sequence[LoopFunction]
     tables: Sequence[Table]
     geometry: Mapping[Geometry, str]
     own: Sequence[Function]
@@ -112,7 +113,7 @@ def _with_own_functions(
 
 def _with_outlined_loops(
     codes: Sequence[EntryCode], program: Program, taken: Iterable[str]
-) -> tuple[list[EntryCode], list[Outlined]]:
+) -> tuple[list[EntryCode], list[LoopFunction]]:
     """Code that calls functions where steps have loops in common, and these functions."""
     states: dict[Variable, str] = {c.Member(s.owner, s.c_name): f"{s.type.dtype.c} *" for s in program.slots}
     entries = []

@@ -43,7 +43,12 @@ def set_gradient(v: Value, of: Value) -> None:
         return
     labels = source.node.origin.labels
     known = labels.get(source.index)
-    if known is None or (known.gradient_of is not None and _rank(of) > _rank(known.gradient_of)):
+    is_part = v is not source and isinstance(
+        of.node.op.lower, Leaf
+    )  # such as the gradient of a bias in a batch of 1
+    if known is None or (
+        known.gradient_of is not None and not is_part and _rank(of) > _rank(known.gradient_of)
+    ):
         labels[source.index] = Label(gradient_of=of)
 
 

@@ -76,7 +76,7 @@ class _Recurrent(Module):
             outputs = []
             for suffix in self._suffixes(layer):
                 states, y = self._layer(x, initial[len(last)], suffix, batch_first)
-                outputs.append(y)
+                outputs.append(y if layer == self.num_layers - 1 else with_role(y, f"out{suffix}"))
                 last.append(states)
             x = outputs[0] if len(outputs) == 1 else F.cat(outputs, -1)
         stacked = [F.stack([states[k] for states in last]) for k in range(self.kind.states)]
@@ -107,7 +107,8 @@ class _Recurrent(Module):
         hoisted = (
             c is not None and self.kind.gates != 3
         )  # the bias c is added before the loop, except in a GRU
-        inputs = with_role(F.linear(x, w, b + c if hoisted else b), "x_gates")
+        bias = with_role(b + c, f"bias{suffix}") if hoisted else b
+        inputs = with_role(F.linear(x, w, bias), "x_gates")
 
         product = self.kind.product(u, None if hoisted else c)
 

@@ -12,7 +12,8 @@ from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.loop_forms import Known, Outer
-from autodiff_gen.codegen.loops.outlining import Outlined, outlined
+from autodiff_gen.codegen.loops.loop_functions import LoopFunction
+from autodiff_gen.codegen.loops.outlining import outlined
 from autodiff_gen.codegen.loops.role_names import Layers, kind_of, role_name
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering.c import c_ast as c
@@ -39,7 +40,7 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
     return (c.Comment("what it computes", str(number)), *statements)
 
 
-def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[Outlined]]:
+def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[LoopFunction]]:
     entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
     (changed,), functions = outlined(entries, ["table"], LAYERS, cost, 1)
     return changed, functions
@@ -173,6 +174,35 @@ def test_a_result_in_place_of_an_operand() -> None:
         "float *const fc2_last = t->arena + 64; /* [64] */",
         "compute_fc_last(fc2_last, lr);",
     ]
+
+
+def test_what_is_read_before_it_is_overwritten() -> None:
+    """Of two pointers to one address the one that may write is passed."""
+    steps = []
+    for k in (1, 2):
+        out, old = c.Name(f"fc{k}_out"), c.Name(f"fc{k}_x")
+        alias = c.declare("const float *", old.text, out, const=True)
+        steps.append(step(k, pointer(out.text, 64 * k), alias, scaled(out, old, TWO)))
+    changed, (function,) = made(*steps)
+    assert function.parameters == (c.Parameter("float *", "out"),)
+    assert PRINTER.lines(function.body)[0] == "const float *const x = out;"
+    assert PRINTER.lines(changed[1][2:]) == ["compute_fc_out(fc2_out);"]
+
+
+def test_a_pointer_that_a_call_does_not_pass_is_declared_where_another_one_of_its_name_is_used() -> None:
+    out, old, other = c.Name("fc1_out"), c.Name("old"), c.Name("fc1_x")
+    loops = []
+    for k in (1, 2):
+        alias = c.declare("const float *", old.text, out, const=True)
+        loops.append(c.For(f"k{k}", c.number(9), (*step(k), alias, scaled(out, old, TWO))))
+    kept = c.For(
+        "k3", c.number(9), (c.declare("const float *", old.text, out, const=True), scaled(other, old, TWO))
+    )
+    steps = [step(3, pointer("fc1_out", 64), pointer("fc1_x", 256)), *((loop,) for loop in loops), (kept,)]
+    (_, first, _, last), _ = made(*steps)
+    assert "old" not in "".join(PRINTER.lines(first)) and "*const old = fc1_out" in "".join(
+        PRINTER.lines(last)
+    )
 
 
 def test_a_function_that_writes_a_state_updates_it() -> None:

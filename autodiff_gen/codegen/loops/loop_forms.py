@@ -72,12 +72,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Loops:
-    """Loops of a step. form: what loops that differ in names and numbers only have in common; outer: variables from
-    outside, in the order in which they are first used; same: for each of them the index of the one that was last
-    declared of those that point to the same address, in most cases its own; numbers: in the order of the nodes of
-    `body`."""
+    """Loops of a step. caller: the entry and the step; form: what loops that differ in names and numbers only have in
+    common; outer: variables from outside, in the order in which they are first used; same: for each of them the index
+    of the one that a call passes of those that point to the same address, in most cases its own: of pointers that may
+    write the one that was last declared; numbers: in the order of the nodes of `body`."""
 
-    step: str
+    caller: tuple[str, str]
     body: c.Statements
     form: tuple[Any, ...]
     outer: tuple[Outer, ...]
@@ -102,7 +102,7 @@ def _role(literal: c.Literal) -> str:
     return FACTOR if _FLOAT.fullmatch(literal.text) else ""
 
 
-def loops_of(body: c.Statements, step: str, known: Known) -> Loops | None:
+def loops_of(body: c.Statements, caller: tuple[str, str], known: Known) -> Loops | None:
     """Loops that may become a function; None where they assign to a variable from outside, or use a local array of
     it."""
     form = _Form(known)
@@ -111,17 +111,17 @@ def loops_of(body: c.Statements, step: str, known: Known) -> Loops | None:
         return None
     types = {v: known.types[v] for v in form.outer}
     places = [(v, _address(v, c_type, known)) for v, c_type in types.items()]
-    written = {place for v, place in places if v in form.written}
-    outer = tuple(
-        Outer(v, types[v], types[v].startswith("const ") or place not in written) for v, place in places
-    )
+    reads = [types[v].startswith("const ") for v, _ in places]
+    written = {
+        place for (v, place), is_read in zip(places, reads, strict=True) if v in form.written and not is_read
+    }
+    outer = tuple(Outer(v, types[v], place not in written) for v, place in places)
     last: dict[Any, int] = {}
-    for k, (v, place) in enumerate(places):
-        if place not in last or known.numbers.get(v, 0) > known.numbers.get(places[last[place]][0], 0):
-            last[place] = k
+    for k in sorted(range(len(places)), key=lambda k: (not reads[k], known.numbers.get(places[k][0], 0))):
+        last[places[k][1]] = k
     same = tuple(last[place] for _, place in places)
     plain = tuple(v.c_type.removeprefix("const ") for v in outer)
-    return Loops(step, body, (tuple(form.tokens), plain, same), outer, same, tuple(form.numbers))
+    return Loops(caller, body, (tuple(form.tokens), plain, same), outer, same, tuple(form.numbers))
 
 
 def _address(variable: Variable, c_type: str, known: Known) -> Any:

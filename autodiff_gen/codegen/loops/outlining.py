@@ -15,33 +15,19 @@ too, where they differ. With wide vectors compilers have to know the sizes of lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ...ir.identifiers import OURS, Scope
+from ...ir.identifiers import Scope
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
-from .loop_forms import ROLES, Known, Loops, Variable, fields_of, loops_of
-from .role_names import Layers, function_name, role_name, text_of
+from .loop_forms import Known, Loops, fields_of, loops_of
+from .loop_functions import LoopFunction, differing, function_of
+from .role_names import Layers, function_name
 from .vector_loops import iterations
-
-
-@dataclass(frozen=True)
-class Outlined:
-    """A function without a result. passed: of each parameter but the last ones, the number of the variable that loops
-    pass for it; numbers: of each of the last ones, the position of the number that they pass."""
-
-    name: str
-    parameters: tuple[c.Parameter, ...]
-    passed: tuple[int, ...]
-    numbers: tuple[int, ...]
-    body: c.Statements
-    callers: tuple[tuple[str, str], ...]  # entry and step
-
 
 Visit: TypeAlias = Callable[[c.Statements, str, Known], c.Statements]
 _ENDS = (c.Comment, c.Heading, c.Probe, c.Return, c.Blank)
@@ -106,67 +92,85 @@ def outlined(
     layers: Layers,
     cost: CostTable,
     batch: int,
-) -> tuple[list[tuple[c.Statements, ...]], list[Outlined]]:
+) -> tuple[list[tuple[c.Statements, ...]], list[LoopFunction]]:
     """The steps of entries, given by name with what is known before their first step, and the functions that they
     call. taken: names at file scope; layers: modules, whose names those in functions do without; batch: the most
     samples that a call may have."""
-    found: list[tuple[str, Loops | None]] = []
+    found = _all_loops(entries)
+    groups: dict[tuple[Any, ...], list[Loops]] = {}
+    for loops in found:
+        if loops is not None and _is_worth_a_call(loops, cost, batch):
+            groups.setdefault(_form(loops, cost), []).append(loops)
+    names = Scope(taken)
+    common = [group for group in groups.values() if _is_smaller(group)]
+    functions = [
+        function_of(names.fresh(function_name(group, layers)), group, names, layers) for group in common
+    ]
+    called = {
+        id(loops): function for group, function in zip(common, functions, strict=True) for loops in group
+    }
+    dropped = {
+        v.name.text
+        for group in common
+        for loops in group
+        for v in loops.dropped
+        if isinstance(v.name, c.Name)
+    }
+    return [_without_unused(steps, dropped) for steps in _calling(entries, found, called)], functions
+
+
+def _all_loops(entries: Sequence[tuple[str, Sequence[c.Statements], Known]]) -> list[Loops | None]:
+    """What `_visited` visits, in its order: loops, or None for those that have to stay where they are."""
+    found: list[Loops | None] = []
     for name, steps, known in entries:
         scope = known.copy()
 
         def collect(body: c.Statements, step: str, known: Known, name: str = name) -> c.Statements:
-            found.append((name, loops_of(body, step, known)))
+            found.append(loops_of(body, (name, step), known))
             return body
 
         for step in steps:
             _visited(step, "", scope, collect)
-    groups: dict[tuple[Any, ...], list[tuple[str, Loops]]] = {}
-    for name, loops in found:
-        if loops is not None and _is_worth_a_call(loops, cost, batch):
-            groups.setdefault(_form(loops, cost), []).append((name, loops))
-    names = Scope(taken)
-    common = {form: group for form, group in groups.items() if _is_smaller(group)}
-    functions = {
-        form: _function(
-            names.fresh(function_name([loops for _, loops in group], layers)), group, names, layers
-        )
-        for form, group in common.items()
-    }
-    called = {id(loops) for form in functions for _, loops in groups[form]}
-    pending: Iterator[Loops | None] = (loops for _, loops in found)
+    return found
+
+
+def _calling(
+    entries: Sequence[tuple[str, Sequence[c.Statements], Known]],
+    found: Iterable[Loops | None],
+    called: Mapping[int, LoopFunction],
+) -> list[tuple[c.Statements, ...]]:
+    """The steps of entries with calls in place of loops; called: functions by the ids of loops that were found."""
+    pending = iter(found)
 
     def call(body: c.Statements, _: str, __: Known) -> c.Statements:
         loops = next(pending)
-        if loops is None or id(loops) not in called:
-            return body
-        function = functions[_form(loops, cost)]
-        arguments: tuple[c.Expr, ...] = tuple(loops.outer[k].name for k in function.passed)
-        arguments += tuple(loops.numbers[k].literal for k in function.numbers)
-        return (c.ExprStatement(c.Call(function.name, arguments)),)
+        function = called.get(id(loops))
+        return body if loops is None or function is None else (c.ExprStatement(function.call(loops)),)
 
     changed = []
     for _, steps, known in entries:
         scope = known.copy()
         changed.append(tuple(_visited(step, "", scope, call) for step in steps))
-    members = [loops for form in functions for _, loops in groups[form]]
-    dropped = {v.name.text for loops in members for v in loops.dropped if isinstance(v.name, c.Name)}
-    return [_without_unused(steps, dropped) for steps in changed], list(functions.values())
+    return changed
 
 
 def _without_unused(steps: tuple[c.Statements, ...], names: set[str]) -> tuple[c.Statements, ...]:
     """Steps without the pointers of these names that nothing uses any more."""
     if not names:
         return steps
-    unused = names - c_query.names(steps)
-    return tuple(_without(step, unused) for step in steps) if unused else steps
+    used = c_query.names(steps)
+    return tuple(_without(step, names, used) for step in steps)
 
 
-def _without(body: c.Statements, names: set[str]) -> c.Statements:
-    """Statements without the declarations of pointers of these names."""
+def _without(body: c.Statements, names: set[str], used: set[str] | None = None) -> c.Statements:
+    """Statements without the declarations of pointers of these names that nothing uses. used: the names in use where
+    these are declared, by default those in the statements."""
+    declared = {s.variables[0][0] for s in body if isinstance(s, c.Declare) and s.is_pointer} & names
+    unused = declared - (c_query.names(body) if used is None else used) if declared else declared
     out: list[c.Statement] = []
     for s in body:
         match s:
-            case c.Declare(variables=((name, _), *_)) if s.is_pointer and name in names:
+            case c.Declare(variables=((name, _), *_)) if s.is_pointer and name in unused:
                 continue
             case c.For(body=inside):
                 s = replace(s, body=_without(inside, names))
@@ -183,21 +187,10 @@ def _form(loops: Loops, cost: CostTable) -> tuple[Any, ...]:
     return (loops.form, loops.numbers) if has_wide_vectors(cost) else loops.form
 
 
-def _is_smaller(group: Sequence[tuple[str, Loops]]) -> bool:
+def _is_smaller(group: Sequence[Loops]) -> bool:
     """Whether one function and its calls are less code than the loops."""
-    size, call = len(group[0][1].form[0]), 1 + len(group[0][1].passed) + len(_differing(group))
+    size, call = len(group[0].form[0]), 1 + len(group[0].passed) + len(differing(group))
     return size + len(group) * call < len(group) * size
-
-
-def _differing(group: Sequence[tuple[str, Loops]]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
-    """The positions of the numbers that differ, by their type and the numbers of all loops; those that are always equal
-    to each other are one parameter."""
-    found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for k, same in enumerate(zip(*(loops.numbers for _, loops in group), strict=True)):
-        texts = tuple(number.literal.text for number in same)
-        if len(set(texts)) > 1:
-            found.setdefault((same[0].c_type, texts), []).append(k)
-    return found
 
 
 def _is_worth_a_call(loops: Loops, cost: CostTable, batch: int) -> bool:
@@ -224,113 +217,3 @@ def _instructions(tree: Any, cost: CostTable, batch: int) -> float:
 def _inside(node: Any, cost: CostTable, batch: int) -> float:
     kind: Any = type(node)
     return sum(_instructions(getattr(node, name), cost, batch) for name in fields_of(kind))
-
-
-def _function(name: str, group: Sequence[tuple[str, Loops]], names: Scope, layers: Layers) -> Outlined:
-    """The function of this name for loops that have a form in common: what they read, what they write, and numbers are
-    its parameters."""
-    (_, first), *_ = group
-    local = Scope(names.taken)
-    arrays: dict[
-        str, str
-    ] = {}  # what is from outside, by its name in the first loops, with and without layer
-    renamed: dict[Variable, str] = {}
-
-    def short(variable: Variable) -> str:
-        if isinstance(variable, c.Name) and variable.text in OURS:
-            return variable.text
-        if variable not in renamed:
-            assert isinstance(variable, c.Name)
-            renamed[variable] = local.fresh(
-                _named_after(variable.text, arrays) or layers.without(variable.text)
-            )
-        return renamed[variable]
-
-    order = dict.fromkeys([*first.passed, *range(len(first.outer))])
-    for k in order:
-        variable = first.outer[k].name
-        if isinstance(variable, c.Member) or variable.text not in OURS:
-            text, role = text_of(first.outer[k]), role_name([loops.outer[k] for _, loops in group], layers)
-            renamed[variable] = arrays[text] = local.fresh(role)
-            arrays.setdefault(layers.without(text), renamed[variable])
-
-    types = {}
-    for k in first.passed:
-        c_type = first.outer[k].c_type.removeprefix("const ")
-        is_const = c_type.endswith("*") and any(loops.outer[k].is_const for _, loops in group)
-        types[k] = f"const {c_type}" if is_const else c_type
-    passed = sorted(types, key=lambda k: (not types[k].endswith("*"), not types[k].startswith("const ")))
-    parameters = tuple(c.Parameter(types[k], short(first.outer[k].name)) for k in passed)
-    differing = list(_differing(group).values())
-    numbers: dict[int, c.Name] = {}
-    for positions in differing:
-        roles = {first.numbers[k].role for k in positions}
-        role = min(roles, key=ROLES.index)
-        parameter = c.Parameter(first.numbers[positions[0]].c_type, local.fresh(role))
-        numbers |= dict.fromkeys(positions, c.Name(parameter.name))
-        parameters += (parameter,)
-    copies = [
-        c.declare(types[k], short(v.name), c.Name(short(first.outer[k].name)), const=True)
-        for i, (v, k) in enumerate(zip(first.outer, first.same, strict=True))
-        if i != k
-    ]
-    return Outlined(
-        name,
-        parameters,
-        tuple(passed),
-        tuple(positions[0] for positions in differing),
-        (*copies, *c.unbraced(_renamed(first.body, {v.name for v in first.outer}, short, numbers))),
-        tuple((entry, loops.step) for entry, loops in group),
-    )
-
-
-def _named_after(name: str, arrays: Mapping[str, str]) -> str:
-    """The name of a local variable of loops that is that of an array and a word, such as `fc1_x_block`, after the new
-    name of the array; empty if it is not named so."""
-    found = [array for array in arrays if name.startswith(f"{array}_")]
-    longest = max(found, key=len, default=None)
-    return "" if longest is None else f"{arrays[longest]}{name.removeprefix(longest)}"
-
-
-def _renamed(
-    body: c.Statements,
-    outer: set[Variable],
-    short: Callable[[Variable], str],
-    numbers: Mapping[int, c.Name],
-) -> c.Statements:
-    """Loops with other names of local variables and of those from outside, and with names of numbers by position."""
-    position = count()
-    declarations = [n for n in c_query.nodes(body) if isinstance(n, c.For | c.Declare | c.Array | c.Table)]
-    local = {name for node in declarations for name in _declared(node)}
-
-    def new(name: str) -> str:
-        return short(c.Name(name))
-
-    def change(node: Any) -> Any:
-        match node:
-            case c.Literal():
-                return numbers.get(next(position), node)
-            case c.Name(text) if text in local or node in outer:
-                return c.Name(short(node))
-            case c.Member() if node in outer:
-                return c.Name(short(node))
-            case c.For(variable):
-                return replace(node, variable=new(variable))
-            case c.Declare(variables=pairs):
-                return replace(node, variables=tuple((new(name), value) for name, value in pairs))
-            case c.Array(name=name) | c.Table(name=name) | c.Increment(name):
-                return replace(node, name=new(name))
-            case c.Reduction(names=names):
-                return replace(node, names=tuple(map(new, names)))
-        return node
-
-    return c_query.rewritten(body, change)
-
-
-def _declared(node: c.For | c.Declare | c.Array | c.Table) -> list[str]:
-    match node:
-        case c.For(variable):
-            return [variable]
-        case c.Declare(variables=pairs):
-            return [name for name, _ in pairs]
-    return [node.name]

@@ -315,5 +315,7 @@ def _filled(template: str, attrs: Attrs) -> str:
             text = c_syntax.attribute(value)
             if text.startswith("-"):
                 template = template.replace(f" - {{{key}}}", f" + {text[1:]}")
+            if text == "1.0f":
+                template = template.replace(f"{{{key}}} * ", "")
             template = template.replace(f"{{{key}}}", text)
     return template

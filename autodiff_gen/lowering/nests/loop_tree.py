@@ -205,11 +205,11 @@ class LoopTree:
         return place if at is None else self._at(place, at, index)
 
     def _at(self, place: c.Expr, at: Strided, index: tuple[Index, ...]) -> c.Expr:
-        """`name[i * 10 + j + 4]`; what counts downwards comes last."""
+        """`name[i * 10 + j + 4]`: the widest steps first; what counts downwards comes last."""
         up: list[c.Expr] = []
         down: list[c.Expr] = []
         offset = at.offset
-        for i, step in zip(index, at.strides, strict=True):
+        for i, step in sorted(zip(index, at.strides, strict=True), key=lambda at_axis: -abs(at_axis[1])):
             if i is not None and i.number is not None:
                 offset += i.number * step
             elif i is not None and step:

@@ -77,7 +77,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
-        float *const gru_activations_t = gru_activations + (ptrdiff_t)time_step * 60; /* was gru_x_gates */
+        float *const gru_activations_t = gru_activations + (ptrdiff_t)time_step * 60;
+        const float *const gru_x_gates_t = gru_activations_t; /* read before it is overwritten */
 
         /* 2.2 gru_out_t[n,20] = gru_h */
         for (int32_t i = 0; i < n; i++) {
@@ -97,19 +98,18 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 2.5 let gru_r = sigmoid(gru_activations_t[..., 0:20] + gru_h_gates_t[..., 0:20])
-         *     let gru_n = tanh(gru_activations_t[..., 40:60] + gru_r * gru_h_gates_t[..., 40:60])
-         *     let z = sigmoid(gru_activations_t[..., 20:40] + gru_h_gates_t[..., 20:40])
+        /* 2.5 let gru_r = sigmoid(gru_x_gates_t[..., 0:20] + gru_h_gates_t[..., 0:20])
+         *     let gru_n = tanh(gru_x_gates_t[..., 40:60] + gru_r * gru_h_gates_t[..., 40:60])
+         *     let z = sigmoid(gru_x_gates_t[..., 20:40] + gru_h_gates_t[..., 20:40])
          *     gru_h[n,20] = gru_n + z * (gru_h - gru_n)
          *     gru_activations_t[n,60] = cat(gru_r, z, gru_n, axis=1) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float gru_r =
-                        ag_sigmoidf(gru_activations_t[i * 1920 + j] + gru_h_gates_t[i * 1920 + j]);
-                const float gru_n = ag_tanhf(gru_activations_t[i * 1920 + j + 40] +
-                        gru_r * gru_h_gates_t[i * 1920 + j + 40]);
+                const float gru_r = ag_sigmoidf(gru_x_gates_t[i * 1920 + j] + gru_h_gates_t[i * 1920 + j]);
+                const float gru_n =
+                        ag_tanhf(gru_x_gates_t[i * 1920 + j + 40] + gru_r * gru_h_gates_t[i * 1920 + j + 40]);
                 const float z =
-                        ag_sigmoidf(gru_activations_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j + 20]);
+                        ag_sigmoidf(gru_x_gates_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j + 20]);
                 gru_h[i * 20 + j] = gru_n + z * (gru_h[i * 20 + j] - gru_n);
                 gru_activations_t[i * 1920 + j + 20] = z;
                 gru_activations_t[i * 1920 + j] = gru_r;
@@ -186,46 +186,48 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         d_gru_h_2[i] = d_gru_h[i];
     }
     for (int32_t time_step = 31; time_step >= 0; time_step--) {
-        const float *const h = gru_out + (ptrdiff_t)time_step * 20;
-        float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
-        float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_activations */
+        const float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
+        float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60;
+        const float *const gru_h_gates_t = d_gru_x_gates_t; /* read before it is overwritten */
+        float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60;
+        const float *const gru_activations_t = d_gru_h_gates_t; /* read before it is overwritten */
 
-        /* 7.2 old_activations[n,20] = d_gru_h_gates_t[..., 40:60] */
+        /* 7.2 old_activations[n,20] = gru_activations_t[..., 40:60] */
         float *const old_activations = t->arena + 17920; /* [n,20] steps 7.2 to 7.3 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                old_activations[i * 20 + j] = d_gru_h_gates_t[i * 1920 + j + 40];
+                old_activations[i * 20 + j] = gru_activations_t[i * 1920 + j + 40];
             }
         }
 
-        /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * d_gru_h_gates_t[..., 20:40]
+        /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * gru_activations_t[..., 20:40]
          *     let d_x_gates_t = (d_gru_h_2 - d_gru_sub) * (1.0 - square(old_activations))
-         *     let d_x_gates_t_2 = d_x_gates_t * d_gru_x_gates_t[..., 40:60] * d_gru_h_gates_t[..., 0:20] *
-         *             (1.0 - d_gru_h_gates_t[..., 0:20])
-         *     let d_x_gates_t_3 = d_gru_h_2 * (h - old_activations) * d_gru_h_gates_t[..., 20:40] *
-         *             (1.0 - d_gru_h_gates_t[..., 20:40])
-         *     d_gru_h_gates_t[n,60] =
-         *             cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t * d_gru_h_gates_t[..., 0:20], axis=1)
+         *     let d_x_gates_t_2 = d_x_gates_t * gru_h_gates_t[..., 40:60] * gru_activations_t[..., 0:20] *
+         *             (1.0 - gru_activations_t[..., 0:20])
+         *     let d_x_gates_t_3 = d_gru_h_2 * (gru_out_t - old_activations) *
+         *             gru_activations_t[..., 20:40] * (1.0 - gru_activations_t[..., 20:40])
+         *     d_gru_h_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3,
+         *             d_x_gates_t * gru_activations_t[..., 0:20], axis=1)
          *     d_gru_x_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t, axis=1) */
         float *const d_gru_sub = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float d_val = d_gru_h_2[i * 20 + j] * d_gru_h_gates_t[i * 1920 + j + 20];
+                const float d_val = d_gru_h_2[i * 20 + j] * gru_activations_t[i * 1920 + j + 20];
                 d_gru_sub[i * 20 + j] = d_val;
                 const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_val) *
                         (1.0f - old_activations[i * 20 + j] * old_activations[i * 20 + j]);
-                const float old = d_gru_h_gates_t[i * 1920 + j];
+                const float old = gru_activations_t[i * 1920 + j];
                 d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * old;
                 const float d_x_gates_t_2 =
-                        d_x_gates_t * d_gru_x_gates_t[i * 1920 + j + 40] * old * (1.0f - old);
+                        d_x_gates_t * gru_h_gates_t[i * 1920 + j + 40] * old * (1.0f - old);
                 d_gru_h_gates_t[i * 1920 + j] = d_x_gates_t_2;
                 d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t_2;
                 d_gru_x_gates_t[i * 1920 + j + 40] = d_x_gates_t;
             }
             for (int32_t j = 0; j < 20; j++) {
-                const float old = d_gru_h_gates_t[i * 1920 + j + 20];
+                const float old = gru_activations_t[i * 1920 + j + 20];
                 const float d_x_gates_t = d_gru_h_2[i * 20 + j] *
-                        (h[i * 640 + j] - old_activations[i * 20 + j]) * old * (1.0f - old);
+                        (gru_out_t[i * 640 + j] - old_activations[i * 20 + j]) * old * (1.0f - old);
                 d_gru_h_gates_t[i * 1920 + j + 20] = d_x_gates_t;
                 d_gru_x_gates_t[i * 1920 + j + 20] = d_x_gates_t;
             }
@@ -263,7 +265,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             float part[12] = {0.0f};
             for (int32_t k = 0; k < n; k++) {
                 for (int32_t l = 0; l < 12; l++) {
-                    part[l] += d_gru_h_gates[j * 60 + k * 1920 + i + l];
+                    part[l] += d_gru_h_gates[k * 1920 + j * 60 + i + l];
                 }
             }
             for (int32_t k = 0; k < 12; k++) {
@@ -449,22 +451,23 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2.1 gru_h[n,20] = 0.0 */
     compute_gru_h(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
+        const float *const gru_x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
         /* 2.2 gru_xw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
         float *const gru_xw = t->arena + 7680; /* [n,60] steps 2.2 to 2.3 */
         ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
-        /* 2.3 let gru_n = tanh(x_gates_t[..., 40:60] + sigmoid(x_gates_t[..., 0:20] + (gru_xw[..., 0:20] +
-         *             gru_bias_hh_l0[0:20])) * (gru_xw[..., 40:60] + gru_bias_hh_l0[40:60]))
-         *     gru_h[n,20] = gru_n + sigmoid(x_gates_t[..., 20:40] +
+        /* 2.3 let gru_n = tanh(gru_x_gates_t[..., 40:60] +
+         *             sigmoid(gru_x_gates_t[..., 0:20] + (gru_xw[..., 0:20] + gru_bias_hh_l0[0:20])) *
+         *             (gru_xw[..., 40:60] + gru_bias_hh_l0[40:60]))
+         *     gru_h[n,20] = gru_n + sigmoid(gru_x_gates_t[..., 20:40] +
          *             (gru_xw[..., 20:40] + gru_bias_hh_l0[20:40])) * (gru_h - gru_n) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] +
-                        ag_sigmoidf(x_gates_t[i * 1920 + j] + (gru_xw[i * 60 + j] + t->gru_bias_hh_l0[j])) *
-                        (gru_xw[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
-                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] +
+                const float gru_n = ag_tanhf(gru_x_gates_t[i * 1920 + j + 40] +
+                        ag_sigmoidf(gru_x_gates_t[i * 1920 + j] + (gru_xw[i * 60 + j] +
+                        t->gru_bias_hh_l0[j])) * (gru_xw[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
+                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(gru_x_gates_t[i * 1920 + j + 20] +
                         (gru_xw[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
             }
         }

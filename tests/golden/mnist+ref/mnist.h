@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-#define MNIST_BATCH 1 /* samples per call at most */
+#define MNIST_BATCH 1 /* a call takes one batch, of the shape below */
 #define MNIST_GRAPH_ID 0x93e269bau /* names, shapes, types and storage order; never kernels */
 #define MNIST_DEFAULT_LR 0.01f
 #define MNIST_STATE_BYTES 101632u /* what a checkpoint holds */

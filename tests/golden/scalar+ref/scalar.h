@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define SCALAR_BATCH 1 /* samples per call at most */
+#define SCALAR_BATCH 1 /* a call takes one batch, of the shape below */
 #define SCALAR_GRAPH_ID 0xaafe45ceu /* names, shapes, types and storage order; never kernels */
 #define SCALAR_WORK_BYTES 4u
 

@@ -112,7 +112,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         float d_layer2_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 2; j++) {
-                const float d_layer2_out_i = d_layer2_out[j + i * 2];
+                const float d_layer2_out_i = d_layer2_out[i * 2 + j];
                 for (int32_t k = 0; k < 8; k++) {
                     d_layer2_weight[j * 8 + k] += d_layer2_out_i * layer1_out[i * 8 + k];
                 }
@@ -144,7 +144,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         float d_layer0_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                const float d_layer0_out_i = d_layer0_out[j + i * 8];
+                const float d_layer0_out_i = d_layer0_out[i * 8 + j];
                 for (int32_t k = 0; k < 2; k++) {
                     d_layer0_weight[j * 2 + k] += d_layer0_out_i * x[i * 2 + k];
                 }
