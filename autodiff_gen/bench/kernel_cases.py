@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.kernel_call import KernelCall
 from ..kernels.contract import CONTRACT
-from ..ops.quantized_softmax import softmax_s8 as attributes
+from ..ops.quantized.softmax import softmax_s8 as attributes
 
 
 @dataclass(frozen=True)

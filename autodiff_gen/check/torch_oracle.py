@@ -95,7 +95,7 @@ class _Evaluation:
         return [env[v] for v in region.results]
 
     def _scan(self, node: Node, given: Sequence[Any]) -> list[Any]:
-        """The loop of a scan, as in ops/scan.py."""
+        """The loop of a scan, as in ops/control_flow/scan.py."""
         (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
         times = range(node.attrs["length"])
         state = list(given[:carries])

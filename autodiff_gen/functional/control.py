@@ -11,8 +11,8 @@ from ..ir.identifiers import identifier
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Moded
 from ..ir.types import Dim, Type
-from ..ops.cond import make_cond, marker
-from ..ops.scan_builder import make_scan, time_first
+from ..ops.control_flow.cond import make_cond, marker
+from ..ops.control_flow.scan_builder import make_scan, time_first
 from .arguments import as_value, describe
 
 __all__ = ["cond", "scan"]

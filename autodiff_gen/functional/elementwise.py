@@ -9,7 +9,7 @@ from ..ir.build import apply
 from ..ir.node import OPS, Value
 from ..ir.types import DType, conversion, plain
 from ..ir.types import dtype as dtype_of
-from ..ops.elementwise import power
+from ..ops.elementwise.arithmetic import power
 from ..ops.support import broadcasting
 from .arguments import as_value, shape_error, torch_lacks
 

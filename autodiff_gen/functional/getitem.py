@@ -13,7 +13,7 @@ from ..ir.build import apply, constant
 from ..ir.node import CONST, Value
 from ..ir.op_kinds import Iota
 from ..ir.types import Dim, Size, planned_size
-from ..ops.slices import window
+from ..ops.movement.slices import window
 from ..ops.support import as_s32
 from .arguments import as_value, shape_error
 from .indexing import gather, in_range, index_source, is_known, pick

@@ -10,8 +10,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.node import Value
 from ..ir.types import plain
-from ..ops.avg_pooling import averaging
-from ..ops.max_pooling import LARGEST_WINDOW, pooling
+from ..ops.images.avg_pooling import averaging
+from ..ops.images.max_pooling import LARGEST_WINDOW, pooling
 from .arguments import as_value, torch_lacks
 from .joining import cat
 from .products import matmul

@@ -9,7 +9,7 @@ from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, broadcast, product
-from ..ops.contraction import transposed
+from ..ops.products.contraction import transposed
 from .arguments import as_value, shape_error, torch_lacks
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape, transpose, unsqueeze

@@ -30,8 +30,8 @@ from ..ir.quantization import (
     sums_of_any,
 )
 from ..ir.types import f32, planned, s8, s32
-from ..ops.quantized_pooling import pooling_s8
-from ..ops.quantized_softmax import softmax_s8
+from ..ops.quantized.pooling import pooling_s8
+from ..ops.quantized.softmax import softmax_s8
 from .arguments import as_value, axis_of, shape_error
 from .quantized_arguments import (
     array_of,

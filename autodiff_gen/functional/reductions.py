@@ -8,7 +8,7 @@ from ..ir.build import apply, apply_node
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, Size, plain, product
-from ..ops.elementwise import power
+from ..ops.elementwise.arithmetic import power
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
 from .shapes import flatten, reshape

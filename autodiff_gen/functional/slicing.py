@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 from ..ir.node import Value
 from ..ir.types import Dim, Size, product
-from ..ops.slices import window
+from ..ops.movement.slices import window
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error
 from .shapes import groups_of_batch, merged_groups, reshape
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import Value
-from ..ops.softmax import less_largest
+from ..ops.axes.softmax import less_largest
 from .arguments import as_value, axis_of, torch_lacks
 from .elementwise import exp, log
 from .reductions import sum

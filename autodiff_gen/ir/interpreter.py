@@ -119,7 +119,7 @@ def _micro_batches(node: Node, given: Sequence[Any], n: Batch, float_dtype: str)
 
 
 def _scan(node: Node, given: Sequence[Any], n: Batch, float_dtype: str) -> Sequence[Any]:
-    """The loop of ops/scan.py."""
+    """The loop of ops/control_flow/scan.py."""
     (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
     times = range(node.attrs["length"])
     state = list(given[:carries])

@@ -51,7 +51,7 @@ class Epilogue:
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Epilogue:
-        """That of an op of ops/epilogue.py, whose operands follow two factors."""
+        """That of an op of ops/products/epilogue.py, whose operands follow two factors."""
         named = {name: Operand(i) for i, name in enumerate(attrs["epilogue"], start=2)}
         return cls(**named, low=attrs["low"], high=attrs["high"])
 

@@ -235,7 +235,7 @@ class Call:
     into: of an op that adds to memory, y = (+ or -) alpha term + beta old, the operand that is the old value, whose
     memory the result reuses; the next one is alpha, and `beta` and `negate` are attributes.
     term: the op that computes what is added, which has the name of this one as `added`; without it operand 0 is added
-    as it is. finished: the op that also computes an epilogue (ops/epilogue.py), which has this op as its `term`.
+    as it is. finished: the op that also computes an epilogue (ops/products/epilogue.py), whose `term` is this op.
     summed: the operands, each of its own, of whose products the results are sums; the elements of the last of them over
     all axes but its last one are as many as the terms, or more.
     macs: the multiply-accumulates of a call with a full batch.

@@ -1,7 +1,18 @@
-"""All op records; importing this package fills the registry with those of every module in it."""
+"""All op records; importing this package fills the registry with those of every module in it.
+
+elementwise/: arithmetic, functions, activations, masks
+axes/: reductions, cumulative sums, standardisation, softmax
+movement/: views, slices, copies, indexing
+products/: contractions; epilogues, which are those of convolutions too
+images/: convolution and pooling, over windows of images
+quantized/: 8-bit integers
+control_flow/: scan and cond
+constants.py, modes.py: without operands; for training or evaluation alone
+support.py: shape rules and VJPs that many records have in common
+"""
 
 import importlib
 import pkgutil
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

@@ -31,7 +31,7 @@ def pages(root: Path) -> dict[str, str]:
     made, rows = {}, []
     for family, ops in families.items():
         if ops:
-            title = family.replace("_", " ").capitalize()
+            title = family.replace("_", " ").replace(".", ": ").capitalize()
             made[f"reference/operations/{family}.md"] = _page(title, family, ops, backends)
             names = ", ".join(f"`{op.name}`" for op in sorted(ops, key=lambda op: op.name))
             rows.append(f"| [{title}]({family}.md) | {names} |")
@@ -41,12 +41,18 @@ def pages(root: Path) -> dict[str, str]:
 
 def _families(root: Path) -> dict[str, list[Op]]:
     """The ops by the module that registers them: it has the name, or most of the functions of the record."""
-    texts = {p.stem: p.read_text() for p in sorted((root / "autodiff_gen" / "ops").glob("[a-z]*.py"))}
+    folder = root / "autodiff_gen" / "ops"
+    paths = {p.relative_to(folder).with_suffix(""): p for p in sorted(folder.rglob("[a-z]*.py"))}
+    texts = {".".join(path.parts): p.read_text() for path, p in paths.items()}
     del texts["support"]
     families: dict[str, list[Op]] = {name: [] for name in texts}
     for op in OPS.values():
         parts = [getattr(record, f.name) for record in (op, op.lower) for f in fields(record)]
-        homes = [getattr(part, "__module__", "").rpartition(".")[2] for part in parts if callable(part)]
+        homes = [
+            getattr(part, "__module__", "").removeprefix("autodiff_gen.ops.")
+            for part in parts
+            if callable(part)
+        ]
         if not isinstance(op.lower, Leaf | Fused):
             own = re.compile(rf'\bOp\(\s*"{op.name}",')
             line = re.compile(rf'^ +"{op.name}",(?: +#.*)?$|\("{op.name}",', re.MULTILINE)

@@ -26,7 +26,7 @@ from autodiff_gen.ir.build import make_input
 from autodiff_gen.ir.node import OPS, VJP, Node, Value, topological
 from autodiff_gen.ir.rewrite import substitute
 from autodiff_gen.ir.types import Type, f32
-from autodiff_gen.ops import cond, scan
+from autodiff_gen.ops.control_flow import cond, scan
 
 CHECKED = [name for name in DIFFERENTIABLE if name not in FLAT]
 TOLERANCE = 1e-7

@@ -9,7 +9,7 @@ from autodiff_gen.codegen.loops.if_conversion import SELECTION, with_both_altern
 from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
 from autodiff_gen.ir.op_kinds import Elementwise
 from autodiff_gen.lowering.c import c_ast as c
-from autodiff_gen.ops.masks import where
+from autodiff_gen.ops.elementwise.masks import where
 
 INDEX = c.Name("i")
 FLOATS = {name: Memory(CALLER, name, 0, 4, is_float=True) for name in "xaby"}

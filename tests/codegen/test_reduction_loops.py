@@ -20,7 +20,7 @@ from autodiff_gen.ir.node import Op
 from autodiff_gen.ir.op_kinds import Reduce
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
-from autodiff_gen.ops import reductions
+from autodiff_gen.ops.axes import reductions
 from autodiff_gen.targets import board
 
 LENGTH = 64

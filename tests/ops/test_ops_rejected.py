@@ -9,10 +9,10 @@ import pytest
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.build import apply_node, make_input
 from autodiff_gen.ir.types import Dim, Type, dtype, f32, s32
-from autodiff_gen.ops.avg_pooling import averaging
-from autodiff_gen.ops.convolution import convolving
-from autodiff_gen.ops.depthwise import depthwise
-from autodiff_gen.ops.max_pooling import pooling
+from autodiff_gen.ops.images.avg_pooling import averaging
+from autodiff_gen.ops.images.convolution import convolving
+from autodiff_gen.ops.images.depthwise import depthwise
+from autodiff_gen.ops.images.max_pooling import pooling
 
 n = Dim(1, 4)
 

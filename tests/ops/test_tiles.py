@@ -16,7 +16,7 @@ from autodiff_gen.ir.node import Node, Value
 from autodiff_gen.ir.op_kinds import Range, Tile
 from autodiff_gen.ir.tiles import axis_of_result, computed, term_of, tile_of, whole
 from autodiff_gen.ir.types import Type, f32
-from autodiff_gen.ops.slices import window
+from autodiff_gen.ops.movement.slices import window
 
 PRODUCTS = {
     "matmul",

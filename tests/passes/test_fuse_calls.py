@@ -19,8 +19,8 @@ from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.types import Dim, Type, f32
-from autodiff_gen.ops.convolution import convolving
-from autodiff_gen.ops.max_pooling import pooling
+from autodiff_gen.ops.images.convolution import convolving
+from autodiff_gen.ops.images.max_pooling import pooling
 from autodiff_gen.passes.layout.commute_pooling import commute_pooling
 
 # image, weights, convolution, pooling

@@ -12,8 +12,8 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.op_kinds import Call, CutWindows
-from autodiff_gen.ops.convolution import convolving
-from autodiff_gen.ops.max_pooling import pooling
+from autodiff_gen.ops.images.convolution import convolving
+from autodiff_gen.ops.images.max_pooling import pooling
 from autodiff_gen.passes import costs
 from autodiff_gen.targets import board
 

@@ -17,7 +17,7 @@ from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS, Op, Sample, Value
 from autodiff_gen.ir.op_kinds import Moded
 from autodiff_gen.ir.types import Type, dtype
-from autodiff_gen.ops.max_pooling import pooling
+from autodiff_gen.ops.images.max_pooling import pooling
 
 # Leaves, and what only passes make, after differentiation: they have no gradient and no row of their own.
 INTERNAL = {

@@ -10,10 +10,10 @@ from op_cases import SAMPLED
 from autodiff_gen.ir.node import OPS, Op
 from autodiff_gen.ir.op_kinds import Elementwise, Reduce
 from autodiff_gen.ir.types import Dim
-from autodiff_gen.ops.avg_pooling import averaging
-from autodiff_gen.ops.convolution import convolving
-from autodiff_gen.ops.depthwise import depthwise
-from autodiff_gen.ops.max_pooling import pooling
+from autodiff_gen.ops.images.avg_pooling import averaging
+from autodiff_gen.ops.images.convolution import convolving
+from autodiff_gen.ops.images.depthwise import depthwise
+from autodiff_gen.ops.images.max_pooling import pooling
 
 # Shapes that follow the batch: operands (n is the batch extent), attributes.
 n = Dim(1, 4)

@@ -29,9 +29,9 @@ from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
 from ...ir.types import Dim, f32, planned, s8
-from ...ops.quantized_forms import Pooling, Product, Softmax, quantized_form, softmax_form
-from ...ops.quantized_pooling import pooling_s8
-from ...ops.quantized_softmax import PROBABILITIES
+from ...ops.quantized.forms import Pooling, Product, Softmax, quantized_form, softmax_form
+from ...ops.quantized.pooling import pooling_s8
+from ...ops.quantized.softmax import PROBABILITIES
 from .names import described, name_of
 from .products import Layers, absorbed, product, quantized_weights
 from .ranges import Ranges, covering, integer, quantized, values_of

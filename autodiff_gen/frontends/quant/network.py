@@ -14,7 +14,7 @@ from ...functional.quantized_arguments import check_limits, quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
-from ...ops.quantized_softmax import PROBABILITIES
+from ...ops.quantized.softmax import PROBABILITIES
 from .weights import QuantizedWeights
 
 Arrays: TypeAlias = Mapping[str, Any]

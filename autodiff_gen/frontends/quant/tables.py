@@ -15,7 +15,7 @@ from ...ir.interpreter import evaluate
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.types import Type, f32, s8
-from ...ops.quantized_functions import ELEMENTS, Slopes, index_of
+from ...ops.quantized.functions import ELEMENTS, Slopes, index_of
 from .ranges import quantized
 from .representations import Function, Representation, Static
 from .shared_ranges import is_identity

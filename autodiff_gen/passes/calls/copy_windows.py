@@ -32,7 +32,7 @@ from ...ir.op_kinds import Call, RowContraction, Windows
 from ...ir.origin import Label
 from ...ir.rewrite import rewritten
 from ...ir.types import planned, planned_size, product
-from ...ops.windows import Pair, output_size, pair_of
+from ...ops.images.windows import Pair, output_size, pair_of
 from ..context import Context
 from ..costs import windows_are_copied
 

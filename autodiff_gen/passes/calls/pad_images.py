@@ -27,7 +27,7 @@ from ...ir.node import Node, Value
 from ...ir.op_kinds import Call, CutWindows
 from ...ir.rewrite import rewritten
 from ...ir.types import planned_size
-from ...ops.windows import output_size, pair_of
+from ...ops.images.windows import output_size, pair_of
 from ..context import Context
 from ..costs import image_is_padded
 from .copy_windows import padded_image

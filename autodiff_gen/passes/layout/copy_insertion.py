@@ -46,7 +46,7 @@ from ...ir.strides import Strided, dense
 from ...ir.traits import has_address, is_plain_product, macs
 from ...ir.types import Dim, Type, planned_size
 from ...ir.views import known_layout, layout
-from ...ops.contraction import transposed
+from ...ops.products.contraction import transposed
 from ..context import Context
 from ..costs import is_gathered_once
 

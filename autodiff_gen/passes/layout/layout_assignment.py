@@ -28,7 +28,7 @@ from ...ir.parameter_layout import Storage
 from ...ir.traits import view_kind
 from ...ir.types import planned
 from ...ir.views import layout
-from ...ops.contraction import transposed
+from ...ops.products.contraction import transposed
 from ..context import Context
 from .commute_pooling import commute_pooling
 from .permute_propagation import propagate

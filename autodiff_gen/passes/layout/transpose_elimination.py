@@ -19,7 +19,7 @@ from ...ir.node import Node, Value
 from ...ir.op_kinds import View, ViewKind
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_plain_product, view_kind
-from ...ops.contraction import transposed
+from ...ops.products.contraction import transposed
 from ..context import Context
 from .layout_assignment import needs_dense, propagated
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Assemble
 from ...ir.types import planned_size
-from ...ops.slices import window
+from ...ops.movement.slices import window
 
 Place = tuple[Value, tuple[int, ...]]  # the larger value, and where in it a value begins
 

@@ -40,7 +40,7 @@ from ...ir.rewrite import rewritten
 from ...ir.traits import is_fusable
 from ...ir.types import Dim, Shape, planned_size
 from ...ir.views import layout
-from ...ops.packed_masks import BITS
+from ...ops.elementwise.packed_masks import BITS
 from ..context import Context
 
 

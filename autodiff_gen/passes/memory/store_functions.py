@@ -54,8 +54,8 @@ from ...ir.rewrite import replaced, rewritten
 from ...ir.traits import key_of, view_kind
 from ...ir.types import Shape, planned_size
 from ...ir.views import layout
-from ...ops.scan_builder import stack_axis, stacked, time_first
-from ...ops.slices import window
+from ...ops.control_flow.scan_builder import stack_axis, stacked, time_first
+from ...ops.movement.slices import window
 from ..context import Context
 
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps

@@ -35,8 +35,8 @@ from ...ir.rewrite import rewritten
 from ...ir.tiles import computed, indices, part_of, shape_of, tile_of, whole
 from ...ir.traits import is_plain_product, view_kind
 from ...ir.types import planned_size, product
-from ...ops.scan_builder import shortened
-from ...ops.slices import window
+from ...ops.control_flow.scan_builder import shortened
+from ...ops.movement.slices import window
 from ..context import Context
 
 Found: TypeAlias = tuple[dict[Value, Range], list[tuple[Value, Range | None]]]

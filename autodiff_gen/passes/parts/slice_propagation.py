@@ -31,7 +31,7 @@ from ...ir.op_kinds import Contraction, Elementwise, View
 from ...ir.origin import Origin, is_late
 from ...ir.rewrite import rewritten
 from ...ir.types import Dim, Shape, planned_size
-from ...ops.slices import window
+from ...ops.movement.slices import window
 from ..context import Context
 
 MOST_PARTS = (

@@ -1,0 +1,1 @@
+"""Ops along axes: reductions, cumulative sums, standardisation, softmax."""

@@ -1,0 +1,1 @@
+"""Ops with regions: scan and cond."""

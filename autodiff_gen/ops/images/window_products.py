@@ -1,0 +1,359 @@
+"""Convolution-like ops y = f(x, w) of images and windows of weights, which are linear in each operand.
+
+The adjoints are ops too; each of the three is an adjoint of the others, so that their VJPs need no further ops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import ShapeError
+from ...ir.build import apply
+from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ...ir.node import OPS, Op, Sample, Value, register
+from ...ir.op_kinds import Attrs, Call, Range, RowContraction, Tile, Windows
+from ...ir.strides import Strided, dense
+from ...ir.types import Shape, Type, planned, product
+from ..products.epilogue import register_with_epilogue
+from ..support import by_operand
+from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows
+from .windows import Pair, geometry, output_size, padded, pair_of, tap
+
+Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
+Three = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+
+
+def size_of(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
+    """Rows and columns of y."""
+    return output_size(size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
+
+
+def with_border(x: Any, kernel: Pair, out: Pair, attrs: Attrs) -> Any:
+    """The array x, zero-padded to the extent of the windows."""
+    return padded(x, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out, 0.0)
+
+
+def at_tap(i: int, j: int, out: Pair, attrs: Attrs) -> tuple[slice, slice, slice]:
+    """The index of element (i, j) of all windows in a padded array."""
+    return tap(i, j, attrs["stride"], attrs["dilation"], out)
+
+
+def conv_shape(x: Strided, size: Pair, kernel: Pair, out: Pair, o: int, attrs: Attrs) -> dict[str, int]:
+    """The fields of ag_conv2d_shape for y, dx or dw of a convolution of the image x; without the attribute groups, of a
+    depthwise convolution.
+    """
+    fields = geometry(x, size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out)
+    del fields["pad_bottom"], fields["pad_right"]
+    c = x.shape[3]
+    assert isinstance(c, int)
+    return {**fields, "c": c, "o": o, "groups": attrs.get("groups", c), "ldy": o}
+
+
+def macs(call: KernelCall, rows: str = "oh", columns: str = "ow") -> int:
+    """Multiply-accumulates of a product of windows: each element of y sums over a window."""
+    s, (n,) = call.shape, planned((call.sizes["n"],))
+    return n * s[rows] * s[columns] * s["o"] * s["kh"] * s["kw"] * (s["c"] // s.get("groups", 1))
+
+
+def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
+    """alpha and beta of a kernel that accumulates: 1 and 0, or for an `_into` op operand `scalar` and its beta."""
+    if "beta" not in attrs:
+        return {"alpha": 1.0, "beta": 0.0}
+    return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
+
+
+def gradient_by_rows(name: str, operands: Sequence[Value], attrs: Attrs) -> Value | None:
+    """dw of x and dy by the op `name`, of dy[o, pixels] and x: [o, elements of a filter], or its transpose where the
+    weights are stored channel-last. None where channels are in groups."""
+    x, dy = operands
+    lower = OPS[name].lower
+    assert isinstance(lower, RowContraction)
+    if attrs.get("groups", 1) != 1:
+        return None
+    pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
+    rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
+    return apply("permute", rows, dims=(1, 0)) if lower.by_channel else rows
+
+
+def _channels(shape: Shape) -> int:
+    assert isinstance(shape[-1], int)
+    return shape[-1]
+
+
+_ZEROS = "(torch.zeros({}, dtype=a.dtype, requires_grad=True))"
+
+
+@dataclass(frozen=True)
+class WindowProduct:
+    """The ops `name`: y from x and w; `name`_dx: dx from dy and w, with the attribute size (rows and columns of x);
+    `name`_dw: dw from x and dy, with the attribute kernel (rows and columns of a window); `name`_dw_into, which
+    adds a multiple of dw to old weights; and `name`_epilogue (epilogue.py). Kernels have the names of the ops.
+
+    attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
+    y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
+    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy. channels: attributes ->
+    the axes of w that have the channels of x and of y, the same where each of y is computed of one of x; None where
+    channels are in groups.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    window: Callable[[Sequence[Any]], Any]
+    infer: Three
+    ref: Three
+    rows: tuple[Row, ...]
+    outputs: Callable[..., tuple[int, ...]]
+    torch: str
+    torch_x: str
+    torch_w: str
+    channels: Callable[[Attrs], tuple[int, int] | None]
+
+    def register(self) -> tuple[Op, Op, Op, Op]:
+        """Register the ops; returns all but `name`_epilogue and the op of rows."""
+        register(self._op_of_rows())
+        y, dx, dw, into = self._op_of_y(), self._op_of_dx(), self._op_of_dw(), self._op_of_sums()
+        register_with_epilogue(register(y))
+        return y, register(dx), register(dw), register(into)
+
+    def _op_of_y(self) -> Op:
+        return Op(
+            self.name,
+            infer=self.infer[0],
+            ref=self.ref[0],
+            vjp=by_operand(
+                lambda g, x, w, y, attrs: self._dx(g, w, x, attrs),
+                lambda g, x, w, y, attrs: self._dw(x, g, w, attrs),
+            ),
+            lower=Call(
+                self._call,
+                strided=(0,),
+                macs=macs,
+                finished=f"{self.name}_epilogue",
+                tile=self._tile,
+                term_of=self._term_of,
+                windows=lambda shapes, attrs: self._windows(
+                    Windows(0, self.window(shapes[1]), shapes[1][0], weights=(1,)), attrs
+                ),
+                border=lambda attrs: 0.0,
+            ),
+            samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
+            torch=self.torch.format(x="a", w="b"),
+        )
+
+    def _op_of_dx(self) -> Op:
+        gradient = f"torch.autograd.grad({self.torch.format(x='x', w='b')}, x, a, create_graph=True)[0]"
+        return Op(
+            f"{self.name}_dx",
+            infer=self.infer[1],
+            ref=self.ref[1],
+            vjp=by_operand(
+                lambda g, dy, w, dx, attrs: self._y(g, w, attrs),
+                lambda g, dy, w, dx, attrs: self._dw(g, dy, w, attrs),
+            ),
+            lower=Call(self._dx_call, macs=macs, tile=self._dx_tile, term_of=self._dx_term_of),
+            samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
+            torch=f"(lambda x: {gradient})" + _ZEROS.format(self.torch_x),
+        )
+
+    def _op_of_dw(self) -> Op:
+        gradient = f"torch.autograd.grad({self.torch.format(x='a', w='w')}, w, b, create_graph=True)[0]"
+        return Op(
+            f"{self.name}_dw",
+            infer=self.infer[2],
+            ref=self.ref[2],
+            vjp=by_operand(
+                lambda g, x, dy, dw, attrs: self._dx(dy, g, x, attrs),
+                lambda g, x, dy, dw, attrs: self._y(x, g, attrs),
+            ),
+            lower=Call(
+                self._dw_call,
+                strided=(0,),
+                added=f"{self.name}_dw_into",
+                summed=(0, 1),
+                macs=macs,
+                tile=self._dw_tile,
+                term_of=self._dw_term_of,
+                by_rows=self._dw_by_rows,
+                windows=lambda shapes, attrs: self._windows(
+                    Windows(0, attrs["kernel"], shapes[1][-1], is_gradient=True), attrs
+                ),
+            ),
+            samples=tuple(
+                Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
+            ),
+            torch=f"(lambda w: {gradient})" + _ZEROS.format(self.torch_w),
+        )
+
+    def _op_of_sums(self) -> Op:
+        return Op(
+            f"{self.name}_dw_into",  # (+ or -) alpha dw + beta old; created by the pass fuse_optimizer
+            infer=self._into_type,
+            ref=self._into,
+            vjp=None,
+            lower=Call(
+                self._dw_call,
+                strided=(0,),
+                scalars=(3,),
+                into=2,
+                term=f"{self.name}_dw",
+                summed=(0, 1),
+                macs=macs,
+                windows=lambda shapes, attrs: self._windows(
+                    Windows(0, attrs["kernel"], shapes[1][-1], weights=(2,), is_gradient=True), attrs
+                ),
+            ),
+        )
+
+    def _op_of_rows(self) -> Op:
+        return Op(
+            f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
+            infer=self._rows_type,
+            ref=self._rows,
+            vjp=None,
+            lower=RowContraction(
+                self._rows_call,
+                self._by_channel,
+                lambda shapes, attrs: self._windows(Windows(1, attrs["kernel"], shapes[0][0]), attrs),
+            ),
+        )
+
+    @property
+    def _by_channel(self) -> bool:
+        """Whether the weights of a channel of y are those of the same channel of x alone, and are stored channel-last,
+        as those of depthwise convolutions are."""
+        return not self._sums_channels(self.rows[0][2])
+
+    def _windows(self, of: Windows, attrs: Attrs) -> Windows | None:
+        return of if self._sums_channels(attrs) else None
+
+    def _dw_by_rows(self, operands: Sequence[Value], attrs: Attrs) -> Value | None:
+        return gradient_by_rows(f"{self.name}_dw_rows", operands, attrs)
+
+    def _rows_type(self, dy: Type, x: Type, *, kernel: Any, **attrs: Any) -> Type:
+        out = size_of(pair_of(x.shape), kernel, attrs)
+        image = Type(dy.dtype, (x.shape[0], *out, dy.shape[0]))
+        if image.bytes != dy.bytes:
+            raise ShapeError(f"{dy} is no gradient of {image}")
+        filters = self.infer[2](x, image, kernel=kernel, **attrs).shape
+        return Type(dy.dtype, (dy.shape[0], math.prod(filters) // dy.shape[0]))
+
+    def _rows(self, dy: Any, x: Any, *, kernel: Any, **attrs: Any) -> Any:
+        out = size_of(x.shape[1:3], kernel, attrs)
+        image = dy.T.reshape(x.shape[0], *out, len(dy))
+        filters = self.ref[2](x, image, kernel=kernel, **attrs)
+        return filters.reshape(-1, len(dy)).T if self._by_channel else filters.reshape(len(dy), -1)
+
+    def _rows_call(self, layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
+        dy, x = layouts
+        out = size_of(pair_of(x.shape), attrs["kernel"], attrs)
+        shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, rows, attrs)
+        pointers = {"x": Operand(1), "dy": Operand(0), "dw": Result()}
+        shape["ldy"] = dy.strides[1]
+        if self._by_channel:
+            shape["c"] = shape["groups"] = rows
+        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of({}), shape)
+
+    def _into_type(
+        self, x: Type, dy: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any
+    ) -> Type:
+        dw: Type = self.infer[2](x, dy, **attrs)
+        if dw != old or alpha != Type(old.dtype, ()):
+            raise ShapeError(f"adds {dw} times a scalar to {old}")
+        return dw
+
+    def _into(self, x: Any, dy: Any, old: Any, alpha: Any, *, beta: float, negate: bool, **attrs: Any) -> Any:
+        return (-alpha if negate else alpha) * self.ref[2](x, dy, **attrs) + old.dtype.type(beta) * old
+
+    # Calls
+
+    def _call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        (x, w), (y,) = layouts, results
+        window, out = self.window(w.shape), pair_of(y.shape)
+        shape = conv_shape(x, pair_of(x.shape), window, out, _channels(y.shape), attrs)
+        pointers = {"x": Operand(0), "w": Operand(1), "y": Result()}
+        return KernelCall(f"{self.name}_f32", pointers, {"n": x.shape[0]}, shape=shape)
+
+    def _dx_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        (dy, w), (dx,) = layouts, results
+        window, out = self.window(w.shape), pair_of(dy.shape)
+        shape = conv_shape(dense(dx.shape), attrs["size"], window, out, _channels(dy.shape), attrs)
+        pointers = {"dy": Operand(0), "w": Operand(1), "dx": Result()}
+        return KernelCall(f"{self.name}_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
+
+    def _dw_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        x, dy = layouts[:2]
+        out = pair_of(dy.shape)
+        shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, _channels(dy.shape), attrs)
+        pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
+        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
+
+    # Tiles
+
+    def _sums_channels(self, attrs: Attrs) -> bool:
+        """Whether sums are over the channels of x."""
+        axes = self.channels(attrs)
+        return axes is not None and axes[0] != axes[1]
+
+    def _of_channels(self, k: int, attrs: Attrs) -> Mapping[int, int]:
+        """{operand: axis} of which a channel of x (k = 0, from dy and w) or of y (k = 1, from x and w) is computed."""
+        axes = self.channels(attrs)
+        if axes is None:
+            return {}
+        return {0: CHANNELS, 1: axes[k]} if axes[0] == axes[1] else {1: axes[k]}
+
+    def _tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        return self._of_image(1, of_windows, at, shapes, attrs)
+
+    def _of_image(
+        self, k: int, part: Callable[..., Any], at: Range, shapes: Sequence[Shape], attrs: Attrs
+    ) -> Tile | None:
+        """The tile of x (k = 0) or of y (k = 1). part: a range of its rows or columns, the shape of the image that it
+        is computed of, of a window, and attributes -> the range of that image, and attributes."""
+        if at.axis in (ROWS, COLUMNS):
+            found = part(at, shapes[0], self.window(shapes[1]), attrs)
+            return None if found is None else Tile({0: found[0]}, found[1])
+        axes = {0: 0} if at.axis == 0 else self._of_channels(k, attrs)
+        return Tile({operand: replace(at, axis=axis) for operand, axis in axes.items()}) if axes else None
+
+    def _term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if operand or at.axis != CHANNELS or not self._sums_channels(attrs):
+            return None
+        return Tile({0: at, 1: replace(at, axis=len(shapes[1]) - 1)})
+
+    def _dx_tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        return self._of_image(0, of_gradient, at, shapes, attrs)
+
+    def _dx_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if operand or at.axis != CHANNELS or not self._sums_channels(attrs):
+            return None
+        return Tile({0: at, 1: replace(at, axis=0)})
+
+    def _dw_tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        axes = enumerate(self.channels(attrs) or ())
+        found = {k: replace(at, axis=CHANNELS) for k, axis in axes if axis == at.axis}
+        return Tile(found) if found else None
+
+    def _dw_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if at.axis == 0:
+            return Tile({0: at, 1: at})
+        if operand != 1 or at.axis not in (ROWS, COLUMNS):
+            return None
+        found = of_windows(at, shapes[0], attrs["kernel"], attrs)
+        return None if found is None else Tile({0: found[0], 1: at}, found[1])
+
+    # Adjoints
+
+    def _shared(self, attrs: Attrs) -> dict[str, Any]:
+        return {k: attrs[k] for k in self.attributes}
+
+    def _y(self, x: Value, w: Value, attrs: Attrs) -> Value:
+        return apply(self.name, x, w, **self._shared(attrs))
+
+    def _dx(self, dy: Value, w: Value, x: Value, attrs: Attrs) -> Value:
+        return apply(f"{self.name}_dx", dy, w, size=x.type.shape[1:3], **self._shared(attrs))
+
+    def _dw(self, x: Value, dy: Value, w: Value, attrs: Attrs) -> Value:
+        return apply(f"{self.name}_dw", x, dy, kernel=self.window(w.type.shape), **self._shared(attrs))

@@ -1,0 +1,39 @@
+"""y = alpha x + beta y for vectors in memory, by a kernel; created by the pass fuse_optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ShapeError
+from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ...ir.node import Sample, define
+from ...ir.op_kinds import Attrs, Call
+from ...ir.strides import Strided
+from ...ir.types import Type
+
+
+def _type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
+    if x.dtype.kind != "f" or len(x.shape) != 1 or x != old or alpha != Type(x.dtype, ()):
+        raise ShapeError(f"adds {x} times a scalar to {old}; needs two vectors of floats")
+    return x
+
+
+def _ref(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
+    return (-alpha if negate else alpha) * x + old.dtype.type(beta) * old
+
+
+def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    factors = {"alpha": Scalar(2, attrs["negate"]), "beta": attrs["beta"]}
+    pointers = {"x": Operand(0), "y": Result()}
+    return KernelCall("axpby_f32", pointers, {"n": layouts[0].shape[0]}, factors)
+
+
+axpby = define(
+    "axpby",  # y[n] = (+ or -) alpha x[n] + beta old[n]
+    infer=_type,
+    ref=_ref,
+    vjp=None,
+    lower=Call(_call, scalars=(2,), into=1, summed=(0,)),
+    samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
+)

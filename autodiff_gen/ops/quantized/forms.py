@@ -1,0 +1,89 @@
+"""Which op on quantised tensors computes what an op, or several, compute on floats: read by frontends/quant/convert.py.
+What is elementwise, a view or a sum needs no entry: its traits say what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...ir.node import Op, Value
+from ...ir.op_kinds import Attrs
+from .pooling import pooling_s8
+from .softmax import LARGEST_ROW
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of a tensor, channels last, and weights. op: that on s8, with these attributes of its own beside
+    those of the op on floats; rank: of the weights of the op on floats; order: their axes, and -1 for one of extent 1,
+    in the order of PyTorch's weight [out, in / groups, ...]."""
+
+    op: str
+    rank: int
+    order: tuple[int, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_in_pytorch(self, weights: Any) -> Any:
+        """The weights in PyTorch's order."""
+        whole = np.expand_dims(weights, -1) if -1 in self.order else weights
+        return np.transpose(whole, self.order)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """op: that on s8; attributes: its own, from those of the op on floats, None where it has none."""
+
+    op: str
+    attributes: Callable[[Attrs], dict[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Softmax of x along an axis."""
+
+    x: Value
+    axis: int
+
+
+QuantizedForm: TypeAlias = Product | Pooling
+
+
+def _max_pooling(attrs: Attrs) -> dict[str, Any] | None:
+    if attrs["dilation"] != (1, 1) or attrs["ceil_mode"]:
+        return None
+    return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
+
+
+def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
+    elements = attrs["kernel"][0] * attrs["kernel"][1]
+    whole = not any(attrs["padding"]) and attrs["divisor"] in (0, elements)
+    counted = not attrs["divisor"] and not attrs["count_include_pad"]
+    if attrs["ceil_mode"] or not (whole or counted):
+        return None
+    return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
+
+
+_FORMS: Mapping[str, QuantizedForm] = {
+    "conv2d": Product("conv2d_s8", 4, (0, 3, 1, 2)),
+    "depthwise2d": Product("depthwise2d_s8", 3, (2, -1, 0, 1)),
+    "matmul": Product("dense_s8", 2, (1, 0), {"per_channel": True}),
+    "max_pool2d": Pooling("max_pool2d_s8", _max_pooling),
+    "avg_pool2d": Pooling("avg_pool2d_s8", _avg_pooling),
+}
+
+
+def quantized_form(op: Op) -> QuantizedForm | None:
+    """That of an op on floats, if it has one."""
+    return _FORMS.get(op.name)
+
+
+def softmax_form(v: Value) -> Softmax | None:
+    """That of softmax along one axis, if v is its result."""
+    if v.node.op.name != "softmax":
+        return None
+    (x,), (axis, *others) = v.node.operands, v.node.attrs["axes"]
+    extent = x.shape[axis]
+    return Softmax(x, axis) if not others and isinstance(extent, int) and extent <= LARGEST_ROW else None

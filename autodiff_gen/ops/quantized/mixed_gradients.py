@@ -1,0 +1,105 @@
+"""Gradients of convolutions and depthwise convolutions of which one operand is quantised, with respect to the real
+numbers that quantised tensors represent: `conv2d_dx_f32_s8` of dy and s8 weights, as the integers are, and
+`conv2d_dw_s8_f32` of an s8 image less the attribute x_zero, and dy; `depthwise2d_...` likewise. Scales are factors of
+dy and of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...ir.kernel_call import KernelCall
+from ...ir.node import OPS, Op, Sample, Value, define
+from ...ir.op_kinds import Attrs, Call, RowContraction
+from ...ir.strides import Strided
+from ...ir.types import Type
+from ..images.convolution import conv2d_dw, conv2d_dx
+from ..images.depthwise import depthwise2d_dw, depthwise2d_dx
+from ..images.window_products import gradient_by_rows
+from .quantization import is_s8
+
+
+def _samples(of: Op, quantised: int, **attrs: int) -> tuple[Sample, ...]:
+    return tuple(
+        Sample(s.inputs, {**s.attrs, **attrs}, dtypes={quantised: "s8"}, integers={quantised: (-9, 10)})
+        for s in of.samples
+    )
+
+
+def _register_dx(of: Op) -> Op:
+    """The gradient of the image."""
+    lower = of.lower
+    assert isinstance(lower, Call)
+
+    def infer(dy: Type, w: Type, **attrs: Any) -> Any:
+        is_s8(w)
+        return of.infer(dy, Type(dy.dtype, w.shape), **attrs)
+
+    def call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        return replace(lower.choose(layouts, results, attrs), kernel=name)
+
+    name = f"{of.name}_f32_s8"
+    return define(
+        name,
+        infer=infer,
+        ref=lambda dy, w, **attrs: of.ref(dy, w.astype(dy.dtype), **attrs),
+        vjp=None,
+        lower=replace(lower, choose=call),
+        samples=_samples(of, 1),
+        torch=f"(lambda a, b: {of.torch})(a, b.to(a.dtype))",
+    )
+
+
+def _register_dw(of: Op) -> Op:
+    """The gradient of the weights."""
+    lower = of.lower
+    assert isinstance(lower, Call)
+
+    def infer(x: Type, dy: Type, *, x_zero: int, **attrs: Any) -> Any:
+        is_s8(x)
+        return of.infer(Type(dy.dtype, x.shape), dy, **attrs)
+
+    def call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        found = lower.choose(layouts, results, attrs)
+        return replace(found, kernel=name, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
+
+    name = f"{of.name}_s8_f32"
+    by_rows = _register_rows(of, name)
+    return define(
+        name,
+        infer=infer,
+        ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
+        vjp=None,
+        lower=replace(lower, choose=call, added="", by_rows=by_rows),
+        samples=_samples(of, 0, x_zero=-7),
+        torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
+    )
+
+
+def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs], Value | None]:
+    """The op that completes the gradient of the weights by rows, and what makes it of the operands and attributes of
+    the whole gradient; None where channels are in groups."""
+    of = OPS[f"{whole.name}_rows"]
+    lower = of.lower
+    assert isinstance(lower, RowContraction) and lower.call is not None
+    call_of_floats = lower.call
+
+    def call(layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
+        found = call_of_floats(layouts, rows, attrs)
+        return replace(found, kernel=kernel, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
+
+    name = f"{of.name}_s8_f32"
+    define(
+        name,
+        infer=lambda dy, x, *, x_zero, **attrs: of.infer(dy, Type(dy.dtype, x.shape), **attrs),
+        ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
+        vjp=None,
+        lower=replace(lower, call=call),
+    )
+    return lambda operands, attrs: gradient_by_rows(name, operands, attrs)
+
+
+conv2d_dx_f32_s8, depthwise2d_dx_f32_s8 = (_register_dx(op) for op in (conv2d_dx, depthwise2d_dx))
+conv2d_dw_s8_f32, depthwise2d_dw_s8_f32 = (_register_dw(op) for op in (conv2d_dw, depthwise2d_dw))

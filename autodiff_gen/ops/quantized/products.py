@@ -1,0 +1,299 @@
+"""Products of quantised tensors: convolution, depthwise convolution and dense layers of s8 with s32 sums.
+
+Their operands are x, the weights w, the bias of each output channel, and the multiplier and shift that bring a sum of
+that channel to the scale of the result. x_zero is the zero point of x; results are between low and high; the attribute
+`quantization` is that of the result. Results are equal to the last bit in NumPy and on every core.
+
+Gradients, floats, are those with respect to the real numbers that integers represent; rounding passes them, limits pass
+none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w, and those of w
+sums of products of g with those of x, times (scale of x) / (scale of w).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import GraphError, ShapeError
+from ...ir.build import apply, constant
+from ...ir.kernel_call import KernelCall, Operand, Result
+from ...ir.names import with_role
+from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
+from ...ir.op_kinds import Attrs, Call, Range, Tile
+from ...ir.quantization import HIGH, LOW, Quantization, limited, requantized
+from ...ir.strides import Strided
+from ...ir.types import Shape, Type, planned, s8, s32
+from ..images.window_products import at_tap, conv_shape, macs, size_of
+from ..images.window_tiles import CHANNELS
+from ..images.windows import Padding, Pair, image_axes, padded, pair_of, with_size
+from .quantization import is_s8, through_limits
+
+POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
+    "y": Result()
+}
+OF_CHANNELS = (2, 3, 4)  # the operands with a number for each output channel
+
+
+def _scales(numbers: Any) -> Value:
+    return constant(numbers.astype(np.float32), role="weight_scales")
+
+
+def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
+    """The gradients with respect to x, w and bias. dx_of: (g, x, w, attrs), dw_of: (x, g, w, attrs)."""
+
+    def gradients(dy: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
+        x, w, *_ = inputs
+        of_x, of_w = x.type.quantization, w.type.quantization
+        assert of_x is not None
+        if of_w is None:
+            raise GraphError(f"no gradient passes the weights {w!r}, whose scales are not known")
+        scales = _scales(np.array(of_w.scales))  # one table for all that depends on them
+        g = with_role(apply("mul", dy, scales), "scaled_gradient")
+        found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
+        if wanted[1]:
+            dw = with_role(dw_of(x, g, w, attrs), "weight_gradient_sums")
+            scaled = apply("mul", dw, constant(of_x.scale))
+            found[1] = apply("div", scaled, _scales(of_w.along(planned(w.shape))))
+        if wanted[2]:
+            total = apply("sum", g, axes=tuple(range(dy.ndim - 1)), keepdim=False)
+            found[2] = apply("div", with_role(total, "bias_gradient_sums"), scales)
+        return found
+
+    return through_limits(gradients)
+
+
+def _channels(o: int, *of_channels: Type) -> None:
+    """bias, multiplier and shift have one number for each output channel."""
+    for (name, dtype), t in zip(
+        {"bias": s32, "multiplier": s32, "shift": s8}.items(), of_channels, strict=True
+    ):
+        if t.dtype is not dtype or t.shape != (o,):
+            raise ShapeError(f"{name} must be {dtype}[{o}], not {t}")
+
+
+def _finished(sums: Any, multiplier: Any, shift: Any, attrs: Attrs) -> Any:
+    """s8 of the exact sums, which are float64 or s32, channels last."""
+    zero, low, high = attrs["quantization"].zero_point, attrs["low"], attrs["high"]
+    return limited(requantized(sums, multiplier, shift), zero, low, high)
+
+
+def _numbers(attrs: Attrs) -> dict[str, int]:
+    zero = attrs["quantization"].zero_point
+    return {"x_zero": attrs["x_zero"], "y_zero": zero, "low": attrs["low"], "high": attrs["high"]}
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
+    over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on
+    floats, of whose operands the same tiles are computed; `in_place`: the kernel of results that are no larger than x,
+    in its memory, if there is one."""
+
+    name: str
+    channels: Callable[[Type, int, int], int]
+    window: Callable[[Sequence[Any]], Any]
+    product: Callable[[Any, Any, int, int, int], Any]
+    float_op: str
+    in_place: str = ""
+
+    def infer(
+        self,
+        x: Type,
+        w: Type,
+        bias: Type,
+        multiplier: Type,
+        shift: Type,
+        *,
+        quantization: Quantization,
+        **attrs: Any,
+    ) -> Type:
+        is_s8(x, w)
+        h, width, c = image_axes(x)
+        o = self.channels(w, c, attrs.get("groups", c))
+        _channels(o, bias, multiplier, shift)
+        return Type(s8, with_size(x.shape, size_of((h, width), self.window(w.shape), attrs), o), quantization)
+
+    def ref(self, x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
+        kernel = self.window(w.shape)
+        out = size_of(x.shape[1:3], kernel, attrs)
+        centred = x.astype(np.float64) - attrs["x_zero"]
+        wide = padded(centred, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out, 0.0)
+        sums: Any = bias.astype(np.float64)
+        for i, j in np.ndindex(*kernel):
+            taken = wide[at_tap(i, j, out, attrs)]
+            sums = sums + self.product(taken, w.astype(np.float64), i, j, attrs.get("groups", 1))
+        return _finished(sums, multiplier, shift, attrs)
+
+    def call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        x, w = layouts[:2]
+        o = results[0].shape[3]
+        assert isinstance(o, int)
+        shape = conv_shape(x, pair_of(x.shape), self.window(w.shape), pair_of(results[0].shape), o, attrs)
+        return KernelCall(self.name, POINTERS, {"n": x.shape[0], **_numbers(attrs)}, shape=shape)
+
+    def tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        lower = OPS[self.float_op].lower
+        assert isinstance(lower, Call)
+        found = lower.tile(at, shapes, attrs)
+        if found is None or at.axis != CHANNELS:
+            return found
+        return Tile({**found.ranges, **{k: replace(at, axis=0) for k in OF_CHANNELS}})
+
+    def overlaying(self, call: KernelCall) -> str:
+        """The kernel that computes the call in place."""
+        s = call.shape
+        return self.in_place if s["oh"] <= s["h"] and s["ow"] <= s["w"] else ""
+
+    def register(self, samples: Sequence[Sample]) -> Op:
+        lower = Call(
+            self.call,
+            strided=(0,),
+            macs=macs,
+            tile=self.tile,
+            in_place=self.overlaying,
+            border=lambda attrs: float(attrs["x_zero"]),
+        )
+        vjp = _product_vjp(self.dx, self.dw)
+        return define(self.name, self.infer, self.ref, vjp, lower, tuple(samples))
+
+    def shared(self, attrs: Attrs) -> dict[str, Any]:
+        """The attributes of the ops that compute gradients."""
+        return {k: attrs[k] for k in ("stride", "padding", "dilation", "groups") if k in attrs}
+
+    def dx(self, g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
+        return apply(f"{self.float_op}_dx_f32_s8", g, w, size=x.type.shape[1:3], **self.shared(attrs))
+
+    def dw(self, x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
+        window, of = self.window(w.type.shape), {"x_zero": attrs["x_zero"], **self.shared(attrs)}
+        return apply(f"{self.float_op}_dw_s8_f32", x, g, kernel=window, **of)
+
+
+def _filters(w: Type, c: int, groups: int) -> int:
+    if len(w.shape) != 4 or c % groups or w.shape[3] != c // groups:
+        raise ShapeError(f"the weights must be [out, kh, kw, {c} / groups]")
+    o = w.shape[0]
+    assert isinstance(o, int)
+    if o % groups:
+        raise ShapeError(f"{o} output channels are not divisible by groups={groups}")
+    return o
+
+
+def _one_filter_each(w: Type, c: int, groups: int) -> int:
+    if len(w.shape) != 3 or w.shape[2] != c:
+        raise ShapeError(f"the weights must be [kh, kw, {c}]")
+    return c
+
+
+def _of_groups(x: Any, w: Any, i: int, j: int, groups: int) -> Any:
+    parts = zip(np.split(x, groups, -1), np.split(w[:, i, j], groups), strict=True)
+    return np.concatenate([part @ filters.T for part, filters in parts], -1)
+
+
+def _sample(x: tuple[int, ...], w: tuple[int, ...], o: int, **attrs: Any) -> Sample:
+    numbers = {"x_zero": -7, "quantization": Quantization((0.1,), 9), "low": -90, "high": 111}
+    kinds = ("s8", "s8", "s32", "s32", "s8")
+    ranges = ((LOW, HIGH + 1), (LOW, HIGH + 1), (-500, 500), (2**30, 2**31), (-8, -5))
+    shapes = (x, w, (o,), (o,), (o,))
+    return Sample(
+        shapes, {**attrs, **numbers}, dtypes=dict(enumerate(kinds)), integers=dict(enumerate(ranges))
+    )
+
+
+def windows_s8(
+    stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0), dilation: Pair = (1, 1)
+) -> dict[str, Any]:
+    """The attributes of the geometry; padding is top, bottom, left, right."""
+    return {"stride": stride, "padding": padding, "dilation": dilation}
+
+
+conv2d_s8 = _Convolution(
+    "conv2d_s8",
+    _filters,
+    lambda w: w[1:3],
+    _of_groups,
+    "conv2d",
+).register(
+    (
+        _sample((2, 4, 5, 3), (4, 3, 2, 3), 4, groups=1, **windows_s8()),
+        _sample((1, 5, 5, 4), (6, 3, 3, 2), 6, groups=2, **windows_s8((2, 2), (1, 1, 1, 1))),
+        _sample((1, 6, 4, 1), (1, 2, 3, 1), 1, groups=1, **windows_s8((1, 2), (1, 0, 0, 2), (2, 1))),
+    )
+)
+
+depthwise2d_s8 = _Convolution(
+    "depthwise2d_s8",
+    _one_filter_each,
+    lambda w: w[:2],
+    lambda x, w, i, j, groups: x * w[i, j],
+    "depthwise2d",
+    "depthwise2d_in_place_s8",
+).register(
+    (
+        _sample((2, 4, 5, 3), (3, 2, 3), 3, **windows_s8()),
+        _sample((1, 5, 5, 2), (3, 3, 2), 2, **windows_s8((2, 2), (1, 1, 1, 1))),
+    )
+)
+
+
+def _dense_type(x: Type, w: Type, bias: Type, multiplier: Type, shift: Type, **attrs: Any) -> Type:
+    is_s8(x, w)
+    if len(x.shape) != 2 or len(w.shape) != 2 or x.shape[1] != w.shape[1]:
+        raise ShapeError("needs x[m, k] and weights [n, k]")
+    n = w.shape[0]
+    assert isinstance(n, int)
+    _channels(n, bias, multiplier, shift)
+    return Type(s8, (x.shape[0], n), attrs["quantization"])
+
+
+def _dense(x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
+    sums = (x.astype(np.float64) - attrs["x_zero"]) @ w.astype(np.float64).T + bias
+    return _finished(sums, multiplier, shift, attrs)
+
+
+def _dense_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    (m, k), n = layouts[0].shape, results[0].shape[1]
+    sizes = {"m": m, "n": n, "k": k, **_numbers(attrs), "per_channel": int(attrs["per_channel"])}
+    return KernelCall("dense_s8", POINTERS, sizes)
+
+
+def _dense_macs(call: KernelCall) -> int:
+    m, n, k = planned(tuple(call.sizes[name] for name in "mnk"))
+    return m * n * k
+
+
+def _dense_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    if at.axis == 0:
+        return Tile({0: at})
+    return Tile({k: replace(at, axis=0) for k in (1, *OF_CHANNELS)})
+
+
+_ONE = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1}  # window, one pixel of x
+
+
+def _dense_dx(g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
+    """As of a convolution: its kernel needs no copy of the weights as floats."""
+    (m, n), k = g.shape, w.shape[1]
+    image, filters = apply("reshape", g, shape=(m, 1, 1, n)), apply("reshape", w, shape=(n, 1, 1, k))
+    dx = apply("conv2d_dx_f32_s8", image, filters, size=(1, 1), **_ONE)
+    return apply("reshape", dx, shape=(m, k))
+
+
+def _dense_dw(x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
+    integers = apply("dequantize", x, constant(1.0), zero=attrs["x_zero"])
+    return apply("matmul", apply("permute", g, dims=(1, 0)), integers)
+
+
+dense_s8 = define(
+    "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
+    infer=_dense_type,
+    ref=_dense,
+    vjp=_product_vjp(_dense_dx, _dense_dw),
+    lower=Call(_dense_call, macs=_dense_macs, tile=_dense_tile),
+    samples=(
+        _sample((3, 7), (4, 7), 4, per_channel=True),
+        _sample((1, 1), (1, 1), 1, per_channel=False),
+    ),
+)
