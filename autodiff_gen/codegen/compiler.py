@@ -61,6 +61,10 @@ def compile_model(
     if must_fit and arena is not None and arena < 0:
         raise PlanError(states_do_not_fit(name, slots, spaces, board))
     dumped = _dumped(model.stages, dump)
+
+    def compiled(graphs: Sequence[Graph], budget: int | None) -> tuple[Entry, ...]:
+        return _entries(graphs, name, tables, dumped, budget=budget)
+
     entries = _entries(model.entries(), name, tables, dumped, budget=arena, thorough=thorough)
     program = Program(
         name,
@@ -78,12 +82,8 @@ def compile_model(
         tied=model.tied,
     )
     if budget is not None and arena is not None and program.struct_bytes > budget and _fit(program, arena):
-        shares = _shares(program, arena)
-        again = [_entries([g], name, tables, dumped, budget=shares[g.name])[0] for g in model.entries()]
-        program = replace(program, entries=tuple(again))
-    program = _in_regions(
-        program, spaces, arena, lambda b: _entries(model.entries(), name, tables, dumped, budget=b)
-    )
+        program = _in_shares(program, arena, model.entries(), compiled)
+    program = _in_regions(program, spaces, arena, lambda b: compiled(model.entries(), b))
     if model.guard == "gradients":
         plain = _entries(model.entries("loss"), name, tables, budget=arena)
         cost = program.arena_bytes - replace(program, entries=plain).arena_bytes
@@ -157,13 +157,19 @@ def _fit(program: Program, arena: int) -> bool:
     return all(sum(p.peak for p in e.plan.plans.values()) <= arena for e in program.entries)
 
 
-def _shares(program: Program, arena: int) -> dict[str, int]:
-    """How many bytes each entry may take, by name: its memory of 32-bit integers is not smaller than that of others,
-    and the struct has padding."""
+def _in_shares(
+    program: Program,
+    arena: int,
+    graphs: Sequence[Graph],
+    compiled: Callable[[Sequence[Graph], int], tuple[Entry, ...]],
+) -> Program:
+    """The program with each entry compiled for as many bytes as it may take: its memory of 32-bit integers is not
+    smaller than that of others, and the struct has padding."""
     integers = {e.name: e.plan.plans["int"].peak for e in program.entries}
     largest = max(integers.values()) + max(e.plan.plans["float"].peak for e in program.entries)
     padding = program.struct_bytes - sum(s.type.bytes for s in program.slots) - largest
-    return {name: arena - padding - max(integers.values()) + own for name, own in integers.items()}
+    shares = {name: arena - padding - max(integers.values()) + own for name, own in integers.items()}
+    return replace(program, entries=tuple([compiled([g], shares[g.name])[0] for g in graphs]))
 
 
 def budget_notes(program: Program, graphs: Sequence[Graph], clock_hz: int | None = None) -> list[str]:

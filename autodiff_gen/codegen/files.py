@@ -29,7 +29,7 @@ from .loops.loop_functions import LoopFunction
 from .loops.next_blocks import NEXT
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts
-from .source import source_of
+from .source import Source, source_of
 
 _COMPILED = Path(__file__).parent / "__pycache__"  # of the templates too
 
@@ -55,9 +55,7 @@ def emit(
 ) -> dict[str, str]:
     """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number; `poison`: to
     find errors of the plan, memory of the arena that holds no value is filled with NaN (runtime/ag_poison.h)."""
-    env = templates()
     source = source_of(program, probes or {}, poison)
-    entries = [_shown(code, program) for code in source.codes]
     common = {
         "p": program,
         "init_signature": _init_signature(program),
@@ -68,41 +66,59 @@ def emit(
         "proved": any(e.plan.graph.bound is not None for e in program.entries),
         "probed": probes is not None,
         "poisoned": poison,
-        "entries": entries,
+        "entries": [_shown(code, program) for code in source.codes],
     }
+    name = program.name
+    return {
+        f"{name}.h": templates().get_template("header.h.j2").render(**common, **_header(program, source)),
+        f"{name}.c": templates().get_template("source.c.j2").render(**common, **_source(program, source)),
+        f"{name}_params.c": templates().get_template("params.c.j2").render(**common, **_params(program)),
+    }
+
+
+def _source(program: Program, source: Source) -> dict[str, Any]:
+    """What the template of NAME.c takes."""
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:
         declarations = ["/* Kernels that ag_kernels.h does not declare. */", *declarations, ""]
-    code = env.get_template("source.c.j2").render(
-        **common,
-        tables=source.tables,
-        geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in source.geometry.items()],
-        declarations=declarations,
-        function_headers=dict.fromkeys(f.header for f in source.own),
-        state_parts=_state_parts(program),
-        missing="".join(f" || t->{r.member} == NULL" for r in program.regions),
-        blocks=not c_query.calls(source.steps).isdisjoint((*NEXT, *NEXT.values())),
-        loops_header=any(f.numbers for f in source.functions)
-        or any(x.independent or x.reduction or x.rolled for x in c_query.loops(source.steps)),
-        all_short=source.all_short,
-        functions=[_function(f) for f in source.functions],
-    )
-    header = env.get_template("header.h.j2").render(
-        **common,
-        what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",
-        facts=[*_facts(program), *(f"  {f.shown}" for f in source.own)],
-        slots=[_slot(s) for s in program.slots],
-        regions=[
+    loops = c_query.loops(source.steps)
+    return {
+        "tables": source.tables,
+        "geometry": [PRINTER.lines([geometry_table(g, name)]) for g, name in source.geometry.items()],
+        "declarations": declarations,
+        "function_headers": dict.fromkeys(f.header for f in source.own),
+        "state_parts": _state_parts(program),
+        "missing": "".join(f" || t->{r.member} == NULL" for r in program.regions),
+        "blocks": not c_query.calls(source.steps).isdisjoint((*NEXT, *NEXT.values())),
+        "loops_header": any(f.numbers for f in source.functions)
+        or any(x.independent or x.reduction or x.rolled for x in loops),
+        "all_short": source.all_short,
+        "functions": [_function(f) for f in source.functions],
+    }
+
+
+def _header(program: Program, source: Source) -> dict[str, Any]:
+    """What the template of NAME.h takes."""
+    return {
+        "what": "a trainer"
+        if program.is_model
+        else "functions"
+        if len(program.entries) > 1
+        else "a function",
+        "facts": [*_facts(program), *(f"  {f.shown}" for f in source.own)],
+        "slots": [_slot(s) for s in program.slots],
+        "regions": [
             (r, [_slot(s) for s in r.slots], _arena_comment(program, r.arenas[0])) for r in program.regions
         ],
-        default_lr=c_syntax.float_literal(program.default_lr or 0.0),
-        arena_comment=_arena_comment(program),
-    )
+        "default_lr": c_syntax.float_literal(program.default_lr or 0.0),
+        "arena_comment": _arena_comment(program),
+    }
+
+
+def _params(program: Program) -> dict[str, Any]:
+    """What the template of NAME_params.c takes."""
     statements, init_tables, draws = init_statements(program.slots)
-    lines = PRINTER.lines(statements)
-    params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
-    name = program.name
-    return {f"{name}.h": header, f"{name}.c": code, f"{name}_params.c": params}
+    return {"lines": PRINTER.lines(statements), "tables": init_tables, "draws": draws}
 
 
 def _function(function: LoopFunction) -> dict[str, Any]:

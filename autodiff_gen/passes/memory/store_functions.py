@@ -129,11 +129,30 @@ def with_stored_functions(
 ) -> Graph:
     """The graph in which `late` reads results of functions of `early`. again: those of `late`, and these; alone:
     whether those that cannot be assembled are stored too."""
-    (first,), (second,) = early.regions, late.regions
-    batch_first = 1 in early.attrs["axes"]
+    stacks, place = _stacks(early, again, alone)
+    if not stacks:
+        return graph
+    made: list[Node] = []
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
+        if node is early:
+            made.append(_storing(node, operands, stacks))
+            return made[0].results[: len(node.results)]
+        return _reading(
+            node, operands, made[0], stacks, {r: place[v] for r, v in again.items() if v in place}
+        )
+
+    return rewritten(graph, rewrite, (early, late))
+
+
+def _stacks(
+    early: Node, again: dict[Value, Value], alone: bool
+) -> tuple[list[Value], dict[Value, tuple[int, Window | None]]]:
+    """What is stored of the body of `early`, and of each result of a function the number of what it is stored in, and
+    the part of that."""
     kept = [(r, _windows(r, set(again.values()))) for r in dict.fromkeys(again.values())]
     stacks: list[Value] = []
-    place: dict[Value, tuple[int, Window | None]] = {}  # of a result: the stack, and the part of it
+    place: dict[Value, tuple[int, Window | None]] = {}
     for shape in dict.fromkeys(shape for _, windows in kept for shape in windows):
         parts = {r: windows[shape] for r, windows in kept if shape in windows and r not in place}
         joined = _assembled(parts, shape, early)
@@ -144,40 +163,41 @@ def with_stored_functions(
         if r not in place:
             place[r] = len(stacks), None
             stacks.append(r)
-    if not stacks:
-        return graph
-    made: list[Node] = []
+    return stacks, place
 
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
-        if node is early:
-            axes = tuple([stack_axis(v.type.shape, batch_first) for v in stacks])
-            length = node.attrs["length"]
-            types = [stacked(v.type, length, axis) for v, axis in zip(stacks, axes, strict=True)]
-            attrs = {**node.attrs, "axes": (*node.attrs["axes"], *axes)}
-            region = Region(first.params, (*first.results, *stacks))
-            whole = (*(r.type for r in node.results), *types)
-            made.append(Node(node.op, operands, attrs, whole, (region,), node.origin))
-            return made[0].results[: len(node.results)]
-        scan, more = made[0], len(stacks)
-        axes = scan.attrs["axes"][-more:]
-        given = [time_first(v, axis) for v, axis in zip(scan.results[-more:], axes, strict=True)]
-        params = [param(short_name(v), v.type) for v in stacks]
-        end = node.attrs["carries"] + node.attrs["xs"]
-        mapping = {}
-        for r, twin in again.items():
-            if twin not in place:
-                continue
-            k, at = place[twin]
-            mapping[r] = params[k] if at is None else window(params[k], r.type.shape, *at)
-        shown = (*second.params[:end], *params, *second.params[end:])
-        region = Region(shown, tuple(replaced(second.results, mapping)))
-        attrs = {**node.attrs, "xs": node.attrs["xs"] + more}
-        every = (*operands[:end], *given, *operands[end:])
-        return Node(
-            node.op, every, attrs, tuple([r.type for r in node.results]), (region,), node.origin
-        ).results
 
-    return rewritten(graph, rewrite, (early, late))
+def _storing(scan: Node, operands: tuple[Value, ...], stacks: Sequence[Value]) -> Node:
+    """The scan with values of its body as further stacks, its last results."""
+    (region,) = scan.regions
+    axes = tuple([stack_axis(v.type.shape, 1 in scan.attrs["axes"]) for v in stacks])
+    types = [stacked(v.type, scan.attrs["length"], axis) for v, axis in zip(stacks, axes, strict=True)]
+    attrs = {**scan.attrs, "axes": (*scan.attrs["axes"], *axes)}
+    body = Region(region.params, (*region.results, *stacks))
+    return Node(scan.op, operands, attrs, (*(r.type for r in scan.results), *types), (body,), scan.origin)
+
+
+def _reading(
+    scan: Node,
+    operands: tuple[Value, ...],
+    storing: Node,
+    stacks: Sequence[Value],
+    place: dict[Value, tuple[int, Window | None]],
+) -> Sequence[Value]:
+    """The results of the scan if it reads the last results of `storing`, stacks of these values of its body. place: of
+    values of the scan's own body the stack that has them, and the part of it."""
+    (region,) = scan.regions
+    axes = storing.attrs["axes"][-len(stacks) :]
+    given = [time_first(v, axis) for v, axis in zip(storing.results[-len(stacks) :], axes, strict=True)]
+    params = [param(short_name(v), v.type) for v in stacks]
+    mapping = {
+        v: params[k] if at is None else window(params[k], v.type.shape, *at) for v, (k, at) in place.items()
+    }
+    end = scan.attrs["carries"] + scan.attrs["xs"]
+    shown = (*region.params[:end], *params, *region.params[end:])
+    body = Region(shown, tuple(replaced(region.results, mapping)))
+    attrs = {**scan.attrs, "xs": scan.attrs["xs"] + len(stacks)}
+    every = (*operands[:end], *given, *operands[end:])
+    return Node(scan.op, every, attrs, tuple([r.type for r in scan.results]), (body,), scan.origin).results
 
 
 def _windows(v: Value, others: set[Value]) -> dict[Shape, Window]:
