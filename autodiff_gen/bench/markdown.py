@@ -23,7 +23,7 @@ def replace_section(path: Path, name: str, text: str) -> None:
     path.write_text(f"{head}{begin}\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
 
 
-def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...] = ()) -> str:
+def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...]) -> str:
     """A Markdown table; the columns in `right` are right-aligned."""
     rule = ["---:" if k in right else "---" for k in range(len(head))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, tuple(rule), *rows))

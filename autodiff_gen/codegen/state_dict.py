@@ -19,7 +19,7 @@ def state_dict(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_state(program: Program, what: str, state: Mapping[str, Any], strict: bool = True) -> None:
+def check_state(program: Program, what: str, state: Mapping[str, Any], strict: bool) -> None:
     """ModelError for what `load_state_dict` does not take: `strict`, missing parameters and buffers, and unexpected
     names. The optimizer's state may be left out as a whole, as in PyTorch's state_dict of a module."""
     check_frozen(program, state)

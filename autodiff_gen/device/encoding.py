@@ -54,7 +54,7 @@ def as_integers(array: NDArray[Any], scale: float | None = None) -> tuple[int, f
     return None
 
 
-def shortest(array: NDArray[Any], room: int, scale: float | None = None) -> Iterator[Piece]:
+def shortest(array: NDArray[Any], room: int, scale: float | None) -> Iterator[Piece]:
     """The pieces of a float array in the shortest encoding that reproduces it bit for bit. `scale`: that of
     `as_integers`."""
     if (units := as_units(array)) is not None:

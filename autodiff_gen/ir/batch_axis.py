@@ -172,7 +172,7 @@ def part(extent: int | Dim, most: int) -> int | Dim:
     return extent.at(1) if most == 1 else Dim(extent.coef, most, extent.power, "count")
 
 
-def times_of(length: int | Dim, most: int = 0) -> int:
+def times_of(length: int | Dim, most: int) -> int:
     """How often the body of a scan is run: of one over micro-batches with at most so many samples, for the largest
     batch."""
     if not isinstance(length, Dim):

@@ -17,7 +17,7 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.identifiers import identifier
 from autodiff_gen.ir.names import abbreviations
-from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.node import OPS, Value
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from autodiff_gen.lowering.phases import Phases
 from autodiff_gen.model.loader import load_model
@@ -143,3 +143,44 @@ def test_names_that_c_reserves() -> None:
         "layer0_weight",
         "float_",
     ]
+
+
+def test_a_geometry_of_several_layers_is_named_after_its_extents() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1), nn.Flatten()
+    )
+    model = ag.Model.supervised(
+        net, input=(1, 2, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.01)
+    )
+    text = emit(compile_model(model, "net"))["net.c"]
+    names = re.findall(r"^static const ag_conv2d_shape (\w+)", text, re.MULTILINE)
+    assert names == ["layer0_shape", "conv2d_3x3_6x6x4_to_6x6x4"]
+
+
+class Sequence(nn.Module):
+    def __init__(self, rnn: nn.Module) -> None:
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x: Value) -> Value:
+        return self.rnn(x)[0]
+
+
+def recurrent(rnn: nn.Module) -> str:
+    """The C of a network that is one recurrent layer, on one line."""
+    x = ag.Input("x", (2, 5, 3))
+    loss = F.sum(F.square(Sequence(rnn)(x)))
+    model = ag.Model(inputs=[x], targets=[], outputs={}, loss=loss, optimizer=optim.SGD(lr=0.01))
+    return " ".join(emit(compile_model(model, "net"))["net.c"].split())
+
+
+def test_what_a_loop_over_time_overwrites_keeps_its_name_until_then() -> None:
+    text = recurrent(nn.GRU(3, 4, batch_first=True))
+    pointers = re.findall(r"const float \*const (\w+) = (\w+); /\* read before it is overwritten", text)
+    assert ("rnn_activations_t", "d_rnn_h_gates_t") in pointers
+    assert not any("old " in comment for comment in re.findall(r"/\*.*?\*/", text))
+
+
+def test_layers_of_a_recurrent_network_have_names() -> None:
+    text = recurrent(nn.LSTM(3, 4, num_layers=2, batch_first=True))
+    assert all(f"const rnn_{name} = " in text for name in ("bias_l1", "out_l0", "out_l0_t"))

@@ -206,7 +206,7 @@ def _along_axis(
     return Complex(c.emit(*parts), c.emit("{} + {}", along(x.real, sin), along(x.imag, cos)))
 
 
-def _transform(inverse: bool, real: bool, axes: tuple[int, ...] | None = (-1,)) -> Rule:
+def _transform(inverse: bool, real: bool, axes: tuple[int, ...] | None) -> Rule:
     """Along `axes`, if the call names no others; None: as many as it has sizes, or all. Of real numbers, or to them, is
     the transform of the last, which is the first that is computed, or the last of an inverse."""
 
