@@ -204,13 +204,14 @@ class Node:
 
 
 def _created(operands: tuple[Value, ...]) -> Origin:
-    """The origin of a node that is created now. What a module does with the result of a module inside it belongs to the
-    inner one; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
+    """The origin of a node that is created now. What a module does with the result of one module inside it belongs to
+    that; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
     here = current()
     scope, phase = here.scope, here.phase
     if scope:
-        near = operands[0].node.origin.scope if operands else ""
-        return Origin(near if near.startswith(f"{scope}.") else scope, phase, module=scope)
+        inside = {v.node.origin.scope for v in operands if v.node.origin.scope.startswith(f"{scope}.")}
+        is_of_one = len(inside) == 1 and operands[0].node.origin.scope in inside
+        return Origin(inside.pop() if is_of_one else scope, phase, module=scope)
     for v in operands:
         near = v.node.origin.scope
         if near and (not scope or (v.ndim > 1 and "state" in base(v).node.attrs)):

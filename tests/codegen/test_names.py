@@ -16,7 +16,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.identifiers import identifier
-from autodiff_gen.ir.names import abbreviations
+from autodiff_gen.ir.names import abbreviations, with_role
 from autodiff_gen.ir.node import OPS, Value
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from autodiff_gen.lowering.phases import Phases
@@ -184,3 +184,20 @@ def test_what_a_loop_over_time_overwrites_keeps_its_name_until_then() -> None:
 def test_layers_of_a_recurrent_network_have_names() -> None:
     text = recurrent(nn.LSTM(3, 4, num_layers=2, batch_first=True))
     assert all(f"const rnn_{name} = " in text for name in ("bias_l1", "out_l0", "out_l0_t"))
+
+
+class Products(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Value) -> Value:
+        q = with_role(F.tanh(self.q(x)), "q")
+        return with_role(q * self.k(x), "qk") + 1.0
+
+
+def test_what_is_computed_of_several_modules_belongs_to_the_one_around_them() -> None:
+    x, net = ag.Input("x", (2, 4)), nn.Sequential(Products())
+    y = net(x)
+    products = y.node.operands[0].node
+    assert products.origin.scope == "0" and products.operands[0].node.origin.scope == "0.q"
