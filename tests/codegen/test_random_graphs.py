@@ -21,7 +21,7 @@ from random_models import random_model
 
 from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops import outlining
+from autodiff_gen.codegen.loops import loop_functions, outlining
 from autodiff_gen.codegen.loops.loop_forms import Loops
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import CFLAGS
@@ -164,7 +164,7 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
         in_place = library_of(programs, "-O1")
     monkeypatch.setattr(outlining, "_is_worth_a_call", lambda *_: True)
     monkeypatch.setattr(outlining, "_is_smaller", lambda *_: True)
-    monkeypatch.setattr(outlining, "_differing", every_number)
+    monkeypatch.setattr(loop_functions, "differing", every_number)
     texts = [emit(program)[f"{program.name}.c"] for program in programs]
     assert sum(text.count("/* Loops of step") for text in texts) > len(texts)
     sources = map(str, files_of(made, tmp_path))
@@ -177,9 +177,9 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
             assert results(case, program, in_place, n) == results(case, program, as_functions, n)
 
 
-def every_number(group: Sequence[tuple[str, Loops]]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
+def every_number(group: Sequence[Loops]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
     """The positions of all numbers that C does not need as they are, each a parameter of its own."""
-    (_, first), *_ = group
+    first, *_ = group
     return {(x.c_type, (str(k),)): [k] for k, x in enumerate(first.numbers) if x.role}
 
 
