@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.build import apply, constant
-from ..ir.node import Sample, Value, Values, define
-from ..ir.op_kinds import Attrs, Composite
-from ..ir.types import Type
-from .support import by_operand, floating
+from ...ir.build import apply, constant
+from ...ir.node import Sample, Value, Values, define
+from ...ir.op_kinds import Attrs, Composite
+from ...ir.types import Type
+from ..support import by_operand, floating
 
 _FORMULA = 2  # terms that are written as a formula; more are added up in a loop
 
