@@ -4,8 +4,10 @@
 
 #include "tiles/helpers.h"
 
-/* dst[p][j] = element p of row j, for eight rows of k elements, `ldb` apart. */
-static inline void ag_pack_columns(float *dst, const float *b, ptrdiff_t ldb, int32_t k) {
+/* dst[p][j] = element p of row j, for eight rows of k elements, `ldb` apart. Where it is inlined, GCC's -Os
+ * has no registers for the operands. */
+static __attribute__((noinline, unused)) void ag_pack_columns(float *dst, const float *b, ptrdiff_t ldb,
+                                                              int32_t k) {
     const float *b1 = b + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
     const float *b4 = b3 + ldb, *b5 = b4 + ldb, *b6 = b5 + ldb, *b7 = b6 + ldb;
     __asm__ volatile("1: vldmia %1!, {s0}\n vldmia %2!, {s1}\n vldmia %3!, {s2}\n vldmia %4!, {s3}\n"

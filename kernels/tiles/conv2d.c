@@ -130,7 +130,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     ag_begin_pixels(&cursor, part->n, height, width);
     if (last <= first || columns <= 0) {
         if (part->row == 0 && (vertical.last <= vertical.first || columns <= 0)) {
-            ag_zero_pixels(cursor, g->outputs, 1);
+            ag_zero_pixels(&cursor, g->outputs, 1);
         }
         return;
     }

@@ -18,22 +18,25 @@ static inline bool ag_contains(ag_window_range range, int32_t window) {
 }
 
 /* One row of the window in one group: x and dy at the group's first channels of the first image, dw at the
- * row's weights of the first output channel. */
+ * row's weights of the first output channel. Its elements from `first` on, `count` of them, are computed at a
+ * time: those of a pixel are contiguous in x or not, and all are inside x in the windows `common`. */
 typedef struct {
     const float *x, *dy;
     float *dw;
     int32_t n;
-    ag_window_range vertical;
+    ag_window_range vertical, common;
     float alpha, beta;
     const ag_conv2d_group *g;
+    int32_t first, count;
+    bool contiguous;
 } ag_dw_row;
 
-/* The reduction over the windows `common` of all rows, which become one run where rows follow each other. */
-static inline void ag_set_dw_windows(ag_tile *t, const ag_dw_row *r, ag_window_range common) {
+/* The reduction over the common windows of all rows, which become one run where rows follow each other. */
+static AG_NOINLINE void ag_set_dw_windows(ag_tile *t, const ag_dw_row *r) {
     const ag_conv2d_shape *s = r->g->s;
     const int32_t rows = r->vertical.end > r->vertical.begin ? r->vertical.end - r->vertical.begin : 0;
     const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w, x_row = (ptrdiff_t)s->stride_h * s->x_h;
-    t->k = common.end > common.begin ? common.end - common.begin : 0;
+    t->k = r->common.end > r->common.begin ? r->common.end - r->common.begin : 0;
     t->k_runs = t->k > 0 ? rows : 0;
     t->a_step = ag_bytes(s->ldy);
     t->b_step = ag_bytes(x_step);
@@ -59,13 +62,13 @@ static inline void ag_set_dw_windows(ag_tile *t, const ag_dw_row *r, ag_window_r
 #if AG_GENERAL_TILES
 /* dw = alpha * sums + beta * dw of `rows` output channels from a[0] on and `columns` elements, those at b[0]
  * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. */
-static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns, bool contiguous) {
+static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {
     const ag_conv2d_shape *s = r->g->s;
     t->rows = rows;
     t->columns = columns;
     t->c_rows = NULL;
     ag_set_blocks(t, r->n, (ptrdiff_t)s->oh * s->ow * s->ldy, s->x_n);
-    (contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
+    (r->contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
 }
 #else
 /* The same where there are fewer output channels than AG_TILE_M, or nothing to add up. */
@@ -82,10 +85,9 @@ static AG_NOINLINE void ag_dw_scalar(const ag_tile *t, int32_t rows, int32_t col
 /* dw = alpha * sums + beta * dw of `rows` output channels from a[0] on and `columns` elements, those at b[0]
  * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. Tiles at
  * the end are shifted back. */
-static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns, bool contiguous) {
+static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {
     const float *const dy = t->a[0], *const x = t->b[0];
-    (void)r;
-    const bool gathered = !contiguous || columns < AG_TILE_N;
+    const bool contiguous = r->contiguous, gathered = !contiguous || columns < AG_TILE_N;
     ag_microkernel_fn *const kernel = gathered ? AG_MICROKERNEL(tg) : AG_MICROKERNEL(tn);
     float *const c = t->c;
     const int32_t c_step = t->c_step, step = c_step / (int32_t)sizeof(float);
@@ -139,36 +141,34 @@ static ag_window_range ag_windows_with_element(int32_t element, const ag_conv2d_
  * channels from o on; t has all but operands. Where the elements are apart in x, there are at most AG_TILE_N.
  */
 static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t o, int32_t rows, int32_t first, int32_t count,
-                       int32_t q, bool contiguous) {
+                       int32_t q) {
     const ag_conv2d_group *g = r->g;
     const ag_conv2d_shape *s = g->s;
     const float *x = r->x + (ptrdiff_t)r->vertical.begin * s->stride_h * s->x_h;
     x += ((ptrdiff_t)q * s->stride_w - s->pad_left) * s->x_w;
     t->a[0] = r->dy + ((ptrdiff_t)r->vertical.begin * s->ow + q) * s->ldy + o;
-    for (int32_t j = 0; j < (contiguous ? 1 : count); j++) {
+    for (int32_t j = 0; j < (r->contiguous ? 1 : count); j++) {
         const int32_t element = first + j;
         t->b[j] = x + (ptrdiff_t)(element / g->channels) * s->dilation_w * s->x_w +
                   (ptrdiff_t)(element % g->channels) * s->x_c;
     }
-    ag_dw_tiles(t, r, rows, count, contiguous);
+    ag_dw_tiles(t, r, rows, count);
 }
 
-/* Adds to sums, of the elements `first` and up, those over the windows that have only some of them inside x:
- * outside of `common`, but not of `all`. */
-static AG_NOINLINE void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r, int32_t o, int32_t rows,
-                                    int32_t first, int32_t count, ag_window_range common, bool contiguous) {
+/* Adds to sums those over the windows that have only some of the elements inside x. */
+static void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r, int32_t o, int32_t rows) {
     const ag_conv2d_shape *s = r->g->s;
-    const ag_window_range all = {ag_windows_with_element(first + count - 1, r->g).begin,
-                                 ag_windows_with_element(first, r->g).end};
+    const ag_window_range all = {ag_windows_with_element(r->first + r->count - 1, r->g).begin,
+                                 ag_windows_with_element(r->first, r->g).end};
     t->beta = 1.0f;
     t->k = r->vertical.end - r->vertical.begin;
     t->k_runs = 1;
     t->a_step = ag_bytes((ptrdiff_t)s->ow * s->ldy);
     t->b_step = ag_bytes((ptrdiff_t)s->stride_h * s->x_h);
     for (int32_t q = all.begin; q < all.end && t->k > 0; q++) {
-        int32_t begin = first, end = first + count;
-        if (ag_contains(common, q)) {
-            q = common.end - 1;
+        int32_t begin = r->first, end = r->first + r->count;
+        if (ag_contains(r->common, q)) {
+            q = r->common.end - 1;
             continue;
         }
         while (begin < end && !ag_contains(ag_windows_with_element(begin, r->g), q)) {
@@ -177,9 +177,9 @@ static AG_NOINLINE void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r,
         while (begin < end && !ag_contains(ag_windows_with_element(end - 1, r->g), q)) {
             end--;
         }
-        t->c = sums + begin - first;
+        t->c = sums + begin - r->first;
         if (begin < end) {
-            ag_dw_sums(t, r, o, rows, begin, end - begin, q, contiguous);
+            ag_dw_sums(t, r, o, rows, begin, end - begin, q);
         }
     }
 }
@@ -190,47 +190,51 @@ enum {
     AG_DW_COLUMNS = AG_GENERAL_TILES || AG_TILE_N > 12 ? AG_TILE_N : 12,
 };
 
-/* Elements first ... first + count - 1 of the row; where not the same windows have all of them inside x,
- * there are at most AG_DW_COLUMNS. */
-static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, bool contiguous) {
+/* Elements of which not the same windows have all inside x, at most AG_DW_COLUMNS, by way of their sums. */
+static AG_NOINLINE void ag_dw_cut_elements(ag_tile *t, const ag_dw_row *r) {
     const ag_conv2d_group *g = r->g;
-    const ag_window_range low = ag_windows_with_element(first, g);
-    const ag_window_range high = ag_windows_with_element(first + count - 1, g);
-    const ag_window_range common = {low.begin, high.end};
-    const bool edges = low.begin != high.begin || low.end != high.end;
-    float sums[AG_DW_SUMS], *dw = r->dw + first;
-    const int32_t most = AG_DW_SUMS / count / AG_TILE_M * AG_TILE_M;
-    ag_tile t;
-    t.alpha = r->alpha;
-    t.beta = r->beta;
-    t.c_step = ag_bytes(g->filter);
-    t.c = dw;
-    ag_set_dw_windows(&t, r, common);
-    if (!edges) {
-        ag_dw_sums(&t, r, 0, g->outputs, first, count, common.begin, contiguous);
-        return;
-    }
-    t.alpha = 1.0f;
-    t.c_step = ag_bytes(count);
+    float sums[AG_DW_SUMS], *dw = r->dw + r->first;
+    const int32_t most = AG_DW_SUMS / r->count / AG_TILE_M * AG_TILE_M;
+    t->alpha = 1.0f;
+    t->c_step = ag_bytes(r->count);
     for (int32_t o = 0; o < g->outputs; o += most) {
-        const int32_t rows = g->outputs - o < most ? g->outputs - o : most;
-        t.beta = 0.0f;
-        t.c = sums;
-        ag_set_dw_windows(&t, r, common);
-        ag_dw_sums(&t, r, o, rows, first, count, common.begin, contiguous);
-        ag_dw_edges(&t, sums, r, o, rows, first, count, common, contiguous);
+        const int32_t rows = ag_min(g->outputs - o, most);
+        t->beta = 0.0f;
+        t->c = sums;
+        ag_set_dw_windows(t, r);
+        ag_dw_sums(t, r, o, rows, r->first, r->count, r->common.begin);
+        ag_dw_edges(t, sums, r, o, rows);
         for (int32_t i = 0; i < rows; i++, dw += g->filter) {
-            const float *sum = sums + (ptrdiff_t)i * count;
-            for (int32_t j = 0; j < count; j++) {
+            const float *sum = sums + (ptrdiff_t)i * r->count;
+            for (int32_t j = 0; j < r->count; j++) {
                 dw[j] = r->beta == 0.0f ? r->alpha * sum[j] : r->alpha * sum[j] + r->beta * dw[j];
             }
         }
     }
 }
 
+/* `count` elements of the row. */
+static void ag_dw_elements(ag_dw_row *r) {
+    const ag_conv2d_group *g = r->g;
+    const ag_window_range low = ag_windows_with_element(r->first, g);
+    const ag_window_range high = ag_windows_with_element(r->first + r->count - 1, g);
+    ag_tile t;
+    r->common = (ag_window_range){low.begin, high.end};
+    if (low.begin != high.begin || low.end != high.end) {
+        ag_dw_cut_elements(&t, r);
+        return;
+    }
+    t.alpha = r->alpha;
+    t.beta = r->beta;
+    t.c_step = ag_bytes(g->filter);
+    t.c = r->dw + r->first;
+    ag_set_dw_windows(&t, r);
+    ag_dw_sums(&t, r, 0, g->outputs, r->first, r->count, r->common.begin);
+}
+
 /* All elements of the row: as one where the same windows have them inside x, or tap by tap, or several taps
  * at once where they have few channels. */
-static void ag_dw_row_elements(const ag_dw_row *r, int32_t row_length) {
+static void ag_dw_row_elements(ag_dw_row *r, int32_t row_length) {
     const ag_conv2d_group *g = r->g;
     const ag_window_range low = ag_windows_with_element(0, g);
     const ag_window_range high = ag_windows_with_element(row_length - 1, g);
@@ -238,14 +242,15 @@ static void ag_dw_row_elements(const ag_dw_row *r, int32_t row_length) {
     const int32_t fill = AG_GENERAL_TILES ? 2 : 1; /* partial tiles of vectors with masks are cheap */
     int32_t step = fill * g->channels < AG_TILE_N ? AG_TILE_N : g->channels;
     const bool row_contiguous = ag_taps_contiguous(g, g->s->kw);
-    const bool contiguous = row_contiguous || (step == g->channels && ag_taps_contiguous(g, 1));
+    r->contiguous = row_contiguous || (step == g->channels && ag_taps_contiguous(g, 1));
     if (row_contiguous && (same || row_length <= AG_DW_COLUMNS)) {
         step = row_length;
-    } else if (!contiguous) {
+    } else if (!r->contiguous) {
         step = AG_TILE_N;
     }
-    for (int32_t j = 0; j < row_length; j += step) {
-        ag_dw_elements(r, j, row_length - j < step ? row_length - j : step, contiguous);
+    for (r->first = 0; r->first < row_length; r->first += step) {
+        r->count = ag_min(row_length - r->first, step);
+        ag_dw_elements(r);
     }
 }
 

@@ -176,7 +176,7 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ax
     cursor.src_image = (s->oh - height) * dy_row;
     ag_begin_pixels(&cursor, n, height, width);
     if (v <= 0 || u <= 0) {
-        ag_zero_pixels(cursor, g->channels, s->x_c);
+        ag_zero_pixels(&cursor, g->channels, s->x_c);
         return;
     }
     w += (ptrdiff_t)(rows->w + vertical.first * rows->w_tap) * s->kw * g->channels;
@@ -197,8 +197,8 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ax
 #endif
 }
 
-/* One group of all images. */
-static void ag_dx_group(const float *dy, const float *w, float *dx, int32_t n, const ag_conv2d_group *g) {
+void AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))(const float *dy, const float *w, float *dx, int32_t n,
+                                           const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     ag_tap_range vertical, horizontal;
     for (int32_t i = 0; i < s->stride_h && i < s->h; i++) {
@@ -222,7 +222,8 @@ void AG_SYMBOL(conv2d_dx_f32)(const float *dy, const float *w, float *dx, int32_
     const ag_conv2d_shape *s = shape;
     const ag_conv2d_group g = ag_conv2d_group_of(s);
     for (int32_t i = 0; i < s->groups; i++) {
-        ag_dx_group(dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
-                    dx + (ptrdiff_t)i * g.channels * s->x_c, n, &g);
+        AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))
+        (dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
+         dx + (ptrdiff_t)i * g.channels * s->x_c, n, &g);
     }
 }

@@ -28,6 +28,12 @@ static inline ag_conv2d_group ag_conv2d_group_of(const ag_conv2d_shape *s) {
     return g;
 }
 
+/* The gradient of one group's channels of all images; arrays start at the group. */
+#define AG_OF_GROUP(kernel) AG_JOIN(kernel, group)
+typedef void ag_conv2d_dx_group_fn(const float *dy, const float *w, float *dx, int32_t n,
+                                   const ag_conv2d_group *g);
+ag_conv2d_dx_group_fn AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32));
+
 /* Whether `columns` taps of a row, all channels of each, are contiguous in x. */
 static inline bool ag_taps_contiguous(const ag_conv2d_group *g, int32_t columns) {
     const ptrdiff_t step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;

@@ -5,10 +5,10 @@
  *          which give these channels of dx
  *     dw:  the rows of x below AG_BLOCK_ROWS rows of dy, which add to all of dw
  *
- * A backend with wider tiles defines AG_BLOCK_COLUMNS, and as AG_BLOCK_DX(channels) the kernel for fewer; one
- * that converts faster than a loop AG_TO_FLOATS(q, count, zero, x), of elements without gaps. */
+ * A backend with wider tiles defines AG_BLOCK_COLUMNS, and as AG_BLOCK_DX(channels) the function for fewer;
+ * one that converts faster than a loop AG_TO_FLOATS(q, count, zero, x), of elements without gaps. */
 #include "ag_kernels.h"
-#include "tiles/symbols.h"
+#include "tiles/conv2d_group.h"
 
 enum { AG_BLOCK_CHANNELS = 8, AG_BLOCK_ROWS = 4 };
 
@@ -16,7 +16,7 @@ enum { AG_BLOCK_CHANNELS = 8, AG_BLOCK_ROWS = 4 };
 #define AG_BLOCK_COLUMNS 8
 #endif
 #ifndef AG_BLOCK_DX
-#define AG_BLOCK_DX(channels) AG_SYMBOL(conv2d_dx_f32)
+#define AG_BLOCK_DX(channels) AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))
 #endif
 
 #ifndef AG_TO_FLOATS
@@ -29,8 +29,8 @@ static inline void to_floats(const int8_t *q, int32_t count, int32_t zero, float
 #endif
 
 /* `rows` rows of integers less zero, whose elements are `step` apart, become rows of floats without gaps. */
-static void ag_rows_to_float(const int8_t *q, ptrdiff_t row, ptrdiff_t step, int32_t rows, int32_t columns,
-                             int32_t zero, float *x) {
+static AG_NOINLINE void ag_rows_to_float(const int8_t *q, ptrdiff_t row, ptrdiff_t step, int32_t rows,
+                                         int32_t columns, int32_t zero, float *x) {
     const int32_t runs = step == 1 && row == columns ? 1 : rows, run = rows / runs * columns;
     for (int32_t i = 0; i < runs; i++, q += row, x += run) {
         if (step == 1) {
@@ -51,19 +51,16 @@ static inline int32_t ag_block_begin(int32_t k, int32_t channels, int32_t all) {
 
 void AG_SYMBOL(conv2d_dx_f32_s8)(const float *dy, const int8_t *w, float *dx, int32_t n, void *scratch,
                                  const ag_conv2d_shape *shape) {
-    const int32_t inputs = shape->c / shape->groups, outputs = shape->o / shape->groups;
-    const int32_t channels = inputs < AG_BLOCK_COLUMNS ? inputs : AG_BLOCK_COLUMNS;
-    const int32_t rows = outputs * shape->kh * shape->kw;
-    ag_conv2d_shape s = *shape;
-    s.c = channels;
-    s.o = outputs;
-    s.groups = 1;
+    ag_conv2d_group g = ag_conv2d_group_of(shape);
+    const int32_t inputs = g.channels, rows = g.outputs * shape->kh * shape->kw;
+    g.channels = ag_min(inputs, AG_BLOCK_COLUMNS);
+    g.filter = (ptrdiff_t)shape->kh * shape->kw * g.channels;
     AG_SCRATCH_NEEDED(4 * rows * AG_BLOCK_COLUMNS);
-    for (int32_t i = 0; i < shape->groups; i++, dy += outputs, dx += (ptrdiff_t)inputs * s.x_c) {
-        for (int32_t k = 0; k < inputs; k += channels) {
-            const int32_t first = ag_block_begin(k, channels, inputs);
-            ag_rows_to_float(w + first, inputs, 1, rows, channels, 0, scratch);
-            AG_BLOCK_DX(channels)(dy, scratch, dx + (ptrdiff_t)first * s.x_c, n, &s);
+    for (int32_t i = 0; i < shape->groups; i++, dy += g.outputs, dx += (ptrdiff_t)inputs * shape->x_c) {
+        for (int32_t k = 0; k < inputs; k += g.channels) {
+            const int32_t first = ag_block_begin(k, g.channels, inputs);
+            ag_rows_to_float(w + first, inputs, 1, rows, g.channels, 0, scratch);
+            AG_BLOCK_DX(g.channels)(dy, scratch, dx + (ptrdiff_t)first * shape->x_c, n, &g);
         }
         w += (ptrdiff_t)rows * inputs;
     }
@@ -83,33 +80,37 @@ void AG_SYMBOL(depthwise2d_dx_f32_s8)(const float *dy, const int8_t *w, float *d
     }
 }
 
-/* Rows of all images; s.h is at least 1, also where the windows of all rows of a block are above x. */
+/* Sets s for a block of s->oh rows of dy from row p on, and its rows of x, which become floats; false where
+ * all of these are padding. s->h is at least 1, also where the windows of all rows of a block are above x. */
+static AG_NOINLINE bool ag_rows_of_block(ag_conv2d_shape *s, const int8_t *x, int32_t p, int32_t x_zero,
+                                         float *block, const ag_conv2d_shape *shape) {
+    const int32_t span = (shape->kh - 1) * shape->dilation_h + 1;
+    const int32_t top = p * s->stride_h - shape->pad_top, begin = top > 0 ? top : 0;
+    s->oh = ag_min(shape->oh - p, AG_BLOCK_ROWS);
+    s->h = ag_min(top + (s->oh - 1) * s->stride_h + span, shape->h) - begin;
+    s->h = s->h > 1 ? s->h : 1;
+    s->pad_top = begin - top;
+    x += (ptrdiff_t)begin * shape->x_h;
+    for (int32_t i = 0; i < s->h && begin < shape->h; i++, x += shape->x_h, block += s->x_h) {
+        ag_rows_to_float(x, shape->x_w, shape->x_c, s->w, s->c, x_zero, block);
+    }
+    return begin < shape->h;
+}
+
 ALWAYS_INLINE void ag_dw_by_rows(ag_conv2d_dw_f32_fn *kernel, const int8_t *x, const float *dy, float *dw,
                                  int32_t n, int32_t x_zero, float *block, const ag_conv2d_shape *shape,
                                  float alpha, float beta) {
-    const int32_t span = (shape->kh - 1) * shape->dilation_h + 1, width = shape->w * shape->c;
     ag_conv2d_shape s = *shape;
     s.x_w = s.c;
-    s.x_h = width;
+    s.x_h = s.w * s.c;
     s.x_c = 1;
-    AG_SCRATCH_NEEDED(4 * width * ((AG_BLOCK_ROWS - 1) * s.stride_h + span));
-    for (int32_t b = 0; b < n; b++, x += shape->x_n) {
+    AG_SCRATCH_NEEDED(4 * s.x_h * ((AG_BLOCK_ROWS - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1));
+    for (; n > 0; n--, x += s.x_n) {
         for (int32_t p = 0; p < shape->oh; p += s.oh, dy += (ptrdiff_t)s.oh * s.ow * s.ldy) {
-            const int32_t top = p * s.stride_h - shape->pad_top, begin = top > 0 ? top : 0;
-            s.oh = shape->oh - p < AG_BLOCK_ROWS ? shape->oh - p : AG_BLOCK_ROWS;
-            const int32_t end = top + (s.oh - 1) * s.stride_h + span;
-            s.h = (end < shape->h ? end : shape->h) - begin;
-            s.pad_top = begin - top;
-            if (begin >= shape->h) {
-                continue; /* padding alone */
+            if (ag_rows_of_block(&s, x, p, x_zero, block, shape)) {
+                kernel(block, dy, dw, 1, &s, alpha, beta);
+                beta = 1.0f;
             }
-            s.h = s.h > 1 ? s.h : 1;
-            for (int32_t i = 0; i < s.h; i++) {
-                ag_rows_to_float(x + (ptrdiff_t)(begin + i) * shape->x_h, shape->x_w, shape->x_c, s.w, s.c,
-                                 x_zero, block + (ptrdiff_t)i * width);
-            }
-            kernel(block, dy, dw, 1, &s, alpha, beta);
-            beta = 1.0f;
         }
     }
 }

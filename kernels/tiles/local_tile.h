@@ -8,8 +8,8 @@
 #if !AG_GENERAL_TILES
 /* Stores rows i0 and up, columns j0 ... end - 1, the first of them at `c`; steps are in elements. All of t
  * but c, c_step and beta is set. */
-static AG_NOINLINE void ag_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
-                                      ptrdiff_t j_step, int32_t i0, int32_t j0, int32_t end, float beta) {
+static inline void ag_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
+                                 ptrdiff_t j_step, int32_t i0, int32_t j0, int32_t end, float beta) {
     float sums[AG_TILE_M][AG_TILE_N];
     t->c = &sums[0][0];
     t->c_step = ag_bytes(AG_TILE_N);

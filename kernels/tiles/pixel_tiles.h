@@ -11,7 +11,6 @@
 #include "tiles/microkernel.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 /* Position in a region of each of several images: where the next pixel is read and where its result is
  * stored, the distances from pixel to pixel of a row, from the end of a row to the next one, in addition from
@@ -149,23 +148,26 @@ static inline bool ag_packs(const ag_tile *t, const ag_pixel_cursor *cursor, int
            t->k * t->k_runs <= AG_ROW_PANEL / AG_PANEL_COLUMNS;
 }
 
-/* AG_PANEL_COLUMNS channels, from `channel` on, of the pixels from `first` on. t has all but a, b and c. */
-static AG_NOINLINE void ag_panel_pixels(ag_tile *t, const ag_pixel_cursor *first, int32_t channel,
+/* AG_PANEL_COLUMNS channels, from `channel` on, of all pixels of a region, at whose beginning the cursor is.
+ * t has all but a, b and c. */
+static AG_NOINLINE void ag_panel_pixels(ag_tile *t, const ag_pixel_cursor *cursor, int32_t channel,
                                         const float *panel) {
-    ag_pixel_cursor cursor = *first;
+    int32_t row = 0;
+    t->a[0] = cursor->src;
     t->b[0] = panel;
-    t->a_step = ag_bytes(cursor.src_step);
-    t->c_step = ag_bytes(cursor.dst_step);
-    while (cursor.remaining > 0) {
-        t->run = cursor.columns;
-        t->a[0] = cursor.src;
-        t->c = cursor.dst + channel;
+    t->c = cursor->dst + channel;
+    t->a_step = ag_bytes(cursor->src_step);
+    t->c_step = ag_bytes(cursor->dst_step);
+    t->run = cursor->columns;
+    for (int32_t remaining = cursor->remaining; remaining > 0; remaining -= t->run) {
         AG_MICROKERNEL(np)(t);
-        cursor.src += (t->run - 1) * cursor.src_step;
-        cursor.dst += (t->run - 1) * cursor.dst_step;
-        cursor.column = t->run - 1;
-        cursor.remaining -= t->run;
-        ag_next_pixel(&cursor);
+        t->a[0] += t->run * cursor->src_step + cursor->src_row;
+        t->c += t->run * cursor->dst_step + cursor->dst_row;
+        if (++row == cursor->rows) {
+            row = 0;
+            t->a[0] += cursor->src_image;
+            t->c += cursor->dst_image;
+        }
     }
 }
 #endif
@@ -230,19 +232,13 @@ static inline void ag_next_pixels(ag_tile *t, ag_pixel_tile *pixels, ag_pixel_cu
 #endif
 
 /* Stores zeros to `channels` channels, `stride` apart, of all remaining pixels. */
-static inline void ag_zero_pixels(ag_pixel_cursor cursor, int32_t channels, ptrdiff_t stride) {
-    ag_pixel_tile pixels;
-    while (cursor.remaining > 0) {
-        ag_next_pixel_tile(&pixels, &cursor);
-        for (int32_t i = 0; i < pixels.count; i++) {
-            float *dst = pixels.dst[i];
-            if (stride == 1) {
-                memset(dst, 0, (size_t)channels * sizeof(float));
-                continue;
-            }
-            for (int32_t k = 0; k < channels; k++) {
-                dst[k * stride] = 0.0f;
-            }
+static AG_NOINLINE void ag_zero_pixels(ag_pixel_cursor *cursor, int32_t channels, ptrdiff_t stride) {
+    for (; cursor->remaining > 0; cursor->remaining--) {
+        for (int32_t k = 0; k < channels; k++) {
+            cursor->dst[k * stride] = 0.0f;
+        }
+        if (cursor->remaining > 1) {
+            ag_next_pixel(cursor);
         }
     }
 }

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-enum { AG_PACKED = 48 }; /* elements that are packed at a time */
+enum { AG_PACKED = 28 }; /* elements that are packed at a time */
 
 /* The columns of the filters and the channels of a tap; distances in x, and from filter to filter. */
 typedef struct {
