@@ -112,30 +112,35 @@ static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, cons
 #endif
 
 #if AG_TILE_RUNS
-/* The tiles of a row but the last one, with all of their channels, whole tiles of one k-run or of a k-run for
- * each row of the window: runs of `kernel`, whose operands b are those of ag_set_columns. t has all but these
- * and a and c. */
+/* The tiles of a row but the last one, with all of their channels, of one k-run or of a k-run for each row of
+ * the window: runs of `kernel`, whose operands b are those of ag_set_columns. Channels that fill no tile are
+ * computed with some of those before. t has all but b, a and c; beta is 0. */
 static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_pixel_cursor *cursor,
                                      int32_t channels, const float *b, ptrdiff_t b_column, int32_t pointers) {
-    if (channels % AG_TILE_N != 0 || channels == 0 || cursor->column + AG_TILE_M >= cursor->columns) {
+    const int32_t tiles = (cursor->columns - 1 - cursor->column) / AG_TILE_M;
+    if (channels < AG_TILE_N || tiles == 0) {
         return;
     }
-    ag_set_tile_run(t, channels, b, b_column, pointers);
     t->c_step = ag_bytes(cursor->dst_step);
-    t->c = cursor->dst;
-    for (int32_t i = 0; i < AG_TILE_M; i++) {
-        t->a[i] = cursor->src + i * cursor->src_step;
-    }
-    for (; cursor->column + AG_TILE_M < cursor->columns; cursor->column += AG_TILE_M) {
-        kernel(t);
-        t->c += AG_TILE_M * cursor->dst_step;
+    for (int32_t k = 0, end = channels - channels % AG_TILE_N; k < channels; k = end, end = channels) {
+        k = ag_min(k, channels - AG_TILE_N);
+        ag_set_tile_run(t, end - k, b + k * b_column, b_column, pointers);
+        t->c = cursor->dst + k;
         for (int32_t i = 0; i < AG_TILE_M; i++) {
-            t->a[i] += AG_TILE_M * cursor->src_step;
+            t->a[i] = cursor->src + i * cursor->src_step;
         }
-        cursor->remaining -= AG_TILE_M;
+        for (int32_t left = tiles; left > 0; left--) {
+            kernel(t);
+            t->c += AG_TILE_M * cursor->dst_step;
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                t->a[i] += AG_TILE_M * cursor->src_step;
+            }
+        }
     }
     cursor->src = t->a[0];
-    cursor->dst = t->c;
+    cursor->dst += tiles * AG_TILE_M * cursor->dst_step;
+    cursor->column += tiles * AG_TILE_M;
+    cursor->remaining -= tiles * AG_TILE_M;
     ag_one_tile(t);
 }
 #endif
