@@ -18,7 +18,7 @@ PAGES = (
     "understand/pictures",
     "decisions/0042-rematerialization",
     "reference/python/quant",
-    "reference/operations/contraction",
+    "reference/operations/products.contraction",
     "reference/board-file",
 )
 WIDTHS = {"light": (1280, 360), "dark": (360, 1280)}
