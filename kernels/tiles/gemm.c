@@ -66,6 +66,14 @@ static void ag_gemm_scalar(const ag_product *t) {
     }
 }
 
+#if !AG_GENERAL_TILES
+/* A tile of which rows i0 and columns j0 and up are stored. */
+static AG_NOINLINE void ag_cut_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
+                                    ptrdiff_t j_step, int32_t i0, int32_t j0, float beta) {
+    ag_local_tile(kernel, t, c, i_step, j_step, i0, j0, AG_TILE_N, beta);
+}
+#endif
+
 /* `rows` rows from row i on: whole tiles, or fewer rows than a tile has, which are its last ones: the others
  * are computed again and not stored; where row i is the first of all, they repeat it. */
 static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
@@ -110,7 +118,7 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
                 t.c = c;
                 kernel(&t);
             } else {
-                ag_local_tile(kernel, &t, c, c_i, c_j, overlap, column_overlap, AG_TILE_N, p->beta);
+                ag_cut_tile(kernel, &t, c, c_i, c_j, overlap, column_overlap, p->beta);
             }
             a += AG_TILE_M * a_i;
             c += AG_TILE_M * c_i;

@@ -7,7 +7,8 @@
 
 #if !AG_GENERAL_TILES
 /* Stores rows i0 and up, columns j0 ... end - 1, the first of them at `c`; steps are in elements. All of t
- * but c, c_step and beta is set. */
+ * but c, c_step and beta is set. Where it is inlined, chains of calls take less stack; where it is not, loops
+ * of other tiles have more registers. */
 static inline void ag_local_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
                                  ptrdiff_t j_step, int32_t i0, int32_t j0, int32_t end, float beta) {
     float sums[AG_TILE_M][AG_TILE_N];
