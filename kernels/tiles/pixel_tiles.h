@@ -62,7 +62,7 @@ static inline void ag_next_pixel(ag_pixel_cursor *cursor) {
     }
 }
 
-static inline void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
+static AG_NOINLINE void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
     pixels->count = cursor->remaining < AG_TILE_M ? cursor->remaining : AG_TILE_M;
     pixels->constant_stride =
         cursor->column + AG_TILE_M <= cursor->columns ||
