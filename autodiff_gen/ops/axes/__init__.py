@@ -1,1 +1,1 @@
-"""Ops along axes: reductions, cumulative sums, standardisation, softmax."""
+"""Ops along axes: reductions, cumulative sums, standardisation, softmax, resampling."""
