@@ -62,6 +62,7 @@ class Browser:
         self._process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.STDOUT
         )
+        self._socket: Any = None
         self._numbers = itertools.count(1)
         self._events: list[dict[str, Any]] = []
         try:
@@ -162,6 +163,8 @@ class Browser:
         return self._printed.read_bytes()
 
     def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close(timeout=1)
         self._process.kill()
         self._process.communicate()
         self._output.close()
