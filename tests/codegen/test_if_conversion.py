@@ -1,4 +1,4 @@
-"""Loops that may be vectorised compute both alternatives of a selection, unless its condition depends on indices."""
+"""Innermost loops compute both alternatives of a selection, unless its condition depends on indices."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def loop(value: c.Expr, *, independent: bool = True) -> c.For:
     return c.For("i", c.number(64), (c.Assign(at("y"), value),), independent=independent)
 
 
-def lines(statement: c.For) -> list[str]:
-    (found,) = with_both_alternatives([(statement,)], FLOATS)
+def lines(statement: c.For, *, functions: bool = False) -> list[str]:
+    (found,) = with_both_alternatives([(statement,)], FLOATS, functions)
     return PRINTER.lines(found)
 
 
@@ -63,11 +63,25 @@ def test_both_alternatives_are_computed() -> None:
     ]
 
 
+def test_masks_in_an_alternative_are_read_too() -> None:
+    inner = selected(at("ties"), c.Name("d_max"), ZERO)
+    assert lines(loop(selected(at("mask"), ZERO, inner)))[2:-1] == [
+        "    const float other = ties[i] ? d_max : 0.0f;",
+        "    y[i] = mask[i] ? 0.0f : other;",
+    ]
+
+
 @pytest.mark.parametrize("case", STAYS)
 def test_what_a_condition_may_guard_stays(case: str) -> None:
     assert lines(loop(STAYS[case])) == PRINTER.lines((loop(STAYS[case]),))
 
 
-def test_loops_that_are_not_vectorised_branch() -> None:
-    assert "other" not in "".join(lines(loop(selected(MASK, ZERO, SUM), independent=False)))
-    assert "other" in "".join(lines(loop(selected(MASK, ZERO, SUM))))
+def test_loops_over_one_array_and_short_loops_do_so_too() -> None:
+    dependent = lines(loop(selected(MASK, ZERO, SUM), independent=False))
+    assert dependent[1:] == lines(loop(selected(MASK, ZERO, SUM)))[2:]
+
+
+def test_functions_are_called_for_both_only_where_that_is_said() -> None:
+    statement = loop(selected(MASK, ZERO, c.Call("ag_expf", (at("a"),))))
+    assert lines(statement) == PRINTER.lines((statement,))
+    assert "    const float other = ag_expf(a[i]);" in lines(statement, functions=True)

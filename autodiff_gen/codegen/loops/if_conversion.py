@@ -1,4 +1,4 @@
-"""If-conversion: loops that compilers may vectorise compute both alternatives of a selection.
+"""If-conversion: innermost loops compute both alternatives of a selection, so that compilers may vectorise them.
 
     AG_IVDEP                                 AG_IVDEP
     for (i = 0; i < 64; i++) {               for (i = 0; i < 64; i++) {
@@ -6,14 +6,16 @@
                 ? 0.0f : a[i] + b[i];            y[i] = x[i] <= 0.0f ? 0.0f : other;
     }                                        }
 
-A compiler does not know that an element may be read where C does not read it, and branches. The plan knows: where the
-condition depends on data alone, not on indices, any element may be read in any iteration.
+A compiler does not know that an element may be read where C does not read it, or arithmetic done that may raise a
+floating-point exception, and branches. The plan knows: where the condition depends on data alone, not on indices, any
+element may be read in any iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...ir.identifiers import unused
@@ -25,24 +27,23 @@ SELECTION = "{0} ? {1} : {2}"  # the C of `where`
 
 
 def with_both_alternatives(
-    steps: Sequence[c.Statements], floats: Mapping[str, Memory]
+    steps: Sequence[c.Statements], floats: Mapping[str, Memory], functions: bool
 ) -> tuple[c.Statements, ...]:
-    """The steps of an entry with such loops. floats: arguments and states that are arrays of floats, as C spells
-    them."""
+    """The steps of an entry with such loops. floats: arguments and states that are arrays of floats, as C spells them;
+    functions: whether an alternative that calls a function is computed too, as compilers may make vectors of that."""
     pointers: Pointers = dict(floats)
-    return tuple(with_innermost_loops(step, pointers, _changed) for step in steps)
+    changed = partial(_changed, functions)
+    return tuple(with_innermost_loops(step, pointers, changed) for step in steps)
 
 
-def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
-    if not loop.independent and loop.reduction is None:
-        return (loop,)
+def _changed(functions: bool, loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
     elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
     indices = {loop.variable, *c_query.names([e.index for e in elements])}
     taken = c_query.variables(loop.body)
     body: list[c.Statement] = []
     for statement in loop.body:
         if not any(_is_guarded(node, indices) for node in c_query.nodes(statement)):
-            alternatives = _Alternatives(pointers, taken, body)
+            alternatives = _Alternatives(pointers, functions, taken, body)
             statement = c_query.rewritten(statement, alternatives.named)
         body.append(statement)
     return (replace(loop, body=tuple(body)),)
@@ -63,6 +64,7 @@ def _is_guarded(node: Any, indices: set[str]) -> bool:
 @dataclass(frozen=True)
 class _Alternatives:
     pointers: Pointers
+    functions: bool
     taken: set[str]
     before: list[c.Statement]  # the statements before this one
 
@@ -74,14 +76,34 @@ class _Alternatives:
         return replace(node, operands=(condition, *map(self._name, values)))
 
     def _name(self, value: c.Expr) -> c.Expr:
+        if isinstance(value, c.Name | c.Literal) or (c_query.calls(value) and not self.functions):
+            return value
         elements = [e for e in c_query.nodes(value) if isinstance(e, c.Element)]
-        if not elements or not all(map(self._is_float, elements)):
+        if any(linear(e.index) is None for e in elements):
+            return value
+        if not any(map(self._is_float, _results(value))):
             return value
         name = unused("other", self.taken)
         self.taken.add(name)
         self.before.append(c.declare("float", name, value, const=True))
         return c.Name(name)
 
-    def _is_float(self, element: c.Element) -> bool:
-        found = memory_of(element.array, self.pointers)
-        return found is not None and found[0].is_float and linear(element.index) is not None
+    def _is_float(self, value: c.Expr) -> bool:
+        """Whether a value is a float: a part of it is known to be one."""
+        for part in c_query.nodes(value, stop=c.Element):
+            if isinstance(part, c.Literal) and part.text.endswith("f"):
+                return True
+            if isinstance(part, c.Element):
+                found = memory_of(part.array, self.pointers)
+                if found is not None and found[0].is_float:
+                    return True
+        return False
+
+
+def _results(value: c.Expr) -> Iterator[c.Expr]:
+    """What a value may be: of a selection, those of its alternatives."""
+    if isinstance(value, c.Template) and value.text == SELECTION:
+        for alternative in value.operands[1:]:
+            yield from _results(alternative)
+    else:
+        yield value
