@@ -9,16 +9,16 @@ roots (expressions.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ...ir.loop_axes import moving
 from ...ir.node import Node, Region, Value
 from ...ir.op_kinds import Elementwise, Pick
 from ...ir.traits import compared_with_their_extremes, is_work
-from ...ir.types import planned
+from ...ir.types import planned, planned_size
 from ...passes.costs import is_computed_once
 from ...targets.cost_table import CostTable
-from .loops import Body, Scratch
+from .loops import Body, Root, Scratch
 from .placement import Placement
 from .unroll_reductions import written_out
 
@@ -27,8 +27,8 @@ class LoopNest(Placement):
     """The loop nest of one fused region. `row_loops`: for each innermost loop of a tile of rows, the loop that loads
     the tile's columns of the rows."""
 
-    def __init__(self, region: Region, cost: CostTable) -> None:
-        super().__init__(region)
+    def __init__(self, region: Region, cost: CostTable, in_order_of_sums: bool = False) -> None:
+        super().__init__(region, in_order_of_sums)
         self.cost = cost
         self.row_loops: dict[Body, Body] = {}
         once = {v.node for v in compared_with_their_extremes(self.nodes)}
@@ -159,13 +159,25 @@ class LoopNest(Placement):
                 common = [b for b in common if b in shared]
             if not far:
                 continue
-            within = {b.axis for b in common}
             for v in root.node.results:
                 if v not in results:
-                    kept = [
-                        (a, d)
-                        for a, d in zip(self.labels.of[v], v.type.shape, strict=True)
-                        if a is not None and a not in within
-                    ]
-                    out[v] = Scratch(v, tuple(a for a, _ in kept), tuple(d for _, d in kept), v.type.dtype)
+                    out[v] = self._scratch_of(v, root, common)
         return out
+
+    def _scratch_of(self, v: Value, root: Root, common: Sequence[Body]) -> Scratch:
+        """Memory for what one iteration of the loops `common` to the root and its readers computes."""
+        within = {b.axis for b in common}
+        path = root.home.path if root.node in self.summed else ()
+        blocks = {b.axis: b.of for b in path if b.of is not None and b.of in common}
+        kept = [
+            (a, blocks[a].block if a in blocks else d, blocks.get(a))
+            for a, d in zip(self.labels.of[v], v.type.shape, strict=True)
+            if a is not None and a not in within
+        ]
+        axes, shape, over = zip(*kept, strict=True) if kept else ((), (), ())
+        return Scratch(v, axes, shape, v.type.dtype, over if any(over) else ())
+
+    @property
+    def scratch_bytes(self) -> int:
+        """What the nest needs for itself while it runs."""
+        return sum(planned_size(s.shape) * s.dtype.size for s in self.scratch.values())

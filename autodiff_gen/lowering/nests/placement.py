@@ -13,10 +13,11 @@ from .partial_sums import inner_loops, is_longer_outside
 
 
 class Placement:
-    """The roots of a fused region in loops. `promoted`: values that are roots though they need not be."""
+    """The roots of a fused region in loops. `promoted`: values that are roots though they need not be.
+    in_order_of_sums: whether what is computed of the same such value as a sum is in the loops of the sum."""
 
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: Region, in_order_of_sums: bool) -> None:
+        self.region, self.in_order_of_sums = region, in_order_of_sums
         self.nodes = region.nodes
         self.inside = {r for n in self.nodes for r in n.results if not isinstance(n.op.lower, View)}
         labels = label(self.nodes, self.inside)
@@ -112,7 +113,31 @@ class Placement:
                 elif own != nest and {*own} == {*nest} and not self._computes_work(n, results):
                     found.setdefault(n, nest)
                     pending += [v.base.node for v in n.operands]  # what is stored on the way
-        return found
+        return {**found, **self._nests_of_promoted(results)} if self.in_order_of_sums else found
+
+    def _nests_of_promoted(self, results: set[Node]) -> dict[Node, tuple[int, ...]]:
+        """The elementwise values of which one is computed of a promoted value that a sum reads in another order than
+        that of memory, and the loops of the sum."""
+        read: dict[Node, set[Node]] = {}  # of each node, the promoted ones of which it is computed
+        sums: dict[Node, tuple[int, ...]] = {}
+        for node in self.nodes:
+            sources = {v.base.node for v in node.operands if v.base in self.inside} - results
+            read[node] = {p for n in sources for p in read[n]}
+            if isinstance(node.op.lower, Reduce):
+                nest = self._root(node).nest
+                sums |= {p: nest for p in read[node] if {*self._own_nest(p)} == {*nest}}
+                read[node] = set()
+            elif node in self.promoted:
+                read[node].add(node)
+        return {
+            n: sums[p]
+            for n, promoted in read.items()
+            for p in sums
+            if p in promoted and isinstance(n.op.lower, Elementwise) and {*self._own_nest(n)} == {*sums[p]}
+        }
+
+    def _own_nest(self, node: Node) -> tuple[int, ...]:
+        return self._nest(self.labels.of[node.results[0]])
 
     def _computes_work(self, node: Node, results: set[Node]) -> bool:
         """Whether the expression of a result has what costs more than a load, such as random numbers."""

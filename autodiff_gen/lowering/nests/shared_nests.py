@@ -11,6 +11,8 @@ from ...ir.node import Node, Region, Value
 from ...ir.traits import key_of
 from ...ir.views import layout
 from ...passes.context import Context
+from ...passes.costs import has_wide_vectors
+from ...targets.cost_table import CostTable
 from .accumulator_tiles import tile_accumulators
 from .loop_nest import LoopNest
 from .product_blocks import block_products
@@ -22,10 +24,22 @@ def nest_of(node: Node, context: Context) -> LoopNest:
     region = region_of_nest(node, context)
     return context.analysis(
         (LoopNest, region),
-        lambda: block_products(
-            tile_rows(tile_accumulators(LoopNest(region, context.cost))), node.operands, context
-        ),
+        lambda: block_products(_with_tiles(region, context.cost), node.operands, context),
     )
+
+
+def _with_tiles(region: Region, cost: CostTable) -> LoopNest:
+    """The nest with tiles of sums and rows. Elementwise values are in the order of sums that are computed of the same
+    values where a nest stores fewer of those."""
+
+    def tiled(in_order_of_sums: bool) -> LoopNest:
+        return tile_rows(tile_accumulators(LoopNest(region, cost, in_order_of_sums)))
+
+    nest = tiled(False)
+    if has_wide_vectors(cost) or not any(v.node in nest.promoted for v in nest.scratch):
+        return nest
+    other = tiled(True)
+    return other if other.scratch_bytes < nest.scratch_bytes else nest
 
 
 def region_of_nest(node: Node, context: Context) -> Region:
