@@ -22,6 +22,7 @@ from autodiff_gen.lowering import pipeline
 from autodiff_gen.lowering.arena.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.passes.layout import copy_insertion
+from autodiff_gen.passes.memory import rematerialize as memory_rematerialize
 from autodiff_gen.passes.memory.rematerialize import rematerialize
 from autodiff_gen.targets import board
 
@@ -122,6 +123,28 @@ def grouped(nn: Any) -> Any:
     return nn.Sequential(*layers, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(12, CLASSES))
 
 
+def gated(nn: Any) -> Any:
+    """Squeeze and excitation of an activation that calls a function, as in an EfficientNet: two loops of a layer, with
+    kernels between them, need what the function gives."""
+
+    class Block(nn.Module):
+        def __init__(self, inputs: int) -> None:
+            super().__init__()
+            self.expand, self.first = nn.Conv2d(inputs, 32, 1, bias=False), nn.BatchNorm2d(32)
+            self.conv = nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False)
+            self.second = nn.BatchNorm2d(32)
+            self.squeeze, self.excite = nn.Linear(32, 4), nn.Linear(4, 32)
+            self.project = nn.Conv2d(32, 8, 1, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            y = nn.functional_silu(self.first(self.expand(x)))
+            y = nn.functional_silu(self.second(self.conv(y)))
+            scale = self.excite(nn.functional_silu(self.squeeze(y.mean((2, 3)))))
+            return self.project(y * scale[:, :, None, None])
+
+    return nn.Sequential(Block(3), Block(8), Block(8), nn.AvgPool2d(8), nn.Flatten(), nn.Linear(8, CLASSES))
+
+
 def model(net: nn.Module, batch: int) -> ag.Model:
     return ag.Model.supervised(
         net, input=(batch, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
@@ -140,7 +163,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("network", [chain, residual, tokens, joined, dense, grouped])
+@pytest.mark.parametrize("network", [chain, residual, tokens, joined, dense, grouped, gated])
 def test_training_equals_pytorchs(
     network: Callable[[Any], Any], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +235,16 @@ def test_of_a_group_normalisation_its_input_is_stored() -> None:
     plan = program(made).entries[0].plan
     biased = [s.node for s in plan.steps if "bias" in s.node.attrs.get("epilogue", ())]
     assert [n.op.name for n in biased][:2] == ["conv2d_epilogue", "conv2d_epilogue"]
+
+
+def test_layers_at_the_peak_have_copies_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a function gives is computed again for each of two loops, not stored from one to the other; an image less
+    for at most as much of the time."""
+    monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
+    apart = program(model(gated(nn), 1)).arena_words
+    monkeypatch.setattr(memory_rematerialize, "_with_fewer_shared", lambda best, *_: best)
+    shared = program(model(gated(nn), 1)).arena_words
+    assert shared - apart >= 32 * 8 * 8 - 64
 
 
 def test_hosts_have_memory() -> None:

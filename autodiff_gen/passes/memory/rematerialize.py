@@ -31,7 +31,7 @@ values of which each is all that is read of the one before, such as a product an
 stored. What is made of joined parts is computed again of the parts, which take no more memory. Or, where concatenations
 are contained in a larger one, as in a dense block, that one is stored, and the others and all parts are windows of it.
 What is read by one function alone, such as the scores of a softmax, need not be stored: the function's value takes its
-place.
+place. Layers that need most of the arena compute a value again for each of their loops, where that is worth the time.
 """
 
 from __future__ import annotations
@@ -70,16 +70,30 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
         readers = [n for n in late if not again.keys().isdisjoint(n.operands)]
         stored = {base(v) for v in again}
         values = [v for n in graph.nodes for v in n.results if v in stored]
-        for shared in (
-            len(values),
-            0,
-        ):  # one copy for all readers, or, which takes more time, copies for each
-            found = _read_again(graph, forward, readers, values[:shared])
-            best = found if context.is_worth_its_time(rematerialize.__name__, found, best) else best
-        if best is found:
-            best = _with_most_shared(
-                best, values, context, functools.partial(_read_again, graph, forward, readers)
-            )
+        read_again = functools.partial(_read_again, graph, forward, readers)
+        shared = read_again(values)
+        best = shared if context.is_worth_its_time(rematerialize.__name__, shared, best) else best
+        each = read_again([])  # copies for each reader, which takes more time
+        if context.is_worth_its_time(rematerialize.__name__, each, best):
+            best = _with_most_shared(each, values, context, read_again)
+        elif best is shared:
+            by_layer = functools.partial(read_again, by_layer=True)
+            best = _with_fewer_shared(best, values, context, by_layer)
+    return best
+
+
+def _with_fewer_shared(
+    best: Graph, values: Sequence[Value], context: Context, shared: Callable[[Sequence[Value]], Graph]
+) -> Graph:
+    """`best`, in which all readers share the copies of these values, or a graph in which those of the layers with
+    values at the peak have copies of their own, as long as that is worth the time."""
+    if not context.weighs_memory or context.is_estimate:
+        return best
+    for scopes in _layers_at_the_peak(best, context):
+        fewer = [v for v in values if v.node.origin.scope not in scopes]
+        found = shared(fewer)
+        if len(fewer) < len(values) and context.is_worth_its_time(rematerialize.__name__, found, best):
+            return _with_fewer_shared(found, fewer, context, shared)
     return best
 
 
@@ -100,22 +114,35 @@ def _with_most_shared(
     return best
 
 
-def _read_again(graph: Graph, forward: _Forward, readers: Sequence[Node], shared: Sequence[Value]) -> Graph:
-    """The graph, in which these nodes read copies, one of each of the values `shared` for all."""
-    return rewritten(graph, functools.partial(forward.read_again, _copies(frozenset(shared))), readers)
+def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[str]]:
+    """The layers of all values of the backward pass, and of the largest, where it needs most of the arena."""
+    alive = context.live_at_peak(rematerialize.__name__, graph)
+    late = [v for v in alive if is_late(v.node.origin)]
+    largest = [v for v in late if v.type.bytes == late[0].type.bytes]
+    return {v.node.origin.scope for v in late}, {v.node.origin.scope for v in largest}
+
+
+def _read_again(
+    graph: Graph, forward: _Forward, readers: Sequence[Node], shared: Sequence[Value], by_layer: bool = False
+) -> Graph:
+    """The graph, in which these nodes read copies, one of each of the values `shared` for all. by_layer: as for
+    _copies."""
+    copies = _copies(frozenset(shared), by_layer)
+    return rewritten(graph, functools.partial(forward.read_again, copies), readers)
 
 
 _COMPUTED_AGAIN = (Elementwise, Pick, Assemble)
 Copies: TypeAlias = Callable[[Node, Value], dict[Value, Value]]
 
 
-def _copies(shared: frozenset[Value]) -> Copies:
+def _copies(shared: frozenset[Value], by_layer: bool) -> Copies:
     """Of a value that a node reads: of `shared`, the same for all; of others, for each kernel and for the loops of each
-    layer their own."""
+    layer their own. by_layer: kernels read the copies of the loops of the layer that a value is of."""
     made: dict[object, dict[Value, Value]] = {}
 
     def of(reader: Node, v: Value) -> dict[Value, Value]:
-        key: object = reader.origin.scope if is_fusable(reader) else reader
+        kernel = v.base.node.origin.scope if by_layer else reader
+        key: object = reader.origin.scope if is_fusable(reader) else kernel
         return made.setdefault(None if v.base in shared else key, {})
 
     return of
