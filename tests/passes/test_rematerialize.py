@@ -145,6 +145,25 @@ def gated(nn: Any) -> Any:
     return nn.Sequential(Block(3), Block(8), Block(8), nn.AvgPool2d(8), nn.Flatten(), nn.Linear(8, CLASSES))
 
 
+def extremes(nn: Any) -> Any:
+    """Points less their largest ones, which compare what functions give, after each layer but the last."""
+
+    class Points(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.third = nn.Linear(3, 64), nn.Linear(64, 64), nn.Linear(64, 64)
+            self.head = nn.Linear(64, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            x = x.flatten(2).transpose(1, 2)
+            for layer in (self.first, self.second):
+                x = nn.functional_silu(layer(x))
+                x = x - x.amax(1, keepdim=True)
+            return self.head(nn.functional_silu(self.third(x)).amax(1))
+
+    return Points()
+
+
 def model(net: nn.Module, batch: int) -> ag.Model:
     return ag.Model.supervised(
         net, input=(batch, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
@@ -163,7 +182,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("network", [chain, residual, tokens, joined, dense, grouped, gated])
+@pytest.mark.parametrize("network", [chain, residual, tokens, joined, dense, grouped, gated, extremes])
 def test_training_equals_pytorchs(
     network: Callable[[Any], Any], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +264,17 @@ def test_layers_at_the_peak_have_copies_of_their_own(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(memory_rematerialize, "_with_fewer_shared", lambda best, *_: best)
     shared = program(model(gated(nn), 1)).arena_words
     assert shared - apart >= 32 * 8 * 8 - 64
+
+
+def test_only_comparisons_read_what_is_compared_with_its_extreme(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each of the first layers one image is stored for the backward pass, what the function is of, and which
+    elements are the largest, a byte for each."""
+    monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
+    plan = program(model(extremes(nn), 1)).entries[0].plan
+    points = 64 * 64 * 4
+    first = next(s.number for s in plan.steps if s.node.origin.phase == BACKWARD)
+    kept = [b.bytes for b in plan.placed if b.start < first < b.end - 2 and b.bytes >= points // 4]
+    assert sorted(kept) == [points // 4] * 2 + [points] * 3
 
 
 def test_hosts_have_memory() -> None:

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from ...ir.graph import Graph
@@ -60,9 +60,11 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     late = [n for n in graph.nodes if is_late(n.origin)]
     best, tried = graph, dict[Value, frozenset[Value]]()
     whole = contained([n for n in graph.nodes if not is_late(n.origin)])
-    variants = itertools.product(({}, whole) if whole else ({},), (False, True))
-    for places, functions in variants:  # expressions alone, or results of functions such as exp too
-        forward = _Forward(graph, functions, places)
+    compared = compared_with_their_extremes(graph.nodes)
+    kept = (set[Value](), compared) if compared else (compared,)
+    # expressions alone, or results of functions such as exp too
+    for once, places, functions in itertools.product(kept, ({}, whole) if whole else ({},), (False, True)):
+        forward = _Forward(graph, functions, places, once)
         again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
         if again == tried:
             continue
@@ -150,20 +152,22 @@ def _copies(shared: frozenset[Value], by_layer: bool) -> Copies:
 
 class _Forward:
     """The values of the forward pass. functions: whether results of functions are computed again; places: where values
-    are that are read in larger ones; sources: of each value, the stored ones that it is an elementwise function of,
-    beside those that are broadcast; itself alone if it is stored."""
+    are that are read in larger ones; once: values that are never computed again; sources: of each value, the stored
+    ones that it is an elementwise function of, beside those that are broadcast; itself alone if it is stored."""
 
-    def __init__(self, graph: Graph, functions: bool, places: Mapping[Value, Place]) -> None:
+    def __init__(
+        self, graph: Graph, functions: bool, places: Mapping[Value, Place], once: Collection[Value]
+    ) -> None:
         self.graph, self.roots = graph, {base(v) for v in graph.roots}
-        self.functions, self.places = functions, places
+        self.functions, self.places, self.once = functions, places, once
         self.whole = {y for y, _ in places.values()}
-        self.compared = compared_with_their_extremes(graph.nodes)
+        self.compared = compared_with_their_extremes(graph.nodes)  # which read them as they are
         self.sources: dict[Value, frozenset[Value]] = {}
         values = [r for node in graph.nodes for r in node.results]
         for r in values:
             self.sources[r] = self._sources(r)
         late = [n for n in graph.nodes if is_late(n.origin) and not isinstance(n.op.lower, View)]
-        read = {v.base for n in late for v in n.operands}
+        read = {v.base for n in late for v in n.operands if not self._is_compared(n, v)}
         by_source: dict[Value, set[Value]] = {}
         for v in read:
             for source in self.sources[v]:
@@ -194,7 +198,7 @@ class _Forward:
             return frozenset([self.places[v][0]])
         if (
             v in self.whole
-            or v in self.compared
+            or v in self.once
             or not isinstance(node.op.lower, _COMPUTED_AGAIN)
             or is_late(node.origin)
             or v in self.roots
@@ -225,8 +229,17 @@ class _Forward:
     def read_again(self, of: Copies, node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
         """The node, which reads copies."""
         rows = zip(node.operands, operands, strict=True)
-        new = [self._copy(old, of(node, old)) if self.is_computed_again(old) else v for old, v in rows]
+        new = [
+            self._copy(old, of(node, old))
+            if self.is_computed_again(old) and not self._is_compared(node, old)
+            else v
+            for old, v in rows
+        ]
         return node.with_operands(tuple(new)).results
+
+    def _is_compared(self, node: Node, v: Value) -> bool:
+        """Whether a node compares elements with their extreme: it reads those of which that is known."""
+        return node.op.equality and v.base in self.compared
 
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
         for u, place in self.places.items():
