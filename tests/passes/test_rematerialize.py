@@ -164,6 +164,23 @@ def extremes(nn: Any) -> Any:
     return Points()
 
 
+def attended(nn: Any) -> Any:
+    """Spatial attention, as in a CBAM: the largest of the channels at each place, and all of them after a kernel."""
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)
+            self.place = nn.Conv2d(1, 1, 3, padding=1)
+            self.head = nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(16, CLASSES))
+
+        def forward(self, x: Any) -> Any:
+            y = nn.functional_silu(self.norm(self.conv(x)))
+            return self.head(y * nn.functional_silu(self.place(y.amax(1, keepdim=True))))
+
+    return Attention()
+
+
 def model(net: nn.Module, batch: int) -> ag.Model:
     return ag.Model.supervised(
         net, input=(batch, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
@@ -182,7 +199,9 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("network", [chain, residual, tokens, joined, dense, grouped, gated, extremes])
+@pytest.mark.parametrize(
+    "network", [chain, residual, tokens, joined, dense, grouped, gated, extremes, attended]
+)
 def test_training_equals_pytorchs(
     network: Callable[[Any], Any], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +294,18 @@ def test_only_comparisons_read_what_is_compared_with_its_extreme(monkeypatch: py
     first = next(s.number for s in plan.steps if s.node.origin.phase == BACKWARD)
     kept = [b.bytes for b in plan.placed if b.start < first < b.end - 2 and b.bytes >= points // 4]
     assert sorted(kept) == [points // 4] * 2 + [points] * 3
+
+
+def test_comparisons_are_stored_and_not_what_they_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of the backward pass does not compare again what the forward pass alone has in memory: of 16 channels the
+    convolution's are stored, the derivatives of their activations, and a byte for each comparison, not the activations.
+    """
+    monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
+    plan = program(model(attended(nn), 1)).entries[0].plan
+    image = 16 * 8 * 8 * 4
+    first = next(s.number for s in plan.steps if s.node.origin.phase == BACKWARD)
+    kept = [b.bytes for b in plan.placed if b.start < first < b.end - 2 and b.bytes >= image // 4]
+    assert sorted(kept) == [image // 4, image, image]
 
 
 def test_hosts_have_memory() -> None:

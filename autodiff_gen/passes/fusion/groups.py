@@ -8,7 +8,7 @@ every group that needs it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ...ir.dependences import control_edges, guarded, state_of
@@ -17,6 +17,7 @@ from ...ir.loop_axes import Labels, label
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Iota, Leaf, RowContraction, View
 from ...ir.ordered_dag import OrderedDag
+from ...ir.origin import is_late
 from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import Shape
 from ...targets.cost_table import CostTable
@@ -201,10 +202,20 @@ class Groups:
                 readers.setdefault(v.base, []).append(n)
         holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
 
+        late = {g: all(is_late(n.origin) for n in group.nodes) for g, group in self.groups.items()}
+
+        def elsewhere(v: Value) -> Iterator[int]:
+            """The groups that read v and do not compute it."""
+            if v.node in holders:
+                yield from (g for n in readers.get(v, ()) for g in holders[n] - holders[v.node])
+
         def is_stored(v: Value) -> bool:
-            return v in roots or any(
-                holders[n] - holders[v.node] for n in readers.get(v, ()) if v.node in holders
-            )
+            return v in roots or next(elsewhere(v), None) is not None
+
+        def stays(v: Value) -> bool:
+            """Whether a value is in memory in the backward pass too."""
+            is_there = v in roots or isinstance(v.node.op.lower, Leaf) or is_free(v.node)
+            return is_there or any(late[g] for g in elsewhere(v))
 
         for node in reversed(self.order):
             if not _is_cheap(node) or node.results[0] in stored:
@@ -217,6 +228,10 @@ class Groups:
             again = self._recomputed(node, len(reading), is_stored, updated)
             if again is None:
                 continue
+            if not late[self.group[node]] and all(late[g] for g in reading):
+                read = {base(v) for n in again for v in n.operands} - {r for n in again for r in n.results}
+                if node.results[0].type.bytes < sum(v.type.bytes for v in read if not stays(v)):
+                    continue  # it takes less memory than what it would be computed of
             merged = {
                 g: [*self.groups[g].nodes, *(n for n in again if g not in holders[n])]
                 for g in sorted(reading)
