@@ -174,6 +174,8 @@ def _checks(entry: Entry, program: Program) -> c.Statements:
 
 def _regions(steps: Sequence[c.Statements], program: Program) -> c.Statements:
     """Pointers to the structs in regions of memory that the steps use."""
+    if not program.regions:
+        return ()
     used = {node.pointer for node in c_query.nodes(steps) if isinstance(node, c.Member)}
     return tuple(
         c.declare(f"{r.struct} *", r.pointer, c.Member("t", r.member), const=True)

@@ -226,6 +226,8 @@ class _Form:
 
     def _is_of_local_arrays(self, variable: str, body: c.Statements) -> bool:
         """Whether a loop is over the elements of local arrays, which are in registers where their indices are known."""
+        if not self.arrays:
+            return False
         name, nodes = c.Name(variable), list(c_query.nodes(body))
         arrays = self.arrays - {node.name for node in nodes if isinstance(node, c.Array)}
         return any(

@@ -8,31 +8,33 @@ for (j = i; j < i + 8; j++) {                        for (j = 0; j < 8; j++) {
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 
-T = TypeVar("T")
+
+def with_tiles_from_zero(body: c.Statements) -> c.Statements:
+    """Statements with such loops."""
+    return c_query.rewritten(body, _from_zero) if any(map(_is_of_tile, c_query.loops(body))) else body
 
 
-def with_tiles_from_zero(tree: T) -> T:
-    """A tree of statements with such loops."""
-    return c_query.rewritten(tree, _from_zero)
+def _is_of_tile(loop: c.For) -> bool:
+    match loop:
+        case c.For(stop=c.Binary("+", first, c.Literal()), start=c.Name() as start):
+            return first == start
+    return False
 
 
 def _from_zero(node: Any) -> Any:
-    match node:
-        case c.For(variable, c.Binary("+", first, c.Literal() as size), start=c.Name() as start) if (
-            first == start
-        ):
-            return replace(
-                node, start=c.number(0), stop=size, body=_moved(node.body, c.Name(variable), start)
-            )
-    return node
+    if not isinstance(node, c.For) or not _is_of_tile(node):
+        return node
+    assert isinstance(node.stop, c.Binary)
+    body = _moved(node.body, c.Name(node.variable), node.start)
+    return replace(node, start=c.number(0), stop=node.stop.right, body=body)
 
 
-def _moved(body: c.Statements, variable: c.Name, start: c.Name) -> c.Statements:
+def _moved(body: c.Statements, variable: c.Name, start: c.Expr) -> c.Statements:
     """Statements in which a variable counts from `start`."""
 
     def change(node: Any) -> Any:
