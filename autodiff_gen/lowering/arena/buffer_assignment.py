@@ -133,9 +133,9 @@ def _improved(order: list[Buffer], rest: Sequence[Buffer], bound: int, effort: i
             effort -= len(order) + len(rest)
         if peak <= bound:
             break
-        ranks = {
-            b: k - (generator.random() * len(order) / 2 if offsets[b.key] + b.size > bound else 0)
+        ranks = [
+            k - (generator.random() * len(order) / 2 if offsets[b.key] + b.size > bound else 0)
             for k, b in enumerate(order)
-        }
-        order = sorted(order, key=ranks.__getitem__)
+        ]
+        order = [order[k] for k in sorted(range(len(order)), key=ranks.__getitem__)]
     return best

@@ -36,21 +36,6 @@ class Partial(NamedTuple):
         return [s for part in reversed(parts) for s in part]
 
 
-def _after(
-    problem: Problem, state: Partial, s: int, limit: float, seen: set[tuple[int, int]]
-) -> Partial | None:
-    """The state after step s, and after every step that then costs nothing; None where its peak exceeds the limit, or
-    where a state that the steps so far lead to as well has been `seen`."""
-    needed, added = problem.effect(~state.done, s)
-    done, peak = state.done | problem.bit[s], max(state.peak, state.live + needed)
-    if peak > limit or (done, peak) in seen:
-        return None
-    seen.add((done, peak))
-    ready = list(state.ready)
-    _take(problem, s, state.done, ready)
-    return _after_free_steps(problem, done, peak, state.live + added, ready, [s], state)
-
-
 def _take(problem: Problem, s: int, done: int, ready: list[int]) -> int:
     """Do step s: the steps that are done then; those that may come next are `ready`, which changes."""
     done |= problem.bit[s]
@@ -71,12 +56,14 @@ def _after_free_steps(
     parent: Partial | None,
 ) -> Partial:
     """The state after every step that costs nothing, those first that free memory."""
+    may_be_free, effects, matter = problem.may_be_free, problem.effects, problem.matter
     while True:
         room, left = peak - live, ~done
         best, least = -1, 1
         for s in ready:
-            if problem.may_be_free[s]:
-                needed, added = problem.effect(left, s)
+            if may_be_free[s]:
+                # most effects are known, without a call
+                needed, added = effects[s].get(left & matter[s]) or problem.effect(left, s)
                 if needed > room:
                     continue
                 if added < least:
@@ -117,10 +104,21 @@ def search(problem: Problem, beam: int, limit: float = math.inf) -> Partial | No
 def _following(
     problem: Problem, state: Partial, limit: float, seen: set[tuple[int, int]]
 ) -> Iterator[Partial]:
-    tried = set()
-    for s in state.ready:
-        if problem.kind[s] not in tried:
-            tried.add(problem.kind[s])
-            new = _after(problem, state, s, limit, seen)
-            if new is not None:
-                yield new
+    """The states after each step that may come next, and after every step that then costs nothing; without those whose
+    peak exceeds the limit, and those that steps which lead to states in `seen` lead to as well."""
+    done, peak, live, ready = state.done, state.peak, state.live, state.ready
+    left, tried = ~done, set()
+    for s in ready:
+        kind = problem.kind[s]
+        if kind in tried:
+            continue
+        tried.add(kind)
+        needed, added = problem.effects[s].get(left & problem.matter[s]) or problem.effect(left, s)
+        most = live + needed if live + needed > peak else peak
+        key = done | problem.bit[s], most
+        if most > limit or key in seen:
+            continue
+        seen.add(key)
+        others = list(ready)
+        _take(problem, s, done, others)
+        yield _after_free_steps(problem, key[0], most, live + added, others, [s], state)
