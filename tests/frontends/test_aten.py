@@ -12,7 +12,7 @@ from autodiff_gen.frontends.pytorch.convert import convert
 from autodiff_gen.frontends.pytorch.export import saved
 from autodiff_gen.frontends.pytorch.pt2 import read
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]  # all of it, so that the network is exported once
 
 
 def complex_numbers(z, a):
@@ -534,7 +534,6 @@ def everything():
     return read(file, "Everything"), file
 
 
-@pytest.mark.slow
 def test_values_and_gradients(everything):
     exported, file = everything
     program = convert(exported, "Everything")
