@@ -6,6 +6,7 @@ import atexit
 import gc
 import importlib.util
 import os
+import resource
 import shutil
 import tempfile
 import zlib
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 from browser import Browser
 from checkout import ROOT
-from hypothesis import settings
+from hypothesis import given, settings, strategies
 
 from autodiff_gen.host import compiler
 
@@ -38,11 +39,14 @@ TOOLS = {
 }
 MODULES = {"torch": "torch", "pio": "platformio", "browser": "PySide6"}
 
+COLLECTED_AT = pytest.StashKey[int]()  # the peak of memory at the last search for garbage
+
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
-# A collection frees graphs, as nodes and values refer to each other, but hardly any of the many objects of PyTorch and
-# the tests. Before one, graphs take a few hundred megabytes.
-gc.set_threshold(3_000_000, 20, 20)
+# Graphs are garbage with cycles, as nodes and values refer to each other: to find it takes a tenth of the tests' own
+# time, so that it is left alone until this process has grown by a part of the machine's memory, in KiB.
+gc.disable()
+GROWTH = min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8192, 3 << 20)
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")
@@ -76,8 +80,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for part in parts for item in part]
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart() -> None:
+    given(strategies.none())(lambda _: None)()  # before its first example, Hypothesis searches all objects
+
+
+def peak() -> int:
+    """The most memory that this process has had, in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
+    session.stash[COLLECTED_AT] = peak()
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    stash = item.session.stash
+    if peak() > stash[COLLECTED_AT] + GROWTH:
+        gc.unfreeze()
+        gc.collect()
+        stash[COLLECTED_AT] = peak()
+    gc.freeze()  # what PyTorch searches for garbage itself, the objects of one test, are few then
 
 
 def pytest_sessionfinish() -> None:
