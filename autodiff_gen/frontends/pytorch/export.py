@@ -133,7 +133,9 @@ class _Exports:
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
                     self.programs[dynamic] = exported
                 exported = self.programs[dynamic]
-                exported = _decomposed(self.torch, exported) if functional else exported
+                if functional:
+                    with _operators_loaded_once(self.torch):
+                        exported = _decomposed(self.torch, exported)
                 self.torch.export.save(exported, file)
         except ModelError:
             raise
@@ -203,6 +205,22 @@ def _decomposed(torch: Any, exported: Any) -> Any:
         if more.keys() <= done.keys():
             return made
         done |= more
+
+
+@contextlib.contextmanager
+def _operators_loaded_once(torch: Any) -> Iterator[None]:
+    """A decomposition loads all of PyTorch's operators for each of their namespaces, which takes a third of its time:
+    here it finds them loaded."""
+    utils = torch._export.utils
+    load = getattr(utils, "_materialize_cpp_cia_ops", None)
+    if load is not None:
+        load()
+        utils._materialize_cpp_cia_ops = lambda: None
+    try:
+        yield
+    finally:
+        if load is not None:
+            utils._materialize_cpp_cia_ops = load
 
 
 @contextlib.contextmanager
