@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from .problem import Problem
@@ -95,7 +96,7 @@ def search(problem: Problem, beam: int, limit: float = math.inf) -> Partial | No
                 if other is None or (new.peak, new.live) < (other.peak, other.live):
                     found[new.done] = new
         # States have done different numbers of steps; each round, all of them have made one more choice.
-        front = sorted(found.values(), key=lambda s: (s.peak, s.live))[:beam]
+        front = sorted(found.values(), key=attrgetter("peak", "live"))[:beam]
         if best is not None:
             front = [s for s in front if s.peak <= limit]
     return best
