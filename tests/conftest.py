@@ -44,8 +44,7 @@ COLLECTED_AT = pytest.StashKey[int]()  # the peak of memory at the last search f
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
 # Graphs are garbage with cycles, as nodes and values refer to each other: to find it takes a tenth of the tests' own
-# time, so that it is left alone until this process has grown by a part of the machine's memory, in KiB. On a machine
-# that has enough, each of two workers ends before, with about 3 GiB.
+# time, so that it is left alone until this process has grown by a part of the machine's memory, in KiB.
 gc.disable()
 GROWTH = min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4096, 4 << 20)
 
