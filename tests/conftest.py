@@ -44,9 +44,19 @@ COLLECTED_AT = pytest.StashKey[int]()  # the peak of memory at the last search f
 LONG = {"slow", "pio", "browser"}  # markers of tests that may take more than ten seconds
 
 # Graphs are garbage with cycles, as nodes and values refer to each other: to find it takes a tenth of the tests' own
-# time, so that it is left alone until this process has grown by a part of the machine's memory, in KiB.
+# time, so that it is left alone until this process has grown by its part of half of the memory, in KiB.
 gc.disable()
-GROWTH = min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4096, 4 << 20)
+
+
+def memory() -> int:
+    """The memory of the machine, or of the container, if that has less, in bytes."""
+    limits = [Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory/memory.limit_in_bytes")]
+    found = [text for path in limits if path.is_file() and (text := path.read_text().strip()).isdigit()]
+    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *map(int, found))
+
+
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
+GROWTH = min(memory() // 2048 // max(WORKERS, 1), 4 << 20)
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")
@@ -65,15 +75,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first in the part of the items that each worker of xdist begins with, so that none of them is left for
     the end. Workers without work take the last items of others."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
-    if not workers:
+    if not WORKERS:
         return
     groups: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
     for item in items:
         groups[LONG.isdisjoint(mark.name for mark in item.iter_markers())].append(item)
     long, short = groups
     parts: list[list[pytest.Item]] = []
-    for left in range(workers, 0, -1):  # the sizes of --dist worksteal
+    for left in range(WORKERS, 0, -1):  # the sizes of --dist worksteal
         size, count = (len(long) + len(short)) // left, len(long) // left
         parts.append([*long[:count], *short[: size - count]])
         del long[:count], short[: size - count]
