@@ -87,14 +87,15 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
 }
 
 #if AG_ROW_PANEL
-/* All output channels of the pixels of a region, whose rows of taps are `row_step` weights apart. */
+/* All output channels of the pixels of a region. */
 static AG_NOINLINE void ag_conv2d_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
-                                         ptrdiff_t row_step, const ag_conv2d_group *g) {
+                                         const ag_conv2d_group *g) {
+    const ptrdiff_t step = t->k + t->b_skip / (int32_t)sizeof(float);
     float panel[AG_ROW_PANEL];
     t->b_skip = 0;
     for (int32_t o = 0; o < g->outputs; o += AG_PANEL_COLUMNS, w += AG_PANEL_COLUMNS * g->filter) {
-        for (int32_t row = 0; row < t->k_runs; row++) {
-            ag_pack_columns(panel + (ptrdiff_t)row * t->k * AG_PANEL_COLUMNS, w + row * row_step, g->filter,
+        for (int32_t run = 0; run < t->k_runs; run++) {
+            ag_pack_columns(panel + (ptrdiff_t)run * t->k * AG_PANEL_COLUMNS, w + run * step, g->filter,
                             t->k);
         }
         ag_panel_pixels(t, cursor, o, panel);
@@ -168,7 +169,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     }
 #if AG_ROW_PANEL
     if (blocks == 1 && s->x_c == 1 && ag_packs(&t, &cursor, g->outputs)) {
-        ag_conv2d_panels(&t, &cursor, w, (ptrdiff_t)s->kw * g->channels, g);
+        ag_conv2d_panels(&t, &cursor, w, g);
         return;
     }
 #endif
