@@ -8,7 +8,10 @@
  * allocates nothing, keeps no state and cannot fail.
  *
  * Kernels with the parameter `epilogue` finish each element of their result as it says before they store it;
- * NULL: as it is. With an epilogue beta is 0. */
+ * NULL: as it is. With an epilogue beta is 0.
+ *
+ * `scratch` is memory that a kernel may write, aligned to 4 bytes, as many bytes as its row in kernels.toml
+ * says, or NULL: where the row says nothing, or `scratch_optional` and there is no room. */
 #ifndef AG_KERNELS_H
 #define AG_KERNELS_H
 
@@ -74,13 +77,13 @@ AG_KERNEL(column_sums_f32);
 
 /* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as in ag_conv2d_shape; each sum over ascending rows,
  * columns and channels of the window. y overlaps neither x nor w. */
-typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
+typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n, void *scratch,
                               const ag_conv2d_shape *shape, const ag_epilogue *epilogue);
 AG_KERNEL(conv2d_f32);
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that contain the element,
  * ascending. dx overlaps neither dy nor w. */
-typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
+typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n, void *scratch,
                                  const ag_conv2d_shape *shape);
 AG_KERNEL(conv2d_dx_f32);
 
@@ -175,8 +178,7 @@ AG_KERNEL(copy_rows_f32);
 
 /* Kernels of 8-bit integers. A quantised tensor q represents scale * (q - zero); where its parameters are
  * folded, sum is an int32_t that cannot overflow, and requantised(v, o) is ag_requantized(v, multiplier[o],
- * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory
- * that the kernel may write, aligned to 4 bytes: as much as its row in kernels.toml says, or NULL. */
+ * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. */
 
 /* How many bytes of its scratch memory a call needs; `autodiff-gen test-kernels` checks that its row's
  * formula says as many. */

@@ -81,4 +81,5 @@ def _fault(kernel: str, runs: dict[int, Run], bad: Sequence[Run]) -> str:
         how = f"needs {needed} bytes of scratch memory, more than its row's formula says"
     elif "outside=1" in words:
         how = "writes outside its output"
-    return f"{how}, such as {' '.join(word for word in words if word.partition('=')[0] in facts)}"
+    case = " ".join(word for word in words if word.partition("=")[0] in facts)
+    return f"{how}, such as {case}" + (" without scratch memory" if "without_scratch=1" in words else "")

@@ -44,6 +44,7 @@ def table(rows: Sequence[Kernel], align: int = 0) -> str:
     lines.append("const compare_row compare_rows[] = {")
     for number, row in enumerate(rows):
         functions = [f"{name}_{number}" for name in ("arrays", "when", "scratch", "print", "call")]
+        functions.insert(3, str(row.scratch_optional).lower())
         lines.append(f"    {{{', '.join(functions)}, compare_{row.name}}},")
     lines += ["};", f"const int32_t compare_row_count = {len(rows)};"]
     lines += [f"const int32_t compare_only_alignment = {align};", ""]

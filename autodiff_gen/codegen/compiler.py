@@ -17,6 +17,7 @@ from ..ir.types import varies
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
+from ..lowering.arena.optional_scratch import grant_scratch
 from ..lowering.pipeline import Dump, without_cycle_collection
 from ..lowering.plan import EntryPlan
 from ..lowering.plan_search import lower, work_without_budget
@@ -90,7 +91,7 @@ def compile_model(
         program = replace(program, guard_bytes=cost)
     if must_fit and (small := over(program, spaces)):
         raise PlanError(does_not_fit(program, spaces, small, board))
-    return program
+    return _with_scratch(program)
 
 
 def compile_function(function: FunctionSpec, name: str, kernels: Sequence[str] = ("ref",)) -> Program:
@@ -99,7 +100,7 @@ def compile_function(function: FunctionSpec, name: str, kernels: Sequence[str] =
         raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
     entries = _entries([function.graph], name, tables, c_names=[name])
-    return _functions(name, function.batch, entries, tables)
+    return _with_scratch(_functions(name, function.batch, entries, tables))
 
 
 def compile_functions(
@@ -123,6 +124,12 @@ def compile_functions(
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
         raise PlanError(does_not_fit(program, spaces[:1], small, board))
+    return _with_scratch(program)
+
+
+def _with_scratch(program: Program) -> Program:
+    """The program with the scratch memory that its kernels can do without, where there is room."""
+    grant_scratch((e.plan for e in program.entries), program.backends.cost.alignment)
     return program
 
 

@@ -90,19 +90,27 @@ class Rows:
         if not isinstance(row, dict):
             raise KernelError(f"{where}: must be a [[kernel]] table")
         kinds = {"name": str, "symbol": str, "source": str, "when": list, "by_cost": bool, "scratch": str}
+        kinds["scratch_optional"] = bool
         check_keys(row, kinds, ("name", "symbol", "source"), where)
         name, symbol = row["name"], row["symbol"]
         _check_kernel(name, where)
         if not C_NAME.fullmatch(symbol):
             raise KernelError(f"{where}: symbol {symbol!r} is not a C identifier")
-        source = self._folder / row["source"]
+        source = own_or_tiles(self._folder / row["source"], self.root)
         if not source.is_file():
             raise KernelError(f"{where}: source {row['source']!r} is not a file in {self._folder}")
         stem = symbol.removeprefix("ag_").removesuffix(f"_{suffix(self._folder)}")
         if not (self._names(source, symbol, name) or self._names(source, symbol, stem)):
             raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
         written = self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
-        return replace(written, by_cost=row.get("by_cost", False), scratch=_scratch(row, where))
+        optional = row.get("scratch_optional", False)
+        if optional and "scratch" not in row:
+            raise KernelError(
+                f"{where}: scratch_optional needs the bytes that it is about: "
+                'add scratch = "4 * kh * kw * c", for example'
+            )
+        given = replace(written, scratch=_scratch(row, where), scratch_optional=optional)
+        return replace(given, by_cost=row.get("by_cost", False))
 
     def _names(self, source: Path, symbol: str, kernel: str) -> bool:
         """Whether a file names the symbol, or instantiates a file of `tiles/` that defines the kernel."""

@@ -14,7 +14,7 @@ from .predicates import Condition, Formula, Number
 class Kernel:
     """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. `by_cost`:
     it is called only where the board's cost table says that it is the cheapest. `scratch`: the bytes of memory that a
-    call needs for itself."""
+    call uses itself, which it needs unless it is `scratch_optional`: then it may get none."""
 
     name: str
     symbol: str
@@ -25,6 +25,7 @@ class Kernel:
     declared: bool  # in ag_kernels.h; otherwise the generated C has the `declaration`
     by_cost: bool = False
     scratch: Formula | None = None
+    scratch_optional: bool = False
 
     def matches(self, facts: Mapping[str, Number]) -> bool:
         """True if all conditions hold; a condition on an attribute that is unknown at generation time does not."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..ir.batch_axis import times_of
+from ..ir.build import make_input
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Fused
 from ..ir.origin import Origin
-from ..ir.types import Size
+from ..ir.types import Size, Type, s8
+from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
 from ..passes.work import Work
@@ -64,6 +66,12 @@ class Step:
     memory: dict[Node, Value] = field(default_factory=dict)  # scratch for the kernels of nodes
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
     in_place: bool = False  # a call whose result has the memory of operand 0
+
+    def give_memory(self, node: Node, size: int) -> Value:
+        """So many bytes of scratch memory for the kernel of a node."""
+        memory = self.memory[node] = make_input(SCRATCH, Type(s8, (size,)))
+        self.scratch[memory] = Scratch(memory, (), (size,), s8)
+        return memory
 
 
 @dataclass(eq=False)

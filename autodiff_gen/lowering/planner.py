@@ -18,9 +18,8 @@ from ..ir.op_kinds import Call, Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
 from ..ir.strides import dense
 from ..ir.traits import is_free
-from ..ir.types import Type, s8
+from ..ir.types import Type
 from ..ir.views import known_layout, layout, stored
-from ..kernels.contract import SCRATCH
 from ..kernels.registry import Backends
 from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
@@ -203,9 +202,8 @@ def _give_kernel(step: Step, node: Node, call: KernelCall, backends: Backends) -
     """The kernel that computes a node of the step, and the memory that it needs."""
     kernel = backends.select(call.kernel, call.facts())
     step.calls[node] = call, kernel
-    if size := call.scratch(kernel.scratch):
-        memory = step.memory[node] = make_input(SCRATCH, Type(s8, (size,)))
-        step.scratch[memory] = Scratch(memory, (), (size,), s8)
+    if (size := call.scratch(kernel.scratch)) and not kernel.scratch_optional:
+        step.give_memory(node, size)
 
 
 # Homes, order, lifetimes

@@ -299,8 +299,6 @@ __attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
         "b 0b\n"
         "8: ldr r9, [r0, #" A_SKIP "]\n"
         "add r1, r9\n add r2, r9\n"
-        "ldr r9, [r0, #" B_SKIP "]\n"
-        "add r5, r9\n"
         "b 1b\n"
         "11: vpop {d8-d15}\n"
         "pop {r4-r11, pc}\n"

@@ -13,7 +13,7 @@
 #define AG_AXPY_ROWS_ASSEMBLY 1
 #define AG_SHORT_RUN 4
 #define AG_GEMV_RUN 8
-#define AG_ROW_PANEL 72 /* floats on the stack for packed weights of a convolution: 288 bytes */
+#define AG_SCRATCH_PANEL 1
 #define AG_PANEL_COLUMNS 8
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
 

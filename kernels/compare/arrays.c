@@ -315,7 +315,7 @@ static void *prepared_scratch(const compare_row *row, const compare_attributes *
     scratch_bytes = row->scratch(f);
     check_size(scratch_bytes, MAX_SCRATCH, "a case needs more scratch memory than its buffer has\n");
     memset(scratch_memory, 0xa5, GUARD + 4 + (size_t)scratch_bytes + GUARD);
-    return scratch_bytes == 0 ? NULL : scratch();
+    return scratch_bytes == 0 || f->without_scratch ? NULL : scratch();
 }
 
 void compare_scratch_needed(int32_t bytes) {

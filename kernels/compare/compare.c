@@ -3,7 +3,8 @@
  * which parses these lines:
  *
  *     begin ROW
- *     wrong ROW ALIGN the case, scratch=BYTES where its row's formula says fewer, outside=1 for other writes
+ *     wrong ROW ALIGN the case, scratch=BYTES where its row's formula says fewer, outside=1 for other writes,
+ *         without_scratch=1 where it had none
  *     done ROW ALIGN cases skipped wrong max-error max-error/bound */
 #include "arrays.h"
 
@@ -81,6 +82,9 @@ static void check(const compare_row *row, const compare_attributes *f, int32_t a
         if (!compare_output_has_guards()) {
             compare_print_int32_t("outside", 1);
         }
+        if (f->without_scratch) {
+            compare_print_int32_t("without_scratch", 1);
+        }
         ag_print("\n");
     }
 }
@@ -98,12 +102,13 @@ static void call_kernel(const compare_row *row, const compare_attributes *f) {
 }
 
 void compare_case(const compare_row *row, compare_attributes *f) {
+    const int32_t calls = row->scratch_optional ? 2 : 1;
     bool any = false;
     for (int32_t i = 0; i < ALIGNMENTS; i++) {
         const bool tested = compare_only_alignment == 0 || compare_only_alignment == alignments[i];
         f->align = alignments[i];
         matches[i] = tested && row->when(f);
-        tallies[i].cases += matches[i];
+        tallies[i].cases += matches[i] ? (uint32_t)calls : 0;
         tallies[i].skipped += tested && !matches[i];
         any = any || matches[i];
     }
@@ -117,8 +122,9 @@ void compare_case(const compare_row *row, compare_attributes *f) {
         call_ref(row, f, MAGNITUDES);
     }
     for (int32_t i = 0; i < ALIGNMENTS; i++) {
-        if (matches[i]) {
+        for (int32_t k = 0; k < (matches[i] ? calls : 0); k++) {
             f->align = alignments[i];
+            f->without_scratch = k > 0;
             compare_restore(i);
             call_kernel(row, f);
             check(row, f, i);

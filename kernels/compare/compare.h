@@ -56,6 +56,7 @@ typedef struct compare_attributes {
     compare_values values; /* of floats */
     char small;            /* the array of integers, by its first letter, that are -1, 0 and 1 */
     bool in_place;         /* the result has the memory of the first input */
+    bool without_scratch;  /* the kernel gets none, though its row has a formula */
     /* what computes valid indices of maxima, from arrays of its own; and a call of ref, if another one */
     void (*index)(const struct compare_attributes *f);
     void (*reference)(const struct compare_attributes *f, const compare_call *c);
@@ -72,7 +73,8 @@ struct compare_call {
     const int8_t *shift;
     const ag_epilogue *epilogue;
     float alpha, beta;
-    void *scratch; /* as many bytes as the row's formula says, between guards; NULL where they are none */
+    void *scratch; /* as many bytes as the row's formula says, between guards; NULL where they are none, or
+                      without_scratch */
 };
 
 /* Arrays that are read: f floats, b 8-bit integers, w biases and scales, u indices of maxima, n indices; that
@@ -86,6 +88,7 @@ typedef struct compare_row {
     const compare_array *arrays;
     bool (*when)(const compare_attributes *f);
     int32_t (*scratch)(const compare_attributes *f); /* bytes */
+    bool scratch_optional;                           /* cases without it are tested, too */
     void (*print)(const compare_attributes *f);
     void (*call)(const compare_attributes *f, const compare_call *c);
     void (*cases)(const struct compare_row *row);

@@ -228,15 +228,15 @@ static void many_pixels(const compare_row *row) {
 }
 
 /* Gradients of integers are compared with those of floats. */
-#define REFERENCES(name)                                                                                     \
+#define REFERENCES(name, ...)                                                                                \
     static void name##_dx(const compare_attributes *f, const compare_call *c) {                              \
-        ag_##name##_dx_f32_ref(c->in[0], c->in[2], c->out, f->n, &f->conv2d_shape);                          \
+        ag_##name##_dx_f32_ref(c->in[0], c->in[2], c->out, f->n, __VA_ARGS__);                               \
     }                                                                                                        \
     static void name##_dw(const compare_attributes *f, const compare_call *c) {                              \
         ag_##name##_dw_f32_ref(c->in[2], c->in[1], c->out, f->n, &f->conv2d_shape, c->alpha, c->beta);       \
     }
-REFERENCES(conv2d)
-REFERENCES(depthwise2d)
+REFERENCES(conv2d, NULL, &f->conv2d_shape)
+REFERENCES(depthwise2d, &f->conv2d_shape)
 
 COMPARE_CASES(conv2d_f32, all_convolutions(row, 1, 3, NULL))
 COMPARE_CASES(conv2d_dx_f32, all_convolutions(row, 1, 0, NULL))

@@ -354,16 +354,18 @@ static layout results_of(const ag_conv2d_shape *s) {
     return (layout){s->oh * row, row, s->ldy, s->oh, s->ow, s->o};
 }
 
-void ag_conv2d_3x3_f32_host(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
-                            const ag_epilogue *epilogue) {
+void ag_conv2d_3x3_f32_host(const float *x, const float *w, float *y, int32_t n, void *scratch,
+                            const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
+    (void)scratch;
     const layout from = image_of(shape), to = results_of(shape);
     const windows by = {w, (ptrdiff_t)9 * shape->c, shape->o, true};
     filtered(x, &from, &by, y, &to, n, shape->pad_top, shape->pad_left);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }
 
-void ag_conv2d_3x3_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n,
+void ag_conv2d_3x3_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n, void *scratch,
                                const ag_conv2d_shape *shape) {
+    (void)scratch;
     const layout from = results_of(shape), to = image_of(shape);
     const windows by = {w, (ptrdiff_t)9 * shape->c, shape->c, false};
     filtered(dy, &from, &by, dx, &to, n, 2 - shape->pad_top, 2 - shape->pad_left);

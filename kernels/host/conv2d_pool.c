@@ -32,7 +32,7 @@ static void pool_block(const float *x, const float *w, const float *bias, float 
     float buffer[AG_POOL_BUFFER];
     ag_elements e = {
         .bias = bias, .row_step = (ptrdiff_t)ow * outputs, .step = outputs, .row_number = s->pool_w};
-    AG_SYMBOL(conv2d_f32)(x, w, buffer, 1, &conv, NULL);
+    AG_SYMBOL(conv2d_f32)(x, w, buffer, 1, NULL, &conv, NULL);
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t j = 0; j < columns; j++) {
             const ptrdiff_t at = ((ptrdiff_t)(p + i) * s->pw + q + j) * s->o;

@@ -26,8 +26,9 @@ static inline void forward(const float *x, const float *w, float *y, int32_t n, 
     }
 }
 
-void ag_conv2d_f32_ref(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
-                       const ag_epilogue *epilogue) {
+void ag_conv2d_f32_ref(const float *x, const float *w, float *y, int32_t n, void *scratch,
+                       const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
+    (void)scratch;
     const int32_t channels = shape->c / shape->groups;
     forward(x, w, y, n, shape->kh * shape->kw * channels, channels, channels, shape, epilogue);
 }
@@ -37,8 +38,9 @@ void ag_depthwise2d_f32_ref(const float *x, const float *w, float *y, int32_t n,
     forward(x, w, y, n, 1, 1, shape->c, shape, epilogue);
 }
 
-void ag_conv2d_dx_f32_ref(const float *dy, const float *w, float *dx, int32_t n,
+void ag_conv2d_dx_f32_ref(const float *dy, const float *w, float *dx, int32_t n, void *scratch,
                           const ag_conv2d_shape *shape) {
+    (void)scratch;
     const int32_t channels = shape->c / shape->groups;
     input_gradient(dy, w, dx, n, shape->kh * shape->kw * channels, channels, channels, shape);
 }

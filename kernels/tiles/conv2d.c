@@ -13,15 +13,15 @@
  * With AG_PANEL (vec.h), a panel of the weights of N channels is packed first, and used for all pixels:
  *
  *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_PANEL elements; where
- * there are few pixels, or one row does not fit, weights are not packed. With AG_ROW_PANEL a region packs the
- * weights of its valid taps, which all fit. */
+ * there are few pixels, or one row does not fit, weights are not packed. With AG_SCRATCH_PANEL a region packs
+ * the weights of its valid taps in scratch memory, if it has some. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 #include "tiles/epilogue.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
 #include "tiles/window_products.h"
-#if defined AG_PANEL || AG_ROW_PANEL
+#if defined AG_PANEL || AG_SCRATCH_PANEL
 #include "pack_b.h"
 #endif
 
@@ -86,19 +86,17 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
     }
 }
 
-#if AG_ROW_PANEL
+#if AG_SCRATCH_PANEL
 /* All output channels of the pixels of a region. */
 static AG_NOINLINE void ag_conv2d_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
                                          const ag_conv2d_group *g) {
     const ptrdiff_t step = t->k + t->b_skip / (int32_t)sizeof(float);
-    float panel[AG_ROW_PANEL];
-    t->b_skip = 0;
     for (int32_t o = 0; o < g->outputs; o += AG_PANEL_COLUMNS, w += AG_PANEL_COLUMNS * g->filter) {
         for (int32_t run = 0; run < t->k_runs; run++) {
-            ag_pack_columns(panel + (ptrdiff_t)run * t->k * AG_PANEL_COLUMNS, w + run * step, g->filter,
+            ag_pack_columns(g->panel + (ptrdiff_t)run * t->k * AG_PANEL_COLUMNS, w + run * step, g->filter,
                             t->k);
         }
-        ag_panel_pixels(t, cursor, o, panel);
+        ag_panel_pixels(t, cursor, o, g->panel);
     }
 }
 #endif
@@ -167,8 +165,8 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         blocks = last - first;
         ag_set_blocks(&t, blocks, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
     }
-#if AG_ROW_PANEL
-    if (blocks == 1 && s->x_c == 1 && ag_packs(&t, &cursor, g->outputs)) {
+#if AG_SCRATCH_PANEL
+    if (blocks == 1 && s->x_c == 1 && ag_packs(&cursor, g->outputs, g->panel)) {
         ag_conv2d_panels(&t, &cursor, w, g);
         return;
     }
@@ -232,9 +230,11 @@ static AG_NOINLINE void ag_conv2d_panels(const float *x, const float *w, float *
 }
 #endif
 
-static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *s) {
-    const ag_conv2d_group g = ag_conv2d_group_of(s);
+static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n, float *panel,
+                            const ag_conv2d_shape *s) {
+    ag_conv2d_group g = ag_conv2d_group_of(s);
     const ag_conv2d_part all = {&g, n, 1, 0, s->kh};
+    g.panel = panel;
     for (int32_t i = 0; i < s->groups; i++) {
 #ifdef AG_PANEL
         const int32_t panel_rows = AG_PANEL / AG_TILE_N / (s->kw * g.channels);
@@ -249,8 +249,8 @@ static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n,
     }
 }
 
-void AG_SYMBOL(conv2d_f32)(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
-                           const ag_epilogue *epilogue) {
-    ag_conv2d_tiled(x, w, y, n, shape);
+void AG_SYMBOL(conv2d_f32)(const float *x, const float *w, float *y, int32_t n, void *scratch,
+                           const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
+    ag_conv2d_tiled(x, w, y, n, scratch, shape);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }

@@ -226,14 +226,16 @@ static void ag_sums_of_groups(const float *in, const float *w, float *out, int32
     }
 }
 
-void AG_SYMBOL(conv2d_by_channels_f32)(const float *x, const float *w, float *y, int32_t n,
+void AG_SYMBOL(conv2d_by_channels_f32)(const float *x, const float *w, float *y, int32_t n, void *scratch,
                                        const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
+    (void)scratch;
     ag_sums_of_groups(x, w, y, n, false, 0, shape);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }
 
 void AG_SYMBOL(conv2d_dx_by_channels_f32)(const float *dy, const float *w, float *dx, int32_t n,
-                                          const ag_conv2d_shape *shape) {
+                                          void *scratch, const ag_conv2d_shape *shape) {
+    (void)scratch;
     for (int32_t phase = 0; phase < shape->stride_h * shape->stride_w; phase++) {
         ag_sums_of_groups(dy, w, dx, n, true, phase, shape);
     }

@@ -13,7 +13,7 @@
 #include "tiles/conv2d_group.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
-#if AG_ROW_PANEL
+#if AG_SCRATCH_PANEL
 #include "pack_b.h"
 #endif
 
@@ -96,19 +96,25 @@ static void ag_dx_scalar(const ag_tile *t, const ag_pixel_tile *pixels, const fl
     }
 }
 
-#if AG_ROW_PANEL
-/* All channels of the pixels that remain, of one row of taps. */
-static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w,
-                                     const ag_conv2d_group *g) {
+#if AG_SCRATCH_PANEL
+/* The same by panels; one row of taps, or rows of one k-run each. */
+static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, const float *w, int32_t v,
+                                     ptrdiff_t a_row, ptrdiff_t b_row, const ag_conv2d_group *g) {
     const ptrdiff_t step = t->k * g->filter + t->b_skip / (int32_t)sizeof(float);
-    float panel[AG_ROW_PANEL];
-    t->b_skip = 0;
+    const int32_t outputs = t->k, taps = t->k_runs;
+    if (taps == 1 || t->a_skip == 0) {
+        t->k *= taps;
+        t->k_runs = v;
+        t->a_skip = ag_bytes(a_row - t->k);
+    }
     for (int32_t c = 0; c < g->channels; c += AG_PANEL_COLUMNS) {
-        for (int32_t tap = 0; tap < t->k_runs; tap++) {
-            ag_pack_rows(panel + (ptrdiff_t)tap * t->k * AG_PANEL_COLUMNS, w + c + tap * step, g->filter,
-                         t->k);
+        float *dst = g->panel;
+        for (int32_t row = 0; row < v; row++) {
+            for (int32_t tap = 0; tap < taps; tap++, dst += outputs * AG_PANEL_COLUMNS) {
+                ag_pack_rows(dst, w + c + row * b_row + tap * step, g->filter, outputs);
+            }
         }
-        ag_panel_pixels(t, cursor, c, panel);
+        ag_panel_pixels(t, cursor, c, g->panel);
     }
 }
 #endif
@@ -117,14 +123,14 @@ static AG_NOINLINE void ag_dx_panels(ag_tile *t, const ag_pixel_cursor *cursor, 
 static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t v, ptrdiff_t a_row,
                          ptrdiff_t b_row, const ag_conv2d_group *g) {
     ag_pixel_tile pixels;
-#if AG_ROW_PANEL
-    if (v == 1 && g->s->x_c == 1) {
+#if AG_SCRATCH_PANEL
+    if ((v == 1 || t->k_runs == 1 || t->a_skip == 0) && g->s->x_c == 1) {
         if (g->channels == AG_PANEL_COLUMNS && g->filter == AG_PANEL_COLUMNS) { /* w is a panel */
             ag_panel_pixels(t, cursor, 0, w);
             return;
         }
-        if (ag_packs(t, cursor, g->channels)) {
-            ag_dx_panels(t, cursor, w, g);
+        if (ag_packs(cursor, g->channels, g->panel)) {
+            ag_dx_panels(t, cursor, w, v, a_row, b_row, g);
             return;
         }
     }
@@ -217,10 +223,11 @@ void AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))(const float *dy, const float *w, floa
     }
 }
 
-void AG_SYMBOL(conv2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,
+void AG_SYMBOL(conv2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n, void *scratch,
                               const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
-    const ag_conv2d_group g = ag_conv2d_group_of(s);
+    ag_conv2d_group g = ag_conv2d_group_of(s);
+    g.panel = scratch;
     for (int32_t i = 0; i < s->groups; i++) {
         AG_OF_GROUP(AG_SYMBOL(conv2d_dx_f32))
         (dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,

@@ -87,8 +87,9 @@ static void ag_zero_image(float *dx, const ag_conv2d_group *g) {
     }
 }
 
-void AG_SYMBOL(conv2d_dx_windows_f32)(const float *dy, const float *w, float *dx, int32_t n,
+void AG_SYMBOL(conv2d_dx_windows_f32)(const float *dy, const float *w, float *dx, int32_t n, void *scratch,
                                       const ag_conv2d_shape *shape) {
+    (void)scratch;
     const ag_conv2d_shape *s = shape;
     const ag_conv2d_group g = ag_conv2d_group_of(s);
     const int32_t most = AG_WINDOW / (s->kw * g.channels), parts = (s->kh + most - 1) / most;

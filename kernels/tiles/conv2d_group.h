@@ -12,11 +12,13 @@
 
 #include <stdbool.h>
 
-/* Channels of x and of y in one group, and the distance between the weights of two output channels. */
+/* Channels of x and of y in one group, the distance between the weights of two output channels, and memory
+ * for the packed weights of a panel of channels, all that one result is the sum of, or NULL. */
 typedef struct {
     const ag_conv2d_shape *s;
     int32_t channels, outputs;
     ptrdiff_t filter;
+    float *panel;
 } ag_conv2d_group;
 
 static inline ag_conv2d_group ag_conv2d_group_of(const ag_conv2d_shape *s) {
@@ -25,6 +27,7 @@ static inline ag_conv2d_group ag_conv2d_group_of(const ag_conv2d_shape *s) {
     g.channels = s->c / s->groups;
     g.outputs = s->o / s->groups;
     g.filter = (ptrdiff_t)s->kh * s->kw * g.channels;
+    g.panel = NULL;
     return g;
 }
 

@@ -25,8 +25,8 @@
 
 /* vec.h defines it as the floats of a panel of AG_PANEL_COLUMNS columns of B, on the stack, where a
  * micro-kernel (np) multiplies any number of rows of A by one. */
-#ifndef AG_ROW_PANEL
-#define AG_ROW_PANEL 0
+#ifndef AG_SCRATCH_PANEL
+#define AG_SCRATCH_PANEL 0
 #endif
 
 /* For rarely called functions: keeps their stack frame out of the caller's. */

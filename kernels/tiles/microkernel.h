@@ -63,7 +63,7 @@ static inline void ag_set_blocks(ag_tile *t, int32_t blocks, ptrdiff_t a_next, p
 
 typedef void ag_microkernel_fn(const ag_tile *t);
 ag_microkernel_fn AG_MICROKERNEL(nn), AG_MICROKERNEL(nt), AG_MICROKERNEL(tn), AG_MICROKERNEL(tg);
-#if AG_ROW_PANEL
+#if AG_SCRATCH_PANEL
 /* C[run, AG_PANEL_COLUMNS] = sum: `run` rows of A from a[0] on, a_step apart; rows of B follow each other. */
 ag_microkernel_fn AG_MICROKERNEL(np);
 #endif

@@ -145,12 +145,11 @@ static AG_NOINLINE void ag_row_tiles(ag_microkernel_fn *kernel, ag_tile *t, ag_p
 }
 #endif
 
-#if AG_ROW_PANEL
+#if AG_SCRATCH_PANEL
 /* Whether the weights of `channels` channels are packed, AG_PANEL_COLUMNS at a time, for the pixels that
  * remain. */
-static inline bool ag_packs(const ag_tile *t, const ag_pixel_cursor *cursor, int32_t channels) {
-    return cursor->remaining >= AG_PANEL_PIXELS && channels % AG_PANEL_COLUMNS == 0 &&
-           t->k * t->k_runs <= AG_ROW_PANEL / AG_PANEL_COLUMNS;
+static inline bool ag_packs(const ag_pixel_cursor *cursor, int32_t channels, const float *panel) {
+    return panel != NULL && cursor->remaining >= AG_PANEL_PIXELS && channels % AG_PANEL_COLUMNS == 0;
 }
 
 /* AG_PANEL_COLUMNS channels, from `channel` on, of all pixels of a region, at whose beginning the cursor is.

@@ -19,8 +19,8 @@ static uint32_t windows_crc(const float *a, const float *b, float *c, uint32_t c
     static const ag_conv2d_shape deep = {5, 6, 4, 3, 5, 4, 3, 2, 2, 1, 2, 1, 1, 2, 4, 120, 24, 4, 1, 4};
     static const ag_pool2d_shape pool = {5, 6, 4, 3, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0, 1, 120, 24, 4, 1};
     static uint8_t index[96];
-    ag_conv2d_f32_ref(a, b, c, 2, &conv, NULL);
-    ag_conv2d_dx_f32_ref(a, b, c + 200, 1, &conv);
+    ag_conv2d_f32_ref(a, b, c, 2, NULL, &conv, NULL);
+    ag_conv2d_dx_f32_ref(a, b, c + 200, 1, NULL, &conv);
     crc = ag_crc32(crc, c, SIZE * sizeof *c);
     ag_conv2d_dw_f32_ref(a, b, c, 2, &conv, -0.3f, 0.7f);
     ag_depthwise2d_f32_ref(a, b, c + 100, 1, &deep, &(ag_epilogue){NULL, a, NULL, 0.0f, 6.0f});

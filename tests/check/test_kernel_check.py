@@ -298,6 +298,7 @@ void pool_mine(const int8_t *x, int8_t *y, int32_t n, int32_t low, int32_t high,
     ag_avg_pool2d_s8_ref(x, y, n, low, high, NULL, shape);
 }
 """
+POOL_OF_NULL = POOL.replace("    memset", "    if (scratch != NULL)\n        memset")
 POOL_ROW = '[[kernel]]\nname = "avg_pool2d_s8"\nsymbol = "pool_mine"\nsource = "ger.c"\nscratch = "c"\n'
 
 
@@ -305,6 +306,12 @@ POOL_ROW = '[[kernel]]\nname = "avg_pool2d_s8"\nsymbol = "pool_mine"\nsource = "
     "source, row, says",
     [
         (POOL, POOL_ROW, "168 cases right"),
+        (POOL_OF_NULL, POOL_ROW + "scratch_optional = true\n", "336 cases right"),
+        (
+            POOL_OF_NULL.replace("y, n, low", "y, n, scratch != NULL ? low : low + 1"),
+            POOL_ROW + "scratch_optional = true\n",
+            " without scratch memory",
+        ),
         (POOL.replace("NEEDED(shape->c", "NEEDED(shape->c + 2"), POOL_ROW, "WRONG: needs 3 bytes of scratch"),
         (
             POOL.replace("(size_t)shape->c", "(size_t)shape->c + 1u"),

@@ -186,6 +186,11 @@ FAULTY = [
     (row(when='["n > 1"]') + row(when='["n > 1"]', head=""), "kernel 2: duplicate row for gemv_f32"),
     (row(when="[3]"), "when: must be a list of strings"),
     (row() + "by_cost = 1\n", "kernel 1: by_cost must be true or false, got 1"),
+    (row() + 'scratch = "4 * m"\n', "kernel 1: scratch: gemv_f32 has no parameter `void *scratch`"),
+    (
+        row("conv2d_f32") + "scratch_optional = true\n",
+        'kernel 1: scratch_optional needs the bytes that it is about: add scratch = "4 * kh * kw * c", for example',
+    ),
     (
         row(when='["k > 1"]'),
         "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, epilogue, align",
