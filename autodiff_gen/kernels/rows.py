@@ -53,12 +53,14 @@ class Rows:
                     )
             written.append(kernel)
         serves = self._serves(table.get("serves", {}), {kernel.name for kernel in written})
-        own = {kernel.symbol for kernel in written}
         tiles = self._of_tiles(table.get("tiles", []), serves)
-        derived = [*(kernel for kernel in tiles if kernel.symbol not in own), *self._of_folder(serves)]
+        tiles = [
+            k for k in tiles if not any(k.symbol == o.symbol and {*o.when} <= {*k.when} for o in written)
+        ]
+        derived = [*tiles, *self._of_folder(serves)]
         for kernel in derived:
             for other in written:
-                if other.symbol == kernel.symbol or (
+                if (other.symbol == kernel.symbol and kernel not in tiles) or (
                     other.name == kernel.name and every_call(other) and every_call(kernel)
                 ):
                     raise KernelError(

@@ -22,21 +22,28 @@
 #include <string.h>
 
 /* Taps at a time, and tiles on the stack: packed weights and results, or sums of dw and pixels of dy. Few, as
- * microcontrollers have little of it; vec.h may define more. */
+ * microcontrollers have little of it; vec.h may define more. Scratch memory has all taps and
+ * AG_SCRATCH_RESULTS results. */
 #ifndef AG_STACK_TILES
 #define AG_STACK_TILES 11
 #endif
-enum { AG_MOST_TAPS = 9, AG_SPACE = AG_STACK_TILES, AG_DW_SPACE = AG_STACK_TILES + 4 };
+enum {
+    AG_MOST_TAPS = 9,
+    AG_SPACE = AG_STACK_TILES,
+    AG_DW_SPACE = AG_STACK_TILES + 4,
+    AG_SCRATCH_RESULTS = 16
+};
 
 /* A tile of channels of the operand, whose groups have `group` channels, those of the result `out_group`. */
 typedef struct {
     ag_image image;
     int32_t group, out_group;
-    int32_t lane;   /* the first channel that no tile before has, ... */
-    int32_t place;  /* ... and its distance in its group */
-    bool adjoint;   /* the result is dx, the operand dy */
-    bool add;       /* to the results in memory */
-    float *space;   /* packed weights, then results */
+    int32_t lane;  /* the first channel that no tile before has, ... */
+    int32_t place; /* ... and its distance in its group */
+    bool adjoint;  /* the result is dx, the operand dy */
+    bool add;      /* to the results in memory */
+    float *space;  /* `tiles` tiles: packed weights of `taps` taps at most, then results */
+    int32_t tiles, taps;
     float *results; /* of the tile, at most `most` */
     int32_t most;
 } ag_group_tile;
@@ -181,8 +188,8 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
     for (int32_t i = 0, j = 0, kh = 1; i == 0 || i < kh;) {
         ag_set_axis(&rows, true, t->adjoint, phase / s->stride_w, s);
         ag_set_axis(&columns, false, t->adjoint, phase % s->stride_w, s);
-        const int32_t kw = columns.taps, width = kw > 0 ? ag_min(kw, AG_MOST_TAPS) : 1;
-        const int32_t height = AG_MOST_TAPS / width;
+        const int32_t kw = columns.taps, width = kw > 0 ? ag_min(kw, t->taps) : 1;
+        const int32_t height = t->taps / width;
         kh = rows.taps;
         ag_limit_taps(&rows, i, height);
         ag_limit_taps(&columns, j, width);
@@ -191,7 +198,7 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
         t->image.in = in + channel;
         t->image.out = out;
         t->add = i + j > 0;
-        t->most = AG_SPACE - rows.taps * columns.taps;
+        t->most = t->tiles - rows.taps * columns.taps;
         t->results = t->space + (ptrdiff_t)rows.taps * t->image.w_row;
         ag_images(t, n, &rows, &columns, s);
         j = j + width < kw ? j + width : 0;
@@ -201,12 +208,14 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
 
 /* All outputs of y, or of a phase of dx, tile by tile. */
 static void ag_sums_of_groups(const float *in, const float *w, float *out, int32_t n, bool adjoint,
-                              int32_t phase, const ag_conv2d_shape *s) {
+                              int32_t phase, float *scratch, const ag_conv2d_shape *s) {
     const int32_t channels = adjoint ? s->o : s->c;
     float space[AG_SPACE * AG_CHANNEL_TILE];
     ag_group_tile t;
     t.adjoint = adjoint;
-    t.image.w = t.space = space;
+    t.image.w = t.space = scratch == NULL ? space : scratch;
+    t.taps = scratch == NULL ? AG_MOST_TAPS : s->kh * s->kw;
+    t.tiles = scratch == NULL ? AG_SPACE : t.taps + AG_SCRATCH_RESULTS;
     t.image.w_tap = AG_CHANNEL_TILE;
     t.image.in_row = t.image.out_row = (ptrdiff_t)s->ow * s->ldy;
     t.image.in_pixel = t.image.out_pixel = s->ldy;
@@ -228,16 +237,14 @@ static void ag_sums_of_groups(const float *in, const float *w, float *out, int32
 
 void AG_SYMBOL(conv2d_by_channels_f32)(const float *x, const float *w, float *y, int32_t n, void *scratch,
                                        const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
-    (void)scratch;
-    ag_sums_of_groups(x, w, y, n, false, 0, shape);
+    ag_sums_of_groups(x, w, y, n, false, 0, scratch, shape);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }
 
 void AG_SYMBOL(conv2d_dx_by_channels_f32)(const float *dy, const float *w, float *dx, int32_t n,
                                           void *scratch, const ag_conv2d_shape *shape) {
-    (void)scratch;
     for (int32_t phase = 0; phase < shape->stride_h * shape->stride_w; phase++) {
-        ag_sums_of_groups(dy, w, dx, n, true, phase, shape);
+        ag_sums_of_groups(dy, w, dx, n, true, phase, scratch, shape);
     }
 }
 

@@ -452,3 +452,14 @@ def test_a_program_gets_what_its_kernels_call(backend: str) -> None:
         *_, kernel = (k for k in backends.backends[0].kernels if k.name == name)  # which serves all shapes
         assert f"ag_{callee}_{backend}" in backends.with_callees([kernel])
     assert backends.with_callees([]) == set() and backends.sources([]) == ()
+
+
+def test_a_row_precedes_that_of_tiles_unless_it_serves_all_of_its_calls():
+    loaded = registry.load(["armv7em", "neon"], root=KERNELS)
+    facts = {"x_c": 1, "o": 8, "c": 8, "kh": 3, "kw": 3, "oh": 9, "ow": 9, "max_n": 1, "groups": 1}
+    one, two = (loaded.select("conv2d_f32", {**facts, "oh": oh}) for oh in (9, 1))
+    assert one.symbol == two.symbol == "ag_conv2d_f32_armv7em"
+    assert (one.scratch_optional, one.scratch(facts), two.scratch) == (True, 32 * 9 * 8, None)
+    assert loaded.select("conv2d_f32", {**facts, "groups": 2}).scratch is None
+    rows = [k for k in loaded.candidates("conv2d_dx_f32_s8") if k.backend == "neon"]
+    assert [k.scratch.text for k in rows] == ["64 * kh * kw * o"]
