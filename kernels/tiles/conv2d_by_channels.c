@@ -206,9 +206,10 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
     }
 }
 
-/* All outputs of y, or of a phase of dx, tile by tile. */
-static void ag_sums_of_groups(const float *in, const float *w, float *out, int32_t n, bool adjoint,
-                              int32_t phase, float *scratch, const ag_conv2d_shape *s) {
+/* All outputs of y, whose phase is -1, or of a phase of dx, tile by tile. */
+static void ag_sums_of_groups(const float *in, const float *w, float *out, int32_t n, int32_t phase,
+                              float *scratch, const ag_conv2d_shape *s) {
+    const bool adjoint = phase >= 0;
     const int32_t channels = adjoint ? s->o : s->c;
     float space[AG_SPACE * AG_CHANNEL_TILE];
     ag_group_tile t;
@@ -237,14 +238,14 @@ static void ag_sums_of_groups(const float *in, const float *w, float *out, int32
 
 void AG_SYMBOL(conv2d_by_channels_f32)(const float *x, const float *w, float *y, int32_t n, void *scratch,
                                        const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
-    ag_sums_of_groups(x, w, y, n, false, 0, scratch, shape);
+    ag_sums_of_groups(x, w, y, n, -1, scratch, shape);
     AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }
 
 void AG_SYMBOL(conv2d_dx_by_channels_f32)(const float *dy, const float *w, float *dx, int32_t n,
                                           void *scratch, const ag_conv2d_shape *shape) {
     for (int32_t phase = 0; phase < shape->stride_h * shape->stride_w; phase++) {
-        ag_sums_of_groups(dy, w, dx, n, true, phase, scratch, shape);
+        ag_sums_of_groups(dy, w, dx, n, phase, scratch, shape);
     }
 }
 
