@@ -19,7 +19,7 @@ from ...ir.op_kinds import Elementwise, Iota, Leaf, RowContraction, View
 from ...ir.ordered_dag import OrderedDag
 from ...ir.origin import is_late
 from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
-from ...ir.types import Shape
+from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
 from ..costs import is_recomputed
 from .flat_loops import flat_shape, wants_a_flat_loop
@@ -246,9 +246,11 @@ class Groups:
     def _recomputed(
         self, node: Node, readers: int, is_stored: Callable[[Value], bool], updated: set[State]
     ) -> list[Node] | None:
-        """The cheap nodes that compute `node` from stored values, or None where so many readers had better load it."""
+        """The cheap nodes that compute `node` from stored values, or None where so many readers had better load it.
+        Values smaller than its own, such as a scale of each channel, are stored for that if they are not."""
         again: list[Node] = []
         loaded: set[Value] = set()
+        size = planned_size(node.results[0].type.shape)
         pending = [node]
         while pending:
             n = pending.pop()
@@ -259,6 +261,8 @@ class Groups:
             again.append(n)
             for v in map(base, n.operands):
                 if isinstance(v.node.op.lower, Leaf) or is_stored(v):
+                    loaded.add(v)
+                elif not is_free(v.node) and planned_size(v.type.shape) < size:
                     loaded.add(v)
                 elif not is_free(v.node) and v.node not in again:
                     pending.append(v.node)
