@@ -90,7 +90,7 @@ def test_functions_between_layers_are_named_after_the_layer() -> None:
 STORED = {
     "attention": {f"{FORWARD} and {BACKWARD}"},
     "autoencoder": {f"{LOSS} and {BACKWARD}"},
-    "import_torch": {f"{FORWARD} and {BACKWARD}"},
+    "import_onnx": {f"{FORWARD} and {BACKWARD}"},
     "keywords": {f"{FORWARD} and {BACKWARD}"},
 }
 

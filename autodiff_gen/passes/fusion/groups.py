@@ -225,10 +225,11 @@ class Groups:
                 continue
             if any(self.groups[g].strips != {node.origin.strip} for g in reading):
                 continue
-            again = self._recomputed(node, len(reading), is_stored, updated)
+            waits = not late[self.group[node]] and all(late[g] for g in reading)  # for the backward pass
+            again = self._recomputed(node, len(reading), is_stored, updated, waits)
             if again is None:
                 continue
-            if not late[self.group[node]] and all(late[g] for g in reading):
+            if waits:
                 read = {base(v) for n in again for v in n.operands} - {r for n in again for r in n.results}
                 if node.results[0].type.bytes < sum(v.type.bytes for v in read if not stays(v)):
                     continue  # it takes less memory than what it would be computed of
@@ -244,10 +245,10 @@ class Groups:
                     holders[n] |= reading
 
     def _recomputed(
-        self, node: Node, readers: int, is_stored: Callable[[Value], bool], updated: set[State]
+        self, node: Node, readers: int, is_stored: Callable[[Value], bool], updated: set[State], rows: bool
     ) -> list[Node] | None:
         """The cheap nodes that compute `node` from stored values, or None where so many readers had better load it.
-        Values smaller than its own, such as a scale of each channel, are stored for that if they are not."""
+        rows: whether values smaller than its own, such as a scale of each channel, are stored for that."""
         again: list[Node] = []
         loaded: set[Value] = set()
         size = planned_size(node.results[0].type.shape)
@@ -260,9 +261,8 @@ class Groups:
                 return None  # an updated state must not be read any later than now
             again.append(n)
             for v in map(base, n.operands):
-                if isinstance(v.node.op.lower, Leaf) or is_stored(v):
-                    loaded.add(v)
-                elif not is_free(v.node) and planned_size(v.type.shape) < size:
+                is_row = rows and not is_free(v.node) and planned_size(v.type.shape) < size
+                if isinstance(v.node.op.lower, Leaf) or is_stored(v) or is_row:
                     loaded.add(v)
                 elif not is_free(v.node) and v.node not in again:
                     pending.append(v.node)

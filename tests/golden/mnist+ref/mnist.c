@@ -41,20 +41,17 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 5 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* 4  layer3_max[1,1] = amax(layer2_out)
-     *    layer3_exp_shifted[1,10] = exp(layer2_out - layer3_max)
+    /* 4  layer3_exp_shifted[1,10] = exp(layer2_out - amax(layer2_out))
      *    layer3_exp_sum[1,1] = sum(layer3_exp_shifted)
-     *    layer3_log_sum[1,1] = log(layer3_exp_sum) */
-    float *const layer3_max = t->arena + 42;         /* [1,1] steps 4 to 5 */
+     *    layer3_out[1,10] = layer2_out - amax(layer2_out) - log(layer3_exp_sum) */
+    float *const layer3_out = t->arena + 32;         /* [1,10] in place of layer2_out */
     float *const layer3_exp_shifted = t->arena + 64; /* [1,10] steps 4 to 8 */
-    float *const layer3_exp_sum = t->arena + 43;     /* [1,1] steps 4 to 6 */
-    float *const layer3_log_sum = t->arena + 44;     /* [1,1] steps 4 to 5 */
+    float *const layer3_exp_sum = t->arena + 42;     /* [1,1] steps 4 to 6 */
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
             max = (layer2_out[i] <= max || max != max) ? max : layer2_out[i];
         }
-        layer3_max[0] = max;
         float exp_sum = 0.0f;
         for (int32_t i = 0; i < 10; i++) {
             const float exp_shifted = ag_expf(layer2_out[i] - max);
@@ -62,12 +59,15 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
             exp_sum += exp_shifted;
         }
         layer3_exp_sum[0] = exp_sum;
-        layer3_log_sum[0] = ag_logf(exp_sum);
+        const float log_sum = ag_logf(exp_sum);
+        for (int32_t i = 0; i < 10; i++) {
+            layer3_out[i] = layer2_out[i] - max - log_sum;
+        }
     }
 
     /* ---- loss ---- */
-    /* 5  loss = -pick(layer2_out - layer3_max - layer3_log_sum, label) */
-    loss[0] = -(layer2_out[label[0]] - layer3_max[0] - layer3_log_sum[0]);
+    /* 5  loss = -pick(layer3_out, label) */
+    loss[0] = -layer3_out[label[0]];
     if (!ag_all_finite(loss, 1)) {
         return MNIST_ERR_LOSS;
     }
