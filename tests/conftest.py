@@ -52,7 +52,7 @@ def memory() -> int:
     """The memory of the machine, or of the container, if that has less, in bytes."""
     limits = [Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory/memory.limit_in_bytes")]
     found = [text for path in limits if path.is_file() and (text := path.read_text().strip()).isdigit()]
-    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *map(int, found))
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *map(int, found)])
 
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
