@@ -23,8 +23,8 @@
 #define AG_SINGLE_PIXELS 0
 #endif
 
-/* vec.h defines it as the floats of a panel of AG_PANEL_COLUMNS columns of B, on the stack, where a
- * micro-kernel (np) multiplies any number of rows of A by one. */
+/* vec.h defines it as 1 where a micro-kernel (np) multiplies any number of rows of A by a panel of
+ * AG_PANEL_COLUMNS columns of B, which is packed in scratch memory. */
 #ifndef AG_SCRATCH_PANEL
 #define AG_SCRATCH_PANEL 0
 #endif
