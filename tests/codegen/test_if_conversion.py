@@ -36,6 +36,12 @@ STAYS = {
     ),
     "the index is read": selected(MASK, ZERO, at("a", at("x"))),
     "what is selected are integers": selected(MASK, c.number(0), at("labels")),
+    "what is selected is an integer of a float": selected(
+        MASK, c.number(0), c.Binary("+", c.Template("(int32_t){0}", (at("a"),), 20, (20,), ()), at("labels"))
+    ),
+    "it depends on a float alone": selected(
+        MASK, c.number(0), c.Binary("+", selected(MASK, c.number(1), c.number(2)), at("labels"))
+    ),
     "numbers": selected(MASK, ZERO, c.Literal("1.0f")),
 }
 

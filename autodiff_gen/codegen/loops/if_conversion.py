@@ -13,7 +13,8 @@ element may be read in any iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from ...lowering.c import c_query
 from .loop_accesses import Memory, Pointers, linear, memory_of, with_innermost_loops
 
 SELECTION = "{0} ? {1} : {2}"  # the C of `where`
+_TO_INTEGER = re.compile(r"\((?!float\))\w+\)")  # the C of a conversion starts so
 
 
 def with_both_alternatives(
@@ -81,29 +83,25 @@ class _Alternatives:
         elements = [e for e in c_query.nodes(value) if isinstance(e, c.Element)]
         if any(linear(e.index) is None for e in elements):
             return value
-        if not any(map(self._is_float, _results(value))):
+        if not self._is_float(value):
             return value
         name = unused("other", self.taken)
         self.taken.add(name)
         self.before.append(c.declare("float", name, value, const=True))
         return c.Name(name)
 
-    def _is_float(self, value: c.Expr) -> bool:
-        """Whether a value is a float: a part of it is known to be one."""
-        for part in c_query.nodes(value, stop=c.Element):
-            if isinstance(part, c.Literal) and part.text.endswith("f"):
-                return True
-            if isinstance(part, c.Element):
-                found = memory_of(part.array, self.pointers)
-                if found is not None and found[0].is_float:
-                    return True
-        return False
-
-
-def _results(value: c.Expr) -> Iterator[c.Expr]:
-    """What a value may be: of a selection, those of its alternatives."""
-    if isinstance(value, c.Template) and value.text == SELECTION:
-        for alternative in value.operands[1:]:
-            yield from _results(alternative)
-    else:
-        yield value
+    def _is_float(self, value: Any) -> bool:
+        """Whether a value is a float: it is computed of one that is known, and not by way of an integer."""
+        match value:
+            case c.Literal(text):
+                return text.endswith("f")
+            case c.Element(array):
+                found = memory_of(array, self.pointers)
+                return found is not None and found[0].is_float
+            case c.Template(text, operands) if text == SELECTION:
+                return any(map(self._is_float, operands[1:]))
+            case c.Cast(c_type) if c_type != "float":
+                return False
+            case c.Template(text) if _TO_INTEGER.match(text):
+                return False
+        return any(map(self._is_float, c_query.children(value)))

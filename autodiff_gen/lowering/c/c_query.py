@@ -73,6 +73,14 @@ def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
                 pending.extend([getattr(node, name) for name in reversed(names)])
 
 
+def children(node: Any) -> Iterator[Any]:
+    """The nodes right below a node."""
+    kind: Any = type(node)
+    for name in _fields(kind) or ():
+        value = getattr(node, name)
+        yield from value if isinstance(value, tuple) else (value,)
+
+
 def loops(tree: Any) -> Iterator[For]:
     """The loops of statements, or of a sequence of them, outer ones first; expressions are not traversed."""
     pending = [tree]
