@@ -190,7 +190,8 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
 def has_wide_vectors(cost: CostTable) -> bool:
     """Whether loops are written for compilers to make vectors of them. A row that is contiguous in memory is added up
     in vectors, as with AG_REDUCTION on hosts: faster than the sums of several rows at a time, of which each term is
-    loaded alone. Both alternatives of a selection are computed even if they call functions."""
+    loaded alone. Both alternatives of a selection are computed: faster than a branch for each
+    element, so that masks are rather computed again than stored."""
     return cost.vector > 4
 
 

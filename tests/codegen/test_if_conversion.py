@@ -50,8 +50,8 @@ def loop(value: c.Expr, *, independent: bool = True) -> c.For:
     return c.For("i", c.number(64), (c.Assign(at("y"), value),), independent=independent)
 
 
-def lines(statement: c.For, *, functions: bool = False) -> list[str]:
-    (found,) = with_both_alternatives([(statement,)], FLOATS, functions)
+def lines(statement: c.For) -> list[str]:
+    (found,) = with_both_alternatives([(statement,)], FLOATS)
     return PRINTER.lines(found)
 
 
@@ -85,9 +85,3 @@ def test_what_a_condition_may_guard_stays(case: str) -> None:
 def test_loops_over_one_array_and_short_loops_do_so_too() -> None:
     dependent = lines(loop(selected(MASK, ZERO, SUM), independent=False))
     assert dependent[1:] == lines(loop(selected(MASK, ZERO, SUM)))[2:]
-
-
-def test_functions_are_called_for_both_only_where_that_is_said() -> None:
-    statement = loop(selected(MASK, ZERO, c.Call("ag_expf", (at("a"),))))
-    assert lines(statement) == PRINTER.lines((statement,))
-    assert "    const float other = ag_expf(a[i]);" in lines(statement, functions=True)

@@ -91,6 +91,7 @@ STORED = {
     "attention": {f"{FORWARD} and {BACKWARD}"},
     "autoencoder": {f"{LOSS} and {BACKWARD}"},
     "import_onnx": {f"{FORWARD} and {BACKWARD}"},
+    "import_torch": {f"{FORWARD} and {BACKWARD}"},
     "keywords": {f"{FORWARD} and {BACKWARD}"},
 }
 

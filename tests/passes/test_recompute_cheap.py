@@ -16,7 +16,7 @@ def test_masks_of_a_normalised_image_are_computed_again_of_its_scale_and_shift()
         *(nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(288, 4)),
     )
     model = ag.Model.supervised(network, (1, 3, 10, 10), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
-    target = board.load("virt_a53")
+    target = board.load("host_avx2")
     assert target.cost.memory == 0  # nothing is computed again for a smaller arena
     text = emit(compile_model(model, "m", ["ref"], target))["m.c"]
     assert "shift[1,1,8] = " in text and "uint8_t *const" not in text and "mask" not in text

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ...ir.identifiers import unused
@@ -29,23 +28,22 @@ _TO_INTEGER = re.compile(r"\((?!float\))\w+\)")  # the C of a conversion starts 
 
 
 def with_both_alternatives(
-    steps: Sequence[c.Statements], floats: Mapping[str, Memory], functions: bool
+    steps: Sequence[c.Statements], floats: Mapping[str, Memory]
 ) -> tuple[c.Statements, ...]:
-    """The steps of an entry with such loops. floats: arguments and states that are arrays of floats, as C spells them;
-    functions: whether an alternative that calls a function is computed too, as compilers may make vectors of that."""
+    """The steps of an entry with such loops. floats: arguments and states that are arrays of floats, as C spells
+    them."""
     pointers: Pointers = dict(floats)
-    changed = partial(_changed, functions)
-    return tuple(with_innermost_loops(step, pointers, changed) for step in steps)
+    return tuple(with_innermost_loops(step, pointers, _changed) for step in steps)
 
 
-def _changed(functions: bool, loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
+def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
     elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
     indices = {loop.variable, *c_query.names([e.index for e in elements])}
     taken = c_query.variables(loop.body)
     body: list[c.Statement] = []
     for statement in loop.body:
         if not any(_is_guarded(node, indices) for node in c_query.nodes(statement)):
-            alternatives = _Alternatives(pointers, functions, taken, body)
+            alternatives = _Alternatives(pointers, taken, body)
             statement = c_query.rewritten(statement, alternatives.named)
         body.append(statement)
     return (replace(loop, body=tuple(body)),)
@@ -66,7 +64,6 @@ def _is_guarded(node: Any, indices: set[str]) -> bool:
 @dataclass(frozen=True)
 class _Alternatives:
     pointers: Pointers
-    functions: bool
     taken: set[str]
     before: list[c.Statement]  # the statements before this one
 
@@ -78,7 +75,7 @@ class _Alternatives:
         return replace(node, operands=(condition, *map(self._name, values)))
 
     def _name(self, value: c.Expr) -> c.Expr:
-        if isinstance(value, c.Name | c.Literal) or (c_query.calls(value) and not self.functions):
+        if isinstance(value, c.Name | c.Literal):
             return value
         elements = [e for e in c_query.nodes(value) if isinstance(e, c.Element)]
         if any(linear(e.index) is None for e in elements):

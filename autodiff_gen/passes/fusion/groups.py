@@ -21,7 +21,7 @@ from ...ir.origin import is_late
 from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import Shape, planned_size
 from ...targets.cost_table import CostTable
-from ..costs import is_recomputed
+from ..costs import has_wide_vectors, is_recomputed
 from .flat_loops import flat_shape, wants_a_flat_loop
 from .layers import are_of_different_layers, pass_values_in_loops
 from .phases import PhaseBudget
@@ -226,7 +226,8 @@ class Groups:
             if any(self.groups[g].strips != {node.origin.strip} for g in reading):
                 continue
             waits = not late[self.group[node]] and all(late[g] for g in reading)  # for the backward pass
-            again = self._recomputed(node, len(reading), is_stored, updated, waits)
+            rows = waits and has_wide_vectors(self.cost)
+            again = self._recomputed(node, len(reading), is_stored, updated, rows)
             if again is None:
                 continue
             if waits:
