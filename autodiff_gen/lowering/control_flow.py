@@ -4,23 +4,27 @@ Operands are inputs that are stored where the operand is stored; results of the 
 results are stored, strided where a stack has the time axis after the batch. Carries are states of the body: their new
 values reuse the buffers of the old ones in place. A stack whose elements are those of an operand that dies in the loop
 reuses the operand's buffer, element by element.
+
+Passes compare many graphs in which most loops are the same: each is planned once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 
 from ..ir.build import filled, make_input
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
 from ..ir.node import INPUT, OPS, STATE, Node, Value, base, topological
-from ..ir.op_kinds import Contraction, Leaf, View
+from ..ir.op_kinds import Contraction, Leaf, Scan, View
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
 from ..ir.traits import uniform
 from ..ir.types import Dim, Type
 from ..ir.views import known_layout
-from .plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Written
+from ..passes.context import Context
+from .plan import Bound, CondPlan, EntryPlan, Part, RegionPlan, ScanPlan, Written
 
 Planner = Callable[[Graph], "EntryPlan"]
 
@@ -100,11 +104,58 @@ def _uniform(v: Value, type: Type | None = None) -> Value | None:
     return None if known is None else filled(known, type or v.type)
 
 
-def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
-    """Plan the first values and the body of the scan `node` of `graph`."""
+def plan_regions(node: Node, graph: Graph, plan: Planner, context: Context) -> RegionPlan:
+    """Plan the regions of a scan or cond, once for all graphs of a name where these are the same and the operands are
+    stored alike."""
+    is_scan, operands = isinstance(node.op.lower, Scan), node.operands
+    reuses = _reused_carries(node, graph) if is_scan and "samples" not in node.attrs else {}
+
+    def planned() -> tuple[RegionPlan, Sequence[Value]]:
+        made = plan_scan(node, graph, plan, reuses) if is_scan else plan_cond(node, graph, plan)
+        return made, operands
+
+    if graph.inner:  # known with the plan of the graph that it is in
+        return planned()[0]
+    regions = _ends(node)
+    equal = [n for n in graph.nodes if n.origin is node.origin and _ends(n) == regions]
+    key = (
+        (plan_regions, graph.name, regions, node.origin, equal.index(node), *node.attrs.items()),
+        tuple((operands.index(v), v.type, _storage(v)) for v in operands),
+        tuple((k, operands.index(v)) for k, v in reuses.items()),
+        context.weighing,
+    )
+    made, old = context.analysis(key, planned)
+    return made if old == operands else _over(made, dict(zip(old, operands, strict=True)))
+
+
+def _ends(node: Node) -> Hashable:
+    """What two nodes have in common whose regions compute the same."""
+    return tuple((r.params, r.results) for r in node.regions)
+
+
+def _storage(v: Value) -> Hashable:
+    """What a plan depends on of where a value is stored: its layout, or the bits of the one number that it has."""
+    number = uniform(v)
+    return known_layout(v) if number is None else number.tobytes()
+
+
+def _over(made: RegionPlan, outer: Mapping[Value, Value]) -> RegionPlan:
+    """The plan of the same regions over other operands."""
+
+    def over(part: Part) -> Part:
+        return replace(part, bound=tuple(replace(b, outer=outer[b.outer]) for b in part.bound))
+
+    if isinstance(made, CondPlan):
+        return CondPlan(over(made.then), over(made.otherwise))
+    reuses = {k: outer[v] for k, v in made.reuses.items()}
+    return replace(made, first=made.first and over(made.first), body=over(made.body), reuses=reuses)
+
+
+def plan_scan(node: Node, graph: Graph, plan: Planner, reuses: Mapping[int, Value]) -> ScanPlan:
+    """Plan the first values and the body of the scan `node` of `graph`. reuses: of stacks, the operands whose buffers
+    they reuse."""
     carries, samples = node.attrs["carries"], node.attrs.get("samples", 0)
-    names = _result_names(node, graph)
-    reuses, inputs = _reused_carries(node, graph) if not samples else {}, _Inputs()
+    names, inputs = _result_names(node, graph), _Inputs()
     keys: list[str | State] = list(names)  # of the results: an output, or the state that holds it
     mapping = _params(node, inputs, reuses, keys)
     results = replaced(node.regions[0].results, mapping)

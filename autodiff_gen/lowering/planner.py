@@ -25,7 +25,7 @@ from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.fusion.split_updates import split_updates
 from ..passes.layout.copy_insertion import with_old_states_copied
-from .control_flow import plan_cond, plan_scan
+from .control_flow import plan_regions
 from .kernel_calls import call_of, is_gathered, row_call
 from .nests.accesses import Accesses
 from .nests.loops import Scratch
@@ -162,20 +162,11 @@ def _in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> Ker
 
 def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]) -> Step:
     step, backends, lower = Step(node), context.target, context.lower_region
-    if isinstance(node.op.lower, Scan):
+    if isinstance(node.op.lower, Scan | Cond):
         assert lower is not None
-        if "samples" in node.attrs:
-            # the arena of the body is what its results leave of that of the entry
-            sums = sum(r.type.bytes for r in node.results if r in arena)
-            step.inner = context.analysis(
-                (plan_scan, node, graph.name, context.budget, context.is_estimate),
-                lambda: plan_scan(node, graph, lambda region: lower(region, sums)),
-            )
-        else:
-            step.inner = plan_scan(node, graph, lower)
-    elif isinstance(node.op.lower, Cond):
-        assert lower is not None
-        step.inner = plan_cond(node, graph, lower)
+        # the arena of a micro-batch is what the results leave of that of the entry
+        taken = sum(r.type.bytes for r in node.results if r in arena) if "samples" in node.attrs else 0
+        step.inner = plan_regions(node, graph, lambda region: lower(region, taken), context)
     elif node.regions:
         step.nest, step.statements = nest_of(node, context), _statements(node, graph, context)
         step.own = own_values(node, step.nest)

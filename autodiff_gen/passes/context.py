@@ -115,13 +115,17 @@ class Context:
     def stage_result(self, stage: Hashable, entry: Any, weighs: bool, compute: Callable[[], T]) -> T:
         """The result of a stage for an entry: the measured one where this has been run before, for its memory. weighs:
         whether it depends on how memory is weighed."""
-        how = (self.budget, self.slack, self.samples, self.is_estimate) if weighs else None
-        key = stage, entry, how, tuple(self.first)
+        key = stage, entry, self.weighing if weighs else None, tuple(self.first)
         result: T = self.recent.pop(key) if key in self.recent else compute()
         self.recent[key] = result
         if len(self.recent) > MOST_RESULTS:
             del self.recent[next(iter(self.recent))]
         return result
+
+    @property
+    def weighing(self) -> Hashable:
+        """How memory is weighed: what is planned may differ where this does."""
+        return self.budget, self.slack, self.samples, self.is_estimate
 
     @property
     def weighs_memory(self) -> bool:
