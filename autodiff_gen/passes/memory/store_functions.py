@@ -49,7 +49,7 @@ from ...ir.graph import Graph
 from ...ir.names import short_name, with_role
 from ...ir.node import Node, Region, Value
 from ...ir.op_kinds import Elementwise, Scan, ViewKind
-from ...ir.origin import building
+from ...ir.origin import Origin, building
 from ...ir.rewrite import replaced, rewritten
 from ...ir.traits import key_of, view_kind
 from ...ir.types import Shape, planned_size
@@ -58,22 +58,30 @@ from ...ops.control_flow.scan_builder import stack_axis, stacked, time_first
 from ...ops.movement.slices import window
 from ..context import Context
 
+Repeated: TypeAlias = tuple[Node, Node, dict[Value, Value]]  # two scans; of results in the second, equal ones
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps
 
 
 def store_functions(graph: Graph, context: Context) -> Graph:
-    """See the module."""
-    for early, late, again in repeated_functions(graph):
-        best = with_stored_functions(graph, early, late, again)
-        for less in (with_stored_functions(graph, early, late, again, alone=False), graph):
+    """See the module. Each pair of scans is decided once."""
+    decided: set[tuple[Origin, Origin]] = set()
+    while True:
+        pairs = (pair for pair in repeated_functions(graph) if _origins(pair) not in decided)
+        if (pair := next(pairs, None)) is None:
+            return graph
+        decided.add(_origins(pair))
+        best = with_stored_functions(graph, *pair)
+        for less in (with_stored_functions(graph, *pair, alone=False), graph):
             if less is not best and context.is_worth_its_time(store_functions.__name__, less, best):
                 best = less
-        if best is not graph:
-            return store_functions(best, context)
-    return graph
+        graph = best
 
 
-def repeated_functions(graph: Graph) -> Iterator[tuple[Node, Node, dict[Value, Value]]]:
+def _origins(pair: Repeated) -> tuple[Origin, Origin]:
+    return pair[0].origin, pair[1].origin
+
+
+def repeated_functions(graph: Graph) -> Iterator[Repeated]:
     """Two scans, and the results of functions in the body of the second that the first computes too, with those."""
     scans = [n for n in graph.of(Scan) if "samples" not in n.attrs]
     for late, early in itertools.product(scans, scans):
