@@ -137,35 +137,33 @@ static ag_window_range ag_windows_with_element(int32_t element, const ag_conv2d_
     return ag_windows_with_tap(element / g->channels * s->dilation_w - s->pad_left, s->ow, s->stride_w, s->w);
 }
 
-/* The sums of elements first ... first + count - 1 over pixels of dy from column q on, for `rows` output
- * channels from o on; t has all but operands. Where the elements are apart in x, there are at most AG_TILE_N.
- */
-static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t o, int32_t rows, int32_t first, int32_t count,
-                       int32_t q) {
+/* Adds the products of elements first ... first + count - 1 and pixels of dy from column q on; t has all but
+ * operands. Where the elements are apart in x, there are at most AG_TILE_N. */
+static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t first, int32_t count, int32_t q) {
     const ag_conv2d_group *g = r->g;
     const ag_conv2d_shape *s = g->s;
     const float *x = r->x + (ptrdiff_t)r->vertical.begin * s->stride_h * s->x_h;
     x += ((ptrdiff_t)q * s->stride_w - s->pad_left) * s->x_w;
-    t->a[0] = r->dy + ((ptrdiff_t)r->vertical.begin * s->ow + q) * s->ldy + o;
+    t->a[0] = r->dy + ((ptrdiff_t)r->vertical.begin * s->ow + q) * s->ldy;
     for (int32_t j = 0; j < (r->contiguous ? 1 : count); j++) {
         const int32_t element = first + j;
         t->b[j] = x + (ptrdiff_t)(element / g->channels) * s->dilation_w * s->x_w +
                   (ptrdiff_t)(element % g->channels) * s->x_c;
     }
-    ag_dw_tiles(t, r, rows, count);
+    t->c = r->dw + first;
+    ag_dw_tiles(t, r, g->outputs, count);
 }
 
-/* Adds to sums those over the windows that have only some of the elements inside x. */
-static void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r, int32_t o, int32_t rows) {
+/* Adds the products over those of the windows q ... last - 1 that have only some of the elements inside x,
+ * column of dy by column. */
+static AG_NOINLINE void ag_dw_edges(ag_tile *t, const ag_dw_row *r, int32_t q, int32_t last) {
     const ag_conv2d_shape *s = r->g->s;
-    const ag_window_range all = {ag_windows_with_element(r->first + r->count - 1, r->g).begin,
-                                 ag_windows_with_element(r->first, r->g).end};
     t->beta = 1.0f;
     t->k = r->vertical.end - r->vertical.begin;
     t->k_runs = 1;
     t->a_step = ag_bytes((ptrdiff_t)s->ow * s->ldy);
     t->b_step = ag_bytes((ptrdiff_t)s->stride_h * s->x_h);
-    for (int32_t q = all.begin; q < all.end && t->k > 0; q++) {
+    for (; q < last && t->k > 0; q++) {
         int32_t begin = r->first, end = r->first + r->count;
         if (ag_contains(r->common, q)) {
             q = r->common.end - 1;
@@ -177,60 +175,30 @@ static void ag_dw_edges(ag_tile *t, float *sums, const ag_dw_row *r, int32_t o, 
         while (begin < end && !ag_contains(ag_windows_with_element(end - 1, r->g), q)) {
             end--;
         }
-        t->c = sums + begin - r->first;
         if (begin < end) {
-            ag_dw_sums(t, r, o, rows, begin, end - begin, q);
-        }
-    }
-}
-
-/* Sums and, at most, columns of them at a time where not the same windows have all elements inside x. */
-enum {
-    AG_DW_SUMS = (AG_GENERAL_TILES ? 4 : 3) * AG_TILE_M * AG_TILE_N,
-    AG_DW_COLUMNS = AG_GENERAL_TILES || AG_TILE_N > 12 ? AG_TILE_N : 12,
-};
-
-/* Elements of which not the same windows have all inside x, at most AG_DW_COLUMNS, by way of their sums. */
-static AG_NOINLINE void ag_dw_cut_elements(ag_tile *t, const ag_dw_row *r) {
-    const ag_conv2d_group *g = r->g;
-    float sums[AG_DW_SUMS], *dw = r->dw + r->first;
-    const int32_t most = AG_DW_SUMS / r->count / AG_TILE_M * AG_TILE_M;
-    t->alpha = 1.0f;
-    t->c_step = ag_bytes(r->count);
-    for (int32_t o = 0; o < g->outputs; o += most) {
-        const int32_t rows = ag_min(g->outputs - o, most);
-        t->beta = 0.0f;
-        t->c = sums;
-        ag_set_dw_windows(t, r);
-        ag_dw_sums(t, r, o, rows, r->first, r->count, r->common.begin);
-        ag_dw_edges(t, sums, r, o, rows);
-        for (int32_t i = 0; i < rows; i++, dw += g->filter) {
-            const float *sum = sums + (ptrdiff_t)i * r->count;
-            for (int32_t j = 0; j < r->count; j++) {
-                dw[j] = r->beta == 0.0f ? r->alpha * sum[j] : r->alpha * sum[j] + r->beta * dw[j];
-            }
+            ag_dw_sums(t, r, begin, end - begin, q);
         }
     }
 }
 
 /* `count` elements of the row. */
 static void ag_dw_elements(ag_dw_row *r) {
-    const ag_conv2d_group *g = r->g;
-    const ag_window_range low = ag_windows_with_element(r->first, g);
-    const ag_window_range high = ag_windows_with_element(r->first + r->count - 1, g);
+    const ag_window_range low = ag_windows_with_element(r->first, r->g);
+    const ag_window_range high = ag_windows_with_element(r->first + r->count - 1, r->g);
     ag_tile t;
     r->common = (ag_window_range){low.begin, high.end};
-    if (low.begin != high.begin || low.end != high.end) {
-        ag_dw_cut_elements(&t, r);
-        return;
-    }
     t.alpha = r->alpha;
     t.beta = r->beta;
-    t.c_step = ag_bytes(g->filter);
-    t.c = r->dw + r->first;
+    t.c_step = ag_bytes(r->g->filter);
     ag_set_dw_windows(&t, r);
-    ag_dw_sums(&t, r, 0, g->outputs, r->first, r->count, r->common.begin);
+    ag_dw_sums(&t, r, r->first, r->count, r->common.begin);
+    if (low.begin != high.begin || low.end != high.end) {
+        ag_dw_edges(&t, r, high.begin, low.end);
+    }
 }
+
+/* Columns, at most, of elements of which not the same windows have all inside x. */
+enum { AG_DW_COLUMNS = AG_GENERAL_TILES || AG_TILE_N > 12 ? AG_TILE_N : 12 };
 
 /* All elements of the row: as one where the same windows have them inside x, or tap by tap, or several taps
  * at once where they have few channels. */
