@@ -34,13 +34,6 @@ static inline int32_t ag_even_split(int32_t count, int32_t fit) {
     return (count + pieces - 1) / pieces;
 }
 
-/* The block size for windows of `rows` rows; the last blocks may be smaller. */
-static inline ag_window_block ag_block_size(int32_t rows, int32_t row_length) {
-    const bool fits = row_length <= AG_POOL_SUMS;
-    return (ag_window_block){0, fits ? ag_even_split(rows, AG_POOL_SUMS / row_length) : 1, 0,
-                             ag_even_split(row_length, AG_POOL_SUMS)};
-}
-
 /* Clips [*first, *first + *count) to [from, from + length). */
 static inline void ag_clip(int32_t *first, int32_t *count, int32_t from, int32_t length) {
     const int32_t end = ag_min(*first + *count, from + length);
@@ -104,7 +97,10 @@ static inline void ag_pool_dw_interior(ag_pool_dw *d, const float *x, const floa
                                        int32_t count, int32_t channels, ptrdiff_t step,
                                        const ptrdiff_t *element) {
     while (count > 0) {
-        const int32_t room = AG_POOL_LIST - d->first - d->count, fit = ag_min(count, room);
+        if (AG_POOL_LIST - d->first - d->count < count) {
+            ag_pool_dw_add_listed(d);
+        }
+        const int32_t fit = ag_min(count, AG_POOL_LIST - d->first - d->count);
         ag_weighted_window *entry = d->mem.list + d->first + d->count;
         for (int32_t i = fit; i > 0; i--, x += step, dy += channels, index += channels) {
             uint32_t bits;
@@ -115,9 +111,6 @@ static inline void ag_pool_dw_interior(ag_pool_dw *d, const float *x, const floa
         }
         count -= fit;
         d->count = (int32_t)(entry - d->mem.list) - d->first;
-        if (entry == d->mem.list + AG_POOL_LIST) {
-            ag_pool_dw_add_listed(d);
-        }
     }
 }
 
@@ -173,7 +166,8 @@ void AG_SYMBOL(conv2d_pool_dw_f32)(const float *x, const float *dy, const uint8_
                                    int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta) {
     const ag_conv2d_pool_shape *s = shape;
     const int32_t row_length = s->kw * s->c;
-    const ag_window_block size = ag_block_size(s->kh, row_length);
+    const int32_t rows = row_length <= AG_POOL_SUMS ? ag_even_split(s->kh, AG_POOL_SUMS / row_length) : 1;
+    const int32_t elements = ag_even_split(row_length, AG_POOL_SUMS); /* the last blocks may be smaller */
     ag_pool_gradient g;
     ag_window_block block;
     ag_pool_dw d;
@@ -181,10 +175,10 @@ void AG_SYMBOL(conv2d_pool_dw_f32)(const float *x, const float *dy, const uint8_
     d.g = &g;
     ag_pool_gradient_of(&g, s);
     for (int32_t o = 0; o < s->o; o++) {
-        for (block.row = 0; block.row < s->kh; block.row += size.rows) {
-            block.rows = ag_min(size.rows, s->kh - block.row);
-            for (block.element = 0; block.element < row_length; block.element += size.elements) {
-                block.elements = ag_min(size.elements, row_length - block.element);
+        for (block.row = 0; block.row < s->kh; block.row += rows) {
+            block.rows = ag_min(rows, s->kh - block.row);
+            for (block.element = 0; block.element < row_length; block.element += elements) {
+                block.elements = ag_min(elements, row_length - block.element);
                 ag_pool_dw_sums(&d, x, dy + o, index + o, n);
                 AG_SYMBOL(axpby_f32)(d.mem.sums, dw, block.rows * block.elements, alpha, beta);
                 dw += (ptrdiff_t)block.rows * block.elements; /* blocks of parts of a row have one row */
