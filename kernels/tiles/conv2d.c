@@ -113,7 +113,6 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
     const int32_t first = part->row > vertical.first ? part->row : vertical.first;
     const int32_t last = part->row_end < vertical.last ? part->row_end : vertical.last;
-    ag_pixel_tile pixels;
     ag_pixel_cursor cursor;
     ag_tile t;
     cursor.src = x + (ptrdiff_t)(vertical.begin * s->stride_h - s->pad_top) * s->x_h + first * row_step;
@@ -172,6 +171,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     }
 #endif
     while (cursor.remaining > 0) {
+        ag_pixel_tile pixels;
 #if AG_GENERAL_TILES
         ag_next_pixels(&t, &pixels, &cursor);
         ag_conv2d_output_channels(&t, w, part);
@@ -197,13 +197,13 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
 /* One group of all images. */
 static void ag_conv2d_regions(const float *x, const float *w, float *y, const ag_conv2d_part *part) {
     const ag_conv2d_shape *s = part->g->s;
-    const ag_axis rows = ag_forward_axis(s->oh, s->h, s->kh, s->stride_h, s->pad_top, s->dilation_h);
-    const ag_axis columns = ag_forward_axis(s->ow, s->w, s->kw, s->stride_w, s->pad_left, s->dilation_w);
     ag_tap_range vertical, horizontal;
     for (vertical.end = 0; vertical.end < s->oh;) {
-        vertical = ag_axis_range(&rows, vertical.end);
+        vertical =
+            ag_tap_range_from(vertical.end, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
         for (horizontal.end = 0; horizontal.end < s->ow;) {
-            horizontal = ag_axis_range(&columns, horizontal.end);
+            horizontal = ag_tap_range_from(horizontal.end, s->ow, s->stride_w, s->pad_left, s->kw,
+                                           s->dilation_w, s->w);
             ag_conv2d_region(x, w, y, vertical, horizontal, part);
         }
     }

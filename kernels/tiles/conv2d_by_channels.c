@@ -206,11 +206,10 @@ static void ag_sums_of_tile(ag_group_tile *t, const float *in, const float *w, f
     }
 }
 
-/* All outputs of y, whose phase is -1, or of a phase of dx, tile by tile. */
-static void ag_sums_of_groups(const float *in, const float *w, float *out, int32_t n, int32_t phase,
-                              float *scratch, const ag_conv2d_shape *s) {
-    const bool adjoint = phase >= 0;
-    const int32_t channels = adjoint ? s->o : s->c;
+/* All outputs of y, or of dx phase by phase, tile by tile. */
+static void ag_sums_of_groups(const float *in, const float *w, float *out, int32_t n, bool adjoint,
+                              float *scratch, const ag_conv2d_shape *s, const ag_epilogue *epilogue) {
+    const int32_t channels = adjoint ? s->o : s->c, phases = adjoint ? s->stride_h * s->stride_w : 1;
     float space[AG_SPACE * AG_CHANNEL_TILE];
     ag_group_tile t;
     t.adjoint = adjoint;
@@ -229,24 +228,24 @@ static void ag_sums_of_groups(const float *in, const float *w, float *out, int32
         t.lane = done - k;
         t.place = done % t.group;
         for (int32_t r = 0; r < t.out_group; r++) {
-            ag_sums_of_tile(&t, in, w, out + (ptrdiff_t)(done / t.group) * t.out_group + r, n, k, r, phase,
-                            s);
+            float *const to = out + (ptrdiff_t)(done / t.group) * t.out_group + r;
+            for (int32_t phase = 0; phase < phases; phase++) {
+                ag_sums_of_tile(&t, in, w, to, n, k, r, phase, s);
+            }
         }
         done = k + t.image.channels;
     }
+    AG_FINISH(epilogue, out, s->ldy, n * s->oh * s->ow, s->o);
 }
 
 void AG_SYMBOL(conv2d_by_channels_f32)(const float *x, const float *w, float *y, int32_t n, void *scratch,
                                        const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
-    ag_sums_of_groups(x, w, y, n, -1, scratch, shape);
-    AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
+    ag_sums_of_groups(x, w, y, n, false, scratch, shape, epilogue);
 }
 
 void AG_SYMBOL(conv2d_dx_by_channels_f32)(const float *dy, const float *w, float *dx, int32_t n,
                                           void *scratch, const ag_conv2d_shape *shape) {
-    for (int32_t phase = 0; phase < shape->stride_h * shape->stride_w; phase++) {
-        ag_sums_of_groups(dy, w, dx, n, phase, scratch, shape);
-    }
+    ag_sums_of_groups(dy, w, dx, n, true, scratch, shape, NULL);
 }
 
 /* Some taps, the windows along a row that have each of them inside x, and the tile's channels of dy for

@@ -99,7 +99,6 @@ static AG_NOINLINE const float *ag_addend_of(const ag_epilogue **e, ag_epilogue 
 
 void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                          float alpha, float beta, const ag_epilogue *epilogue) {
-    float *const first = y;
     const float *old = y;
     const int32_t rows = m;
     ptrdiff_t each = 1; /* elements of `old` that belong to an element of y */
@@ -138,7 +137,7 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
         }
         *y = beta == 0.0f ? alpha * total(sum[0]) : alpha * total(sum[0]) + beta * *old;
     }
-    AG_FINISH(epilogue, first, rows, 1, rows);
+    AG_FINISH(epilogue, y - rows, rows, 1, rows);
 }
 
 #if AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */

@@ -7,6 +7,8 @@
 #ifndef AG_TILES_TAP_RANGES_H
 #define AG_TILES_TAP_RANGES_H
 
+#include "tiles/symbols.h"
+
 #include <stdint.h>
 
 /* One axis of some of the outputs: output m of `count`, stored at out + m * out_step, is the sum over taps t
@@ -52,7 +54,7 @@ typedef struct {
 
 /* The range that starts at window `begin`, of `windows` along an axis of `extent` elements. Window p starts
  * at p * stride - pad; its `taps` elements are `dilation` apart. */
-static inline ag_tap_range ag_tap_range_from(int32_t begin, int32_t windows, int32_t stride, int32_t pad,
+ALWAYS_INLINE ag_tap_range ag_tap_range_from(int32_t begin, int32_t windows, int32_t stride, int32_t pad,
                                              int32_t taps, int32_t dilation, int32_t extent) {
     const int32_t start = begin * stride - pad, reach = (taps - 1) * dilation;
     ag_tap_range s;
