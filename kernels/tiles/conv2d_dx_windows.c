@@ -14,6 +14,7 @@
 #include "tiles/tap_ranges.h"
 
 enum { AG_WINDOW = 32 };
+typedef char ag_tiles_have_four_columns[AG_TILE_N == 4 ? 1 : -1]; /* as tiles.toml assumes */
 
 /* dx += the elements of `rows` rows of taps of a window, the first of which is at row `top`, column `left`.
  */

@@ -20,7 +20,9 @@ static inline void skip(const float **p, int32_t count, int32_t bytes) {
     }
 }
 
-#if !AG_TILE_INSTRUCTIONS /* vectors of one float */
+typedef char ag_vectors_have_one_or_four_lanes[LANES == 1 || LANES == 4 ? 1 : -1];
+
+#if !AG_TILE_INSTRUCTIONS
 typedef struct {
     vec val[ROW];
 } tile_row;
@@ -28,7 +30,7 @@ typedef struct {
 ALWAYS_INLINE tile_row next_row(const float **p, ptrdiff_t step) {
     tile_row row;
     EACH (j, ROW) {
-        row.val[j] = load(*p + j);
+        row.val[j] = load(*p + (ptrdiff_t)j * LANES);
     }
     *p = ag_after(*p, step);
     return row;
@@ -51,15 +53,34 @@ ALWAYS_INLINE factors next_factor(const float **p) {
 }
 
 ALWAYS_INLINE factors next_factors(const float **p) {
-    return next_factor(p);
+    return LANES == 1 ? next_factor(p) : four_factors_by(p, LANES * sizeof(float));
 }
 
 ALWAYS_INLINE vec next_gathered(const float **p) {
-    return next_vec(p);
+    float lanes[LANES];
+    if (LANES == 1) {
+        return next_vec(p);
+    }
+    EACH (i, LANES) {
+        lanes[i] = *p[i]++;
+    }
+    return load(lanes);
 }
 
-ALWAYS_INLINE void transpose(const vec *v) {
-    (void)v;
+ALWAYS_INLINE void transpose(vec *v) {
+    float rows[LANES][LANES], columns[LANES][LANES];
+    if (LANES == 1) {
+        return;
+    }
+    EACH (i, LANES) {
+        store(rows[i], v[i]);
+    }
+    EACH (e, LANES * LANES) {
+        columns[e % LANES][e / LANES] = rows[e / LANES][e % LANES];
+    }
+    EACH (i, LANES) {
+        v[i] = load(columns[i]);
+    }
 }
 #endif
 

@@ -1,4 +1,4 @@
-/* The vectors of a backend, which its vec.h defines:
+/* The vectors of a backend, which its vec.h defines; floats.h and operators.h have some of it:
  *
  *     LANES, vec         a vector; a float where LANES is 1
  *       zero, splat, load, store, add
@@ -36,7 +36,7 @@
  *                           and put_first move what is used for whole rows
  *     AG_LANE_FACTORS       up to four factors: one_factor, four_factors, scaled;
  *                           times(v, f, i): v * f[i], plus(sum, v, f, i): sum + v * f[i]
- *     AG_TILE_INSTRUCTIONS  what microkernel.c reads, where LANES is 4: next_row, a tile_row of AG_TILE_N
+ *     AG_TILE_INSTRUCTIONS  what microkernel.c reads: next_row, a tile_row of AG_TILE_N
  *                           floats, four_factors_by and one_factor_by move the pointer on by so many
  *                           bytes; next_factor, next_factors of LANES, next_gathered, of as many
  *                           rows, by what they read; transpose, LANES vectors */
