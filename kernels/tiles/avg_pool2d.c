@@ -6,8 +6,7 @@
  * Few channels are added up window by window. */
 #include "ag_kernels.h"
 #include "tiles/window_sums.h"
-
-#include <string.h>
+#include "tiles/zero_image.h"
 
 enum { AG_FEW_CHANNELS = 8 }; /* from which on tiles are worth their calls */
 
@@ -81,12 +80,7 @@ void AG_SYMBOL(avg_pool2d_f32)(const float *x, float *y, int32_t n, const ag_poo
 static void ag_avg_pool2d_dx_few(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *s) {
     const float weight = 1.0f / (float)(s->divisor != 0 ? s->divisor : s->kh * s->kw);
     for (; n > 0; n--, dx += s->x_n) {
-        for (int32_t i = 0; i < s->h; i++) {
-            for (int32_t j = 0; j < s->w; j += s->x_w == s->c ? s->w : 1) {
-                memset(dx + (ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w, 0,
-                       (size_t)(s->x_w == s->c ? s->w : 1) * (size_t)s->c * sizeof *dx);
-            }
-        }
+        ag_zero_image(dx, s->h, s->w, s->c, s->x_h, s->x_w, s->x_c);
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, dy += s->c) {
                 for (int32_t i = 0; i < s->kh; i++) {

@@ -12,6 +12,7 @@
 #include "tiles/axpy_rows.h"
 #include "tiles/conv2d_group.h"
 #include "tiles/tap_ranges.h"
+#include "tiles/zero_image.h"
 
 enum { AG_WINDOW = 32 };
 typedef char ag_tiles_have_four_columns[AG_TILE_N == 4 ? 1 : -1]; /* as tiles.toml assumes */
@@ -75,19 +76,6 @@ static void ag_dx_windows(ag_tile *t, const float *dy, const float *w, float *dx
     }
 }
 
-/* An image of a group. */
-static void ag_zero_image(float *dx, const ag_conv2d_group *g) {
-    const ag_conv2d_shape *s = g->s;
-    for (int32_t row = 0; row < s->h; row++, dx += s->x_h) {
-        for (int32_t k = 0; k < g->channels; k++) {
-            float *element = dx + (ptrdiff_t)k * s->x_c;
-            for (int32_t column = 0; column < s->w; column++, element += s->x_w) {
-                *element = 0.0f;
-            }
-        }
-    }
-}
-
 void AG_SYMBOL(conv2d_dx_windows_f32)(const float *dy, const float *w, float *dx, int32_t n, void *scratch,
                                       const ag_conv2d_shape *shape) {
     (void)scratch;
@@ -104,7 +92,7 @@ void AG_SYMBOL(conv2d_dx_windows_f32)(const float *dy, const float *w, float *dx
     for (; n > 0; n--, dx += s->x_n, dy += (ptrdiff_t)s->oh * s->ow * s->ldy) {
         for (int32_t i = 0; i < s->groups; i++) {
             float *const group = dx + (ptrdiff_t)i * g.channels * s->x_c;
-            ag_zero_image(group, &g);
+            ag_zero_image(group, s->h, s->w, g.channels, s->x_h, s->x_w, s->x_c);
             ag_dx_windows(&t, dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter, group,
                           parts, &g);
         }

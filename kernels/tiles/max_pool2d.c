@@ -2,9 +2,9 @@
 #include "ag_kernels.h"
 #include "tiles/maxima.h"
 #include "tiles/tap_ranges.h"
+#include "tiles/zero_image.h"
 
 #include <math.h>
-#include <string.h>
 
 void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
                                const ag_pool2d_shape *shape) {
@@ -62,19 +62,6 @@ static void ag_window_scatter(const float *dy, const uint8_t *index, float *dx, 
     }
 }
 
-static void ag_zero_image(float *dx, const ag_pool2d_shape *s) {
-    const size_t pixel = (size_t)s->c * sizeof *dx;
-    for (int32_t i = 0; i < s->h; i++) {
-        if (s->x_w == s->c) {
-            memset(dx + (ptrdiff_t)i * s->x_h, 0, (size_t)s->w * pixel);
-        } else {
-            for (int32_t j = 0; j < s->w; j++) {
-                memset(dx + (ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w, 0, pixel);
-            }
-        }
-    }
-}
-
 void AG_SYMBOL(max_pool2d_dx_f32)(const float *dy, const uint8_t *index, float *dx, int32_t n,
                                   const ag_pool2d_shape *shape) {
     const ag_pool2d_shape *s = shape;
@@ -86,7 +73,7 @@ void AG_SYMBOL(max_pool2d_dx_f32)(const float *dy, const uint8_t *index, float *
         }
     }
     for (; n > 0; n--, dx += s->x_n) {
-        ag_zero_image(dx, s);
+        ag_zero_image(dx, s->h, s->w, s->c, s->x_h, s->x_w, s->x_c);
         for (int32_t p = 0; p < s->oh; p++) {
             const int32_t top = p * s->stride_h - s->pad_top;
             const bool rows_inside = top >= 0 && top + height < s->h;
