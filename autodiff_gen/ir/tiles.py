@@ -40,14 +40,14 @@ def shape_of(shape: Shape, at: Range) -> Shape:
 def tile_of(node: Node, at: Range) -> Tile | None:
     """Of what the node computes this part of its only result, or of all that a composite has; None where it cannot."""
     lower = node.op.lower
-    if isinstance(lower, Composite):
+    if isinstance(lower, Composite) and not lower.elementwise:
         y, axes = node.results[0], node.attrs.get("axes")
         computes_each = axes is not None and at.axis not in normalise_axes(axes, y.ndim)
         return _of_elementwise(node, at) if computes_each and isinstance(y.type.shape[at.axis], int) else None
     if len(node.results) != 1 or not isinstance(node.results[0].type.shape[at.axis], int):
         return None
     shapes = [v.type.shape for v in node.operands]
-    if isinstance(lower, Elementwise):
+    if isinstance(lower, Elementwise | Composite):
         return _of_elementwise(node, at)
     if is_plain_product(node):
         return _of_product(node, at)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.build import apply
 from ...ir.node import Sample, Value, define
-from ...ir.op_kinds import ADD, MUL, SELECT, UNARY, Attrs, Elementwise
+from ...ir.op_kinds import ADD, MUL, SELECT, UNARY, Attrs, Composite, Elementwise
 from ...ir.types import Type
 from ..support import ONES, by_operand, floating, simple, within
 from .functions import TWO_OVER_ROOT_PI, erf, sigmoid
@@ -193,13 +193,17 @@ logsigmoid = define(
 )
 
 
-def _mish_function(x: Value) -> Value:
-    return apply("tanh", apply("softplus", x, threshold=20.0))
+def _mish_parts(x: Value) -> tuple[Value, Value, Value]:
+    """e^x, 1 / ((1 + e^x)^2 + 1), and tanh(log(1 + e^x)), which is 1 above 20."""
+    power = apply("exp", apply("where", x > 20.0, 20.0, x))
+    product = power * (power + 2.0)
+    inverse = 1.0 / (product + 2.0)
+    return power, inverse, product * inverse
 
 
 def _mish_gradient(dy: Value, x: Value) -> Value:
-    t = _mish_function(x)
-    return dy * (t + x * apply("sigmoid", x) * (1.0 - apply("square", t)))
+    power, inverse, t = _mish_parts(x)
+    return dy * (t + x * (4.0 * power * (power + 1.0) * inverse * inverse))
 
 
 mish = define(
@@ -207,7 +211,7 @@ mish = define(
     infer=floating,
     ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
     vjp=simple(lambda dy, x, y: _mish_gradient(dy, x)),
-    lower=_times("{0} * ag_tanhf(ag_log1pf(ag_expf({0})))", _mish_function),
+    lower=Composite(lambda operands, _: [operands[0] * _mish_parts(operands[0])[2]], elementwise=True),
     samples=ONES,
     torch="torch.nn.functional.mish(a)",
 )

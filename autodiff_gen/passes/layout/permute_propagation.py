@@ -33,7 +33,7 @@ def propagate(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
         return _window(node, views[0]) if lower.window else _view(node, views[0])
     if not any(isinstance(f, PermutedView) for f in views):
         return None
-    if isinstance(lower, Elementwise):
+    if isinstance(lower, Elementwise) or (isinstance(lower, Composite) and lower.elementwise):
         return _elementwise(node, views)
     if isinstance(lower, Reduce):
         return _reduction(node, views[0])
