@@ -1,6 +1,7 @@
-/* exp, sigmoid, tanh and erf of ag_math.h in fewer instructions, for a core with FMA and without vectors: e^x
- * from a table of 2^(i/64), 256 bytes, and a polynomial of degree 2 in place of 6. A term of a polynomial is
- * two instructions, as VFMA adds to its own destination; an element of the table is five in all.
+/* exp, sigmoid, tanh, erf, sin and cos of ag_math.h in fewer instructions, for a core with FMA and without
+ * vectors: e^x from a table of 2^(i/64), 256 bytes, and a polynomial of degree 2 in place of 6. A term of a
+ * polynomial is two instructions, as VFMA adds to its own destination; an element of the table is five in
+ * all.
  *
  * Where the result is a normal float, the relative error is at most 2.5e-7, with or without contraction into
  * FMA. Zeros, infinities, NaN and subnormals use ag_math.h. */
@@ -106,6 +107,40 @@ static inline float ag_erff_armv7em(float x) {
         return x + x * ag_erf_near(x * x);
     }
     return a <= 0x40800000u ? ag_erf_far_armv7em(x) : ag_erf_any(x);
+}
+
+/* sin(x + quadrant pi/2) for |x| < 2^18 */
+static inline float ag_sin_near_armv7em(float x, uint32_t quadrant) {
+    const float round = 12582912.0f; /* as in ag_math.h's ag_exp_reduce */
+    const float shifted = x * 0.63661975f + round;
+    const float k = shifted - round;
+    /* x - k pi/2, with pi/2 in three parts: the first difference is exact, and rounding errors of the others
+     * are relative to the result */
+    const float r = fmaf(k, 1.7151245e-15f, fmaf(k, 4.371139e-08f, fmaf(k, -1.5707964f, x)));
+    const float z = r * r;
+    quadrant += ag_float_bits(shifted);
+    /* the polynomials of ag_math.h's ag_trig_value; a product, so that -0 stays -0 */
+    const float y =
+        quadrant & 1u
+            ? 1.0f - z * (0.5f - z * ag_polynomial_2(z, 2.4432327e-05f, -0.001388731f, 0.041666646f))
+            : r * (1.0f + z * ag_polynomial_2(z, -0.00019518095f, 0.008332188f, -0.16666655f));
+    return quadrant & 2u ? -y : y;
+}
+
+AG_CALLED float ag_sin_any(float x) {
+    return ag_sinf(x);
+}
+
+AG_CALLED float ag_cos_any(float x) {
+    return ag_cosf(x);
+}
+
+static inline float ag_sinf_armv7em(float x) {
+    return fabsf(x) < 262144.0f ? ag_sin_near_armv7em(x, 0u) : ag_sin_any(x);
+}
+
+static inline float ag_cosf_armv7em(float x) {
+    return fabsf(x) < 262144.0f ? ag_sin_near_armv7em(x, 1u) : ag_cos_any(x);
 }
 
 #endif

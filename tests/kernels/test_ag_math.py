@@ -429,7 +429,7 @@ FAST = {b: registry.load([b], root=KERNELS).functions for b in ("fastmath", "arm
 HEADERS = {b: {f.header for f in functions.values()} for b, functions in FAST.items()}
 EDGES = {
     "fastmath": (87, 88, 6.2, 3.12),
-    "armv7em": (87, 87.34, 88, 0.5, 32, 0.8, 4),
+    "armv7em": (87, 87.34, 88, 0.5, 32, 0.8, 4, 2.0**18, 355.0),
     "host": (87, 87.34, 88, 104, 9, 3.92),
 }
 
