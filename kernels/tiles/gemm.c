@@ -5,8 +5,9 @@
  *     m | t0 | t1 |e2|                   overlaps its neighbour, is computed into a local array, and
  *       +----+----+--+                   only its new rows and columns are stored;
  *       | e3 | e4 |e5|                   a matrix with fewer rows repeats the first one, or with A
- *       +----+----+--+                   transposed uses scalar loops; one with fewer columns uses narrower
- *                                        tiles (AG_NARROW) or scalar loops
+ *       +----+----+--+                   transposed becomes one with fewer columns; one with fewer
+ *                                        columns uses narrower tiles (AG_NARROW), or rows of B that are
+ *                                        packed with zeros after them; with fewer of both, scalar loops
  *
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
  *
@@ -126,9 +127,55 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
     }
 }
 
+enum { AG_PADDED_ROWS = 32 }; /* of B at a time: 512 bytes of stack for tiles of four columns */
+
+/* Fewer columns than a tile has, and at least as many rows: rows of B are packed, with zeros for the other
+ * columns. */
+static AG_NOINLINE void ag_gemm_few_columns(const ag_product *p) {
+    float packed[AG_PADDED_ROWS * AG_TILE_N] = {0.0f};
+    ag_tile t;
+    t.k_runs = 1;
+    t.alpha = p->alpha;
+    t.a_step = ag_bytes(p->a.p_step);
+    t.b_step = ag_bytes(AG_TILE_N);
+    t.b[0] = packed;
+    ag_one_tile(&t);
+    for (int32_t from = 0; from < p->k; from += t.k) {
+        t.k = p->k - from < AG_PADDED_ROWS ? p->k - from : AG_PADDED_ROWS;
+        for (int32_t j = 0; j < p->n; j++) {
+            const float *column = p->b.data + from * p->b.p_step + j * p->b.i_step;
+            for (int32_t k = 0; k < t.k; k++, column += p->b.p_step) {
+                packed[k * AG_TILE_N + j] = *column;
+            }
+        }
+        for (int32_t i = 0; i < p->m; i += AG_TILE_M) {
+            const int32_t overlap = i + AG_TILE_M > p->m ? i + AG_TILE_M - p->m : 0;
+            t.a[0] = p->a.data + from * p->a.p_step + (i - overlap) * p->a.i_step;
+            for (int32_t q = 1; !p->a_columns && q < AG_TILE_M; q++) {
+                t.a[q] = t.a[q - 1] + p->a.i_step;
+            }
+            ag_local_tile(p->a_columns ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(nn), &t,
+                          p->c.data + i * p->c.i_step, p->c.i_step, p->c.j_step, overlap, 0, p->n,
+                          from == 0 ? p->beta : 1.0f);
+        }
+    }
+}
+
 static void ag_gemm_tiled(const ag_product *p) {
     const int32_t rest = p->m % AG_TILE_M;
-    if (p->n < AG_TILE_N || (p->a_columns && p->m < AG_TILE_M)) {
+    const bool few_rows = p->m < AG_TILE_M, few_columns = p->n < AG_TILE_N;
+    if (few_columns && !few_rows) {
+        ag_gemm_few_columns(p);
+        return;
+    }
+    if (p->a_columns && few_rows && p->n >= AG_TILE_M) { /* the transpose of A' B is B' A */
+        const ag_product swapped = {p->kernel, p->b, p->a, {p->c.data, p->c.j_step, p->c.i_step},
+                                    p->n,      p->m, p->k, p->alpha,
+                                    p->beta,   true};
+        ag_gemm_few_columns(&swapped);
+        return;
+    }
+    if (few_columns || (p->a_columns && few_rows)) {
         ag_gemm_scalar(p);
         return;
     }
