@@ -13,6 +13,7 @@ from functools import lru_cache
 from .graph import Graph, State
 from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
+from .traits import added_to
 from .types import planned_size
 
 
@@ -109,6 +110,8 @@ def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> s
     def waits(n: Node) -> bool:
         if n in unguarded or isinstance(n.op.lower, Leaf | View):
             return False
+        if (old := added_to(n)) is not None and state_of(old) is None:
+            return False  # the sum of several products is stored
         reading = [r for v in n.results for r in readers.get(v, ())]
         if not reading or not waiting.issuperset(reading):
             return False

@@ -41,6 +41,21 @@ def is_plain_product(node: Node) -> bool:
     return isinstance(node.op.lower, Contraction) and bool(node.op.lower.placed)
 
 
+def adding_op(node: Node) -> str:
+    """The name of the op that adds what a node computes to memory, if there is one."""
+    lower = node.op.lower
+    if isinstance(lower, Contraction) and node.results[0].ndim != 2:
+        return ""
+    return lower.added if isinstance(lower, Contraction | Call) else ""
+
+
+def added_to(node: Node) -> Value | None:
+    """The old value of the memory to which a node adds a product."""
+    lower = node.op.lower
+    into = lower.into if isinstance(lower, Call | Contraction) else None
+    return None if into is None else node.operands[into]
+
+
 def is_expensive(node: Node) -> bool:
     """Whether loops that read a value of the node compute it once and read it."""
     return isinstance(node.op.lower, Elementwise) and not node.op.lower.cheap

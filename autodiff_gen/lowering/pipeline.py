@@ -32,6 +32,7 @@ from ..passes.layout.copy_insertion import copy_insertion
 from ..passes.layout.layout_assignment import layout_assignment
 from ..passes.layout.rematerialize_random import rematerialize_random
 from ..passes.layout.transpose_elimination import transpose_elimination
+from ..passes.memory.accumulate_gradients import accumulate_gradients
 from ..passes.memory.micro_batches import is_divided, micro_batches
 from ..passes.memory.pack_masks import pack_masks
 from ..passes.memory.rematerialize import rematerialize
@@ -112,6 +113,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(inline_small_matmul),  # small products join the loops around them
     on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
+    weighing(accumulate_gradients),  # each product of a sum is added to it by its kernel
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
     weighing(pad_images),  # whose borders cut windows, which kernels compute one by one

@@ -17,7 +17,7 @@ from ..ir.node import STATE, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
 from ..ir.strides import dense
-from ..ir.traits import is_free
+from ..ir.traits import added_to, is_free
 from ..ir.types import Type
 from ..ir.views import known_layout, layout, stored
 from ..kernels.registry import Backends
@@ -218,13 +218,14 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
     holder: dict[Value, Placed] = {}
     placed: list[Placed] = []
     for s in steps:
-        donors = reusable(s, context)
+        donors, old = reusable(s, context), added_to(s.node)
         for r in s.node.results:
             if r in states or r in outputs:
                 continue
             end = max(last.get(r, 0), s.number)
             dying = [v for v in donors.get(r, ()) if last.get(v, s.number) == s.number and v in holder]
             free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
+            assert free or old is None or old.base in states, "what a kernel adds to dies in its step"
             if free:
                 reused = free[0]
                 if r.type.bytes < reused.bytes:

@@ -54,7 +54,7 @@ def test_survivors_in_c(products: str, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.usefixtures("large_products")
-@pytest.mark.parametrize("name", ["sgd_momentum", "weight_decay", "adam", "shared_adam"])
+@pytest.mark.parametrize("name", ["sgd_momentum", "weight_decay", "adam"])
 def test_no_gradient_of_a_weight_is_stored(name: str) -> None:
     """Products that only feed the rules of their weights are completed by rows."""
     case, _ = survivor(name)
@@ -63,3 +63,14 @@ def test_no_gradient_of_a_weight_is_stored(name: str) -> None:
     assert weights
     stored = [(v.type.shape, b.bytes) for b in entry.plan.placed for v in b.values]
     assert not [t for t in weights if (t.shape, t.bytes) in stored]
+
+
+@pytest.mark.usefixtures("large_products")
+def test_the_gradient_of_a_shared_weight_is_stored_where_memory_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case, _ = survivor("shared_adam")
+    stored = program_of(case, "m").arena_words
+    sums = sys.modules["autodiff_gen.passes.memory.accumulate_gradients"]
+    monkeypatch.setattr(sums, "_sums", lambda graph: {})
+    assert stored <= program_of(case, "m").arena_words

@@ -21,6 +21,7 @@ from autodiff_gen.passes.context import ArenaUse, Context
 from autodiff_gen.passes.layout.commute_pooling import commute_pooling
 from autodiff_gen.passes.layout.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
+from autodiff_gen.passes.memory.accumulate_gradients import accumulate_gradients
 from autodiff_gen.passes.memory.micro_batches import divided
 from autodiff_gen.passes.memory.pack_masks import pack_masks
 from autodiff_gen.passes.memory.recomputation import Recomputation
@@ -49,6 +50,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "snapshot_states": lambda graph: with_old_states_copied(
         graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]
     ),
+    "accumulate_gradients": lambda graph: accumulate_gradients(_with_backward_pass(graph), Context()),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "micro_batches": lambda graph: divided(graph, 3),
     "store_functions": lambda graph: with_stored_functions(graph, *next(repeated_functions(graph))),

@@ -9,10 +9,11 @@ import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.dependences import control_edges
+from ...ir.dependences import control_edges, state_of
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base, topological
 from ...ir.op_kinds import View
+from ...ir.traits import added_to
 from ...ir.types import Shape, Size, planned_size
 from ...ir.views import layout
 from ...passes.context import Context
@@ -209,6 +210,8 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
         return {s.node.results[index]: [base(v)] for index, v in s.inner.reuses.items()}
     if s.in_place:
         return {s.node.results[0]: [s.node.operands[0].base]}
+    if (old := added_to(s.node)) is not None:
+        return {s.node.results[0]: [old.base]} if state_of(old) is None else {}
     if s.nest is None or s.statements is None:
         return {}
     accesses, region = accesses_of(s.statements, context), s.nest.region

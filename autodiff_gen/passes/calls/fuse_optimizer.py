@@ -23,7 +23,7 @@ from ...ir.node import OPS, STATE, Node, Value, base
 from ...ir.op_kinds import Call, Contraction
 from ...ir.origin import building
 from ...ir.rewrite import replaced, rewritten
-from ...ir.traits import changes, uniform
+from ...ir.traits import adding_op, changes, uniform
 from ...ir.types import f32, planned_size
 from ...ir.views import whole_views
 from ...targets.cost_table import CostTable
@@ -33,11 +33,7 @@ from .gradient_rows import updates_of
 
 
 def _added(v: Value) -> str:
-    """The name of the op that would add v to memory, if there is one."""
-    lower = v.node.op.lower
-    if isinstance(lower, Contraction) and v.ndim != 2:
-        return ""
-    return lower.added if isinstance(lower, Contraction | Call) else ""
+    return adding_op(v.node)
 
 
 def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list[Value], Value | None] | None:

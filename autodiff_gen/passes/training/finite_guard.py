@@ -38,7 +38,7 @@ from ...ir.graph import Graph, State
 from ...ir.names import with_role
 from ...ir.node import CONST, Node, Op, Value, base, topological, users
 from ...ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
-from ...ir.traits import changes, is_sum
+from ...ir.traits import added_to, changes, is_sum
 from ...ir.types import planned_size
 from ..context import Context
 
@@ -146,7 +146,7 @@ class Bounds:
         for own, change, _ in changes(node):
             if _is_old(own, state):
                 return [self.of(change)]
-        if (old := _added_to(node)) is not None:
+        if (old := added_to(node)) is not None:
             grows = _is_old(old, state) and node.attrs["beta"] == 1
             return [self._product(node)] if grows else [self._product(node), self._scaled_old(node, old)]
         return [self.of(new)]
@@ -190,7 +190,7 @@ class Bounds:
         (v,) = node.results
         if is_product(node):
             bound = self._product(node)
-            if (old := _added_to(node)) is not None:
+            if (old := added_to(node)) is not None:
                 bound = _sum(bound, self._scaled_old(node, old))
         elif isinstance(node.op.lower, Assemble):
             bound = max(abs(float(node.attrs["fill"])), 1.0)
@@ -278,13 +278,6 @@ def _without_views(v: Value) -> Value:
     while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
         v = v.node.operands[0]
     return v
-
-
-def _added_to(node: Node) -> Value | None:
-    """The old value of the memory that a product is added to."""
-    lower = node.op.lower
-    into = lower.into if isinstance(lower, Call | Contraction) else None
-    return None if into is None else node.operands[into]
 
 
 def _is_old(v: Value, state: State) -> bool:

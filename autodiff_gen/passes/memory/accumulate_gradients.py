@@ -1,0 +1,90 @@
+"""Accumulate gradients: of a sum of products, such as the gradient of weights that are used several times, each kernel
+adds its product to the sum so far, in the memory of the first product.
+
+    entry f(a: f32[4,2], b: f32[2,3], c: f32[4,2], d: f32[2,3])
+      %0: f32[4,3] = matmul(a, b)
+      %1: f32[4,3] = matmul(c, d)
+      %2: f32[4,3] = add(%0, %1)
+      dw <- %2
+    ->
+    entry f(a: f32[4,2], b: f32[2,3], c: f32[4,2], d: f32[2,3])
+      %0: f32[4,3] = matmul(a, b)
+      %1: f32[4,3] = accumulate(c, d, %0, 1.0, beta=1.0, negate=False)
+      dw <- %1
+
+What a product is of, such as an activation and the gradient of the layer's result, is then in memory until the product
+is added, not until all products are known. Sums that take more memory than what their products are of are left as they
+are, so that no arena grows: `fuse_optimizer` completes products by rows, without memory for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...ir.build import apply, constant, with_shape
+from ...ir.graph import Graph
+from ...ir.node import Node, Value
+from ...ir.op_kinds import Elementwise
+from ...ir.origin import is_late
+from ...ir.rewrite import rewritten
+from ...ir.traits import adding_op
+from ...ir.types import f32
+from ...ir.views import whole_views
+from ..context import Context
+
+MOST_TRIES = 3  # sizes of sums that are measured: a limit of compile time
+
+
+def accumulate_gradients(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    sums = {} if graph.inner else _sums(graph)
+    for most in sorted({n.results[0].type.bytes for n in sums}, reverse=True)[:MOST_TRIES]:
+        new = _accumulated(graph, {n: how for n, how in sums.items() if n.results[0].type.bytes <= most})
+        if _is_better(new, graph, context):
+            return new
+    return graph
+
+
+def _is_better(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether the sums need no more memory; they take less time than loops that add products."""
+    name = accumulate_gradients.__name__
+    return context.takes_no_more(name, new, old) or context.is_worth_its_time(name, new, old)
+
+
+def _accumulated(graph: Graph, sums: Mapping[Node, tuple[int, int]]) -> Graph:
+    """The graph in which these sums are accumulated."""
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        total, term = (operands[i] for i in sums[node])
+        product = whole_views(term)[-1]
+        old = with_shape(total, product.type.shape)
+        attrs = {**product.node.attrs, "beta": 1.0, "negate": False}
+        made = apply(adding_op(product.node), *product.node.operands, old, constant(1.0, f32), **attrs)
+        return (with_shape(made, node.results[0].type.shape),)
+
+    return rewritten(graph, rewrite, sums)
+
+
+def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:
+    """Nodes of the backward pass that add a product to a sum of products, with the operands: the sum, the product."""
+    found: dict[Node, tuple[int, int]] = {}
+
+    def alone(v: Value) -> Value | None:
+        """The value that v shows the whole of, if nothing else reads it."""
+        way = whole_views(v)
+        return way[-1] if all(len(graph.users[u]) == 1 and u not in roots for u in way) else None
+
+    roots = set(graph.roots)
+    for node in graph.of(Elementwise):
+        if node.op.signs != (1, 1) or not is_late(node.origin) or node.results[0].type.dtype is not f32:
+            continue
+        a, b = node.operands
+        whole = [alone(v) for v in (a, b)]
+        for total, term in ((0, 1), (1, 0)):
+            sum_, product = whole[total], whole[term]
+            if sum_ is None or product is None or a.type != b.type or not adding_op(product.node):
+                continue
+            if adding_op(sum_.node) or sum_.node in found:
+                found[node] = total, term
+                break
+    return found
