@@ -56,13 +56,18 @@ def _accumulated(graph: Graph, sums: Mapping[Node, tuple[int, int]]) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         total, term = (operands[i] for i in sums[node])
-        product = whole_views(term)[-1]
-        old = with_shape(total, product.type.shape)
-        attrs = {**product.node.attrs, "beta": 1.0, "negate": False}
-        made = apply(adding_op(product.node), *product.node.operands, old, constant(1.0, f32), **attrs)
-        return (with_shape(made, node.results[0].type.shape),)
+        return (with_shape(added(total, whole_views(term)[-1]), node.results[0].type.shape),)
 
     return rewritten(graph, rewrite, sums)
+
+
+def added(total: Value, product: Value) -> Value:
+    """The sum of a value that nothing else reads, of the product's elements or its shape, and a product, of the
+    product's shape, in the memory of that value."""
+    node = product.node
+    old = with_shape(total, product.type.shape)
+    attrs = {**node.attrs, "beta": 1.0, "negate": False}
+    return apply(adding_op(node), *node.operands, old, constant(1.0, f32), **attrs)
 
 
 def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:

@@ -22,7 +22,8 @@ from ...ir.tiles import (
     whole,
     with_term,
 )
-from ...ir.traits import is_fusable
+from ...ir.traits import adding_op, is_fusable
+from .accumulate_gradients import added
 
 
 class _Infeasible(Exception):
@@ -212,7 +213,7 @@ class _Strips:
         """The sum of the terms of the strips so far."""
         origin = term.node.origin
         with building(origin.scope, origin.phase):
-            new = apply("add", total, term)
+            new = added(total, term) if adding_op(term.node) else apply("add", total, term)
         labels = {0: origin.labels[0]}
         new.node.origin = Origin(origin.scope, origin.phase, labels, origin.module, strip=origin.strip)
         return new
