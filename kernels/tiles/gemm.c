@@ -127,7 +127,7 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
     }
 }
 
-enum { AG_PADDED_ROWS = 32 }; /* of B at a time: 512 bytes of stack for tiles of four columns */
+enum { AG_PADDED_ROWS = 16 }; /* of B at a time: 256 bytes of stack for tiles of four columns */
 
 /* Fewer columns than a tile has, and at least as many rows: rows of B are packed, with zeros for the other
  * columns. */
