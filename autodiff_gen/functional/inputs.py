@@ -54,15 +54,15 @@ def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
 
 def Buffer(name: str, values: Any, dtype: str = "f32") -> Value:
     """State without gradient that a forward pass may update (F.with_updates), as a graph value: running statistics,
-    counters. `values` as for Param; dtype: "f32" or "s32"."""
+    counters; or a mask, which is a constant. `values` as for Param; dtype: "f32", "s32" or "bool"."""
     check_parameter_name(name)
     return make_buffer(name, values, dtype)
 
 
 def make_buffer(name: str, values: Any, dtype: str) -> Value:
     kind = _dtype(dtype)
-    if kind.name not in ("f32", "s32"):
-        raise ModelError(f"buffer {name!r}: dtype={dtype!r}; known: 'f32', 's32'")
+    if kind.name not in ("f32", "s32", "bool"):
+        raise ModelError(f"buffer {name!r}: dtype={dtype!r}; known: 'f32', 's32', 'bool'")
     first = init.initialiser(name, values, zlib.crc32(name.encode()))
     return make_state(State(name, Type(kind, first.shape), first, False, "buffer"))
 

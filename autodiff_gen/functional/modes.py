@@ -37,6 +37,10 @@ def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> 
         state: State = old.node.attrs["state"]
         if state.role == "parameter":
             raise ShapeError(f"with_updates: {state.name!r} is a parameter, which the optimizer updates")
+        if state.freezes:
+            raise ShapeError(
+                f"with_updates: {state.name!r} is a mask, a constant; keep integers in its place"
+            )
         states.append(state)
     new = [as_value(v) for v in updates.values()]
     order = next(_order)

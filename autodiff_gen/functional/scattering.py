@@ -20,7 +20,7 @@ from .elementwise import eq, gt, maximum, minimum, mul, where
 from .indexing import in_range, index_add, scatter_add
 from .joining import pad
 from .reductions import amax, amin, prod
-from .shapes import broadcast_to, reshape, unsqueeze
+from .shapes import broadcast_to, permute, reshape, unsqueeze
 from .slicing import cut, extent_of
 
 __all__ = ["index_put", "scatter", "scatter_reduce"]
@@ -83,30 +83,43 @@ def scatter_reduce(
 
 
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
-    """input with values at input[indices], as `x[i, j] = values` of PyTorch: integers that broadcast together for the
-    first axes, or one mask for a value that broadcasts. accumulate: values are added. Of several values with one place
-    the sum is taken, where PyTorch has any of them; a number stays that number."""
+    """input with values at input[indices], as `x[:, i, j] = values` of PyTorch: integers that broadcast together, or
+    one mask for a value that broadcasts; None for an axis that is whole. accumulate: values are added. Of several
+    values with one place the sum is taken, where PyTorch has any of them; a number stays that number."""
     x, v, name = as_value(input), as_value(values), "index_put"
-    given = [as_value(i) for i in indices]
-    if len(given) == 1 and given[0].dtype.kind == "b":
-        mask = reshape(given[0], (*given[0].shape, *(1,) * (x.ndim - given[0].ndim)))
+    given = {k: as_value(i) for k, i in enumerate(indices) if i is not None}
+    first = min(given, default=0)
+    if len(given) == 1 and given[first].dtype.kind == "b":
+        mask = given[first]
+        mask = reshape(mask, (*mask.shape, *(1,) * (x.ndim - first - mask.ndim)))
         return where(mask, x + v if accumulate else v, x)
-    if not 0 < len(given) <= x.ndim:
-        raise shape_error(name, [x, *given], f"{len(given)} indices for {x.ndim} axes")
+    if not given or max(given) >= x.ndim:
+        raise shape_error(name, [x, *given.values()], f"{len(indices)} indices for {x.ndim} axes")
     size, place = 1, as_value(0)
-    for axis, i in enumerate(given):
+    for axis, i in given.items():
         d = extent_of(name, x, axis)
         size, place = size * d, as_s32(place) * d + as_s32(in_range(name, x, i, d))
-    rest = x.shape[len(given) :]
-    width, count = product(rest), product(place.shape)
-    flat, place_of = reshape(x, (size, width)), reshape(place, (count,))
-    source = reshape(broadcast_to(v, (*place.shape, *rest)), (count, width))
+    order = [*range(first), *given, *(k for k in range(first, x.ndim) if k not in given)]
+    moved = x if order == [*range(x.ndim)] else permute(x, order)
+    before, after = moved.shape[:first], moved.shape[first + len(given) :]
+    if v.ndim and [*given] != [
+        *range(first, first + len(given))
+    ]:  # PyTorch has the axes of the indices first
+        own = len(place.shape)
+        v = broadcast_to(v, (*place.shape, *before, *after))
+        v = permute(v, [*range(own, own + first), *range(own), *range(own + first, v.ndim)])
+    width, count = product(after), product(place.shape)
+    flat, place_of = reshape(moved, (*before, size, width)), reshape(place, (count,))
+    source = reshape(broadcast_to(v, (*before, *place.shape, *after)), (*before, count, width))
     if accumulate:
-        return reshape(index_add(flat, 0, place_of, source), x.shape)
-    one, zero = (broadcast_to(as_value(k), (d, 1)) for k, d in ((1.0, count), (0.0, size)))
-    is_number = v.node.op is CONST and v.ndim == 0
-    y = v if is_number else index_add(_zeros(flat), 0, place_of, source)
-    return reshape(where(gt(index_add(zero, 0, place_of, one), 0.0), y, flat), x.shape)
+        y = index_add(flat, first, place_of, source)
+    else:
+        one, zero = (broadcast_to(as_value(k), (d, 1)) for k, d in ((1.0, count), (0.0, size)))
+        is_number = v.node.op is CONST and v.ndim == 0
+        new = v if is_number else index_add(_zeros(flat), first, place_of, source)
+        y = where(gt(index_add(zero, 0, place_of, one), 0.0), new, flat)
+    y = reshape(y, moved.shape)
+    return y if moved is x else permute(y, [order.index(k) for k in range(x.ndim)])
 
 
 def _zeros(x: Value) -> Value:

@@ -181,7 +181,7 @@ class Model:
         module = self.stages[-1][1]
         kept = {s for g in module.entries for s in g.states}
         every = (module.state(state) for state, _ in self._states)
-        own = [s for s in every if s in kept or s.role != "parameter"]
+        own = [s for s in every if s in kept or not s.freezes]
         return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
 
     @property
@@ -191,9 +191,13 @@ class Model:
 
     @property
     def frozen(self) -> dict[str, Any]:
-        """The parameters that are not trained, by name: constants of the generated program."""
+        """The parameters that are not trained, and masks, by name: constants of the generated program."""
         states = {s.name for s in self.states}
-        return {s.name: s.init.array() for s, _ in self._states if s.name not in states}
+        return {
+            s.name: s.init.array().astype(s.type.dtype.numpy, copy=False)
+            for s, _ in self._states
+            if s.name not in states
+        }
 
     @property
     def state_names(self) -> tuple[str, ...]:

@@ -101,9 +101,8 @@ class Module:
         the layer has no such buffer."""
         self.__dict__.pop(name, None)
         if tensor is not None and not isinstance(tensor, Buffer):
-            tensor = Buffer(
-                tensor, "s32" if isinstance(tensor, Value) and tensor.dtype.kind == "i" else "f32"
-            )
+            kind = tensor.dtype.kind if isinstance(tensor, Value) else "f"
+            tensor = Buffer(tensor, {"b": "bool", "i": "s32"}.get(kind, "f32"))
         self._own_buffers()[name] = tensor
 
     def train(self, mode: bool = True) -> Module:

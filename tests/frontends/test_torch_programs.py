@@ -133,6 +133,33 @@ def masked_encoder(m, words, label):
     return F.cross_entropy(m["out"]((weights @ h)[:, 0]), label, label_smoothing=0.1)
 
 
+class Masks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("causal", torch.ones(6, 6).tril().bool())
+        self.register_buffer("kept", torch.tensor([True, False, True, True, False, True]))
+
+
+def masked_by_buffers(m, x, label):
+    """Masks that a state_dict has choose scores and elements."""
+    h, masks = m["net"](x), m["masks"]
+    scores = (h[:, :, None] * h[:, None]).masked_fill(~masks.causal, float("-inf"))
+    y = (torch.softmax(scores, -1) @ h[:, :, None]).squeeze(-1) * masks.kept
+    y[:, ~masks.kept] = 0.5
+    return F.cross_entropy(m["out"](y), label)
+
+
+def set_along_axes(m, x, label):
+    """Indices of other axes than the first."""
+    h = m["net"](x).view(-1, 2, 3)
+    y = torch.tanh(h) * 2
+    y[:, :, [2, 0]] = h[:, :, :2]
+    y[:, [1, 0], 1] = h[:, :, 2] * 2
+    y[:, 1:, [0]] = h[:, :1, 1:2]
+    y[:, [[0, 1]], [[2], [1]]] = h[:, :, :2]
+    return F.cross_entropy(m["out"](y.flatten(1)), label)
+
+
 def distilled(m, x, label):
     with torch.no_grad():
         teacher = m["teacher"](x)
@@ -346,6 +373,16 @@ PROGRAMS = {
             "query": nn.Linear(8, 8),
             "out": nn.Linear(8, 3),
         },
+    ),
+    "masked by buffers": (
+        masked_by_buffers,
+        [X, LABEL],
+        lambda: {"net": nn.Linear(6, 6), "masks": Masks(), "out": nn.Linear(6, 3)},
+    ),
+    "set along axes": (
+        set_along_axes,
+        [X, LABEL],
+        lambda: {"net": nn.Linear(6, 6), "out": nn.Linear(6, 3)},
     ),
     "distilled": (
         distilled,

@@ -253,3 +253,25 @@ def test_files_of_weights_have_frozen_parameters(suffix: str, tmp_path: Path) ->
     state, _ = read_weights(file)
     assert list(state) == ["w", "fixed"]
     assert state_bytes(trainer.program, state) == data
+
+
+def test_a_mask_in_a_buffer_is_a_constant_that_the_state_dict_has() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Linear(4, 3)
+            self.kept = nn.Buffer(np.array([True, False, True]), "bool")
+
+        def forward(self, x: Any) -> Any:
+            return F.where(self.kept, self.net(x), 0.0)
+
+    made = ag.Model.supervised(Net(), (2, 4), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    assert [s.name for s in made.states] == ["net.weight", "net.bias"]
+    kept = made.frozen["kept"]
+    assert kept.dtype == bool and kept.tolist() == [True, False, True]
+    trainer = made.on_host()
+    assert (trainer.predict(np.ones((2, 4), np.float32)) != 0).tolist() == [[True, False, True]] * 2
+    state = trainer.state_dict()
+    trainer.load_state_dict(state)
+    with pytest.raises(ModelError, match=r"^kept is frozen"):
+        trainer.load_state_dict(state | {"kept": ~kept})

@@ -153,6 +153,11 @@ REJECTED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
         ShapeError,
         r"^with_updates: 'p' is a parameter, which the optimizer",
     ),
+    (
+        lambda: F.with_updates(X, {ag.Buffer("b", 1.0, "bool"): 1.0}),
+        ShapeError,
+        r"^with_updates: 'b' is a mask, a constant; keep integers in its place$",
+    ),
     (lambda: F.with_updates(X, {X: X}), ShapeError, r"^with_updates: <x: f32\[2,3\]> is not a buffer"),
     (
         lambda: F.with_updates(X, {ag.Buffer("b", 1.0): X}),
@@ -164,7 +169,7 @@ REJECTED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
         ShapeError,
         r"^by_mode\(x: f32\[2,3\], f32\[\]\): .* must have one type$",
     ),
-    (lambda: ag.Buffer("b", 1.0, "u8"), ModelError, r"^buffer 'b': dtype='u8'; known: 'f32', 's32'$"),
+    (lambda: ag.Buffer("b", 1.0, "u8"), ModelError, r"^buffer 'b': dtype='u8'; known: 'f32', 's32', 'bool'$"),
     (
         lambda: nn.Module().register_buffer("b", 1.0, persistent=False),
         ShapeError,

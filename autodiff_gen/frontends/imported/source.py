@@ -171,7 +171,8 @@ class _Source:
         weight = self.program.weights[name]
         start = f"init.zeros({tuple(weight.array.shape)!r})"
         if weight.role == BUFFER:
-            return f"nn.Buffer({start})" if weight.array.dtype.kind == "f" else f'nn.Buffer({start}, "s32")'
+            kind = {"f": "f32", "b": "bool"}.get(weight.array.dtype.kind, "s32")
+            return f"nn.Buffer({start})" if kind == "f32" else f'nn.Buffer({start}, "{kind}")'
         return f"nn.Parameter({start})"
 
     def _access(self, start: str, path: str) -> str:

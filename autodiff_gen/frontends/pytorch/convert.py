@@ -166,7 +166,7 @@ class _Conversion:
 
     def _array(self, name: str, stored: Stored, role: str) -> Any:
         array = stored.array
-        if stored.dtype == "bool" and role == CONSTANT:
+        if stored.dtype == "bool" and role != PARAMETER:
             return array
         if stored.dtype in INTEGERS and role != PARAMETER:
             if array.size and (array.min() < -(2**31) or array.max() >= 2**31):

@@ -1,4 +1,4 @@
-"""Freeze parameters: what no entry trains is a constant, in flash, of which nothing is saved or updated.
+"""Freeze parameters, and masks in buffers: what no entry trains is a constant, in flash, which is not saved or updated.
 
     entry train_step(x: f32[4])          entry train_step(x: f32[4])
       %0: f32[4] = mul(w, x)               %0: f32[4] = const()
@@ -26,9 +26,7 @@ def freeze_parameters(module: Module[Graph], context: Context) -> Module[Graph]:
         return module
     trained = {state for graph in module.entries for state in graph.updates}
     old = {v: v.node.attrs["state"] for graph in module.entries for v in graph.leaves(STATE)}
-    constants = {
-        v: _constant(state) for v, state in old.items() if state.role == "parameter" and state not in trained
-    }
+    constants = {v: _constant(state) for v, state in old.items() if state.freezes and state not in trained}
     entries = [graph.with_roots(replaced(graph.roots, constants)) for graph in module.entries]
     return module.with_entries(*entries)
 
