@@ -221,6 +221,7 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
         donors, old = reusable(s, context), added_to(s.node)
         for r in s.node.results:
             if r in states or r in outputs:
+                assert old is None or old.base in states, "a kernel adds to the memory of its result"
                 continue
             end = max(last.get(r, 0), s.number)
             dying = [v for v in donors.get(r, ()) if last.get(v, s.number) == s.number and v in holder]

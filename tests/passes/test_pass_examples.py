@@ -50,7 +50,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "snapshot_states": lambda graph: with_old_states_copied(
         graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]
     ),
-    "accumulate_gradients": lambda graph: accumulate_gradients(_with_backward_pass(graph), Context()),
+    "accumulate_gradients": lambda graph: accumulate_gradients(_in_backward_pass(graph), Context()),
     "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "micro_batches": lambda graph: divided(graph, 3),
     "store_functions": lambda graph: with_stored_functions(graph, *next(repeated_functions(graph))),
@@ -85,6 +85,13 @@ def _with_backward_pass(graph: Graph) -> Graph:
     for name, value in graph.outputs.items():
         if name.startswith("d"):
             value.node.origin.phase = BACKWARD
+    return graph
+
+
+def _in_backward_pass(graph: Graph) -> Graph:
+    """The graph as a part of a backward pass."""
+    for node in graph.nodes:
+        node.origin.phase = BACKWARD
     return graph
 
 

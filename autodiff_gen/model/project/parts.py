@@ -138,7 +138,8 @@ def _kernels(program: Program, backend: Backend) -> Part:
     called = {k.source for k in backend.kernels if k.symbol in symbols}
     sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
     files |= {path.name: path.read_text(encoding="utf-8") for path in sources}
-    names = included(root, backend.folder, sources).items()
+    headers = {backend.folder / f.header for f in backend.functions}
+    names = included(root, backend.folder, [*sources, *sorted(headers)]).items()
     files |= {name: path.read_text(encoding="utf-8") for name, path in sorted(names) if "/" in name}
     cflags = next((k.cflags for k in backend.kernels), ())
     return Part(f"ag_{backend.name}", files, cflags)

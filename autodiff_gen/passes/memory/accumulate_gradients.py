@@ -5,12 +5,14 @@ adds its product to the sum so far, in the memory of the first product.
       %0: f32[4,3] = matmul(a, b)
       %1: f32[4,3] = matmul(c, d)
       %2: f32[4,3] = add(%0, %1)
-      dw <- %2
+      %3: f32[4,3] = neg(%2)
+      dw <- %3
     ->
     entry f(a: f32[4,2], b: f32[2,3], c: f32[4,2], d: f32[2,3])
       %0: f32[4,3] = matmul(a, b)
       %1: f32[4,3] = accumulate(c, d, %0, 1.0, beta=1.0, negate=False)
-      dw <- %1
+      %2: f32[4,3] = neg(%1)
+      dw <- %2
 
 What a product is of, such as an activation and the gradient of the layer's result, is then in memory until the product
 is added, not until all products are known. Sums that take more memory than what their products are of are left as they
@@ -80,8 +82,15 @@ def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:
         return way[-1] if all(len(graph.users[u]) == 1 and u not in roots for u in way) else None
 
     roots = set(graph.roots)
+    homes = {v.base for v in roots}  # these are stored in states, or in the caller's memory
     for node in graph.of(Elementwise):
-        if node.op.signs != (1, 1) or not is_late(node.origin) or node.results[0].type.dtype is not f32:
+        (result,) = node.results
+        if (
+            node.op.signs != (1, 1)
+            or not is_late(node.origin)
+            or result.type.dtype is not f32
+            or result in homes
+        ):
             continue
         a, b = node.operands
         whole = [alone(v) for v in (a, b)]

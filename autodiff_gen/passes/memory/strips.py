@@ -151,6 +151,7 @@ class StripRegion:
         """The graph with the region computed in this many strips; None where a strip cannot be computed."""
         strips = _Strips(self.axis, number)
         parts, sums = dict[Node, list[Value]](), dict[Node, Value]()
+        homes = {v.base for v in self.graph.roots}  # these are stored in states, or in the caller's memory
         try:
             for k in range(count):
                 for node, axis in self.maps.items():
@@ -160,7 +161,8 @@ class StripRegion:
                     v = of.operands[operand]
                     at = _split(v, self.axis[v], count)[k]
                     term = strips.computed(of, term_of(of, operand, at), k)
-                    sums[node] = strips.sum(sums[node], term) if k else term
+                    is_result = any(r.base in homes for r in node.results)
+                    sums[node] = strips.sum(sums[node], term, is_result) if k else term
         except _Infeasible:
             return None
         made = {n: _assembled(n, axis, parts[n]) for n, axis in self.maps.items()}
@@ -209,11 +211,12 @@ class _Strips:
         new.origin = Origin(origin.scope, origin.phase, labels, origin.module, origin.again, strip)
         return new.results[0]
 
-    def sum(self, total: Value, term: Value) -> Value:
-        """The sum of the terms of the strips so far."""
+    def sum(self, total: Value, term: Value, is_result: bool) -> Value:
+        """The sum of the terms of the strips so far; a result of the graph is not stored where the first term is."""
         origin = term.node.origin
         with building(origin.scope, origin.phase):
-            new = added(total, term) if adding_op(term.node) else apply("add", total, term)
+            in_place = adding_op(term.node) and not is_result
+            new = added(total, term) if in_place else apply("add", total, term)
         labels = {0: origin.labels[0]}
         new.node.origin = Origin(origin.scope, origin.phase, labels, origin.module, strip=origin.strip)
         return new
