@@ -102,9 +102,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     order = [*range(first), *given, *(k for k in range(first, x.ndim) if k not in given)]
     moved = x if order == [*range(x.ndim)] else permute(x, order)
     before, after = moved.shape[:first], moved.shape[first + len(given) :]
-    if v.ndim and [*given] != [
-        *range(first, first + len(given))
-    ]:  # PyTorch has the axes of the indices first
+    if v.ndim and moved is not x:  # PyTorch has the axes of the indices first
         own = len(place.shape)
         v = broadcast_to(v, (*place.shape, *before, *after))
         v = permute(v, [*range(own, own + first), *range(own), *range(own + first, v.ndim)])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
+from training_comparison import trains_as_pytorchs
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -216,21 +217,14 @@ def test_training_equals_pytorchs(
     made = program(model(network(nn), batch))
     trainer = Trainer(made, Compiler(find_compiler(None), ""))
     twin = network(torch.nn)
-    own = {k: torch.tensor(v) for k, v in trainer.state_dict().items()}
-    twin.load_state_dict({k: own[k].reshape(v.shape) for k, v in twin.state_dict().items()})
     step = torch.optim.SGD(twin.parameters(), lr=0.1)
     # none of its activations is so near 0 that another rounding has another mask
     rng = np.random.default_rng(16)
-    for _ in range(4):
-        x = rng.normal(size=(batch, 3, 8, 8)).astype(np.float32)
-        label = rng.integers(0, CLASSES, batch)
-        loss = torch.nn.functional.cross_entropy(twin(torch.tensor(x)), torch.tensor(label))
-        step.zero_grad()
-        loss.backward()
-        step.step()
-        assert trainer.train_step(x, label) == pytest.approx(loss.item(), rel=2e-4)
-    for name, value in twin.state_dict().items():
-        np.testing.assert_allclose(trainer.state_dict()[name], value, rtol=2e-3, atol=2e-4, err_msg=name)
+    batches = [
+        (rng.normal(size=(batch, 3, 8, 8)).astype(np.float32), rng.integers(0, CLASSES, batch))
+        for _ in range(4)
+    ]
+    trains_as_pytorchs(trainer, twin, step, batches)
     without(monkeypatch)
     assert made.arena_words < program(model(network(nn), batch)).arena_words
 

@@ -32,11 +32,9 @@ from ..costs import addition_is_inlined
 from .gradient_rows import updates_of
 
 
-def _added(v: Value) -> str:
-    return adding_op(v.node)
-
-
-def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list[Value], Value | None] | None:
+def _product(
+    v: Value, wanted: Callable[[Value], object] = lambda v: adding_op(v.node)
+) -> tuple[list[Value], Value | None] | None:
     """v as scalar * product: the values from v down to the product, and the scalar (None for 1); None when it is
     something else than `wanted`.
     """
@@ -82,7 +80,7 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         attrs = {**product.node.attrs, "beta": beta, "negate": negate}
         with building(product.node.origin.scope, product.node.origin.phase):
             old_value = with_shape(leaf, product.type.shape)
-            result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
+            result = apply(adding_op(product.node), *product.node.operands, old_value, alpha, **attrs)
             return with_shape(result, state.type.shape)
     return None
 
