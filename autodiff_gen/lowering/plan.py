@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeAlias
 
 from ..ir.batch_axis import times_of
@@ -120,15 +121,17 @@ class EntryPlan:
 
 def arena_use(plan: EntryPlan, placed: Sequence[Placed]) -> ArenaUse:
     """What the steps of a plan need of the arena; of the smaller pool they all need as much as any of them."""
-    pools = {pool: [0] * (len(plan.steps) + 1) for pool in ("float", "int")}
-    values: list[list[tuple[Origin, int]]] = [[] for _ in pools["float"]]
+    changes = {pool: [0] * (len(plan.steps) + 2) for pool in ("float", "int")}
+    values: list[tuple[range, tuple[Origin, int]]] = []
     for b in placed:
-        origins = [(inner.node.origin, inner.index) for inner in map(_computed, b.values)]
-        for k in range(b.start, b.end + 1):
-            pools[b.pool][k] += b.bytes
-            values[k] += origins
-    smaller, larger = sorted(pools.values(), key=max)
-    computed: list[set[Origin]] = [set() for _ in values]
+        changes[b.pool][b.start] += b.bytes
+        changes[b.pool][b.end + 1] -= b.bytes
+        steps = range(b.start, b.end + 1)
+        inner = map(_computed, b.values if steps else ())
+        values += [(steps, (v.node.origin, v.index)) for v in inner]
+    pools = [list(accumulate(of_pool[:-1])) for of_pool in changes.values()]
+    smaller, larger = sorted(pools, key=max)
+    computed: list[set[Origin]] = [set() for _ in larger]
     for s in plan.steps:
         nodes = [s.node] if s.nest is None else [n for n in s.node.regions[0].nodes if n.operands]
         computed[s.number] |= {n.origin for n in nodes}

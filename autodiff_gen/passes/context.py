@@ -43,11 +43,11 @@ class Training:
 
 @dataclass(frozen=True)
 class ArenaUse:
-    """steps: the bytes that are alive at each step of an entry; values: the values that are alive, each by its origin
-    and its index among the results of its node; computed: the origins of the nodes that the step computes."""
+    """steps: the bytes that are alive at each step of an entry; values: when each value is alive, and its origin with
+    its index among the results of its node; computed: the origins of the nodes that the step computes."""
 
     steps: Sequence[int]
-    values: Sequence[Sequence[tuple[Origin, int]]]
+    values: Sequence[tuple[range, tuple[Origin, int]]]
     computed: Sequence[Collection[Origin]] = ()
 
     @property
@@ -204,7 +204,8 @@ class Context:
     def live_at_peak(self, stage: str, graph: Graph) -> list[Value]:
         """The values of the graph that are alive at the step that needs most, the largest first."""
         use = self.memory(stage, graph)
-        origins = set(use.values[use.steps.index(use.peak)])
+        peak = use.steps.index(use.peak)
+        origins = {value for steps, value in use.values if peak in steps}
         found = [r for n in graph.nodes for r in n.results if (n.origin, r.index) in origins and r.base is r]
         return sorted(found, key=lambda v: -v.type.bytes)
 

@@ -67,8 +67,9 @@ def _computed_again(graph: Graph) -> Graph:
     nodes = [n for n in graph.nodes if n.operands]
     last = next(n for n in nodes if n is graph.outputs["y"].node)
     (operand,) = (v for v in last.operands if v.node in nodes)
-    alive = [[(operand.node.origin, operand.index)] if n is last else [] for n in nodes]
-    use = ArenaUse([len(values) for values in alive], alive, [{n.origin} for n in nodes])
+    at = nodes.index(last)
+    alive = [(range(at, at + 1), (operand.node.origin, operand.index))]
+    use = ArenaUse([int(n is last) for n in nodes], alive, [{n.origin} for n in nodes])
     return Recomputation(graph, use).computed_again(frozenset([operand]), alone=False)
 
 

@@ -261,7 +261,7 @@ def test_other_strips_of_a_region_are_along_axes_of_the_value_that_it_is_around(
     graph, context = floats().entries()[0], Context()
     strip = next(r for n in graph.of(Call) for r in n.results if r.ndim == 4)
     strip.node.origin.strip = (0, 0)
-    context.memory_after = lambda stage, graph: ArenaUse([1], [[(strip.node.origin, strip.index)]])
+    context.memory_after = lambda stage, graph: ArenaUse([1], [(range(1), (strip.node.origin, strip.index))])
     search = _Search(graph, context)
     seed = Origin(), 0, Type(f32, (4, 8, 8))
     search.chosen = {seed: (1, 2)}

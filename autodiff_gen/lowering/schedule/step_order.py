@@ -214,21 +214,36 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
         return {s.node.results[0]: [old.base]} if state_of(old) is None else {}
     if s.nest is None or s.statements is None:
         return {}
+    operands = dict.fromkeys(v.base for v in s.node.operands)
+    values = [*operands, *s.node.results]
+    number = {v: k for k, v in enumerate(values)}
+    shown = tuple([number[v.base] for v in s.node.operands])
+    alike = (s.statements, shown, tuple([(v.type.dtype, v.type.bytes) for v in operands]))
+    found = context.analysis((reusable, *alike), lambda: _reusable_in_nest(s, context))
+    return {values[k]: [values[j] for j in donors] for k, donors in found.items()}
+
+
+def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
+    """What `reusable` finds of a loop nest, by the numbers of the operands' memory, and of the results after that."""
+    assert s.nest is not None and s.statements is not None
     accesses, region = accesses_of(s.statements, context), s.nest.region
     shown = list(zip(s.node.operands, region.params, strict=True))
-    out: dict[Value, list[Value]] = {}
+    sources = list(dict.fromkeys(v.base for v in s.node.operands))
+    out: dict[int, list[int]] = {}
     for r in s.node.results:
-        result = region.results[r.index]
-        for source in dict.fromkeys(v.base for v in s.node.operands):
+        result, donors = region.results[r.index], list[int]()
+        for number, source in enumerate(sources):
             if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
                 continue
             views = [(v, p) for v, p in shown if v.base is source]
             if all(_is_stored_as(v, result) and accesses.may_share(p, result) for v, p in views):
-                out.setdefault(r, []).append(source)
+                donors.append(number)
         for other in s.node.results[: r.index]:
-            stored = region.results[other.index]
-            same = stored.type.dtype == result.type.dtype
-            same = same and _lengths(stored.type.shape) == _lengths(result.type.shape)
-            if same and accesses.may_share(stored, result):
-                out.setdefault(r, []).append(other)
+            before = region.results[other.index]
+            same = before.type.dtype == result.type.dtype
+            same = same and _lengths(before.type.shape) == _lengths(result.type.shape)
+            if same and accesses.may_share(before, result):
+                donors.append(len(sources) + other.index)
+        if donors:
+            out[len(sources) + r.index] = donors
     return out

@@ -28,7 +28,7 @@ class Recomputation:
             for origin in origins:
                 where[origin].add(number)
         self.steps = {n: where[n.origin] for n in graph.nodes if n.origin in where}
-        stored = {key for values in use.values for key in values}
+        stored = {value for _, value in use.values}
         self.stored = {
             r for n in self.steps for r in n.results if (n.origin, r.index) in stored and not _is_leaf(r)
         }
