@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -59,6 +60,17 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(kind) if f.type not in _PLAIN) if is_dataclass(kind) else None
 
 
+@cache
+def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | None:
+    """A function that gives the fields of `_fields`, the last first."""
+    names = _fields(kind)
+    if names is None:
+        return None
+    if len(names) < 2:  # of which an attrgetter gives no tuple
+        return lambda node: [getattr(node, name) for name in names]
+    return operator.attrgetter(*reversed(names))
+
+
 def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
     """Every node of a tree or of a sequence of trees, parents first; nothing below those of the type `stop`."""
     pending = [tree]
@@ -67,10 +79,10 @@ def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
         kind: Any = type(node)
         if kind is tuple or kind is list:
             pending.extend(reversed(node))
-        elif (names := _fields(kind)) is not None:
+        elif (get := _reversed_fields(kind)) is not None:
             yield node
             if kind is not stop:
-                pending.extend([getattr(node, name) for name in reversed(names)])
+                pending.extend(get(node))
 
 
 def children(node: Any) -> Iterator[Any]:
@@ -151,20 +163,23 @@ def variables(tree: Any) -> set[str]:
 def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
     """A tree whose nodes are what `change` makes of them, children first. A statement may become several, or none, as a
     tuple."""
-    if isinstance(tree, tuple | list):
-        out: list[Any] = []
-        for part in tree:
-            made = rewritten(part, change)
-            spread = isinstance(made, tuple) and not isinstance(part, tuple)
-            out += made if spread else [made]
-        return tuple(out)  # type: ignore[return-value]
     kind: Any = type(tree)
+    if kind is tuple or kind is list:
+        out: list[Any] = []
+        for part in tree:  # type: ignore[attr-defined]
+            made = rewritten(part, change)
+            out += made if type(made) is tuple and type(part) is not tuple else [made]
+        is_same = kind is tuple and len(out) == len(tree) and all(map(operator.is_, out, tree))  # type: ignore[arg-type, call-overload]
+        return tree if is_same else tuple(out)  # type: ignore[return-value]
     names = _fields(kind)
     if names is None:
         return tree
-    old = {name: getattr(tree, name) for name in names}
-    new = {k: rewritten(v, change) for k, v in old.items()}
-    changed = {k: v for k, v in new.items() if v is not old[k] and v != old[k]}
+    changed: dict[str, Any] = {}
+    for name in names:
+        value = getattr(tree, name)
+        made = rewritten(value, change)
+        if made is not value and made != value:
+            changed[name] = made
     return change(replace(tree, **changed) if changed else tree)  # type: ignore[type-var, no-any-return]
 
 
