@@ -139,8 +139,10 @@ class Program:
         0  # rejected steps in a row, after which the link's firmware loads the last checkpoint
     )
     guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
-    frozen: Mapping[str, Any] = field(default_factory=dict)  # parameters that are constants, as arrays
-    state_names: tuple[str, ...] = ()  # of a state_dict, frozen parameters included
+    frozen: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # parameters and buffers that are constants, as arrays
+    state_names: tuple[str, ...] = ()  # of a state_dict, frozen ones included
     tied: Mapping[str, str] = field(default_factory=dict)  # other names of shared parameters -> those
     regions: tuple[RegionStruct, ...] = ()  # of memory, where there are several; the struct points to theirs
 

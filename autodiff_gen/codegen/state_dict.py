@@ -13,7 +13,7 @@ from .program import Program, Slot
 
 
 def state_dict(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays of all slots and those of frozen parameters, in the order of a state_dict."""
+    """Arrays of all slots and those of frozen states, in the order of a state_dict."""
     return {
         name: arrays[name] if name in arrays else program.frozen[name].copy() for name in program.state_names
     }
@@ -36,7 +36,7 @@ def check_state(program: Program, what: str, state: Mapping[str, Any], strict: b
 
 
 def check_frozen(program: Program, state: Mapping[str, Any]) -> None:
-    """ModelError for another value of a frozen parameter, or of what does not train of one, than that of the
+    """ModelError for another value of a frozen state, or of what does not train of one, than that of the
     program."""
     for name, array in program.frozen.items():
         if name not in state:

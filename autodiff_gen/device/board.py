@@ -259,7 +259,7 @@ class Board:
         """Send parameters and state by name; `steps` becomes the board's step count. A checksum at the end covers all.
 
         `strict`: missing and unexpected names are errors; otherwise the board keeps its values for missing names. The
-        optimizer's state may be left out as a whole, and frozen parameters too.
+        optimizer's state may be left out as a whole, and frozen parameters and buffers too.
         """
         check_state(self.program, "weights", state, strict)
         own = {} if all(s.name in state for s in self.program.slots) else self.state_dict()

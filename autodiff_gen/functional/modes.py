@@ -10,6 +10,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.graph import State
 from ..ir.node import STATE, Value
+from ..ir.types import bool_
 from .arguments import as_value
 
 __all__ = ["by_mode", "with_updates"]
@@ -37,7 +38,7 @@ def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> 
         state: State = old.node.attrs["state"]
         if state.role == "parameter":
             raise ShapeError(f"with_updates: {state.name!r} is a parameter, which the optimizer updates")
-        if state.freezes:
+        if state.type.dtype is bool_:
             raise ShapeError(
                 f"with_updates: {state.name!r} is a mask, a constant; keep integers in its place"
             )

@@ -252,8 +252,8 @@ class Trainer:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
         `strict`: missing and unexpected names are errors; otherwise the trainer keeps its values for missing names. The
-        optimizer's state may be left out as a whole, and frozen parameters too. Raises ModelError for names and for
-        other values of frozen parameters, ShapeError for shapes and dtypes; on an error nothing changes.
+        optimizer's state may be left out as a whole, and frozen parameters and buffers too. Raises ModelError for names
+        and for other values of frozen ones, ShapeError for shapes and dtypes; on an error nothing changes.
         """
         check_state(self.program, "load_state_dict", state, strict)
         slots = {s.name: s for s in self.program.slots}

@@ -13,7 +13,7 @@ from .node import INPUT, STATE, Node, Op, Value, base, topological, users
 from .op_kinds import Leaf, Lowering, View
 from .parameter_layout import PartialStorage, Storage
 from .printer import show
-from .types import Type, bool_, varies
+from .types import Type, varies
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
@@ -57,11 +57,6 @@ class State:
     channels: Channels | None = None
     channel_axis: int | None = None
     aliases: tuple[str, ...] = ()  # its other names in a state_dict, where several modules share it
-
-    @property
-    def freezes(self) -> bool:
-        """Whether it is a constant where no entry updates it."""
-        return self.role == "parameter" or self.type.dtype is bool_
 
     @property
     def logical(self) -> Type:

@@ -55,7 +55,7 @@ from ..passes.simplify.share_functions import share_functions
 from ..passes.training.apply_optimizer import apply_optimizer
 from ..passes.training.differentiate import differentiate
 from ..passes.training.finite_guard import finite_guard
-from ..passes.training.freeze_parameters import freeze_parameters
+from ..passes.training.freeze_states import freeze_states
 from ..passes.training.resolve_mode import resolve_mode
 from ..passes.training.select_trained_channels import select_trained_channels
 from ..passes.work import Work, work_of
@@ -94,7 +94,7 @@ PIPELINE: tuple[Stage, ...] = (
     select_trained_channels,  # of a parameter of which some channels train, these are the state
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
-    freeze_parameters,  # parameters that no entry trains are constants
+    freeze_states,  # parameters and buffers that no entry updates are constants
     on_entries(expand_composites),  # ops that were kept whole for their gradients
     on_entries(fold_one_hot_sums),  # of a vector with one element that is not 0
     on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
@@ -194,7 +194,7 @@ def peak_of(plan: EntryPlan) -> int:
 def until_the_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
     """The graphs before the stages that are repeated for a budget."""
     module: Module[Any] = Module(tuple(graphs))
-    ends = freeze_parameters.__name__, snapshot_states.__name__
+    ends = freeze_states.__name__, snapshot_states.__name__
     begun = module
     for name, begun in run(module, context, *ends):
         if dump is not None:

@@ -13,7 +13,7 @@ from ..kernels.registry import Backends
 from ..passes.context import Context
 from ..passes.memory.micro_batches import is_divided, parts_of_batch
 from ..passes.memory.tile_and_fuse import tile_and_fuse
-from ..passes.training.freeze_parameters import freeze_parameters
+from ..passes.training.freeze_states import freeze_states
 from ..passes.work import Work, work_of
 from .arena.cache_misses import cache_misses
 from .pipeline import Dump, finished, peak_of, run, until_the_budget, without_cycle_collection
@@ -115,6 +115,6 @@ def _planned(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
 
 def work_without_budget(graph: Graph, backends: Backends) -> Work:
     """The work of a complete graph that may take any memory."""
-    ends = freeze_parameters.__name__, tile_and_fuse.__name__
+    ends = freeze_states.__name__, tile_and_fuse.__name__
     *_, (_, module) = run(Module((graph,)), Context(backends=backends), *ends, check=False)
     return work_of(module.entries[0].nodes, backends.cost)

@@ -94,7 +94,7 @@ class Model:
             verify(graph)
         training = self._training_options()
         self.lr = training.lr
-        self.stages += run(module, Context(training), after="resolve_mode", until="freeze_parameters")
+        self.stages += run(module, Context(training), after="resolve_mode", until="freeze_states")
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:
@@ -177,11 +177,11 @@ class Model:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Trained parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
+        """What is trained or updated, in the order of a state_dict, then counters and the state of the optimizer."""
         module = self.stages[-1][1]
         kept = {s for g in module.entries for s in g.states}
         every = (module.state(state) for state, _ in self._states)
-        own = [s for s in every if s in kept or not s.freezes]
+        own = [s for s in every if s in kept]
         return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
 
     @property
@@ -191,7 +191,8 @@ class Model:
 
     @property
     def frozen(self) -> dict[str, Any]:
-        """The parameters that are not trained, and masks, by name: constants of the generated program."""
+        """The parameters that are not trained, and buffers that are not updated, by name: constants of the generated
+        program."""
         states = {s.name for s in self.states}
         return {
             s.name: s.init.array().astype(s.type.dtype.numpy, copy=False)
@@ -201,7 +202,7 @@ class Model:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """All names of a state_dict, in its order, those of frozen parameters among them."""
+        """All names of a state_dict, in its order, those of frozen ones among them."""
         return tuple(dict.fromkeys((*(s.name for s, _ in self._states), *(s.name for s in self.states))))
 
     @property

@@ -55,7 +55,7 @@ class Costs:
 def costs(everything: Model, states: Sequence[State], backends: Backends) -> Costs:
     """Those of the parameters `states`, which all train in `everything`."""
     step, context = everything.entries()[0], Context(backends=backends)
-    *_, (_, module) = run(Module((step,)), context, "freeze_parameters", "transpose_elimination", check=False)
+    *_, (_, module) = run(Module((step,)), context, "freeze_states", "transpose_elimination", check=False)
     graph: Graph = module.entries[0]
     stored = everything.stages[-1][1]
     updates = [graph.updates[stored.state(state)] for state in states]

@@ -223,8 +223,8 @@ class QuantizedParameter(Parameter):
 class Buffer(Stored):
     """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
 
-    data: an initialiser or an array; dtype: "f32", "s32" or "bool". A new value is given by F.with_updates; masks have
-    none, and are constants of the generated code.
+    data: an initialiser or an array; dtype: "f32", "s32" or "bool". F.with_updates gives a new value, to masks none;
+    what no training step updates is a constant of the generated code.
     """
 
     def __init__(self, data: Any, dtype: str = "f32") -> None:

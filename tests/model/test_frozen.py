@@ -275,3 +275,32 @@ def test_a_mask_in_a_buffer_is_a_constant_that_the_state_dict_has() -> None:
     trainer.load_state_dict(state)
     with pytest.raises(ModelError, match=r"^kept is frozen"):
         trainer.load_state_dict(state | {"kept": ~kept})
+
+
+@pytest.mark.cc
+def test_statistics_and_tables_that_nothing_updates_are_constants() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(2, 4, 3, bias=False).requires_grad_(False), nn.BatchNorm2d(4)
+            self.norm.requires_grad_(False).eval()
+            self.norm.running_mean = nn.Buffer(init.uniform((4,), 0.5, seed=1))
+            self.norm.running_var = nn.Buffer(np.array([0.5, 1.0, 1.5, 2.0]))
+            self.table = nn.Buffer(init.uniform((4, 4, 4), 0.5, seed=2))
+            self.head = nn.Linear(64, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(F.flatten(F.relu(self.norm(self.conv(x))) + self.table, 1))
+
+    net = Net()
+    model = ag.Model.supervised(net, (2, 2, 6, 6), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    assert [s.name for s in model.states] == ["head.weight", "head.bias"]
+    trainer = model.on_host()
+    state, text = trainer.state_dict(), trainer.source["model.c"]
+    scale = state["norm.weight"] / np.sqrt(state["norm.running_var"] + np.float32(1e-5))
+    assert f"static const float norm_scale[4] = {{\n    {scale[0]:.6f}" in text and "sqrt" not in text
+    assert "static const float norm_shift[4]" in text and "norm_running" not in text
+    assert "static const float table[64] = { /* [4,4,4] */" in text
+    trainer.load_state_dict(state)
+    with pytest.raises(ModelError, match=r"^norm.running_mean is frozen"):
+        trainer.load_state_dict(state | {"norm.running_mean": state["norm.running_mean"] + 1})

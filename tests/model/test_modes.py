@@ -56,7 +56,7 @@ def test_a_model_updates_what_its_loss_depends_on() -> None:
     y = F.with_updates(X * w, {seen: seen + F.sum(X)})
     shown = F.with_updates(y * 1.0, {unseen: unseen + 1.0})
     model = ag.Model([X], [], {"y": shown}, F.sum(y), optim.SGD(lr=0.5))
-    assert [s.name for s in model.states] == ["w", "seen", "unseen"]
+    assert [s.name for s in model.states] == ["w", "seen"] and list(model.frozen) == ["unseen"]
     step, predict = model.entries()
     assert [s.name for s in step.updates] == ["seen", "w"] and not predict.updates
 

@@ -167,16 +167,16 @@ def test_steps_of_a_model_equal_pytorchs(name: str) -> None:
 
     features = 8 if "Flatten" in str(NETS[name](torch.nn)) else 5
     net = nn.Sequential(*NETS[name](Ours()))
+    rng = np.random.default_rng(5)
+    running = {key: buffer.shape for key, buffer in net.named_buffers() if "running" in key}
+    start = {key: rng.uniform(0.5, 1.5, shape).astype(np.float32) for key, shape in running.items()}
+    net.load_state_dict(start, strict=False)
     rate = optim.SGD(lr=0.1)
     trainer = ag.Model.supervised(
         net, input=(6, features), loss=nn.CrossEntropyLoss(), optimizer=rate
     ).on_host()
     twin = torch.nn.Sequential(*NETS[name](torch.nn))
     state = trainer.state_dict()
-    rng = np.random.default_rng(5)
-    for key in [k for k in state if "running" in k]:
-        state[key] = rng.uniform(0.5, 1.5, state[key].shape).astype(np.float32)
-    trainer.load_state_dict(state)
     twin.load_state_dict({k: torch.tensor(v) for k, v in state.items()})
     step = torch.optim.SGD(twin.parameters(), lr=0.1)
     modes = [m.training for m in twin.modules()]

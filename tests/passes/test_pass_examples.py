@@ -34,7 +34,7 @@ from autodiff_gen.targets import board
 ABRIDGED = (
     "differentiate",
     "apply_optimizer",
-    "freeze_parameters",
+    "freeze_states",
     "select_trained_channels",
 )  # passes on modules, whose graphs are shown in part
 PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith("autodiff_gen.passes."))

@@ -51,6 +51,11 @@ def _folded() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": x * (constant(2.0) * 0.25) + F.broadcast_to(constant(1.0), (2, 3)) * F.neg(F.neg(x))}, {}
 
 
+def _folded_arrays() -> tuple[dict[str, Value], dict[State, Value]]:
+    row, column = constant([[1.0, 2.0, 4.0]]), constant([[1.0], [2.0]])
+    return {"y": x_of(2, 3) * (1.0 / F.sqrt(row) * row) + F.exp(row), "z": x_of(2, 3) * (row * column)}, {}
+
+
 def _negations() -> tuple[dict[str, Value], dict[State, Value]]:
     a, b = x_of(2, name="a"), x_of(2, name="b")
     return {"v": a + F.neg(b), "w": F.neg(a) + b, "x": a - F.neg(b), "y": F.neg(a) - b}, {}
@@ -112,6 +117,13 @@ ROWS = (
         fold_constants,
         _folded,
         "%1 = mul(x, 0.5) | %2 = add(%1, x) | y <- %2",
+    ),
+    Row(
+        "exact arithmetic on arrays of constants, to none that is larger",
+        fold_constants,
+        _folded_arrays,
+        "%0 = const() | %1 = mul(x, %0) | %2 = const() | %3 = exp(%2) | %4 = add(%1, %3) | %5 = const() "
+        "| %6 = mul(%2, %5) | %7 = mul(x, %6) | y <- %4 | z <- %7",
     ),
     Row(
         "signs of terms",

@@ -12,13 +12,13 @@ from autodiff_gen.passes.context import Context
 LAST = "copy_overwritten_states"
 
 
-def stages(graph: Graph, until: str = LAST, after: str = "freeze_parameters") -> Iterator[tuple[str, Graph]]:
+def stages(graph: Graph, until: str = LAST, after: str = "freeze_states") -> Iterator[tuple[str, Graph]]:
     """Every stage's name and the graph after it, from the one after `after` up to `until`."""
     for name, module in run(Module((graph,)), Context(), after=after, until=until):
         yield name, module.entries[0]
 
 
-def rewritten(graph: Graph, until: str = LAST, after: str = "freeze_parameters") -> Graph:
+def rewritten(graph: Graph, until: str = LAST, after: str = "freeze_states") -> Graph:
     """The graph after the stages from the one after `after` up to `until`."""
     *_, (_, last) = stages(graph, until, after)
     return last

@@ -1,4 +1,5 @@
-"""Freeze parameters, and masks in buffers: what no entry trains is a constant, in flash, which is not saved or updated.
+"""Freeze states: parameters that no entry trains and buffers that none updates, such as statistics of a BatchNorm in
+evaluation mode, are constants in flash, which are not saved or updated.
 
     entry train_step(x: f32[4])          entry train_step(x: f32[4])
       %0: f32[4] = mul(w, x)               %0: f32[4] = const()
@@ -20,13 +21,13 @@ from ...ir.rewrite import replaced
 from ..context import Context
 
 
-def freeze_parameters(module: Module[Graph], context: Context) -> Module[Graph]:
+def freeze_states(module: Module[Graph], context: Context) -> Module[Graph]:
     """See the module. Functions take their parameters as arguments."""
     if context.training is None:
         return module
-    trained = {state for graph in module.entries for state in graph.updates}
+    updated = {state for graph in module.entries for state in graph.updates}
     old = {v: v.node.attrs["state"] for graph in module.entries for v in graph.leaves(STATE)}
-    constants = {v: _constant(state) for v, state in old.items() if state.freezes and state not in trained}
+    constants = {v: _constant(state) for v, state in old.items() if state not in updated}
     entries = [graph.with_roots(replaced(graph.roots, constants)) for graph in module.entries]
     return module.with_entries(*entries)
 
