@@ -10,7 +10,7 @@ from ..ir.names import with_role
 from ..ir.node import STATE, Value
 from ..ir.types import Dim, Shape, Size, product
 from .arguments import as_value
-from .elementwise import rsqrt
+from .elementwise import reciprocal, sqrt
 from .modes import by_mode, with_updates
 from .normalization import affine, standardized
 from .reductions import mean
@@ -144,7 +144,7 @@ def _scaled(
 ) -> Value:
     """x * scale + shift, with a scale and a shift per channel computed from the running statistics."""
     (channels, *_) = broadcast
-    scale = affine(name, rsqrt(var + eps), weight, None, (channels,), (channels,))
+    scale = affine(name, reciprocal(sqrt(var + eps)), weight, None, (channels,), (channels,))
     shift = affine(name, -(mean_ * scale), None, bias, (channels,), (channels,))
     with_role(scale, "scale"), with_role(shift, "shift")
     return x * reshape(scale, broadcast) + reshape(shift, broadcast)
