@@ -28,6 +28,11 @@ def make_state(state: State) -> Value:
 
 def numbers(given: Any) -> NDArray[Any]:
     """A number or an array of numbers as an array. Raises ShapeError for anything else."""
+    if isinstance(given, list | tuple) and any(isinstance(v, Value) for v in given):
+        raise ShapeError(
+            f"a {type(given).__name__} of {len(given)} cannot be an operand; take one graph value of it, as in "
+            "`y, state = lstm(x)`, or join them by F.stack or F.cat"
+        )
     try:
         array = np.asarray(given)
     except ValueError:  # lists of different lengths

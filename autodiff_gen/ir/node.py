@@ -259,6 +259,11 @@ class Value:
     def __iter__(self) -> Iterator[Value]:
         raise GraphError("a graph value cannot be iterated over; use F.unbind, or x[i] for i in range(...)")
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise GraphError(
+            "elements of a graph value cannot be set; use F.where with a mask, F.cat of parts, or F.scatter"
+        )
+
     if TYPE_CHECKING:  # what functional/tensor_methods.py installs and the package itself uses
 
         def __add__(self, other: Any) -> Value: ...

@@ -239,17 +239,28 @@ def _execute(path: Path) -> ModuleType:
     except BaseException as error:
         location = _location(error, path)
         kind = "" if isinstance(error, AutodiffError) else f"the file raises {type(error).__name__}: "
-        message = " ".join(str(error).split()) + _similar_argument(error, module) + _installed_by(error)
+        message = " ".join(str(error).split()) + _similar_argument(error, module) + _instead(error)
         raise ModelError(f"{location}: {kind}{message}") from None
     finally:
         del sys.modules[module.__name__]
     return module
 
 
-def _installed_by(error: BaseException) -> str:
-    """Of a module that the Python of the compiler, which is that of .venv, does not have, but could: the command."""
+# What to do about errors of Python that a graph in place of numbers causes, by a part of their text.
+INSTEAD = {
+    "does not support ufuncs": "a function of NumPy takes no graph values; use that of F, such as F.tanh",
+    "'Dim'": "Dim is the number of samples, known when the model runs; compute with the whole batch, or fix its size",
+    ".forward() missing ": "Model.supervised gives the network one input; ag.Model(inputs=[...]) takes several",
+}
+
+
+def _instead(error: BaseException) -> str:
+    """How to fix what an error of Python says: the command that installs a package that the Python of the compiler,
+    which is that of .venv, does not have, or a row of INSTEAD."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
-    return f"; run: {pip_install(name)}" if name in REQUIREMENTS else ""
+    if name in REQUIREMENTS:
+        return f"; run: {pip_install(name)}"
+    return "".join(f"; {fix}" for part, fix in INSTEAD.items() if part in str(error))
 
 
 def _similar_argument(error: BaseException, module: ModuleType) -> str:

@@ -269,7 +269,9 @@ class Model:
                 check_parameter_name(name)
             if name in seen:
                 other = "the learning rate" if name == "lr" else "something else"
-                raise ModelError(f"{role} {name!r}: {other} has this name already; rename one")
+                unheld = role in ROLES and name in [s.name for s, _ in self._states]
+                fix = "; modules in a list are named by nn.ModuleList" if unheld else ""
+                raise ModelError(f"{role} {name!r}: {other} has this name already; rename one{fix}")
             seen.add(name)
         given = {v.node for v in self.inputs}
         for name, v in predict.outputs.items():

@@ -91,6 +91,12 @@ class Stored(ABC):
         if self.value is not None:
             self._state.edit(init=init.initialiser(self._state.name, data, self.seed))
 
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise ModelError(
+            f"a {type(self).__name__} of shape {list(self.shape)} that no module holds cannot be an operand; assign it "
+            "to an attribute of the module, a list of them as nn.ParameterList"
+        )
+
     def initial(self) -> init.Initialiser:
         """What it starts from; numbers that are drawn depend on the name, if it has one yet."""
         if self.value is None:

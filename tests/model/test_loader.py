@@ -113,6 +113,22 @@ BAD_FILES = [
         r"model.py:2: .* unexpected keyword argument 'clip_norm', did you mean 'clip_grad_norm'\?$",
     ),
     ("def f(a): pass\nf(b=1)\n", r"model.py:2: .* f\(\) got an unexpected keyword argument 'b'$"),
+    (
+        "import numpy as np\nimport autodiff_gen as ag\nnp.tanh(ag.Input('x', (2,)))\n",
+        r"model.py:3: .* TypeError: .*; a function of NumPy takes no graph values; use that of F, such as F.tanh$",
+    ),
+    (
+        "import autodiff_gen as ag\nx = ag.Input('x', (2, 3), batch_axis=0)\nfor i in range(x.shape[0]): pass\n",
+        r"model.py:3: .* 'Dim' .*; Dim is the number of samples, known when the model runs; compute with the whole",
+    ),
+    (
+        "import autodiff_gen as ag\nx = ag.Input('x', (2, 3))\nx[:, 0] = 1.0\n",
+        r"model.py:3: elements of a graph value cannot be set; use F.where with a mask",
+    ),
+    (
+        "from autodiff_gen import nn\nclass Net(nn.Module):\n    def forward(self, x, h): ...\n\nNet()(1)\n",
+        r"model.py:5: .* 'h'; Model.supervised gives the network one input; ag.Model\(inputs=\[...\]\) takes several$",
+    ),
     ("\n\nraise ValueError('one\\ntwo')\n", r"model.py:3: the file raises ValueError: one two$"),
     ("def f(:\n", r"model.py:1: not valid Python: invalid syntax$"),
     ("import sys\nsys.exit(3)\n", r"model.py:2: the file raises SystemExit: 3$"),

@@ -159,6 +159,15 @@ def supervised(net: Any, shape: tuple[int, ...]) -> ag.Model:
     return ag.Model.supervised(net, shape, nn.CrossEntropyLoss(), optim.SGD())
 
 
+class ListOfModules(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [nn.Linear(3, 4), nn.Linear(4, 2)]
+
+    def forward(self, x: Any) -> Any:
+        return self.layers[1](self.layers[0](x))
+
+
 class Unused(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -182,6 +191,10 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
         "no gradient reaches the parameter 'w': it ends at w -> matmul -> exp -> max_with_index; set requires_grad=F",
     ),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("w", init.ones((1,)))), "parameter 'w': something else has"),
+    (
+        lambda: supervised(ListOfModules(), (1, 3)),
+        "parameter 'weight': something else has this name already; rename one; modules in a list are named by nn.Mod",
+    ),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("x", init.ones((1,)))), "parameter 'x': something else has"),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("lr", init.ones((1,)))), "parameter 'lr': the learning rate has"),
     (model_of(inputs=lambda **_: [ag.Input("u", (2,), batch_axis=0)]), "'y' depends on 'x', which is not among"),
@@ -238,6 +251,11 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: (net := nn.ReLU(), net.load_state_dict({}, assign=True)), "argument 'assign' is not supported"),
     (lambda: called_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
+    (lambda: nn.Softmax(), r"^Softmax: say along which axis: Softmax\(dim=-1\)$"),
+    (
+        lambda: ag.Input("x", (2,)) * nn.Parameter([1.0, 2.0]),
+        r"^a Parameter of shape \[2\] that no module holds cannot be an operand; assign it to an attribute",
+    ),
     (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),
     (lambda: optim.SGD(foreach=True), "SGD: the argument 'foreach' is not supported"),
