@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,12 @@ def read_table(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Ar
     for a in layout.inputs:
         tail = bound(a.type.shape, a.batch)[1:]
         own = [[row[k] for k in places[a.name]] for row in cells]
-        if a.type.dtype.kind != "f" and (words := _words(own)) is not None:
+        words = _words(own) if a.type.dtype.kind != "f" else None
+        _check_cells(path, head, cells, places[a.name], numbers=words is None)
+        if words is not None:
             arrays[a.name] = words
             continue
-        arrays[a.name] = _numbers(path, own, head is not None).reshape(-1, *tail)
+        arrays[a.name] = _numbers(own).reshape(-1, *tail)
     return arrays
 
 
@@ -63,7 +65,19 @@ def _cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
             raise DataError(
                 f"data {path}: row {k + 1 + (head is not None)} has {len(row)} cells, the first {width}"
             )
+    if head is None:
+        _check_first(path, rows)
     return head, rows
+
+
+def _check_first(path: Path, rows: list[list[str]]) -> None:
+    """Raises DataError for a header such as `0,1,2,label`, which would be a sample of its own."""
+    for k, cell in enumerate(rows[0]):
+        if not _is_number(cell) and len(rows) > 1 and all(_is_number(row[k]) for row in rows[1:]):
+            raise DataError(
+                f"data {path}: row 1, column {k + 1}: {cell!r} is not a number, the rows below have one; name no "
+                "column of a header by a number"
+            )
 
 
 def _is_number(cell: str) -> bool:
@@ -115,12 +129,25 @@ def _words(rows: list[list[str]]) -> Array | None:
     return np.array(cells) if len(cells) == len(rows) and not all(map(_is_number, cells)) else None
 
 
-def _numbers(path: Path, rows: list[list[str]], has_head: bool) -> Array:
+def _check_cells(
+    path: Path, head: list[str] | None, rows: list[list[str]], columns: Iterable[int], numbers: bool
+) -> None:
+    """Raises DataError that names the first cell of these columns that is empty or, with `numbers`, no number."""
+    for column in columns:
+        for k, row in enumerate(rows):
+            cell = row[column]
+            if cell and (not numbers or _is_number(cell)):
+                continue
+            line, name = (k + 1, column + 1) if head is None else (k + 2, head[column])
+            if not cell:
+                raise DataError(
+                    f"data {path}: row {line}, column {name}: the cell is empty; leave out the row, or fill it in"
+                )
+            raise DataError(f"data {path}: row {line}, column {name}: {cell!r} is not a number")
+
+
+def _numbers(rows: list[list[str]]) -> Array:
     """f64, or s64 if all are whole numbers."""
-    for k, row in enumerate(rows):
-        for cell in row:
-            if not _is_number(cell):
-                raise DataError(f"data {path}: row {k + 1 + has_head}: {cell!r} is not a number")
     numbers = np.array([[float(c) for c in row] for row in rows])
     whole = (
         np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53
@@ -140,7 +167,8 @@ def read_recordings(path: Path, layout: LinkLayout) -> dict[str, Array]:
     for folder in sorted(p for p in path.iterdir() if p.is_dir()):
         for file in sorted(folder.glob("*.csv")):
             head, cells = _cells(file)
-            found = _windows(file, _numbers(file, cells, head is not None).astype(np.float64), x)
+            _check_cells(file, head, cells, range(len(cells[0])), numbers=True)
+            found = _windows(file, _numbers(cells).astype(np.float64), x)
             windows += found
             classes += [folder.name] * len(found)
     if not windows:

@@ -222,9 +222,11 @@ def _checked(
             array = array.astype(np.float32) / np.float32(255)
         tail = bound(a.type.shape, a.batch)[1:]
         if array.ndim < 1 or array.shape[1:] != tail:
+            one_hot = a.type.dtype.kind != "f" and array.shape[1:-1] == tail
             raise DataError(
                 f"data {path}: {prefix}{a.name} has shape {list(array.shape)}, the model takes "
                 f"[samples{''.join(f', {d}' for d in tail)}]"
+                f"{'; one-hot rows become indices of classes by argmax(-1)' if one_hot else ''}"
             )
         count = len(array) if count is None else count
         if count == 0:

@@ -22,7 +22,7 @@ TORCH = (".pt", ".pth")
 def check_suffix(path: Path) -> None:
     """DataError for a file that is neither .npz nor .pt."""
     if path.suffix not in (".npz", *TORCH):
-        raise DataError(f"{path}: weights go to .npz or, for PyTorch, .pt")
+        raise DataError(f"{path}: a file of weights is .npz or, for PyTorch, .pt or .pth")
 
 
 def write_weights(path: Path, program: Program, state: Mapping[str, Array], steps: int) -> int:

@@ -52,6 +52,10 @@ WRONG = [
         r"missing test_label; the model takes test_x: f32\[n,20\], test_label",
     ),
     ({"x": X[:0], "label": Y[:0]}, "x has no samples"),
+    (
+        {"x": X, "label": np.eye(4)[Y]},
+        r"label has shape \[9, 4\], the model takes \[samples\]; one-hot rows become",
+    ),
     ({"x": X, "label": np.array("walk")}, r"label has shape \[\], the model takes \[samples\]"),
 ]
 
@@ -130,7 +134,7 @@ def test_wrong_weights_are_one_line(tmp_path):
         (["train", "--batch", "6"], "--batch 6: the model takes 1 to 5 samples a step"),
         (["train", "--lr", "inf"], "inf is no finite float"),
         (["train", "--timeout", "0"], "must be more than 0"),
-        (["pull", "--out", "w.txt"], "weights go to .npz or, for PyTorch, .pt"),
+        (["pull", "--out", "w.txt"], "a file of weights is .npz or, for PyTorch, .pt or .pth"),
         (["push", "missing.npz"], "missing.npz: no such file"),
     ],
 )
