@@ -239,7 +239,10 @@ def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
         raise BoardError(f"{board.files[0]}: unknown key 'kernels.use.{unknown}'{near(unknown, CONTRACT)}")
     if kernels is not None:
         return load(kernels, features=features, cost=cost)
-    backends = load(board.kernels.backends, use=board.kernels.use, features=features, cost=cost)
+    try:
+        backends = load(board.kernels.backends, use=board.kernels.use, features=features, cost=cost)
+    except KernelError as error:
+        raise KernelError(f"{board.files[0]}: its kernels cannot be used: {error}") from None
     symbols = DECLARED | {k.symbol for b in backends.backends for k in b.kernels}
     unknown = next((symbol for symbol in cost.kernels if symbol not in symbols), None)
     if unknown is not None:

@@ -35,10 +35,8 @@ class _AlongAxis(Module):
 
     function: ClassVar[staticmethod[[Any, int], Value]]
 
-    def __init__(self, dim: int | None = None) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        if dim is None:  # PyTorch would choose one by the number of axes, and warns
-            raise ModelError(f"{type(self).__name__}: say along which axis: {type(self).__name__}(dim=-1)")
         self.dim = dim
 
     def forward(self, input: Any) -> Value:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from toy_backend import KERNELS, row, toy
 
-from autodiff_gen.errors import BoardError
+from autodiff_gen.errors import BoardError, KernelError
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import KernelCost
@@ -65,6 +65,15 @@ def test_the_cost_of_an_unknown_kernel(tmp_path):
     assert str(caught.value).startswith(f"{path}: {says}")
     path.write_text(path.read_text().replace("neonn", "neon"))
     registry.for_board(board.load(str(path)))
+
+
+def test_an_unknown_backend_of_a_board_names_its_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('schema = 1\nname = "mine"\ninherits = "stm32"\n[kernels]\nbackends = ["armv7", "ref"]\n')
+    with pytest.raises(KernelError) as caught:
+        registry.for_board(board.load(str(path)))
+    says = "its kernels cannot be used: unknown kernel backend 'armv7'; did you mean 'armv7em'?"
+    assert str(caught.value).startswith(f"{path}: {says}")
 
 
 def test_few_channels_have_the_kernels_that_cost_less():

@@ -133,7 +133,8 @@ BAD_FILES = [
     ("def f(:\n", r"model.py:1: not valid Python: invalid syntax$"),
     ("import sys\nsys.exit(3)\n", r"model.py:2: the file raises SystemExit: 3$"),
     ("from autodiff_gen import nn\nnn.Linear(0, 1)\n", r"model.py:2: Linear: in_features=0 must be"),
-    ("from autodiff_gen import functional as F\nF.softmax([1.0])\n", r"model.py:2: .* TypeError: .* argument: 'dim'$"),
+    ("from autodiff_gen import functional as F\nF.softmax([1.0])\n",
+     r"model.py:2: .* TypeError: .* argument: 'dim'; dim is the axis along which it is computed, such as dim=-1$"),
     ("from autodiff_gen import functional as F\nimport numpy as np\nF.matmul(np.ones((2, 3)), np.ones((2, 3)))\n",
      r"model.py:3: matmul\(f32\[2,3\], f32\[2,3\]\): the inner extents differ"),
 ]  # fmt: skip

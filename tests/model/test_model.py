@@ -251,7 +251,6 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: (net := nn.ReLU(), net.load_state_dict({}, assign=True)), "argument 'assign' is not supported"),
     (lambda: called_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
-    (lambda: nn.Softmax(), r"^Softmax: say along which axis: Softmax\(dim=-1\)$"),
     (
         lambda: ag.Input("x", (2,)) * nn.Parameter([1.0, 2.0]),
         r"^a Parameter of shape \[2\] that no module holds cannot be an operand; assign it to an attribute",
