@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import runpy
 import traceback
@@ -112,7 +113,9 @@ def _folder(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array
         if train.is_dir() and test.is_dir():
             parts["test_"] = read_recordings(test, layout)
     else:
-        raise DataError(f"data {path}: neither .npy files, train.csv, nor CLASS/*.csv in this folder")
+        raise DataError(
+            f"data {path}: neither .npy files, train.csv, nor CLASS/*.csv in this folder; docs/data.md reads images"
+        )
     return {prefix + name: array for prefix, part in parts.items() for name, array in part.items()}
 
 
@@ -222,11 +225,10 @@ def _checked(
             array = array.astype(np.float32) / np.float32(255)
         tail = bound(a.type.shape, a.batch)[1:]
         if array.ndim < 1 or array.shape[1:] != tail:
-            one_hot = a.type.dtype.kind != "f" and array.shape[1:-1] == tail
             raise DataError(
                 f"data {path}: {prefix}{a.name} has shape {list(array.shape)}, the model takes "
                 f"[samples{''.join(f', {d}' for d in tail)}]"
-                f"{'; one-hot rows become indices of classes by argmax(-1)' if one_hot else ''}"
+                f"{_reshaped(array, tail, a.type)}"
             )
         count = len(array) if count is None else count
         if count == 0:
@@ -237,6 +239,18 @@ def _checked(
             )
         converted[a.name] = _convert(a, array, path, prefix)
     return converted
+
+
+def _reshaped(array: Array, tail: tuple[int, ...], type: Type) -> str:
+    """How samples of another shape become those of the model, where that is known."""
+    own = array.shape[1:]
+    if type.dtype.kind != "f" and own[:-1] == tail:
+        return "; one-hot rows become indices of classes by argmax(-1)"
+    if len(tail) > 1 and own == (*tail[1:], tail[0]):
+        return "; np.moveaxis(array, -1, 1) brings the channels first"
+    if array.ndim and len(own) != len(tail) and math.prod(own) == math.prod(tail):
+        return f"; it takes the array's reshape({', '.join(map(str, (-1, *tail)))})"
+    return ""
 
 
 def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:

@@ -10,9 +10,10 @@ import pytest
 
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
-from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.device.dataset import _reshaped, load_dataset
 from autodiff_gen.device.weights import read_weights
 from autodiff_gen.errors import DataError
+from autodiff_gen.ir.types import Type, f32
 from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.cc
@@ -38,6 +39,10 @@ X, Y = np.zeros((9, 20), np.float32), np.zeros(9, np.uint8)
 
 
 WRONG = [
+    (
+        {"x": X.reshape(9, 4, 5), "label": Y},
+        r"x has shape \[9, 4, 5\], the model takes \[samples, 20\]; it takes the array's reshape\(-1, 20\)",
+    ),
     ({"x": X[:, :19], "label": Y}, r"x has shape \[9, 19\], the model takes \[samples, 20\]"),
     ({"x": X, "label": Y[:8]}, "label has 8 samples, x 9"),
     ({"x": X, "label": Y + 4}, r"label\[0\] is 4, outside 0 to 3"),
@@ -141,3 +146,13 @@ def test_wrong_weights_are_one_line(tmp_path):
 def test_wrong_options(words, capsys, more, said):
     assert main(words(*more)) in (1, 2)
     assert said in capsys.readouterr().err
+
+
+def test_images_with_channels_last_are_told_how_to_bring_them_first():
+    last = np.zeros((2, 8, 6, 3), np.float32)
+    assert (
+        _reshaped(last, (3, 8, 6), Type(f32, (2, 3, 8, 6)))
+        == "; np.moveaxis(array, -1, 1) brings the channels first"
+    )
+    assert np.moveaxis(last, -1, 1).shape == (2, 3, 8, 6)
+    assert _reshaped(last, (8, 3, 6), Type(f32, (2, 8, 3, 6))) == ""
