@@ -46,6 +46,10 @@ class Module:
         return buffers
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "requires_grad":  # which PyTorch stores, and reads nowhere
+            raise ModelError(
+                f"{type(self).__name__}: requires_grad of a module freezes nothing; call requires_grad_({value})"
+            )
         parameters, modules = self._members()
         buffers = self._own_buffers()
         if isinstance(value, Value) and value.node.op is STATE:

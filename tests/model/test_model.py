@@ -252,6 +252,10 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: called_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
     (
+        lambda: setattr(nn.Linear(2, 3), "requires_grad", False),
+        r"^Linear: requires_grad of a module freezes nothing; call requires_grad_\(False\)$",
+    ),
+    (
         lambda: ag.Input("x", (2,)) * nn.Parameter([1.0, 2.0]),
         r"^a Parameter of shape \[2\] that no module holds cannot be an operand; assign it to an attribute",
     ),
