@@ -151,7 +151,11 @@ def in_range(name: str, x: Value, index: Any, extent: int) -> Value:
     """The index, clamped to the valid range unless it is checked elsewhere."""
     i = index if isinstance(index, Value) else constant(index)
     if i.dtype.kind not in "iu":
-        raise shape_error(name, [x, i], f"the index must be of an integer dtype, not {i.dtype}")
+        raise shape_error(
+            name,
+            [x, i],
+            f"the index must be of an integer dtype, not {i.dtype}; ag.Input(..., dtype='s32') has one",
+        )
     if is_known(name, x, i, extent):
         return i
     i = as_s32(i)
@@ -277,7 +281,11 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Value:
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
         raise shape_error("one_hot", [t], f"num_classes={num_classes!r} must be a whole number of at least 1")
     if t.dtype.kind not in "iu":
-        raise shape_error("one_hot", [t], f"the index must be of an integer dtype, not {t.dtype}")
+        raise shape_error(
+            "one_hot",
+            [t],
+            f"the index must be of an integer dtype, not {t.dtype}; ag.Input(..., dtype='s32') has one",
+        )
     is_known("one_hot", t, t, num_classes)
     return to(eq(unsqueeze(as_s32(t), -1), apply("iota", size=num_classes)), "s32")
 

@@ -57,6 +57,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.pick(X, F.max(F.matmul(X, np.ones((3, 5))), 1)[1]), "the index must be an integer input"),
     (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
     (lambda: X + "1", "cannot be an operand"),
+    (lambda: F.embedding(X, W), r"not f32; ag.Input\(..., dtype='s32'\) has one$"),
     (lambda: F.tanh((X, X)), "^a tuple of 2 cannot be an operand; take one graph value of it, as in `y, state = lstm"),
     (lambda: F.tanh([X, 1.0, X]), "^a list of 3 cannot be an operand; take one graph value of it"),
     (lambda: F.clamp(X), r"^clamp\(x: f32\[2,3\]\): min or max must be given$"),
