@@ -265,7 +265,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.gather(X, 2, K), r"^gather\(x: f32\[2,3\]\): dim=2: axis 2 is out of range"),
     (
         lambda: F.gather(X, 1, X),
-        r"^gather\(x: .*, x: .*\): the index must be of an integer dtype, not f32; ag.Input\(..., dtype='s32'\) has one$",
+        r"^gather\(x: .*, x: .*\): the index must be of an integer dtype, not f32; ag.Input\(..., "
+        r"dtype='s32'\) has one$",
     ),
     (lambda: F.gather(X, 1, V), "the index must have as many axes as the input"),
     (lambda: F.gather(X[:1], 1, K), "axis 0 of the index has extent 2, more than the input; only axis dim=1"),
