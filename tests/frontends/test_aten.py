@@ -338,6 +338,8 @@ EXPRESSIONS = {
         + F.instance_norm(i, eps=0.01)
         + F.rms_norm(i, (8,), eps=0.1)
         + m.norm(i)
+        + F.local_response_norm(i, 3, 0.5)
+        + F.local_response_norm(i.flatten(2), 2, 0.5).view_as(i)
     ),
     "embedding": lambda x, y, p, i, s, k, m: (
         F.embedding(k, m.square, padding_idx=1).sum(1) + m.words(k).sum(1)

@@ -369,6 +369,10 @@ BAD = {
         lambda self, x: self.lstm(x[:, None])[0],
         "lstm.input has a proj_size; put a linear layer after it",
     ),
+    "volumes": (
+        lambda self, x: torch.nn.functional.avg_pool3d(x[:, None, None, None], (1, 1, 2)),
+        "averages over several of three axes; use avg_pool2d",
+    ),
     "indices": (
         lambda self, x: torch.nn.functional.max_pool2d_with_indices(x[:, None, None], (1, 2)),
         "has further results without counterpart; use the first alone",

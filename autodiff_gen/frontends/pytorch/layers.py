@@ -10,6 +10,7 @@ from .rules import Arguments, Converter, Rule, Unsupported, same
 
 CONV = "input weight bias stride padding dilation groups"
 TRANSPOSED = "input weight bias stride padding output_padding groups dilation"
+AVERAGE = "self kernel_size stride padding ceil_mode count_include_pad divisor_override"
 
 
 def _convolution(c: Converter, a: Arguments) -> Any:
@@ -73,6 +74,19 @@ def _pooled(function: str, arguments: str) -> Rule:
     """PyTorch's empty stride is that of the kernel."""
     rule = same(function, arguments)
     return lambda c, a: rule(c, {name: None if given == () else given for name, given in a.items()})
+
+
+def _avg_pool3d(c: Converter, a: Arguments) -> Any:
+    """Along the first axis, as in a local response norm: the other two become one axis of an image."""
+    kernel, padding = a["kernel_size"], a.get("padding", (0, 0, 0))
+    stride = a.get("stride") or kernel
+    if {*kernel[1:], *stride[1:]} != {1} or any(padding[1:]):
+        raise Unsupported("averages over several of three axes; use avg_pool2d")
+    n, *sizes, height, width = (-1 if d is None else d for d in c.shape(a["self"]))
+    image = c.emit("reshape", a["self"], (n, *sizes, height * width))
+    along = {"kernel_size": (kernel[0], 1), "stride": (stride[0], 1), "padding": (padding[0], 0)}
+    y = same("avg_pool2d", AVERAGE)(c, {**a, "self": image, **along})
+    return c.emit("reshape", y, tuple(-1 if d is None else d for d in c.shapes[c.names()[0]]))
 
 
 def _upsample(mode: str) -> Rule:
@@ -159,9 +173,8 @@ LAYERS: dict[str, Rule] = {
     "aten.max_pool2d": _pooled("max_pool2d", "self kernel_size stride padding dilation ceil_mode"),
     "aten.max_pool2d_with_indices": _max_pool_with_indices,
     "aten.avg_pool1d": _pooled("avg_pool1d", "self kernel_size stride padding ceil_mode count_include_pad"),
-    "aten.avg_pool2d": _pooled(
-        "avg_pool2d", "self kernel_size stride padding ceil_mode count_include_pad divisor_override"
-    ),
+    "aten.avg_pool2d": _pooled("avg_pool2d", AVERAGE),
+    "aten.avg_pool3d": _avg_pool3d,
     "aten.adaptive_avg_pool1d": same("adaptive_avg_pool1d", "self output_size"),
     "aten.adaptive_avg_pool2d": same("adaptive_avg_pool2d", "self output_size"),
     "aten.adaptive_max_pool1d": lambda c, a: [same("adaptive_max_pool1d", "self output_size")(c, a)],
