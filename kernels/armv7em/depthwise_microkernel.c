@@ -6,6 +6,8 @@
  *     result 1:     w0 w1 w2 */
 #include "tiles/depthwise_microkernel_offsets.h"
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
+
 /* clang-format off */
 #define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"
 #define FMA8(c0, c1, c2, c3, c4, c5, c6, c7, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
@@ -38,7 +40,6 @@
     "bge " more "\n"
 
 __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
-    (void)s;
     __asm__(
         "push {r4-r11, lr}\n"
         "vpush {d8-d15}\n"

@@ -3,6 +3,8 @@
  * sums, the other registers operands. */
 #include "tiles/microkernel_offsets.h"
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
+
 /* clang-format off */
 #define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"
 /* one row of sums += its a times four b */
@@ -136,7 +138,6 @@
 
 /* Rows of A times rows of B. r10 points to the tile of C, r11: from a row of B to that of the next tile. */
 __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
-    (void)t;
     __asm__(
         ENTER
         "add r9, r0, #" B "\n"
@@ -180,7 +181,6 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
 /* Rows of A times columns of B, contiguous along n: tiles of 2 x 8, rows 0 and 1, then rows 2 and 3, and a last tile
  * of 4 x 4. r6 and r7 point to the tile's columns of C and of B, r3 to the next two rows of A. */
 __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
-    (void)t;
     __asm__(
         ENTER
         "ldr r6, [r0, #" C "]\n"
@@ -255,7 +255,6 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
 /* Rows of A, a_step apart, times a panel of eight columns of B: tiles of 2 x 8, of which an odd last row is both
  * rows. r3 points to the next row of A, r4 to that of C, r10 to zeros; ip counts rows. */
 __attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
-    (void)t;
     __asm__(
         ENTER
         "ldr r3, [r0]\n"
@@ -325,7 +324,6 @@ __attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
 /* Columns of A, contiguous along m, times columns of B, contiguous along n: tiles of six columns, and of four where
  * four or eight remain. r4 and r6 point to the tile's columns of B and of C, ip counts columns. */
 __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
-    (void)t;
     __asm__(
         ENTER
         "ldr r4, [r0, #" B "]\n"
@@ -421,7 +419,6 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
 
 /* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
 __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
-    (void)t;
     __asm__(
         ENTER
         "0:"

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
+
 typedef char
     ag_pixels_s8_offsets_match[offsetof(ag_pixels_s8, columns) == 24 && offsetof(ag_pixels_s8, w) == 40 &&
                                        offsetof(ag_pixels_s8, y) == 48 && offsetof(ag_pixels_s8, shift) == 64
@@ -75,7 +77,6 @@ typedef char ag_pixels_of_four_s8_offsets_match[offsetof(ag_pixels_of_four_s8, o
     "sub " v ", " twice ", " v "\n usat " v ", #8, " v ", asr #1\n"
 
 __attribute__((naked)) void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p) {
-    (void)p;
     __asm__(
         "push {r0, r4-r11, lr}\n"
         "3: ldr r12, [sp]\n"
@@ -118,7 +119,6 @@ __attribute__((naked)) void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p) {
 
 __attribute__((naked)) void ag_products_4x1_s8_armv7em(int32_t *sums, const uint32_t *columns, const int8_t *w,
                                                        int32_t stride, int32_t groups) {
-    (void)sums, (void)columns, (void)w, (void)stride, (void)groups;
     __asm__(ENTER "add r10, r2, r3, lsl #1\n add r11, r10, r3\n add r3, r2\n" LOOP("r12", GROUP_4X1) LEAVE);
 }
 
@@ -142,7 +142,6 @@ __attribute__((naked)) void ag_products_4x1_s8_armv7em(int32_t *sums, const uint
 #define MORE "92"
 #define PIXELS "96"
 __attribute__((naked)) void ag_pixels_of_four_s8_armv7em(ag_pixels_of_four_s8 *p) {
-    (void)p;
     __asm__(
         "push {r0, r4-r11, lr}\n"
         "mov r11, r0\n ldr r1, [r11, #" X "]\n ldr r12, [r11, #" OFFSETS "]\n"

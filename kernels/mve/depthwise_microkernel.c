@@ -3,12 +3,13 @@
  * low-overhead loops (DLS, LE). */
 #include "tiles/depthwise_microkernel_offsets.h"
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
+
 /* clang-format off */
 #define LOAD8(q0, q1, at) "vldrw.32 " q0 ", [" at "]\n vldrw.32 " q1 ", [" at ", #16]\n"
 #define STORE8(q0, q1, at) "vstrw.32 " q0 ", [" at "]\n vstrw.32 " q1 ", [" at ", #16]\n"
 
 __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
-    (void)s;
     __asm__(
         "push {r4-r11, lr}\n"
         "vpush {d8-d15}\n"

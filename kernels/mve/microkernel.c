@@ -2,6 +2,8 @@
  * q0..q3, two k of B in q4 and q5. The loops are low-overhead loops (DLS, LE). */
 #include "tiles/microkernel_offsets.h"
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
+
 /* clang-format off */
 /* one k: the sums += four operands in core registers times a vector of B */
 #define FMA4(q, r0, r1, r2, r3)                                           \
@@ -77,7 +79,6 @@
  * r10 and r11 are free there. */
 #define MICROKERNEL(name, operands, one, two, skip)                       \
     __attribute__((naked)) void AG_MICROKERNEL(name)(const ag_tile *t) {  \
-        (void)t;                                                          \
         __asm__(                                                          \
             ENTER                                                         \
             operands                                                      \

@@ -4,6 +4,8 @@
  * A window of at most 64 elements remains in registers, and rows are read one after the other. */
 #include <stdint.h>
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
+
 /* clang-format off */
 /* All rows, four at a time, from a window in registers; `row` is the products of one row. */
 #define LOOP(name, window, row)                                                                              \
@@ -34,7 +36,6 @@ void ag_dots_s8_mve(int32_t *sums, const int32_t *bias, const int8_t *window, co
 
 __attribute__((naked)) void ag_dots_s8_mve(int32_t *sums, const int32_t *bias, const int8_t *window,
                                            const int8_t *w, int32_t k, int32_t rows) {
-    (void)sums, (void)bias, (void)window, (void)w, (void)k, (void)rows;
     __asm__(
         "ldr r12, [sp]\n"
         "push {r4-r11, lr}\n"
