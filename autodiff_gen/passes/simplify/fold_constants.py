@@ -40,8 +40,8 @@ def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value,
     return tuple(out)
 
 
-def _is_smaller(node: Node) -> bool:
-    """Whether all operands are constants, of which one takes as much memory as the result."""
+def _is_foldable(node: Node) -> bool:
+    """Whether all operands are constants, of which one takes at least the memory of the result."""
     (result,) = node.results
     arrays = [v.base.type for v in node.operands if v.base.node.op is CONST]
     fixed = not varies(result.type.shape) and all(t.quantization is None for t in (result.type, *arrays))
@@ -108,7 +108,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
                 folded = np.dtype(result.type.dtype.numpy).type(node.op.ref(*numbers))
             return (filled(folded, result.type),)
         node = node.with_operands(operands)
-        if node.op.exact and _is_smaller(node):
+        if node.op.exact and _is_foldable(node):
             array = constant(evaluate(node.results, {})[0], result.type.dtype)
             return Node(CONST, (), array.node.attrs, (result.type,), origin=node.origin).results
         operands = _without_broadcasts(node, operands)
