@@ -86,8 +86,10 @@ def compile_model(
         program = _in_shares(program, arena, model.entries(), compiled)
     program = _in_regions(program, spaces, arena, lambda b: compiled(model.entries(), b))
     if model.guard == "gradients":
-        plain = _entries(model.entries("loss"), name, tables, budget=arena)
-        cost = program.arena_bytes - replace(program, entries=plain).arena_bytes
+        others = [e for e in entries if not e.plan.graph.updates]
+        guarded = [g for g in model.entries("loss") if g.updates]
+        plain = _entries(guarded, name, tables, budget=arena)
+        cost = program.arena_bytes - replace(program, entries=(*plain, *others)).arena_bytes
         program = replace(program, guard_bytes=cost)
     if must_fit and (small := over(program, spaces)):
         raise PlanError(does_not_fit(program, spaces, small, board))

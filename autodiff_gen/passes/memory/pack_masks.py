@@ -28,6 +28,7 @@ where the arena becomes so much smaller that it is worth the time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...ir.build import apply
@@ -61,9 +62,14 @@ def pack_masks(graph: Graph, context: Context) -> Graph:
     masks = [] if graph.inner else _found(graph)
     if not masks:
         return graph
-    made = {m.result: _unpacked(_packed(m), m.result) for m in masks}
-    packed = rewritten(graph, lambda node, _: (made[node.results[0]],), [m.result.node for m in masks])
+    # kept, as estimates of what earlier stages leave measure it too
+    packed = context.analysis((pack_masks, graph), lambda: _with_packed(graph, masks))
     return packed if context.is_worth_its_time(pack_masks.__name__, packed, graph) else graph
+
+
+def _with_packed(graph: Graph, masks: Sequence[_Mask]) -> Graph:
+    made = {m.result: _unpacked(_packed(m), m.result) for m in masks}
+    return rewritten(graph, lambda node, _: (made[node.results[0]],), [m.result.node for m in masks])
 
 
 def _found(graph: Graph) -> list[_Mask]:

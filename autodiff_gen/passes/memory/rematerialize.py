@@ -76,7 +76,7 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
         shared = read_again(values)
         best = shared if context.is_worth_its_time(rematerialize.__name__, shared, best) else best
         each = read_again([])  # copies for each reader, which takes more time
-        if context.is_worth_its_time(rematerialize.__name__, each, best):
+        if _differ(each, shared) and context.is_worth_its_time(rematerialize.__name__, each, best):
             best = _with_most_shared(each, values, context, read_again)
         elif best is shared:
             by_layer = functools.partial(read_again, by_layer=True)
@@ -94,7 +94,7 @@ def _with_fewer_shared(
     for scopes in _layers_at_the_peak(best, context):
         fewer = [v for v in values if v.node.origin.scope not in scopes]
         found = shared(fewer)
-        if len(fewer) < len(values) and context.is_worth_its_time(rematerialize.__name__, found, best):
+        if _differ(found, best) and context.is_worth_its_time(rematerialize.__name__, found, best):
             return _with_fewer_shared(found, fewer, context, shared)
     return best
 
@@ -114,6 +114,11 @@ def _with_most_shared(
         else:
             many = middle
     return best
+
+
+def _differ(fewer: Graph, more: Graph) -> bool:
+    """Whether fewer readers share copies in the first of two graphs: it has more of them."""
+    return len(fewer.nodes) != len(more.nodes)
 
 
 def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[str]]:
