@@ -43,6 +43,7 @@ from ...ir.types import Dim, Shape, planned_size
 from ...ir.views import layout
 from ...ops.elementwise.packed_masks import BITS
 from ..context import Context
+from .recomputation import is_large_part
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class _Mask:
 def pack_masks(graph: Graph, context: Context) -> Graph:
     """See the module."""
     masks = [] if graph.inner else _found(graph)
-    if not masks:
+    if not masks or not is_large_part([m.of for m in masks], graph, context):
         return graph
     # kept, as estimates of what earlier stages leave measure it too
     packed = context.analysis((pack_masks, graph), lambda: _with_packed(graph, masks))

@@ -4,7 +4,7 @@ and the graph with copies of them."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cached_property
 
 from ...ir.graph import Graph
@@ -13,7 +13,11 @@ from ...ir.op_kinds import Leaf, View
 from ...ir.origin import Label, Origin, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free
-from ..context import ArenaUse
+from ..context import ArenaUse, Context
+
+SMALLEST_PART = (
+    0.01  # of what the backward pass reads, without which the arena is measured: a limit of compile time
+)
 
 
 class Recomputation:
@@ -117,6 +121,21 @@ class Recomputation:
             return node.with_operands(tuple(new)).results
 
         return rewritten(self.graph, rewrite, after)
+
+
+def is_large_part(values: Iterable[Value], graph: Graph, context: Context) -> bool:
+    """Whether these values, which the backward pass would no longer read, are so large a part of what it reads of the
+    forward pass that the arena is measured without them. Small parts may be what a budget lacks: they are large where
+    the values of the graph would exceed it if none had the memory of another."""
+    if context.budget is not None:
+        size = sum(
+            r.type.bytes for n in graph.nodes if not isinstance(n.op.lower, Leaf | View) for r in n.results
+        )
+        if size > context.budget:
+            return True
+    late = [n for n in graph.nodes if is_late(n.origin)]
+    read = {v.base for n in late for v in n.operands if not is_late(v.base.node.origin) and not _is_leaf(v)}
+    return sum(v.type.bytes for v in values) >= SMALLEST_PART * sum(v.type.bytes for v in read)
 
 
 def copy_of(v: Value, is_copied: Callable[[Value], bool], copies: dict[Value, Value], phase: str) -> Value:

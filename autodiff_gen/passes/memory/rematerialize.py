@@ -50,7 +50,7 @@ from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import planned_size
 from ..context import Context
 from .nested_concatenations import Place, contained, read_in
-from .recomputation import copy_of
+from .recomputation import copy_of, is_large_part
 
 
 def rematerialize(graph: Graph, context: Context) -> Graph:
@@ -66,7 +66,8 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     for once, places, functions in itertools.product(kept, ({}, whole) if whole else ({},), (False, True)):
         forward = _Forward(graph, functions, places, once)
         again = {v: forward.sources[v.base] for n in late for v in n.operands if forward.is_computed_again(v)}
-        if again == tried:
+        changed = {base(v) for v in again.keys() | tried.keys() if again.get(v) != tried.get(v)}
+        if not changed or not is_large_part(changed, graph, context):
             continue
         tried = again
         readers = [n for n in late if not again.keys().isdisjoint(n.operands)]
