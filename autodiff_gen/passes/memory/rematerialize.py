@@ -50,7 +50,7 @@ from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import planned_size
 from ..context import Context
 from .nested_concatenations import Place, contained, read_in
-from .recomputation import copy_of, is_large_part
+from .recomputation import SMALLEST_PART, copy_of, is_large_part
 
 
 def rematerialize(graph: Graph, context: Context) -> Graph:
@@ -77,12 +77,25 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
         shared = read_again(values)
         best = shared if context.is_worth_its_time(rematerialize.__name__, shared, best) else best
         each = read_again([])  # copies for each reader, which takes more time
-        if _differ(each, shared) and context.is_worth_its_time(rematerialize.__name__, each, best):
+        if not _differ(each, shared):
+            continue
+        if context.is_worth_its_time(rematerialize.__name__, each, best):
             best = _with_most_shared(each, values, context, read_again)
-        elif best is shared:
+        elif best is shared and _may_be_smaller(each, best, context):
             by_layer = functools.partial(read_again, by_layer=True)
             best = _with_fewer_shared(best, values, context, by_layer)
     return best
+
+
+def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
+    """Whether a graph with more copies than `best` may take much less of the arena, by the least that the graph `each`
+    takes, in which no readers share them."""
+    if not context.weighs_memory or context.is_estimate:
+        return False
+    if context.excess(rematerialize.__name__, best):
+        return True
+    least, _ = context.least_peak(rematerialize.__name__, each)
+    return least <= (1 - SMALLEST_PART) * context.memory(rematerialize.__name__, best).peak
 
 
 def _with_fewer_shared(
@@ -90,8 +103,6 @@ def _with_fewer_shared(
 ) -> Graph:
     """`best`, in which all readers share the copies of these values, or a graph in which those of the layers with
     values at the peak have copies of their own, as long as that is worth the time."""
-    if not context.weighs_memory or context.is_estimate:
-        return best
     for scopes in _layers_at_the_peak(best, context):
         fewer = [v for v in values if v.node.origin.scope not in scopes]
         found = shared(fewer)
