@@ -74,7 +74,7 @@ def with_innermost_loops(
                 pointers[name] = declared(statement, name, value, pointers)
             case c.Array(c_type, name):
                 pointers[name] = local_array(c_type, name)
-            case c.For(body=body) if any(isinstance(node, c.For) for node in c_query.nodes(body)):
+            case c.For(body=body) if any(True for _ in c_query.loops(body)):
                 statement = replace(statement, body=with_innermost_loops(body, dict(pointers), change, True))
             case c.For():
                 out += change(statement, pointers, is_inside)
@@ -149,6 +149,7 @@ def are_independent(accesses: Sequence[Access], variable: str, count: int) -> bo
 def accesses_of(statement: c.Statement, pointers: Pointers) -> list[Access] | None:
     """What a statement reads and writes, parts of it included; None where that is not known."""
     out: list[Access] = []
+    assigned = {id(target) for target in targets(statement)}
     for node in c_query.nodes(statement):
         match node:
             case c.Element(array, index):
@@ -158,7 +159,7 @@ def accesses_of(statement: c.Statement, pointers: Pointers) -> list[Access] | No
                 memory, offset = found
                 steps = linear(index)
                 place = None if steps is None else _sum(offset, _scaled(steps, memory.element))
-                out.append(Access(memory, place, any(node is target for target in targets(statement))))
+                out.append(Access(memory, place, id(node) in assigned))
             case c.Array() | c.ExprStatement() | c.Return() | c.Probe():
                 return None
             case c.Declare() if node.is_pointer:

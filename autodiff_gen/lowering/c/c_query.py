@@ -147,13 +147,13 @@ def names(tree: Any) -> set[str]:
 
 def variables(tree: Any) -> set[str]:
     """The names in a tree, with those that it declares."""
-    found = names(tree)
+    found = set[str]()
     for node in nodes(tree):
         match node:
+            case Name(text=name) | Array(name=name) | For(variable=name):
+                found.add(name)
             case Declare(variables=pairs):
                 found |= {name for name, _ in pairs}
-            case Array(name=name) | For(variable=name):
-                found.add(name)
     return found
 
 
