@@ -43,6 +43,7 @@ from ..passes.memory.tile_and_fuse import tile_and_fuse
 from ..passes.parts.crop_propagation import crop_propagation
 from ..passes.parts.selection_propagation import selection_propagation
 from ..passes.parts.slice_propagation import slice_propagation
+from ..passes.parts.sum_propagation import sum_propagation
 from ..passes.simplify.cse import cse
 from ..passes.simplify.expand_composites import expand_composites
 from ..passes.simplify.fold_constants import fold_constants
@@ -102,6 +103,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(cse),  # the same op on the same operands once
     on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
     on_entries(merge_concatenations),  # what is joined of joined values is joined of their parts
+    on_entries(sum_propagation),  # of joined values of which sums are read, of their parts
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
     on_entries(selection_propagation),  # of products of which a part is read, that is computed
     weighing(micro_batches),  # a loop over parts of the batch, where the arena exceeds the budget or a cache

@@ -15,8 +15,8 @@ parts (the gates of a cell) are computed where they are used and the whole is ne
       y <- %3
 
 Parts must not overlap: nothing is computed twice. Some values of which all parts are read are computed whole: a
-gradient, as it then takes the memory of an operand, as do those of concatenations; and what only products read, such
-as queries, keys and values: kernels read a part of a matrix where it is stored.
+gradient that can take the memory of an operand as large, as do those of concatenations; and what only products read,
+such as queries, keys and values: kernels read a part of a matrix where it is stored.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def _parts(
     if sum(planned_size(at[0]) for at in found) < planned_size(v.type.shape):
         return list(found)
     by_products = all(_is_for_products(node, users) for node in readers)
-    return None if is_late(v.node.origin) or by_products else list(found)
+    takes_memory = is_late(v.node.origin) and any(u.type.shape == v.type.shape for u in v.node.operands)
+    return None if takes_memory or by_products else list(found)
 
 
 def _is_for_products(node: Node, users: Mapping[Value, Sequence[Node]]) -> bool:

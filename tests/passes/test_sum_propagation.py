@@ -1,0 +1,136 @@
+"""Sums of joined values are computed of the parts, which are never joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.op_kinds import Assemble
+from autodiff_gen.ir.types import planned_size
+from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.parts.sum_propagation import sum_propagation
+
+Function = Callable[[Value, Value], Value]
+
+
+def joined_sizes(graph: Graph) -> list[int]:
+    return [planned_size(n.results[0].shape) for n in graph.of(Assemble)]
+
+
+def both(y: Function, rng: np.random.Generator) -> tuple[Graph, Graph]:
+    """A function of two arrays before and after the pass, which compute the same."""
+    a, b = ag.Input("a", (3, 4)), ag.Input("b", (3, 4))
+    graph = Graph("f", (a, b), outputs={"y": y(a, b)})
+    after = sum_propagation(graph, Context())
+    feeds = {v: rng.normal(size=v.shape) for v in (a, b)}
+    (expected,), (found,) = (evaluate(g.roots, feeds) for g in (graph, after))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    return graph, after
+
+
+def weights(*shape: int) -> np.ndarray:
+    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pytest.param(lambda a, b: F.sum(F.stack([a, b], 0), 0), id="stacked"),
+        pytest.param(lambda a, b: F.mean(F.stack([a, b, a * b], -1), -1), id="last axis"),
+        pytest.param(
+            lambda a, b: F.sum(F.stack([a, b], 1) * F.reshape(F.softmax(F.sum(a, 0)[:2], 0), (2, 1)), 1),
+            id="weighted",
+        ),
+        pytest.param(lambda a, b: F.sum(F.tanh(F.cat([a, b], 0)) * weights(6, 4), 0), id="joined"),
+        pytest.param(lambda a, b: F.sum(F.cat([a, b], 1), (0, 1), keepdim=True), id="all axes, kept"),
+        pytest.param(
+            lambda a, b: F.sum(F.stack([a, b], 1), (0, 1)), id="two axes, one of them that of parts"
+        ),
+        pytest.param(
+            lambda a, b: F.sum(F.permute(F.reshape(F.stack([a, b], 0), (2, 3, 4, 1)), (2, 0, 3, 1)), 1),
+            id="through views",
+        ),
+    ],
+)
+def test_nothing_is_joined(y: Function, rng: np.random.Generator) -> None:
+    before, after = both(y, rng)
+    assert joined_sizes(before) and not joined_sizes(after)
+
+
+def test_sums_over_another_axis_are_joined(rng: np.random.Generator) -> None:
+    before, after = both(lambda a, b: F.sum(F.square(F.cat([a, b], 1)), 0), rng)
+    assert (joined_sizes(before), joined_sizes(after)) == ([24], [8])
+
+
+def test_parts_of_what_is_summed_up_are_read_as_they_are(rng: np.random.Generator) -> None:
+    def y(a: Value, b: Value) -> Value:
+        both = F.tanh(F.stack([a, b], 0))
+        return F.sum(both, 0) + both[1]
+
+    _, after = both(y, rng)
+    assert not joined_sizes(after)
+
+
+def of_two_parts(joined: Value) -> Value:
+    return F.sum(joined, 0) + F.sum(joined[2:5], 0)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pytest.param(lambda a, b: F.matmul(F.cat([a, b], 1), weights(8, 2)), id="a product reads it"),
+        pytest.param(lambda a, b: F.amax(F.stack([a, b], 0), 0), id="no sum"),
+        pytest.param(lambda a, b: of_two_parts(F.cat([a, b], 0)), id="a window of two parts"),
+        pytest.param(lambda a, b: F.sum(F.reshape(F.stack([a, b], 0), (4, 6)), 0), id="axes that are merged"),
+        pytest.param(lambda a, b: F.sum(F.pad(a, (0, 0, 1, 1), value=2.0), 0), id="one part and a border"),
+    ],
+)
+def test_what_is_read_in_other_ways_is_joined(y: Function, rng: np.random.Generator) -> None:
+    before, after = both(y, rng)
+    assert joined_sizes(after) == joined_sizes(before)
+
+
+class Mixture(nn.Module):
+    """Experts, and a gate that weights what they give."""
+
+    def __init__(self, experts: int) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Linear(8, 16) for _ in range(experts)])
+        self.gate, self.head = nn.Linear(8, experts), nn.Linear(16, 4)
+
+    def forward(self, x: Value) -> Value:
+        outputs = F.stack([F.tanh(expert(x)) for expert in self.experts], 1)
+        return self.head(F.sum(outputs * F.softmax(self.gate(x), 1)[:, :, None], 1))
+
+
+def test_a_mixture_of_experts_trains_without_their_outputs_joined() -> None:
+    """The gradients of the experts, and of the gate, are those of PyTorch."""
+    model = ag.Model.supervised(Mixture(3), (5, 8), nn.CrossEntropyLoss(), optim.SGD(lr=0.5))
+    program = compile_model(model, "mixture")
+    joined = [n for entry in program.entries for n in entry.plan.graph.of(Assemble)]
+    assert [n for n in joined if planned_size(n.results[0].shape) >= 5 * 3 * 16] == []
+    trainer, rng = model.on_host(), np.random.default_rng(0)
+    state = {name: torch.tensor(v, requires_grad=True) for name, v in trainer.state_dict().items()}
+    for _ in range(3):
+        x, label = rng.normal(size=(5, 8)).astype(np.float32), rng.integers(0, 4, 5).astype(np.uint8)
+        linear = lambda name, v: v @ state[f"{name}.weight"].T + state[f"{name}.bias"]
+        given = torch.tensor(x)
+        outputs = torch.stack([torch.tanh(linear(f"experts.{k}", given)) for k in range(3)], 1)
+        y = (outputs * torch.softmax(linear("gate", given), 1)[:, :, None]).sum(1)
+        loss = torch.nn.functional.cross_entropy(linear("head", y), torch.tensor(label).long())
+        found = trainer.train_step(x, label)
+        np.testing.assert_allclose(found, loss.item(), rtol=1e-5)
+        for v, g in zip(state.values(), torch.autograd.grad(loss, list(state.values())), strict=True):
+            v.data -= 0.5 * g
+    for name, v in trainer.state_dict().items():
+        np.testing.assert_allclose(v, state[name].detach().numpy(), rtol=1e-4, atol=1e-6)
