@@ -33,7 +33,7 @@ from ...ir.op_kinds import Assemble, Elementwise, View, ViewKind
 from ...ir.origin import Origin
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_sum, view_kind
-from ...ir.types import Shape
+from ...ir.types import Shape, f32
 from ...ops.movement.slices import window
 from ..context import Context
 from .slice_propagation import MOST_PARTS
@@ -109,7 +109,7 @@ def _read_by_sums_alone(
         if v in roots:
             return None
         for reader in graph.users.get(v, ()):
-            if is_sum(reader):
+            if is_sum(reader) and reader.results[0].type.dtype == f32:
                 has_sums = True
                 continue
             if view_kind(reader) is ViewKind.WINDOW:
@@ -189,7 +189,7 @@ def _sum_of(part: Value, node: Node, axis: int) -> Value:
     if axes == attrs["axes"]:
         return apply(node.op.name, part, **attrs)
     if axes:
-        part = apply(node.op.name, part, axes=axes, keepdim=True)
+        part = apply(node.op.name, part, **{**attrs, "axes": axes, "keepdim": True})
     return part if attrs["keepdim"] else apply("reshape", part, shape=node.results[0].type.shape)
 
 
