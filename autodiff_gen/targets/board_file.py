@@ -59,12 +59,13 @@ def _relative_to(path: Path, name: str) -> str:
 
 
 def _parent(path: Path, name: str) -> Path:
-    """The file that `inherits` names, without .toml: in the same folder, otherwise in the tree's boards."""
-    for folder in (path.parent, installation.boards()):
-        candidate = folder / f"{name.removesuffix('.toml')}.toml"
-        if candidate.is_file() and candidate.resolve() != path:  # a user's stm32.toml may inherit "stm32"
-            return candidate.resolve()
+    """The file that `inherits` names, without .toml: in the same folder, otherwise in the tree's boards. The file
+    itself only if there is no other: a user's stm32.toml may inherit "stm32"."""
     tree = installation.boards()
+    candidates = [(folder / f"{name.removesuffix('.toml')}.toml").resolve() for folder in (path.parent, tree)]
+    found = [c for c in candidates if c.is_file()]
+    if found:
+        return next((c for c in found if c != path), path)
     known = [p.relative_to(tree).with_suffix("").as_posix() for p in tree.rglob("*.toml")]
     raise BoardError(
         f"{path}: inherits {name!r}, which is neither in its folder nor in the tree{near(name, known)}"
