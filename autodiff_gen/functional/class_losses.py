@@ -149,6 +149,12 @@ def cross_entropy(
     if t.dtype.kind == "f":
         return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
     x = classes_last(name, x, t)
+    if x.shape[-1] == 1:
+        raise shape_error(
+            name,
+            [x, t],
+            "of one class the loss is always 0; for yes or no of one score, use BCEWithLogitsLoss",
+        )
     chosen = _Chosen(name, x, t, weight, ignore_index)
     z, axis = shifted(name, x, -1)
     e = with_role(exp(z), "exp_shifted")
