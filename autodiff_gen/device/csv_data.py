@@ -71,13 +71,27 @@ def _cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
 
 
 def _check_first(path: Path, rows: list[list[str]]) -> None:
-    """Raises DataError for a header such as `0,1,2,label`, which would be a sample of its own."""
+    """Raises DataError for a header such as `0,1,2,label`, which would be a sample of its own: the rows below have
+    numbers in place of its words, or other words, and its numbers count the columns."""
     for k, cell in enumerate(rows[0]):
         if not _is_number(cell) and len(rows) > 1 and all(_is_number(row[k]) for row in rows[1:]):
             raise DataError(
                 f"data {path}: row 1, column {k + 1}: {cell!r} is not a number, the rows below have one; name no "
                 "column of a header by a number"
             )
+    numbers = [float(cell) for cell in rows[0] if _is_number(cell)]
+    words = [k for k, cell in enumerate(rows[0]) if not _is_number(cell)]
+    counted = len(numbers) > 1 and numbers == [numbers[0] + k for k in range(len(numbers))]
+    if (
+        words
+        and counted
+        and numbers[0] in (0, 1)
+        and all(rows[0][k] != r[k] for r in rows[1:] for k in words)
+    ):
+        raise DataError(
+            f"data {path}: row 1: numbers that count the columns, and {rows[0][words[0]]!r}, which no row below has, "
+            "are a header; name no column of it by a number"
+        )
 
 
 def _is_number(cell: str) -> bool:

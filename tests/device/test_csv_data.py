@@ -125,6 +125,11 @@ def test_a_folder_of_arrays(three, tmp_path):
             None,
             "row 1, column 4: 'label' is not a number, the rows below have",
         ),
+        (
+            "0,1,2,label\n1,2,3,run\n1,2,3,walk\n",
+            None,
+            "row 1: numbers that count the columns, and 'label', which",
+        ),
         ("a,b,c,label\n1,2,3,0\n1,2,3\n", None, "row 3 has 3 cells, the first 4"),
         ("a,b,c,label\n", None, "has no rows of numbers"),
         ("a,b,c,label\n1,2,3,0\n", "x=a,b,z", "no column z for x; it has a, b, c, label"),
