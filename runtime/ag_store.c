@@ -94,6 +94,30 @@ static bool read_header(const ag_flash *f, uint32_t slot, uint32_t offset, recor
            p->header[LENGTH] <= f->slot_bytes - offset - HEADER_BYTES && p->header[LENGTH] % 4 == 0;
 }
 
+static bool words_are_erased(const uint32_t *words, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (words[i] != ERASED_WORD) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Reads the first valid record header of a slot from `offset` on, which becomes the offset after its record.
+ * Where the header that should be at `offset` is damaged, later records are still found. */
+static bool next_record(const ag_flash *f, uint32_t slot, uint32_t *offset, record_ref *p, scan_result *s) {
+    for (uint32_t at = *offset; f->slot_bytes - at >= HEADER_BYTES; at += 4) {
+        if (read_header(f, slot, at, p, s)) {
+            *offset = at + HEADER_BYTES + p->header[LENGTH];
+            return true;
+        }
+        if (s->later_format || s->read_failed || words_are_erased(p->header, HEADER_WORDS)) {
+            break;
+        }
+    }
+    return false;
+}
+
 /* Offset after the last record of a slot with a valid header; and whether a record of a later format follows.
  */
 static uint32_t end_of_records(const ag_flash *f, uint32_t slot, bool *later_format) {
@@ -101,8 +125,7 @@ static uint32_t end_of_records(const ag_flash *f, uint32_t slot, bool *later_for
     record_ref p;
     uint32_t offset = SLOT_BYTES;
     memset(&s, 0, sizeof s);
-    while (read_header(f, slot, offset, &p, &s)) {
-        offset += HEADER_BYTES + p.header[LENGTH];
+    while (next_record(f, slot, &offset, &p, &s)) {
     }
     *later_format = s.later_format;
     return offset;
@@ -129,7 +152,7 @@ static scan_result scan(const ag_flash *f, uint32_t graph_id) {
         if (format != FORMAT_VERSION) {
             continue;
         }
-        while (read_header(f, slot, offset, &p, &s)) {
+        while (next_record(f, slot, &offset, &p, &s)) {
             if (!s.any_graph || p.header[SEQUENCE] > s.sequence) {
                 s.any_graph = true;
                 s.sequence = p.header[SEQUENCE];
@@ -141,7 +164,6 @@ static scan_result scan(const ag_flash *f, uint32_t graph_id) {
                 s.found = true;
                 s.newest = p;
             }
-            offset += HEADER_BYTES + p.header[LENGTH];
         }
     }
     return s;
@@ -173,10 +195,8 @@ static bool is_erased(const ag_flash *f, uint32_t address, uint32_t bytes) {
         if (f->read(f->ctx, address + offset, chunk, count) != 0) {
             return false;
         }
-        for (uint32_t i = 0; i < count / 4; i++) {
-            if (chunk[i] != ERASED_WORD) {
-                return false;
-            }
+        if (!words_are_erased(chunk, count / 4)) {
+            return false;
         }
     }
     return true;

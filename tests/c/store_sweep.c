@@ -2,7 +2,8 @@
  * error and exits with 1.
  *
  *   cuts SAVES TORN      power fails after each single operation of SAVES saves
- *   flips BODY           each bit of a record's header, and BODY random bits of its body
+ *   flips BODY           each bit of a record's header, and BODY random bits of its body; each bit of the header
+ *                        of a record that another one follows
  *   wear SAVES           how often each slot is erased
  *   rejections           other models, later formats, flash that is full or worn */
 #include "ag_crc32.h"
@@ -145,6 +146,19 @@ static void flips(uint32_t body) {
     }
     if (load(&r) != 1) {
         fail("repaired, it loads", 0, 0);
+    }
+    static uint32_t two[WORDS];
+    (void)save(&r, 2);
+    memcpy(two, flash_words, sizeof two);
+    for (uint32_t i = 0; i < header; i++) {
+        flash_words[(start + i) / 32] ^= 1u << (start + i) % 32;
+        if (load(&r) != 2) {
+            fail("a record after a damaged header does not load", i, load(&r));
+        }
+        if (save(&r, 3) != AG_STORE_OK || load(&r) != 3) {
+            fail("save after a damaged header", i, load(&r));
+        }
+        memcpy(flash_words, two, sizeof two);
     }
     printf("%u bits of the header, %u of the body: all detected\n", (unsigned)header, (unsigned)body);
 }
