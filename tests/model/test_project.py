@@ -97,10 +97,11 @@ def test_what_a_file_includes_is_in_the_project(on: str) -> None:
 
 @pytest.mark.qemu
 def test_cmake(tmp_path: Path) -> None:
-    export("xor", board.load("stm32"), tmp_path, form="cmake", kernels=None)
-    run("cmake", "-S", ".", "-B", "build", cwd=tmp_path)
-    assert XOR in run("cmake", "--build", "build", "-t", "run", cwd=tmp_path)
-    assert (tmp_path / "build/firmware.bin").is_file()
+    out = tmp_path / "it's (2) & more"
+    export("xor", board.load("stm32"), out, form="cmake", kernels=None)
+    run("cmake", "-S", ".", "-B", "build", cwd=out)
+    assert XOR in run("cmake", "--build", "build", "-t", "run", cwd=out)
+    assert (out / "build/firmware.bin").is_file()
 
 
 @pytest.mark.cc
@@ -122,9 +123,11 @@ def test_cmake_as_a_part_of_another_project(tmp_path: Path) -> None:
 
 @pytest.mark.qemu
 def test_make(tmp_path: Path) -> None:
-    export("xor", board.load("stm32"), tmp_path, form="make")
-    assert XOR in run("make", "-s", "all", "run", cwd=tmp_path)
-    assert run("make", "all", cwd=tmp_path) == "make: Nothing to be done for 'all'.\n"
+    out = tmp_path / "it's (2) & more"
+    export("xor", board.load("stm32"), out, form="make")
+    assert " make`." in (out / "README.md").read_text()
+    assert XOR in run("make", "-s", "all", "run", cwd=out)
+    assert run("make", "all", cwd=out) == "make: Nothing to be done for 'all'.\n"
 
 
 BEGUN = """\
@@ -198,7 +201,7 @@ def test_arduino_needs_one_folder_of_headers_and_no_flags(tmp_path: Path) -> Non
 
 
 def test_a_later_export_keeps_a_changed_program_and_removes_old_files(tmp_path: Path) -> None:
-    first = {"src/main.c": "int main;", "lib/a/old.c": "1", "lib/a/a.c": "1"}
+    first = {"src/main.c": "int main;", "lib/a/old.c": "1", "lib/a/a.c": "1", "lib/b/c/old.c": "1"}
     assert write_project(tmp_path, first) == []
     assert write_project(tmp_path, {**first, "src/main.c": "int other;"}) == []
     (tmp_path / "src/main.c").write_text("mine")
@@ -207,6 +210,7 @@ def test_a_later_export_keeps_a_changed_program_and_removes_old_files(tmp_path: 
     assert write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"}) == ["src/main.c"]
     texts = {p.relative_to(tmp_path).as_posix(): p.read_text() for p in tmp_path.rglob("*.c")}
     assert texts == {"src/main.c": "mine", "lib/a/a.c": "2"}
+    assert [p.name for p in (tmp_path / "lib").iterdir()] == ["a"]
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def write_project(out: Path, files: Mapping[str, str]) -> list[str]:
     for old in before.keys() - files.keys():
         if not (_is_program(old) and _changed(out / old, before[old])):
             (out / old).unlink(missing_ok=True)
+            _remove_empty((out / old).parent, out)
     folders: dict[Path, dict[str, str]] = {}
     for path, text in files.items():
         if path not in kept:
@@ -87,6 +88,13 @@ def write_project(out: Path, files: Mapping[str, str]) -> list[str]:
     for folder, texts in {out: {}, **folders}.items():
         write_all(folder, {**texts, MANIFEST: manifest} if folder == out else texts)
     return kept
+
+
+def _remove_empty(folder: Path, out: Path) -> None:
+    """Remove the folder, and those below `out` that it is in, as long as they are empty."""
+    while folder != out and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
 
 
 def _before(out: Path) -> dict[str, str]:
@@ -119,7 +127,7 @@ def _readme(project: Project, files: Files, form: str) -> str:
     folder = next(path.rpartition("/")[0] for path in files.texts if _is_program(path))
     own = "platform" in dict(shown) or form in ("cmake", "make")
     width = max(map(len, files.commands), default=0)
-    packages = " ".join(project.board.toolchain.packages)
+    packages = " ".join([*project.board.toolchain.packages, *(["make"] if form != "platformio" else [])])
     tools = f"`sudo apt-get install {packages}`" if own else ""
     if form == "cmake":
         tools += " and CMake 3.21"
