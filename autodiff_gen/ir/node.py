@@ -259,6 +259,12 @@ class Value:
     def __iter__(self) -> Iterator[Value]:
         raise GraphError("a graph value cannot be iterated over; use F.unbind, or x[i] for i in range(...)")
 
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise GraphError("a graph value cannot become a NumPy array; it has numbers when the model runs")
+
+    def __array_function__(self, function: Any, *args: Any) -> Any:
+        raise GraphError(f"numpy.{function.__name__} takes no graph values; use a function of F")
+
     def __setitem__(self, key: Any, value: Any) -> None:
         raise GraphError(
             "elements of a graph value cannot be set; use F.where with a mask, F.cat of parts, or F.scatter"

@@ -251,6 +251,9 @@ INSTEAD = {
     "does not support ufuncs": "a function of NumPy takes no graph values; use that of F, such as F.tanh",
     "'Dim'": "Dim is the number of samples, known when the model runs; compute with the whole batch, or fix its size",
     "missing 1 required positional argument: 'dim'": "dim is the axis along which it is computed, such as dim=-1",
+    "keyword argument 'axis'": "it is called dim, as in PyTorch",
+    "keyword argument 'keepdims'": "it is called keepdim, as in PyTorch",
+    ".forward() takes ": "Model.supervised gives the network one input, and the loss scores and target",
     ".forward() missing ": "Model.supervised gives the network one input; ag.Model(inputs=[...]) takes several",
 }
 
