@@ -232,6 +232,9 @@ class Model:
                 if not isinstance(v, Value) or v.node.op is not INPUT:
                     raise ModelError(f"{role} {v!r} is not an ag.Input")
         check_outputs("", self.outputs, self.inputs)
+        if isinstance(self.optimizer, type):
+            name = self.optimizer.__name__
+            raise ModelError(f"the optimizer is the class {name}; make one: {name}()")
         if not isinstance(self.optimizer, Optimizer):
             raise ModelError(f"optimizer: expected one of ag.optim, got {self.optimizer!r}")
         if self.schedule is not None and not isinstance(self.schedule, LRScheduler):

@@ -40,6 +40,14 @@ def arguments(names: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in names.items() if k not in ("self", "__class__")}
 
 
+def checked_result(whose: str, state: State, made: Any) -> Value:
+    """The new value of a state that a rule has made. Raises ModelError for what is none."""
+    if not isinstance(made, Value) or made.type != state.type:
+        what = repr(made.type) if isinstance(made, Value) else type(made).__name__
+        raise ModelError(f"{whose}: the rule of {state.name!r} gives {what}, expected a graph value {state.type!r}")
+    return made
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
     """Parameters that share options, as states of the model."""
@@ -103,7 +111,8 @@ class Step:
             role="optimizer",
             storage=None if scalar else parameter.storage and parameter.storage.of_zeros,
         )
-        self._states[state] = with_role(rule(make_state(state)), name)
+        made = checked_result("Step.keep", state, rule(make_state(state)))
+        self._states[state] = with_role(made, name)
         return self._states[state]
 
 
@@ -122,6 +131,8 @@ class Optimizer:
     uses_momentum = False  # whether the rule has a momentum (or betas[0]) that a cyclic schedule can vary
 
     def __init__(self, params: Any = None, **defaults: Any) -> None:
+        if "lr" not in defaults:
+            raise ModelError(f"{self._name}: lr has no default; write super().__init__(params, lr=lr)")
         self.defaults = self.checked(defaults)
         self.lr: float = self.defaults["lr"]
         if isinstance(params, int | float):
@@ -151,7 +162,7 @@ class Optimizer:
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         """The new value of a parameter; `w` is the old one, `g` the gradient, both of its shape."""
-        raise NotImplementedError
+        raise ModelError(f"{self._name} has no method rule(self, step, parameter, w, g)")
 
     def _group(self, k: int, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if "params" not in given:
@@ -246,7 +257,8 @@ class Optimizer:
             for state, w, g in params:
                 if state in members:
                     with building(state.name, UPDATE):
-                        new[state] = self.rule(step, state, w, -g if group.options.get("maximize") else g)
+                        made = self.rule(step, state, w, -g if group.options.get("maximize") else g)
+                    new[state] = checked_result(self._name, state, made)
         return new | clock.updates() | states
 
     def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: StepCounter) -> Value:

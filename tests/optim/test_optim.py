@@ -335,6 +335,24 @@ def unused_layer() -> ag.Model:
     return ag.Model.supervised(net, (5, 3), nn.MSELoss(), optim.SGD(net.parameters()))
 
 
+class NoDefault(optim.Optimizer):
+    """Its rate has no default."""
+
+
+class NoRule(optim.Optimizer):
+    def __init__(self) -> None:
+        super().__init__(lr=0.1)
+
+
+class OwnRule(NoRule):
+    def __init__(self, made: Callable[..., Any]) -> None:
+        super().__init__()
+        self.made = made
+
+    def rule(self, step: optim.Step, parameter: Any, w: Any, g: Any) -> Any:
+        return self.made(step, parameter, g)
+
+
 REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.SGD(0.1), r"^optim.SGD: params=0.1 is a number; give the learning rate as lr=0.1$"),
     (lambda: optim.SGD(lr=lrs.StepLR(3)), r"^optim.SGD: lr must be a number; give the schedule to the model"),
@@ -368,6 +386,15 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: all_frozen(False), "^the loss depends on no trainable parameter; set requires_grad=True for one$"),
     (lambda: all_frozen(True), "^all parameters of the optimizer have requires_grad=False; give it a trainable one$"),
     (frozen_late, "^requires_grad: '0.weight' is in a model already; set it before the model is built$"),
+    (given(optimizer=optim.SGD), r"^the optimizer is the class SGD; make one: SGD\(\)$"),
+    (NoDefault, r"^optim.NoDefault: lr has no default; write super\(\).__init__\(params, lr=lr\)$"),
+    (given(optimizer=NoRule()), r"^optim.NoRule has no method rule\(self, step, parameter, w, g\)$"),
+    (given(optimizer=OwnRule(lambda *_: None)), r"the rule of '0.weight' gives NoneType, expected a .* f32\[4,3\]$"),
+    (given(optimizer=OwnRule(lambda step, p, g: F.sum(g))), r"the rule of '0.weight' gives f32\[\], expected a"),
+    (
+        given(optimizer=OwnRule(lambda step, p, g: step.keep(p, "m", lambda m: F.sum(g)))),
+        r"^Step.keep: the rule of '0.weight.m' gives f32\[\], expected a graph value f32\[4,3\]$",
+    ),
     (given(schedule="step"), "^schedule: expected one of optim.lr_scheduler, got 'step'$"),
     (given(schedule=lrs.OneCycleLR(0.1, 10), optimizer=optim.Adagrad()), "^optim.Adagrad has no momentum"),
     (given(schedule=lrs.LambdaLR(lambda t: F.broadcast_to(t, (2,)))), r"^LambdaLR: the factor is f32\[2\], not"),

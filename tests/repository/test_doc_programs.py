@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from checkout import ROOT
 
 from autodiff_gen.cli.build import FORMATS
 from autodiff_gen.cli.main import main
+from autodiff_gen.model.loader import load_model
 from autodiff_gen.model.model import Model
 
 sys.path.insert(0, str(ROOT / "site_scons"))
@@ -23,14 +25,18 @@ RUNTIME = (ROOT / "docs" / "runtime.md").read_text()
 HEADERS = ("ag_console.h", "ag_flash.h", "ag_main.h", "ag_samples.h", "ag_store.h", "ag_system.h")
 
 
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def block(text: str, language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return str(found)
+    (found,) = blocks(text, language)
+    return found
 
 
 @pytest.mark.cc
 def test_the_program_of_the_page_about_models_runs(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(block(MODEL, "python"))
+    (tmp_path / "net.py").write_text(blocks(MODEL, "python")[0])
     (tmp_path / "main.c").write_text(block(MODEL, "c"))
     assert (
         main(["build", str(tmp_path / "net.py"), "--board", "host", "--quiet", "--out", str(tmp_path)]) == 0
@@ -44,6 +50,16 @@ def test_the_program_of_the_page_about_models_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
     assert re.fullmatch(r"loss \d\.\de-0[3-9]\n", said)
+
+
+@pytest.mark.cc
+def test_a_loss_and_an_optimizer_of_ones_own_train(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(blocks(MODEL, "python")[1])
+    trainer = load_model(str(tmp_path / "net.py"))[0].on_host()
+    x = np.float32([[0.1, 0.9], [0.4, 0.2], [0.8, 0.7], [0.3, 0.6]])
+    losses = [trainer.train_step(x, x.sum(axis=1, keepdims=True)) for _ in range(100)]
+    assert losses[-1] < losses[0] / 20
+    assert "0.weight.mean" in trainer.state_dict()
 
 
 @pytest.mark.cc
