@@ -40,11 +40,13 @@ def arguments(names: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in names.items() if k not in ("self", "__class__")}
 
 
-def checked_result(whose: str, state: State, made: Any) -> Value:
-    """The new value of a state that a rule has made. Raises ModelError for what is none."""
-    if not isinstance(made, Value) or made.type != state.type:
+def checked_result(whose: str, state: State, made: Any, old: Value) -> Value:
+    """The new value of a state that a rule has made of the old one. Raises ModelError for what is none."""
+    if not isinstance(made, Value) or made.type != old.type:
         what = repr(made.type) if isinstance(made, Value) else type(made).__name__
-        raise ModelError(f"{whose}: the rule of {state.name!r} gives {what}, expected a graph value {state.type!r}")
+        raise ModelError(
+            f"{whose}: the rule of {state.name!r} gives {what}, expected a graph value {old.type!r}"
+        )
     return made
 
 
@@ -111,7 +113,8 @@ class Step:
             role="optimizer",
             storage=None if scalar else parameter.storage and parameter.storage.of_zeros,
         )
-        made = checked_result("Step.keep", state, rule(make_state(state)))
+        old = make_state(state)
+        made = checked_result("Step.keep", state, rule(old), old)
         self._states[state] = with_role(made, name)
         return self._states[state]
 
@@ -258,7 +261,7 @@ class Optimizer:
                 if state in members:
                     with building(state.name, UPDATE):
                         made = self.rule(step, state, w, -g if group.options.get("maximize") else g)
-                    new[state] = checked_result(self._name, state, made)
+                    new[state] = checked_result(self._name, state, made, w)
         return new | clock.updates() | states
 
     def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: StepCounter) -> Value:
