@@ -106,7 +106,7 @@ class EntryBody(Names):
             }
             return [*out, self._statement(call, kernel, values | self._memory(step, node), node)]
 
-        return LoopTree(step.statements, place, layout_of, row_call, self.scope.taken, step.own)
+        return LoopTree(step.statements, place, layout_of, row_call, outer, self.scope.taken, step.own)
 
     def _memory(self, step: Step, node: Node) -> dict[str, c.Expr]:
         """Scratch memory of the kernel that computes a node of the step."""

@@ -182,6 +182,26 @@ def test_what_a_loop_over_time_overwrites_keeps_its_name_until_then() -> None:
     assert not any("old " in comment for comment in re.findall(r"/\*.*?\*/", text))
 
 
+def test_elements_of_what_is_overwritten_have_its_role() -> None:
+    """The gates of the LSTM, the old values of optimizer states; of an array at several places the place."""
+    locals_ = dict(
+        re.findall(r"const float (\w+) = ([\w>-]+\[[^\]]+\]);", recurrent(nn.LSTM(3, 4, batch_first=True)))
+    )
+    assert {n: locals_.get(n) for n in ("f", "g", "o")} == {
+        "f": "rnn_activations_t[i * 80 + j + 4]",
+        "g": "rnn_activations_t[i * 80 + j + 8]",
+        "o": "rnn_activations_t[i * 80 + j + 12]",
+    }
+    net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    model = ag.Model.supervised(net, (4, 2), nn.MSELoss(), optim.Adam())
+    locals_ = dict(
+        re.findall(r"const float (\w+) = ([\w>-]+\[[^\]]+\]);", emit(compile_model(model, "net"))["net.c"])
+    )
+    assert locals_["x_0"] == "x[i * 2 + 0]" and locals_["x_1"] == "x[i * 2 + 1]"
+    assert "old_exp_avg" in locals_
+    assert not [name for name in locals_ if re.fullmatch(r"old(_\d+)?", name)]
+
+
 def test_layers_of_a_recurrent_network_have_names() -> None:
     text = recurrent(nn.LSTM(3, 4, num_layers=2, batch_first=True))
     assert all(f"const rnn_{name} = " in text for name in ("bias_l1", "out_l0", "out_l0_t"))

@@ -158,7 +158,7 @@ class Expressions:
         if row is not None:
             return row
         home = home_of(index, self.nest.top)
-        hint = "old" if v in self.locked else ""
+        hint = v if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
         load = LoopExpr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TypeAlias
 
-from ...ir.identifiers import numbered
+from ...ir.identifiers import identifier, numbered
 from ...ir.names import short_name
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
@@ -38,8 +38,9 @@ class LoopTree:
     """Builds the tree of the statements of one loop nest.
 
     places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
-    scalar passed by value; taken: names in scope around it; own: for values of the nest those that names are of, where
-    they are others. called: what the locals are called that are values of the nest.
+    scalar passed by value; outer: what params and results are outside; taken: names in scope around it; own: for values
+    of the nest those that names are of, where they are others. called: what the locals are called that are values of
+    the nest.
     """
 
     def __init__(
@@ -48,12 +49,13 @@ class LoopTree:
         places: Callable[[Value], c.Expr],
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
+        outer: Mapping[Value, Value],
         taken: Set[str],
         own: Mapping[Value, Value],
     ) -> None:
         self.nest = nest = statements.nest
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
-        self.around, self.taken, self.own = taken, set[str](), own
+        self.outer, self.around, self.taken, self.own = outer, taken, set[str](), own
         self.exprs = statements.exprs
         self.names: dict[LoopExpr, c.Name] = {}  # of the expressions that are locals
         self.called: dict[Value, str] = {}
@@ -88,16 +90,29 @@ class LoopTree:
     def _local(self, expr: LoopExpr) -> list[c.Statement]:
         if not expr.is_local or expr in self.names:
             return []
-        hint = self._word(expr.hint)
-        if expr.memory is not None and not hint:
-            v = expr.memory[0]
-            if v not in self.nest.scratch and self.layout_of(v) is None:
-                return []
-            hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
         value = self._made(expr)
-        name = self._named(expr, hint)
+        if expr.memory is None:
+            name = self._named(expr, self._word(expr.hint))
+        else:
+            v, index = expr.memory
+            if expr.hint == "" and v not in self.nest.scratch and self.layout_of(v) is None:
+                return []
+            name = self._named(expr, self._word_of_load(v, index, expr.hint != ""), "")
         c_type = "int8_t" if expr.dtype is s8 and expr.is_plain_load else C_TYPES[expr.dtype.name]
         return [c.declare(c_type, name, value, const=True)]
+
+    def _word_of_load(self, v: Value, index: tuple[Index, ...], replaced: bool) -> str:
+        """`old_exp_avg` of a state that the nest replaces, the role of another value whose memory it takes; otherwise
+        the array with the place in it, `x_1`, or with `i` for the element in hand."""
+        if replaced:
+            source = self.outer[v].part
+            state = source.node.attrs.get("state")
+            if state is not None:
+                return f"old_{identifier(state.name.rpartition('.')[2])}"
+            if source.index in source.node.origin.labels:
+                return short_name(source)
+        known = [str(i.number) for i in index if i is not None and i.number is not None]
+        return "_".join([*c_query.words(self.place_of(v)), *(known or ["i" if any(index) else "0"])])
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
         statements = self._sequence(loop.statements, loop.body)
@@ -121,7 +136,7 @@ class LoopTree:
         for array, element in what.rows.elements.items():
             memory = element.memory
             words = [self._word(element.hint)] if memory is None else c_query.words(self.place_of(memory[0]))
-            name = self._named(array, "_".join([*words, "i"]), element.hint)
+            name = self._named(array, "_".join([*words, "i"]), element.hint if memory is None else "")
             arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
             at = self._expr(what.rows.element(array, what.rows.at))
             filled.append(c.Assign(at, self._expr(element)))

@@ -198,7 +198,8 @@ def _reading(
     given = [time_first(v, axis) for v, axis in zip(storing.results[-len(stacks) :], axes, strict=True)]
     params = [param(short_name(v), v.type) for v in stacks]
     mapping = {
-        v: params[k] if at is None else window(params[k], v.type.shape, *at) for v, (k, at) in place.items()
+        v: params[k] if at is None else with_role(window(params[k], v.type.shape, *at), short_name(v))
+        for v, (k, at) in place.items()
     }
     end = scan.attrs["carries"] + scan.attrs["xs"]
     shown = (*region.params[:end], *params, *region.params[end:])

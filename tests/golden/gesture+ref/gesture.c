@@ -32,9 +32,9 @@ static AG_NOINLINE void update_state(const float *grad_scale, const float *step_
     const float step_size_0 = step_size[0];
     const float rescale_0 = rescale[0];
     for (int32_t i = 0; i < count; i++) {
-        const float old = exp_avg[i];
+        const float old_exp_avg = exp_avg[i];
         const float clipped_grad = grad[i] * grad_scale_0;
-        const float exp_avg_2 = old + (clipped_grad - old) * 0.1f;
+        const float exp_avg_2 = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
         exp_avg[i] = exp_avg_2;
         const float exp_avg_sq_2 = exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
         exp_avg_sq[i] = exp_avg_sq_2;
@@ -216,18 +216,18 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 d_gru_sub[i * 20 + j] = d_val;
                 const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_val) *
                         (1.0f - old_activations[i * 20 + j] * old_activations[i * 20 + j]);
-                const float old = gru_activations_t[i * 1920 + j];
-                d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * old;
+                const float gru_r = gru_activations_t[i * 1920 + j];
+                d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * gru_r;
                 const float d_x_gates_t_2 =
-                        d_x_gates_t * gru_h_gates_t[i * 1920 + j + 40] * old * (1.0f - old);
+                        d_x_gates_t * gru_h_gates_t[i * 1920 + j + 40] * gru_r * (1.0f - gru_r);
                 d_gru_h_gates_t[i * 1920 + j] = d_x_gates_t_2;
                 d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t_2;
                 d_gru_x_gates_t[i * 1920 + j + 40] = d_x_gates_t;
             }
             for (int32_t j = 0; j < 20; j++) {
-                const float old = gru_activations_t[i * 1920 + j + 20];
+                const float z = gru_activations_t[i * 1920 + j + 20];
                 const float d_x_gates_t = d_gru_h_2[i * 20 + j] *
-                        (gru_out_t[i * 640 + j] - old_activations[i * 20 + j]) * old * (1.0f - old);
+                        (gru_out_t[i * 640 + j] - old_activations[i * 20 + j]) * z * (1.0f - z);
                 d_gru_h_gates_t[i * 1920 + j + 20] = d_x_gates_t;
                 d_gru_x_gates_t[i * 1920 + j + 20] = d_x_gates_t;
             }
@@ -355,10 +355,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const step_size = t->arena + 106; /* scalar steps 15 to 21 */
     float *const rescale = t->arena + 107;   /* scalar steps 15 to 21 */
     {
-        const float old = t->optimizer_step[0];
-        const float val = old + 1.0f;
+        const float old_step = t->optimizer_step[0];
+        const float val = old_step + 1.0f;
         t->optimizer_step[0] = val;
-        const float cos_x = ag_cosf((old - floorf(old / 3200.0f) * 3200.0f) * 0.0009817478f);
+        const float cos_x = ag_cosf((old_step - floorf(old_step / 3200.0f) * 3200.0f) * 0.0009817478f);
         step_size[0] = 0.005f * (cos_x * cos_x) / -ag_expm1f(val * -0.105360515f);
         rescale[0] = 1.0f / sqrtf(-ag_expm1f(val * -0.0010005003f));
     }
@@ -416,9 +416,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         const float step_size_0 = step_size[0];
         const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 5; i++) {
-            const float old = t->head_bias_exp_avg[i];
+            const float old_exp_avg = t->head_bias_exp_avg[i];
             const float clipped_grad = d_head_bias[i] * grad_scale_0;
-            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            const float exp_avg = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
             t->head_bias_exp_avg[i] = exp_avg;
             const float exp_avg_sq =
                     t->head_bias_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;

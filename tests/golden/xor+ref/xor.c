@@ -50,31 +50,31 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         const float d_log_sum = 1.0f / (float)n;
         const float d_of_target = -d_log_sum;
         for (int32_t i = 0; i < n; i++) {
-            const float x_i = x[i * 2 + 0];
-            const float x_i_2 = x[i * 2 + 1];
+            const float x_0 = x[i * 2 + 0];
+            const float x_1 = x[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
+                const float xw = x_0 * t->layer0_weight[j * 2 + 0] + x_1 * t->layer0_weight[j * 2 + 1];
                 const float out = xw + t->layer0_bias[j];
                 layer1_out[i * 8 + j] = out <= 0.0f ? 0.0f : out;
             }
             float max = -INFINITY;
-            const float layer1_out_i = layer1_out[i * 8 + 0];
-            const float layer1_out_i_2 = layer1_out[i * 8 + 1];
-            const float layer1_out_i_3 = layer1_out[i * 8 + 2];
-            const float layer1_out_i_4 = layer1_out[i * 8 + 3];
-            const float layer1_out_i_5 = layer1_out[i * 8 + 4];
-            const float layer1_out_i_6 = layer1_out[i * 8 + 5];
-            const float layer1_out_i_7 = layer1_out[i * 8 + 6];
-            const float layer1_out_i_8 = layer1_out[i * 8 + 7];
+            const float layer1_out_0 = layer1_out[i * 8 + 0];
+            const float layer1_out_1 = layer1_out[i * 8 + 1];
+            const float layer1_out_2 = layer1_out[i * 8 + 2];
+            const float layer1_out_3 = layer1_out[i * 8 + 3];
+            const float layer1_out_4 = layer1_out[i * 8 + 4];
+            const float layer1_out_5 = layer1_out[i * 8 + 5];
+            const float layer1_out_6 = layer1_out[i * 8 + 6];
+            const float layer1_out_7 = layer1_out[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] +
-                        layer1_out_i_2 * t->layer2_weight[j * 8 + 1] +
-                        layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
-                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] +
-                        layer1_out_i_5 * t->layer2_weight[j * 8 + 4] +
-                        layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
-                        layer1_out_i_7 * t->layer2_weight[j * 8 + 6] +
-                        layer1_out_i_8 * t->layer2_weight[j * 8 + 7];
+                const float xw = layer1_out_0 * t->layer2_weight[j * 8 + 0] +
+                        layer1_out_1 * t->layer2_weight[j * 8 + 1] +
+                        layer1_out_2 * t->layer2_weight[j * 8 + 2] +
+                        layer1_out_3 * t->layer2_weight[j * 8 + 3] +
+                        layer1_out_4 * t->layer2_weight[j * 8 + 4] +
+                        layer1_out_5 * t->layer2_weight[j * 8 + 5] +
+                        layer1_out_6 * t->layer2_weight[j * 8 + 6] +
+                        layer1_out_7 * t->layer2_weight[j * 8 + 7];
                 layer2_xw_row[j] = xw;
                 const float out = xw + t->layer2_bias[j];
                 max = (out <= max || max != max) ? max : out;
@@ -92,11 +92,11 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 d_layer2_out[i * 2 + j] =
                         (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted_row[j];
             }
-            const float d_layer2_out_i = d_layer2_out[i * 2 + 0];
-            const float d_layer2_out_i_2 = d_layer2_out[i * 2 + 1];
+            const float d_layer2_out_0 = d_layer2_out[i * 2 + 0];
+            const float d_layer2_out_1 = d_layer2_out[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
                 const float d_out =
-                        d_layer2_out_i * t->layer2_weight[j] + d_layer2_out_i_2 * t->layer2_weight[j + 8];
+                        d_layer2_out_0 * t->layer2_weight[j] + d_layer2_out_1 * t->layer2_weight[j + 8];
                 d_layer0_out[i * 8 + j] = layer1_out[i * 8 + j] <= 0.0f ? 0.0f : d_out;
             }
         }
@@ -184,30 +184,30 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
     /* 1  scores[n,2] = relu(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias */
     float *const layer1_out_row = t->arena; /* [8] step 1 */
     for (int32_t i = 0; i < n; i++) {
-        const float x_i = x[i * 2 + 0];
-        const float x_i_2 = x[i * 2 + 1];
+        const float x_0 = x[i * 2 + 0];
+        const float x_1 = x[i * 2 + 1];
         for (int32_t j = 0; j < 8; j++) {
-            const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
+            const float xw = x_0 * t->layer0_weight[j * 2 + 0] + x_1 * t->layer0_weight[j * 2 + 1];
             const float out = xw + t->layer0_bias[j];
             layer1_out_row[j] = out <= 0.0f ? 0.0f : out;
         }
-        const float layer1_out_row_i = layer1_out_row[0];
-        const float layer1_out_row_i_2 = layer1_out_row[1];
-        const float layer1_out_row_i_3 = layer1_out_row[2];
-        const float layer1_out_row_i_4 = layer1_out_row[3];
-        const float layer1_out_row_i_5 = layer1_out_row[4];
-        const float layer1_out_row_i_6 = layer1_out_row[5];
-        const float layer1_out_row_i_7 = layer1_out_row[6];
-        const float layer1_out_row_i_8 = layer1_out_row[7];
+        const float layer1_out_row_0 = layer1_out_row[0];
+        const float layer1_out_row_1 = layer1_out_row[1];
+        const float layer1_out_row_2 = layer1_out_row[2];
+        const float layer1_out_row_3 = layer1_out_row[3];
+        const float layer1_out_row_4 = layer1_out_row[4];
+        const float layer1_out_row_5 = layer1_out_row[5];
+        const float layer1_out_row_6 = layer1_out_row[6];
+        const float layer1_out_row_7 = layer1_out_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] +
-                    layer1_out_row_i_2 * t->layer2_weight[j * 8 + 1] +
-                    layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
-                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] +
-                    layer1_out_row_i_5 * t->layer2_weight[j * 8 + 4] +
-                    layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
-                    layer1_out_row_i_7 * t->layer2_weight[j * 8 + 6] +
-                    layer1_out_row_i_8 * t->layer2_weight[j * 8 + 7];
+            const float xw = layer1_out_row_0 * t->layer2_weight[j * 8 + 0] +
+                    layer1_out_row_1 * t->layer2_weight[j * 8 + 1] +
+                    layer1_out_row_2 * t->layer2_weight[j * 8 + 2] +
+                    layer1_out_row_3 * t->layer2_weight[j * 8 + 3] +
+                    layer1_out_row_4 * t->layer2_weight[j * 8 + 4] +
+                    layer1_out_row_5 * t->layer2_weight[j * 8 + 5] +
+                    layer1_out_row_6 * t->layer2_weight[j * 8 + 6] +
+                    layer1_out_row_7 * t->layer2_weight[j * 8 + 7];
             scores[i * 2 + j] = xw + t->layer2_bias[j];
         }
     }
