@@ -11,7 +11,7 @@ from typing import overload
 
 from .errors import GraphError
 from .ir.build import apply, constant, filled
-from .ir.names import set_gradient
+from .ir.names import set_gradient, set_part
 from .ir.node import Node, Value, topological
 from .ir.op_kinds import Leaf
 from .ir.origin import BACKWARD, building
@@ -115,7 +115,11 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
             continue
         if d.type != v.type.gradient:
             raise AssertionError(f"the VJP of {node.op.name} gives {d.type} for an operand of type {v.type}")
-        grads[v] = apply("add", grads[v], d) if v in grads else d
+        if v in grads:
+            set_part(grads[v], v)
+            set_part(d, v)
+            d = apply("add", grads[v], d)
+        grads[v] = d
 
 
 def _path(node: Node, xs: Sequence[Value]) -> str:

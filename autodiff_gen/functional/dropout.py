@@ -11,6 +11,7 @@ import numpy as np
 from .. import init
 from ..ir.build import apply, make_state
 from ..ir.graph import State
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Shape, Type, plain, u32
 from .arguments import as_value, shape_error, torch_lacks
@@ -23,7 +24,7 @@ __all__ = ["dropout", "dropout1d", "dropout2d", "random_step"]
 # The number of training steps so far, a state of every model with random numbers; one state for all models, so that all
 # masks of a step read the same number.
 _BEFORE = make_state(State("random.step", Type(u32, ()), init.zeros(()), trainable=False, role="counter"))
-_NOW = apply("add", _BEFORE, 1)
+_NOW = with_role(apply("add", _BEFORE, 1), "count")
 
 
 def random_step() -> Value:

@@ -13,6 +13,7 @@ from .op_kinds import Elementwise, Leaf, Reduce
 from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label
 
 NO_LAYERS: Mapping[str, str] = MappingProxyType({})
+PART = "part"  # the role of a term of a gradient
 LONGEST_SCOPE = 12  # characters of the path of a module that is written out in names
 
 
@@ -46,10 +47,20 @@ def set_gradient(v: Value, of: Value) -> None:
     is_part = v is not source and isinstance(
         of.node.op.lower, Leaf
     )  # such as the gradient of a bias in a batch of 1
-    if known is None or (
-        known.gradient_of is not None and not is_part and _rank(of) > _rank(known.gradient_of)
+    if (
+        known is None
+        or (known.gradient_of is not None and known.role == PART)
+        or (known.gradient_of is not None and not is_part and _rank(of) > _rank(known.gradient_of))
     ):
         labels[source.index] = Label(gradient_of=of)
+
+
+def set_part(v: Value, of: Value) -> None:
+    """Say that v, which is computed in the backward pass, is a term of the gradient of another value, unless more is
+    known of it."""
+    source = _labelled(v)
+    if source is not None and source.node.origin.phase == BACKWARD:
+        source.node.origin.labels.setdefault(source.index, Label(PART, gradient_of=of))
 
 
 def adopt(new: Value, old: Value) -> None:
@@ -117,7 +128,12 @@ def _name(v: Value, layers: Mapping[str, str] | None) -> str:
         return identifier(v.name or node.op.name)
     if label is not None:
         if label.gradient_of is not None:
-            return f"d_{_name(_shown(label.gradient_of), layers)}"
+            source = _shown(label.gradient_of)
+            name = _name(source, layers)
+            if not label.role:
+                return f"d_{name}"
+            inside = isinstance(source.node.op.lower, Leaf) and "state" not in source.node.attrs
+            return f"d_{_in_layer(node.origin.scope, name, layers) if inside else name}_{label.role}"
         if label.copy_of is not None:
             source = _shown(label.copy_of)
             name, is_temporary = _name(source, layers), layers is None and not source.node.origin.labels

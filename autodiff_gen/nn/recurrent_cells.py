@@ -38,7 +38,7 @@ def _gru(states: States, x: Value, product: Product) -> States:
     (x_r, x_z, x_n), (h_r, h_z, h_n) = F.chunk(x, 3, -1), F.chunk(h, 3, -1)
     z = with_role(F.sigmoid(x_z + h_z), "z")
     n = with_role(F.tanh(x_n + with_role(F.sigmoid(x_r + h_r), "r") * h_n), "n")
-    return (with_role(n + z * (states[0] - n), "h"),)
+    return (with_role(n + z * with_role(states[0] - n, "h_minus_n"), "h"),)
 
 
 def _gru_reset_before(states: States, x: Value, product: Product) -> States:
@@ -46,7 +46,7 @@ def _gru_reset_before(states: States, x: Value, product: Product) -> States:
     z = with_role(F.sigmoid(x_z + h_z), "z")
     reset = with_role(F.sigmoid(x_r + h_r), "r") * states[0]
     n = with_role(F.tanh(x_n + product(reset, 2, 3)), "n")
-    return (with_role(n + z * (states[0] - n), "h"),)
+    return (with_role(n + z * with_role(states[0] - n, "h_minus_n"), "h"),)
 
 
 class Kind:

@@ -167,7 +167,7 @@ class Bounds:
         squares = self._sum_of_squares(v)
         if squares is not None and v not in self.checked:
             length = apply("add", apply("sqrt", squares), TINY)
-            return with_shape(apply("maximum", length, 1.0), ())
+            return with_role(with_shape(apply("maximum", length, 1.0), ()), "most")
         each = apply("abs", v)
         if v in self.checked:
             each = apply("where", apply("ge", v, 0.0), v, constant(math.inf))

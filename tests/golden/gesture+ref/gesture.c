@@ -200,8 +200,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 7.3 d_gru_sub[n,20] = d_gru_h_2 * gru_activations_t[..., 20:40]
-         *     let d_x_gates_t = (d_gru_h_2 - d_gru_sub) * (1.0 - square(old_activations))
+        /* 7.3 d_gru_h_minus_n[n,20] = d_gru_h_2 * gru_activations_t[..., 20:40]
+         *     let d_x_gates_t = (d_gru_h_2 - d_gru_h_minus_n) * (1.0 - square(old_activations))
          *     let d_x_gates_t_2 = d_x_gates_t * gru_h_gates_t[..., 40:60] * gru_activations_t[..., 0:20] *
          *             (1.0 - gru_activations_t[..., 0:20])
          *     let d_x_gates_t_3 = d_gru_h_2 * (gru_out_t - old_activations) *
@@ -209,12 +209,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *     d_gru_h_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3,
          *             d_x_gates_t * gru_activations_t[..., 0:20], axis=1)
          *     d_gru_x_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t, axis=1) */
-        float *const d_gru_sub = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
+        float *const d_gru_h_minus_n = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float d_val = d_gru_h_2[i * 20 + j] * gru_activations_t[i * 1920 + j + 20];
-                d_gru_sub[i * 20 + j] = d_val;
-                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_val) *
+                const float d_h_minus_n = d_gru_h_2[i * 20 + j] * gru_activations_t[i * 1920 + j + 20];
+                d_gru_h_minus_n[i * 20 + j] = d_h_minus_n;
+                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_h_minus_n) *
                         (1.0f - old_activations[i * 20 + j] * old_activations[i * 20 + j]);
                 const float gru_r = gru_activations_t[i * 1920 + j];
                 d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * gru_r;
@@ -233,14 +233,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 7.4 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 7.4 to 7.5 */
-        ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_matmul, 20, n, 20, 60, 1.0f,
+        /* 7.4 d_gru_h_part[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const d_gru_h_part = t->arena + 17920; /* [n,20] steps 7.4 to 7.5 */
+        ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_h_part, 20, n, 20, 60, 1.0f,
                 0.0f, NULL);
 
-        /* 7.5 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
+        /* 7.5 d_gru_h_2[20n] = d_gru_h_minus_n + d_gru_h_part */
         for (int32_t i = 0; i < 20 * n; i++) {
-            d_gru_h_2[i] = d_gru_sub[i] + d_gru_matmul[i];
+            d_gru_h_2[i] = d_gru_h_minus_n[i] + d_gru_h_part[i];
         }
     }
 
