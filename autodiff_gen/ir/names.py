@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from .identifiers import LIBRARY, OURS, identifier
 from .node import Node, Value, base
-from .op_kinds import Elementwise, Leaf, Reduce
+from .op_kinds import Assemble, Contraction, Elementwise, Leaf, Reduce
 from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label
 
 NO_LAYERS: Mapping[str, str] = MappingProxyType({})
@@ -145,7 +145,7 @@ def _name(v: Value, layers: Mapping[str, str] | None) -> str:
         return f"{_name(node.results[0], layers)}_index"
     if layers is None:
         return _temporary(node)
-    scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else node.op.name, layers)
+    scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else _kind(node), layers)
     return f"d_{scoped}" if node.origin.phase == BACKWARD and v.type.dtype.kind == "f" else scoped
 
 
@@ -154,7 +154,16 @@ def _temporary(node: Node) -> str:
     lower = node.op.lower
     if isinstance(lower, Reduce):
         return "acc"
-    return "val" if isinstance(lower, Elementwise) and not lower.calls else node.op.name
+    return "val" if isinstance(lower, Elementwise) and not lower.calls else _kind(node)
+
+
+def _kind(node: Node) -> str:
+    """What an op makes, if it has another name than the op."""
+    if isinstance(node.op.lower, Contraction):
+        return "product"
+    if isinstance(node.op.lower, Assemble):
+        return "joined" if len(node.operands) > 1 else "padded"
+    return node.op.name
 
 
 def _shown(v: Value) -> Value:

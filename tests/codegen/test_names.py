@@ -6,6 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from compiled_examples import EXAMPLES, compiled, files
 
@@ -16,7 +17,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.identifiers import identifier
-from autodiff_gen.ir.names import abbreviations, with_role
+from autodiff_gen.ir.names import abbreviations, name_of, with_role
 from autodiff_gen.ir.node import OPS, Value
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from autodiff_gen.lowering.phases import Phases
@@ -200,6 +201,21 @@ def test_elements_of_what_is_overwritten_have_its_role() -> None:
     assert locals_["x_0"] == "x[i * 2 + 0]" and locals_["x_1"] == "x[i * 2 + 1]"
     assert "old_exp_avg" in locals_
     assert not [name for name in locals_ if re.fullmatch(r"old(_\d+)?", name)]
+
+
+def test_values_without_a_role_are_named_after_what_they_are() -> None:
+    """A term of a gradient, what is joined, a product, the number of steps that drew bits."""
+    text = recurrent(nn.GRU(3, 4, batch_first=True))
+    assert "d_h_part" in text and "d_rnn_h_minus_n" in text
+    x, w = ag.Input("x", (2, 4)), ag.Param("w", np.ones((4, 8), np.float32))
+    joined = F.cat([F.tanh(x), F.sigmoid(x)], 1)
+    values = joined, F.matmul(joined, w.T), F.pad(F.tanh(x), (1, 1))
+    assert [name_of(v) for v in values] == ["joined", "w_product", "padded"]
+    model = ag.Model.supervised(
+        nn.Sequential(nn.Linear(4, 6), nn.Dropout(0.5)), (2, 4), nn.MSELoss(), optim.SGD()
+    )
+    text = emit(compile_model(model, "net"))["net.c"]
+    assert "random_count" in text and "random_add" not in text
 
 
 def test_layers_of_a_recurrent_network_have_names() -> None:

@@ -14,7 +14,7 @@ is summed over the batch.
     entry f(x: f32[n,4], w: f32[4,2])
       %0: f32[4,2] = broadcast_to(0.0, shape=(4, 2))
       %1: f32[4,2], %2: f32[n,2] = scan(%0, x, w, carries=1, xs=1, length=n, reverse=False, axes=(0,), samples=3)
-          with %3 matmul_sum: f32[4,2], %4 x_part: f32[count,4], %5 w: f32[4,2]
+          with %3 product_sum: f32[4,2], %4 x_part: f32[count,4], %5 w: f32[4,2]
           %6: f32[4,count] = permute(%4, dims=(1, 0))
           %7: f32[count,2] = matmul(%4, %5)
           %8: f32[count,2] = tanh(%7)
