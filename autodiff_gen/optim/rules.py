@@ -102,14 +102,15 @@ class Adam(Optimizer):
         rescale = step.share("rescale", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
         share = 1.0 - beta1 if step.momentum is None else step.share("gradient_share", lambda: 1.0 - beta1)
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * share)
-        second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
+        square = with_role(F.square(g) * (1.0 - beta2), "square_share")
+        second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + square)
         if o["amsgrad"]:
             largest = second
             second = step.keep(parameter, "max_exp_avg_sq", lambda v: F.maximum(v, largest))
         change: Value = step_size * (
             first / (with_role(with_role(F.sqrt(second), "root") * rescale, "denominator") + o["eps"])
         )
-        return change
+        return with_role(change, "change")
 
 
 class AdamW(Adam):
@@ -136,7 +137,7 @@ class AdamW(Adam):
         change = self._change(step, parameter, g)
         if step.options["weight_decay"]:
             decay = step.share("decay", lambda: step.lr * step.options["weight_decay"])
-            change = decay * w + change
+            change = with_role(decay * w + change, "change")
         return w - change
 
 

@@ -211,11 +211,11 @@ def test_values_without_a_role_are_named_after_what_they_are() -> None:
     joined = F.cat([F.tanh(x), F.sigmoid(x)], 1)
     values = joined, F.matmul(joined, w.T), F.pad(F.tanh(x), (1, 1))
     assert [name_of(v) for v in values] == ["joined", "w_product", "padded"]
-    model = ag.Model.supervised(
-        nn.Sequential(nn.Linear(4, 6), nn.Dropout(0.5)), (2, 4), nn.MSELoss(), optim.SGD()
-    )
+    net = nn.Sequential(nn.Linear(8, 16), nn.SiLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(192, 4))
+    model = ag.Model.supervised(net, (2, 12, 8), nn.CrossEntropyLoss(), optim.AdamW())
     text = emit(compile_model(model, "net"))["net.c"]
-    assert "random_count" in text and "random_add" not in text
+    assert all(name in text for name in ("random_count", "slope", "change"))
+    assert not re.search(r"\b\w+_(add|mul)\b", text)
 
 
 def test_layers_of_a_recurrent_network_have_names() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.build import apply
+from ...ir.names import with_role
 from ...ir.node import Sample, Value, define
 from ...ir.op_kinds import ADD, MUL, SELECT, UNARY, Attrs, Composite, Elementwise
 from ...ir.types import Type
@@ -108,7 +109,7 @@ def _gelu_gradient(dy: Value, x: Value) -> Value:
     """Phi(x) + x phi(x), of the normal distribution."""
     u = x * ROOT_HALF
     density = apply("exp", -apply("square", u)) * (0.5 * ROOT_HALF * TWO_OVER_ROOT_PI)
-    return dy * (_normal_distribution(x) + x * density)
+    return dy * with_role(_normal_distribution(x) + x * density, "slope")
 
 
 gelu = define(
@@ -137,7 +138,7 @@ def _gelu_tanh_function(x: Value) -> Value:
 def _gelu_tanh_gradient(dy: Value, x: Value) -> Value:
     z, t = apply("square", x), _gelu_tanh_function(x)
     inner = (0.5 * x) * (1.0 - apply("square", t)) * (3.0 * GELU_B * z + GELU_A)
-    return dy * (0.5 * (t + 1.0) + inner)
+    return dy * with_role(0.5 * (t + 1.0) + inner, "slope")
 
 
 gelu_tanh = define(
@@ -156,7 +157,7 @@ gelu_tanh = define(
 
 def _silu_gradient(dy: Value, x: Value, y: Value) -> Value:
     s = apply("sigmoid", x)
-    return dy * (y * (1.0 - s) + s)
+    return dy * with_role(y * (1.0 - s) + s, "slope")
 
 
 silu = define(
