@@ -48,7 +48,7 @@ NAMES = {
     "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_q "
     "self_attn_k self_attn_v self_attn_weights self_attn_context block_residual d_self_attn_weights "
     "d_self_attn_q d_self_attn_out d_block_norm2_out mean inv_std scores",
-    "autoencoder": "layer1_mean layer1_var layer1_inv_std layer2_out d_layer20_out layer1_scale_row layer1_shift_row",
+    "autoencoder": "layer1_mean layer1_var layer1_inv_std layer2_out d_layer20_out layer1_scale layer1_shift",
     "keywords": "conv_relu block1_depthwise_relu block1_out d_classifier_out momentum_buffer",
 }  # fmt: skip
 

@@ -16,6 +16,9 @@ shape, and limits (ReLU, ReLU6), in this order. The product itself is never stor
       %2: f32[16,8] = matmul(%1, v)
       y <- %2
 
+A bias before the scale, as of a convolution before a batch normalisation in evaluation mode, is scaled with it:
+(x + b) s + t is x s + (b s + t), of which the second is computed once for each channel.
+
 Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
 of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel.
 """
@@ -23,7 +26,7 @@ of it is known, as by a normalisation. A loop that reads it once computes these 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import UnionType
 
 from ...ir.build import apply, with_shape
@@ -31,14 +34,14 @@ from ...ir.graph import Graph
 from ...ir.names import with_role
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
-from ...ir.origin import BACKWARD
+from ...ir.origin import BACKWARD, building
 from ...ir.rewrite import rewritten
 from ...ir.traits import has_address
 from ...ir.types import planned_size
 from ...ir.views import layout, whole_views
 from ..context import Context
 
-_ORDER = ("scale", "bias", "residual", "limits")
+_ORDER = ("shift", "scale", "bias", "residual", "limits")  # "shift": a bias before the scale
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,10 @@ class _Chains:
         while (reader := self._only_reader(v)) is not None:
             node, v = reader
             done = _ORDER.index(parts[-1].kind) if parts else -1
-            part = next((p for p in self._kinds(node, v, channels) if _ORDER.index(p.kind) > done), None)
+            kinds = list(self._kinds(node, v, channels))
+            if [p.kind for p in parts] == ["bias"] and any(p.kind == "scale" for p in kinds):
+                parts, done = [replace(parts[0], kind="shift")], 0
+            part = next((p for p in kinds if _ORDER.index(p.kind) > done), None)
             if part is None:
                 break
             parts.append(part)
@@ -200,6 +206,13 @@ def fuse_epilogues(graph: Graph, context: Context) -> Graph:
             product = _whole(operands[part.index]).node
             operands = product.operands
         y = product.results[0].type.shape
+        if "shift" in given:
+            (scaling,) = [p.node.origin for p in chains.by_last[node] if p.kind == "scale"]
+            with building(scaling.scope, scaling.phase):
+                shift = with_shape(given.pop("shift"), y[-1:]) * with_shape(given["scale"], y[-1:])
+                if "bias" in given:
+                    shift = shift + with_shape(given["bias"], y[-1:])
+                given["bias"] = with_role(shift, "shift")
         for kind, v in given.items():
             wanted = y if kind == "residual" else y[-1:]
             given[kind] = with_shape(v, wanted)
