@@ -26,6 +26,11 @@ def _rnn(nonlinearity: str) -> Step:
     return lambda states, x, product: (with_role(activation(x + product(states[0])), "h"),)
 
 
+def _parts(x: Value, *roles: str) -> list[Value]:
+    """The parts of x along its last axis, which are as long, and called so."""
+    return [with_role(v, role) for v, role in zip(F.chunk(x, len(roles), -1), roles, strict=True)]
+
+
 def _lstm(states: States, x: Value, product: Product) -> States:
     i, f, g, o = F.chunk(x + product(states[0]), 4, -1)
     i, f, o = (with_role(F.sigmoid(v), role) for v, role in ((i, "i"), (f, "f"), (o, "o")))
@@ -35,14 +40,15 @@ def _lstm(states: States, x: Value, product: Product) -> States:
 
 def _gru(states: States, x: Value, product: Product) -> States:
     h = product(states[0])
-    (x_r, x_z, x_n), (h_r, h_z, h_n) = F.chunk(x, 3, -1), F.chunk(h, 3, -1)
+    (x_r, x_z, x_n), (h_r, h_z, h_n) = _parts(x, "x_r", "x_z", "x_n"), _parts(h, "h_r", "h_z", "h_n")
     z = with_role(F.sigmoid(x_z + h_z), "z")
     n = with_role(F.tanh(x_n + with_role(F.sigmoid(x_r + h_r), "r") * h_n), "n")
     return (with_role(n + z * with_role(states[0] - n, "h_minus_n"), "h"),)
 
 
 def _gru_reset_before(states: States, x: Value, product: Product) -> States:
-    (x_r, x_z, x_n), (h_r, h_z) = F.chunk(x, 3, -1), F.chunk(product(states[0], 0, 2), 2, -1)
+    x_r, x_z, x_n = _parts(x, "x_r", "x_z", "x_n")
+    h_r, h_z = _parts(product(states[0], 0, 2), "h_r", "h_z")
     z = with_role(F.sigmoid(x_z + h_z), "z")
     reset = with_role(F.sigmoid(x_r + h_r), "r") * states[0]
     n = with_role(F.tanh(x_n + product(reset, 2, 3)), "n")

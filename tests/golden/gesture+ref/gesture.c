@@ -201,35 +201,33 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 7.3 d_gru_h_minus_n[n,20] = d_gru_h_2 * gru_activations_t[..., 20:40]
-         *     let d_x_gates_t = (d_gru_h_2 - d_gru_h_minus_n) * (1.0 - square(old_activations))
-         *     let d_x_gates_t_2 = d_x_gates_t * gru_h_gates_t[..., 40:60] * gru_activations_t[..., 0:20] *
+         *     let d_x_n = (d_gru_h_2 - d_gru_h_minus_n) * (1.0 - square(old_activations))
+         *     let d_x_r = d_x_n * gru_h_gates_t[..., 40:60] * gru_activations_t[..., 0:20] *
          *             (1.0 - gru_activations_t[..., 0:20])
-         *     let d_x_gates_t_3 = d_gru_h_2 * (gru_out_t - old_activations) *
-         *             gru_activations_t[..., 20:40] * (1.0 - gru_activations_t[..., 20:40])
-         *     d_gru_h_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3,
-         *             d_x_gates_t * gru_activations_t[..., 0:20], axis=1)
-         *     d_gru_x_gates_t[n,60] = cat(d_x_gates_t_2, d_x_gates_t_3, d_x_gates_t, axis=1) */
+         *     let d_x_z = d_gru_h_2 * (gru_out_t - old_activations) * gru_activations_t[..., 20:40] *
+         *             (1.0 - gru_activations_t[..., 20:40])
+         *     d_gru_h_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n * gru_activations_t[..., 0:20], axis=1)
+         *     d_gru_x_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n, axis=1) */
         float *const d_gru_h_minus_n = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float d_h_minus_n = d_gru_h_2[i * 20 + j] * gru_activations_t[i * 1920 + j + 20];
                 d_gru_h_minus_n[i * 20 + j] = d_h_minus_n;
-                const float d_x_gates_t = (d_gru_h_2[i * 20 + j] - d_h_minus_n) *
+                const float d_x_n = (d_gru_h_2[i * 20 + j] - d_h_minus_n) *
                         (1.0f - old_activations[i * 20 + j] * old_activations[i * 20 + j]);
                 const float gru_r = gru_activations_t[i * 1920 + j];
-                d_gru_h_gates_t[i * 1920 + j + 40] = d_x_gates_t * gru_r;
-                const float d_x_gates_t_2 =
-                        d_x_gates_t * gru_h_gates_t[i * 1920 + j + 40] * gru_r * (1.0f - gru_r);
-                d_gru_h_gates_t[i * 1920 + j] = d_x_gates_t_2;
-                d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t_2;
-                d_gru_x_gates_t[i * 1920 + j + 40] = d_x_gates_t;
+                d_gru_h_gates_t[i * 1920 + j + 40] = d_x_n * gru_r;
+                const float d_x_r = d_x_n * gru_h_gates_t[i * 1920 + j + 40] * gru_r * (1.0f - gru_r);
+                d_gru_h_gates_t[i * 1920 + j] = d_x_r;
+                d_gru_x_gates_t[i * 1920 + j] = d_x_r;
+                d_gru_x_gates_t[i * 1920 + j + 40] = d_x_n;
             }
             for (int32_t j = 0; j < 20; j++) {
                 const float z = gru_activations_t[i * 1920 + j + 20];
-                const float d_x_gates_t = d_gru_h_2[i * 20 + j] *
+                const float d_x_z = d_gru_h_2[i * 20 + j] *
                         (gru_out_t[i * 640 + j] - old_activations[i * 20 + j]) * z * (1.0f - z);
-                d_gru_h_gates_t[i * 1920 + j + 20] = d_x_gates_t;
-                d_gru_x_gates_t[i * 1920 + j + 20] = d_x_gates_t;
+                d_gru_h_gates_t[i * 1920 + j + 20] = d_x_z;
+                d_gru_x_gates_t[i * 1920 + j + 20] = d_x_z;
             }
         }
 
