@@ -9,6 +9,7 @@ With several programs in one project, name= gives each its own alias. Nothing ru
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -116,12 +117,19 @@ def run_program(env, elf):
     if shutil.which(argv[0], path=env["ENV"]["PATH"]) is None:
         hint = env.AutodiffPackage("targets.toolchain").install_hint(board)
         raise env.AutodiffPackage("errors").ToolError(f"{argv[0]} is not installed; run: {hint}")
+    print_command(env, argv)
     code, text = shown(argv, os.path.dirname(elf))
     curve = env.AutodiffPackage("report.loss_curve").loss_curve(text)
     if code == 0 and curve is not None:
         print(f"\n{curve}\n\n{NEXT}")
         sys.stdout.flush()
     return code
+
+
+def print_command(env, argv):
+    """Print what is run where whole commands are printed."""
+    if "CCCOMSTR" not in env:
+        print(shlex.join(argv), flush=True)
 
 
 def shown(argv, folder):
@@ -138,6 +146,7 @@ def shown(argv, folder):
 def upload_program(env, elf):
     binary = os.path.splitext(elf)[0] + ".bin"
     argv = env.AutodiffPackage("targets.build_commands").upload_argv(env.AutodiffBuild().board, binary)
+    print_command(env, argv)
     return subprocess.run(argv, stdin=subprocess.DEVNULL).returncode
 
 

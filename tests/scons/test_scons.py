@@ -265,8 +265,9 @@ def test_compile_commands_compile(built_tree: Tree, tmp_path: Path) -> None:
 
 @pytest.mark.cc
 def test_verbose_prints_whole_commands(tree: Tree) -> None:
-    done = tree.scons(f"model={tree.model}", "board=host", "verbose=yes")
+    done = tree.scons(f"model={tree.model}", "board=host", "verbose=yes", "run")
     assert re.search(r"^gcc .* -c .*main\.c", done.stdout, re.MULTILINE)
+    assert re.search(r"^'/.*/firmware\.elf'$", done.stdout, re.MULTILINE)
     assert "CC    main.o" not in done.stdout
 
 
