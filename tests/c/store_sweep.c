@@ -2,9 +2,10 @@
  * error and exits with 1.
  *
  *   cuts SAVES TORN      power fails after each single operation of SAVES saves
- *   flips BODY           each bit of a record's header, and BODY random bits of its body; each bit of the
- * header of a record that another one follows wear SAVES           how often each slot is erased rejections
- * other models, later formats, flash that is full or worn */
+ *   flips BODY           each bit of a record's header, also where another record follows, and BODY random
+ *                        bits of its body
+ *   wear SAVES           how often each slot is erased
+ *   rejections           other models, later formats, flash that is full or worn */
 #include "ag_crc32.h"
 #include "ag_flash_ram.h"
 #include "ag_rng.h"
