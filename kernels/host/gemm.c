@@ -11,6 +11,7 @@ enum {
     PACKED = 4096, /* floats of B that are copied: half of an L1 cache */
     PACKED_K = PACKED / PANEL,
     FEW_ROWS = 128, /* that caches hold without a copy */
+    MANY_ROWS = 64, /* whose products take long enough for B to be loaded before them */
     SUM_ROWS = 192,
     LINE = 64 / sizeof(float), /* of a cache */
 };
@@ -117,6 +118,9 @@ void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     } else {
         if (m * k <= PACKED) {
             prefetch_rows(a, lda, k, m);
+        }
+        if (m >= MANY_ROWS) {
+            prefetch_rows(b, ldb, k, n);
         }
         product(AG_MICROKERNEL(tn), a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     }

@@ -126,6 +126,7 @@ ALWAYS_INLINE void stacked_tiles(int32_t height, int32_t vectors, int32_t tiles,
         EACH (i, height) {
             from[i] = ag_after(a, i * a_row);
             to[i] = c + i * c_row;
+            __builtin_prefetch(to[i], 1); /* is read or written when the sums are complete */
         }
         EACH (e, height * vectors) {
             sum[e] = zero();
