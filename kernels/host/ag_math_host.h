@@ -21,11 +21,14 @@ AG_MATH_INLINE float ag_expf_host(float x) {
     const float shifted = limited * 1.442695f + round;
     const float n = shifted - round;
     const float r = (limited - n * 0.69314575f) - n * 1.4286068e-06f; /* ln2 in two parts, as in ag_math.h */
-    /* (e^r - 1 - r) / r^2 */
-    const float q = ag_polynomial_4(r, 0.001381454f, 0.008368745f, 0.04166839f, 0.16666521f, 0.49999994f);
+    /* (e^r - 1 - r) / r^2, by pairs of terms, which do not wait for each other */
+    const float square = r * r;
+    const float q =
+        (0.001381454f * square + (0.008368745f * r + 0.04166839f)) * square + (0.16666521f * r + 0.49999994f);
     /* 2^n in two factors, as it may be no float; the low bits of shifted are n + 2 * 127 */
     const uint32_t both = ag_float_bits(shifted), half = both >> 1;
-    const float y = (1.0f + (r + r * r * q)) * ag_bits_float(half << 23);
+    const float factor = ag_bits_float(half << 23);
+    const float y = factor + factor * (r + square * q);
     return ag_select(x == x, y * ag_bits_float((both - half) << 23), x);
 }
 
