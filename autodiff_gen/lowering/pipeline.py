@@ -33,6 +33,7 @@ from ..passes.layout.layout_assignment import layout_assignment
 from ..passes.layout.rematerialize_random import rematerialize_random
 from ..passes.layout.transpose_elimination import transpose_elimination
 from ..passes.memory.accumulate_gradients import accumulate_gradients
+from ..passes.memory.early_derivatives import early_derivatives
 from ..passes.memory.micro_batches import is_divided, micro_batches
 from ..passes.memory.pack_masks import pack_masks
 from ..passes.memory.rematerialize import rematerialize
@@ -121,6 +122,9 @@ PIPELINE: tuple[Stage, ...] = (
     weighing(pad_images),  # whose borders cut windows, which kernels compute one by one
     weighing(copy_windows),  # of images with few channels, of which products would read short rows
     on_entries(finite_guard),  # one number that is finite only if all new states are
+    on_entries(
+        early_derivatives
+    ),  # what the backward pass computes of the forward pass alone, of several values
     weighing(rematerialize),  # what the backward pass reads of elementwise values is computed again
     weighing(pack_masks),  # a bit of what the backward pass only compares with limits
     weighing(snapshot_states),  # copies of parameters whose gradient would wait for their last reader

@@ -11,8 +11,9 @@ from checkout import ROOT
 from graph_text import example, normalised, parsed
 
 from autodiff_gen.ir.graph import Graph
-from autodiff_gen.ir.op_kinds import Call
-from autodiff_gen.ir.origin import BACKWARD
+from autodiff_gen.ir.node import topological
+from autodiff_gen.ir.op_kinds import Call, Elementwise
+from autodiff_gen.ir.origin import BACKWARD, is_late
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.calls.copy_windows import copy_windows
@@ -22,6 +23,7 @@ from autodiff_gen.passes.layout.commute_pooling import commute_pooling
 from autodiff_gen.passes.layout.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
 from autodiff_gen.passes.memory.accumulate_gradients import accumulate_gradients
+from autodiff_gen.passes.memory.early_derivatives import early_derivatives
 from autodiff_gen.passes.memory.micro_batches import divided
 from autodiff_gen.passes.memory.pack_masks import pack_masks
 from autodiff_gen.passes.memory.recomputation import Recomputation
@@ -43,6 +45,9 @@ PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith(
 RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
+    "early_derivatives": lambda graph: _forward_pass(
+        early_derivatives(_with_rest_as_backward_pass(graph), Context())
+    ),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
     "copy_windows": lambda graph: copy_windows(graph, _for_a_board()),
     "pad_images": lambda graph: pad_images(graph, _for_a_board()),
@@ -87,6 +92,22 @@ def _with_backward_pass(graph: Graph) -> Graph:
         if name.startswith("d"):
             value.node.origin.phase = BACKWARD
     return graph
+
+
+def _with_rest_as_backward_pass(graph: Graph) -> Graph:
+    """The graph, of which a backward pass computes what the output y does not need."""
+    forward = topological([graph.outputs["y"]])
+    for node in graph.nodes:
+        if node not in forward:
+            node.origin.phase = BACKWARD
+    return graph
+
+
+def _forward_pass(graph: Graph) -> Graph:
+    """The forward pass of a graph, with what loops of the backward pass read of it, one value, as the output dx."""
+    late = [n for n in graph.of(Elementwise) if is_late(n.origin)]
+    (stored,) = {v for n in late for v in n.operands if not is_late(v.node.origin)}
+    return graph.with_roots([graph.outputs["y"], stored])
 
 
 def _in_backward_pass(graph: Graph) -> Graph:

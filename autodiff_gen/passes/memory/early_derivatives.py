@@ -1,0 +1,90 @@
+"""Early derivatives: what the backward pass computes of values of the forward pass alone by functions such as exp, most
+often the derivative of an activation, is computed in the forward pass, and stored in place of those values, if they
+take more memory.
+
+    entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], u: f32[2,16])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = sigmoid(%0)
+      %2: f32[1,16] = mul(%0, %1)
+      %3: f32[1,2] = matmul(%2, v)
+      %4: f32[1,16] = matmul(%3, u)
+      %5: f32[1,16] = exp(%0)
+      %6: f32[1,16] = mul(%1, %5)
+      %7: f32[1,16] = mul(%4, %6)
+      y <- %3
+      dx <- %7
+    ->
+    entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], u: f32[2,16])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = sigmoid(%0)
+      %2: f32[1,16] = mul(%0, %1)
+      %3: f32[1,2] = matmul(%2, v)
+      %4: f32[1,16] = exp(%0)
+      %5: f32[1,16] = mul(%1, %4)
+      y <- %3
+      dx <- %5
+
+The second graph is the forward pass, with what it stores for dx: neither %0 nor %1. Where a smaller arena is worth the
+time, rematerialize computes that again too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...ir.graph import Graph
+from ...ir.node import Node, Value, base
+from ...ir.op_kinds import Elementwise, Leaf
+from ...ir.origin import BACKWARD, FORWARD, Origin, is_late
+from ...ir.rewrite import rewritten
+from ...ir.traits import is_free
+from ..context import Context
+
+
+def early_derivatives(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    if graph.inner:
+        return graph
+    moved = {n for nodes in _derivatives(graph) for n in nodes}
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        old = node.origin
+        origin = Origin(old.scope, FORWARD, old.labels, old.module)
+        types = tuple([r.type for r in node.results])
+        return Node(node.op, operands, node.attrs, types, origin=origin).results
+
+    return rewritten(graph, rewrite, moved)
+
+
+def _derivatives(graph: Graph) -> Iterable[list[Node]]:
+    """The nodes of each value of the backward pass that is computed of values of the forward pass alone, and takes
+    less memory than what need not be stored if it is."""
+    roots = {base(v) for v in graph.roots}
+    of_forward: dict[Value, set[Node]] = {}  # the nodes of the backward pass that compute it
+    for node in graph.nodes:
+        if node.origin.phase == BACKWARD and isinstance(node.op.lower, Elementwise):
+            sources = [v.base for v in node.operands]
+            if all(v in of_forward or not is_late(v.node.origin) for v in sources):
+                inside = {n for v in sources for n in of_forward.get(v, ())}
+                of_forward[node.results[0]] = {*inside, node}
+    for v, nodes in of_forward.items():
+        if all(r.results[0] in of_forward for r in graph.readers(v)) or v in roots:
+            continue  # a part of another one
+        inner = {r for n in nodes for r in n.results} - {v}
+        if any({*graph.readers(u)} - nodes for u in inner) or not any(map(_calls, nodes)):
+            continue
+        read = {base(u) for n in nodes for u in n.operands} - inner
+        freed = {u for u in read if not _is_there(u, graph, roots, nodes)}
+        if sum(u.type.bytes for u in freed) > v.type.bytes:
+            yield [n for n in graph.nodes if n in nodes]
+
+
+def _calls(node: Node) -> bool:
+    return isinstance(node.op.lower, Elementwise) and node.op.lower.calls
+
+
+def _is_there(v: Value, graph: Graph, roots: set[Value], nodes: set[Node]) -> bool:
+    """Whether a value is in memory in the backward pass for others than these nodes."""
+    if v in roots or isinstance(v.node.op.lower, Leaf) or is_free(v.node):
+        return True
+    return any(is_late(n.origin) and n not in nodes for n in graph.readers(v))
