@@ -7,8 +7,9 @@
                                     w' <- %1
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read. A product of
-  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute. What is assembled
-  to be stored with a layout, as in a loop, is assembled there.
+  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute. So is one of
+  which a loop would read columns, where it reads rows in wide vectors. What is assembled to be stored with a layout, as
+  in a loop, is assembled there.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
 - What both passes read is copied again in the backward pass, where the arena becomes so much smaller that it is worth
   the time.
@@ -48,7 +49,7 @@ from ...ir.types import Dim, Type, planned_size
 from ...ir.views import known_layout, layout
 from ...ops.products.contraction import transposed
 from ..context import Context
-from ..costs import is_gathered_once
+from ..costs import has_wide_vectors, is_gathered_once
 
 
 def copied(v: Value) -> Value:
@@ -92,20 +93,23 @@ def _has_adjacent_rows(v: Value) -> bool:
     return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
 
 
-def _with_products_in_order(graph: Graph) -> Graph:
-    """Where a reshape does not line up with a permute of a product that nothing else reads, the product is stored in
-    the order of the permute, if its rows or its columns stay contiguous: kernels write with any leading dimension."""
+def _with_products_in_order(graph: Graph, context: Context) -> Graph:
+    """Where a reshape does not line up with a permute of a product that nothing else reads, or loops over wide vectors
+    would read columns of it, the product is stored in the order of the permute, if its rows or its columns stay
+    contiguous: kernels write with any leading dimension."""
     readers, roots = graph.users, {base(v) for v in graph.roots}
+    views = [n.operands[0] for n in graph.of(View) if layout(n.results[0]) is None]
+    if context.backends is not None and has_wide_vectors(context.cost):
+        views += [v for n in graph.of(Elementwise, Assemble) for v in n.operands if _has_far_columns(v)]
     orders: dict[Node, tuple[int, ...]] = {}
-    for node in graph.of(View):
-        v = node.operands[0]
-        if layout(node.results[0]) is not None or not is_plain_product(v.base.node) or v.base in roots:
+    for v in views:
+        if not is_plain_product(v.base.node) or v.base in roots:
             continue
         steps, at, alone = _steps_of_order(v), v, True
         while at is not v.base:
-            at = at.node.operands[0]
             alone = alone and len(readers[at]) == 1
-        if steps is not None and alone:
+            at = at.node.operands[0]
+        if steps is not None and alone and len(readers[at]) == 1:
             orders[v.base.node] = steps
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
@@ -141,6 +145,11 @@ def _with_parts_in_order(graph: Graph) -> Graph:
         return Node(OPS[parts.op.lower.placed], parts.operands, attrs, types, origin=parts.origin).results
 
     return rewritten(graph, rewrite, [n for n in graph.of(Elementwise) if assembled(n) is not None])
+
+
+def _has_far_columns(v: Value) -> bool:
+    """Whether v is a view whose elements along the last axis are apart in memory."""
+    return v is not v.base and layout(v) is not None and _has_gaps(v)
 
 
 def _steps_of_order(v: Value) -> tuple[int, ...] | None:
@@ -325,7 +334,7 @@ def copy_insertion(graph: Graph, context: Context) -> Graph:
 
 def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
     def made() -> Graph:
-        ordered = _with_parts_in_order(_with_products_in_order(graph))
+        ordered = _with_parts_in_order(_with_products_in_order(graph, context))
         new = _with_owned_roots(_with_readable_operands(ordered, context, again))
         return with_old_states_copied(new, _late_reads(new))
 
