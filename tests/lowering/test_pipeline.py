@@ -113,7 +113,7 @@ def test_a_loop_is_planned_once_for_all_graphs_that_have_it(monkeypatch: pytest.
 
         def forward(self, x: Value) -> Value:
             y, _ = self.second(self.first(x)[0])
-            return self.head(F.gelu(self.hidden(F.silu(F.flatten(y, 1)))))
+            return self.head(F.mish(self.hidden(F.silu(F.flatten(y, 1)))))
 
     def text() -> str:
         model = ag.Model.supervised(Net(), (2, 12, 3), nn.CrossEntropyLoss(), optim.Adam(lr=0.01))

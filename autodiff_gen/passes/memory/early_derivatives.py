@@ -35,7 +35,7 @@ from collections.abc import Iterable
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Leaf
-from ...ir.origin import BACKWARD, FORWARD, Origin, is_late
+from ...ir.origin import BACKWARD, FORWARD, Label, Origin, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_free
 from ..context import Context
@@ -45,12 +45,14 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.inner:
         return graph
-    moved = {n for nodes in _derivatives(graph) for n in nodes}
+    found = [*_derivatives(graph)]
+    moved, last = {n for nodes in found for n in nodes}, {nodes[-1] for nodes in found}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         old = node.origin
-        origin = Origin(old.scope, FORWARD, old.labels, old.module)
+        labels = {0: Label("derivative", old.scope)} if node in last else old.labels
         types = tuple([r.type for r in node.results])
+        origin = Origin(old.scope, FORWARD, labels, old.module)
         return Node(node.op, operands, node.attrs, types, origin=origin).results
 
     return rewritten(graph, rewrite, moved)
