@@ -56,7 +56,7 @@ def memory() -> int:
 
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
-GROWTH = min(memory() // 2048 // max(WORKERS, 1), 4 << 20)
+GROWTH = min(memory() // 2048 // max(WORKERS, 1), 6 << 20)
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")
