@@ -35,6 +35,8 @@ _LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixtee
 _HOST = 32768  # COMPARE_HOST
 _LEVEL = "-O1"  # of `ref` and the cases: sooner compiled, and about as fast
 _ALIGNMENTS = (64, 16, 8, 4)  # of arrays.h; cores without FPU have the last alone
+# Feature of a core -> its header of intrinsics, which takes longer to parse than most sources to compile.
+_INTRINSICS = {"avx2": "immintrin.h", "mve": "arm_mve.h", "neon": "arm_neon.h"}
 
 
 def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[list[str], bool]:
@@ -106,10 +108,12 @@ class _Program:
     def _of_the_backend(self) -> list[Path]:
         include = [*self.tables.include_dirs(), *build_commands.include_dirs(self.board)]
         objects: list[Path] = []
+        included = [*self._intrinsics(), self.folder / DECLARATIONS]
         for source in self.tables.sources():
             if source.backend == self.tested.name and source.path not in self.tested.external:
-                check = ["-include", str(self.folder / DECLARATIONS)] if source.path.suffix == ".c" else []
-                words = [*build_commands.STRICT_FLAGS, *source.cflags, *check]
+                headers = included if source.path.suffix == ".c" else []
+                words = [*build_commands.STRICT_FLAGS, *source.cflags]
+                words += [word for header in headers for word in ("-include", str(header))]
                 target = self.folder / f"kernel_{len(objects)}.o"
                 done = self._compile(self.board, source.path, target, words, include)
                 if done.returncode:
@@ -117,6 +121,19 @@ class _Program:
                 objects.append(target)
         folders = [p for d in self.tested.include for p in (d, *d.rglob("*/"))]
         return objects + self._cached(self.board, self.tested.external, self.tested.external_cflags, folders)
+
+    def _intrinsics(self) -> list[Path]:
+        """The core's header of intrinsics if the backend includes it, precompiled with the flags of its sources."""
+        texts = [path.read_text(encoding="utf-8") for path in self.tested.folder.glob("*.h")]
+        lines = [f"#include <{_INTRINSICS[f]}>\n" for f in self.board.target.features if f in _INTRINSICS]
+        read = [line for line in lines if any(line in text for text in texts)]
+        if not read:
+            return []
+        header = self.folder / "intrinsics.h"
+        header.write_text("".join(read))
+        words = [*build_commands.STRICT_FLAGS, *self.tested.sources[0].cflags]
+        self._compile(self.board, header, self.folder / "intrinsics.h.gch", words, [])
+        return [header]
 
     def _others(self) -> list[Path]:
         """The objects that are the same for every backend. On the host they are the same for every width of vectors,
