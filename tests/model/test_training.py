@@ -17,7 +17,7 @@ WORKLOADS = ("w1", "w2", "w3b1", "w3b8", "w4", "w5", "w6")
 # of thousands passes in one program and not in the other.
 FLIPS = {"w6": 2}
 BRIEF = tuple(name for name in WORKLOADS if name != "w3b8")
-LARGE = ("w2", "w3b1", "w6")
+LARGE = ("w3b1", "w6")
 pytestmark = [pytest.mark.cc, pytest.mark.torch]
 
 
