@@ -118,7 +118,7 @@ def test_the_program_prints_what_a_user_looks_for():
     order = [
         "calloc(",
         "void forward(",
-        "w1_matmul[1,32] = input[1,784] . w1[32,784]'",
+        "w1_product[1,32] = input[1,784] . w1[32,784]'",
         "void backward(",
         "d_w1[32,784] =",
         "void sgd(",
