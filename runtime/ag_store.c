@@ -103,19 +103,38 @@ static bool words_are_erased(const uint32_t *words, uint32_t count) {
     return true;
 }
 
+static bool is_erased(const ag_flash *f, uint32_t address, uint32_t bytes) {
+    uint32_t chunk[CHUNK / 4];
+    for (uint32_t offset = 0; offset < bytes; offset += CHUNK) {
+        const uint32_t remaining = bytes - offset, count = remaining < CHUNK ? remaining : CHUNK;
+        if (f->read(f->ctx, address + offset, chunk, count) != 0) {
+            return false;
+        }
+        if (!words_are_erased(chunk, count / 4)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Reads the first valid record header of a slot from `offset` on, which becomes the offset after its record.
  * Where the header that should be at `offset` is damaged, later records are still found. */
 static bool next_record(const ag_flash *f, uint32_t slot, uint32_t *offset, record_ref *p, scan_result *s) {
-    for (uint32_t at = *offset; f->slot_bytes - at >= HEADER_BYTES; at += 4) {
-        if (read_header(f, slot, at, p, s)) {
+    scan_result of_slot;
+    memset(&of_slot, 0, sizeof of_slot);
+    bool found = false;
+    for (uint32_t at = *offset; !found && f->slot_bytes - at >= HEADER_BYTES; at += 4) {
+        found = read_header(f, slot, at, p, &of_slot);
+        if (found) {
             *offset = at + HEADER_BYTES + p->header[LENGTH];
-            return true;
-        }
-        if (s->later_format || s->read_failed || words_are_erased(p->header, HEADER_WORDS)) {
+        } else if (of_slot.later_format || of_slot.read_failed ||
+                   is_erased(f, p->address, f->slot_bytes - at)) {
             break;
         }
     }
-    return false;
+    s->later_format |= of_slot.later_format;
+    s->read_failed |= of_slot.read_failed;
+    return found;
 }
 
 /* Offset after the last record of a slot with a valid header; and whether a record of a later format follows.
@@ -186,20 +205,6 @@ static int write_cb(void *ctx, uint32_t offset, const void *data, uint32_t bytes
     b->crc = ag_crc32(b->crc, data, bytes);
     b->length += bytes;
     return 0;
-}
-
-static bool is_erased(const ag_flash *f, uint32_t address, uint32_t bytes) {
-    uint32_t chunk[CHUNK / 4];
-    for (uint32_t offset = 0; offset < bytes; offset += CHUNK) {
-        const uint32_t remaining = bytes - offset, count = remaining < CHUNK ? remaining : CHUNK;
-        if (f->read(f->ctx, address + offset, chunk, count) != 0) {
-            return false;
-        }
-        if (!words_are_erased(chunk, count / 4)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* Erases a slot and programs its header with the incremented erase count. */

@@ -108,10 +108,12 @@ class _Program:
     def _of_the_backend(self) -> list[Path]:
         include = [*self.tables.include_dirs(), *build_commands.include_dirs(self.board)]
         objects: list[Path] = []
-        included = [*self._intrinsics(), self.folder / DECLARATIONS]
+        intrinsics, lines = self._intrinsics()
         for source in self.tables.sources():
             if source.backend == self.tested.name and source.path not in self.tested.external:
-                headers = included if source.path.suffix == ".c" else []
+                headers = [self.folder / DECLARATIONS] if source.path.suffix == ".c" else []
+                if headers and lines <= self._lines(source.path):
+                    headers = [*intrinsics, *headers]
                 words = [*build_commands.STRICT_FLAGS, *source.cflags]
                 words += [word for header in headers for word in ("-include", str(header))]
                 target = self.folder / f"kernel_{len(objects)}.o"
@@ -122,18 +124,31 @@ class _Program:
         folders = [p for d in self.tested.include for p in (d, *d.rglob("*/"))]
         return objects + self._cached(self.board, self.tested.external, self.tested.external_cflags, folders)
 
-    def _intrinsics(self) -> list[Path]:
-        """The core's header of intrinsics if the backend includes it, precompiled with the flags of its sources."""
+    def _lines(self, source: Path) -> set[str]:
+        """The lines of a source and of the backend's headers that it includes."""
+        texts, pending = dict[Path, str](), [source]
+        for path in pending:
+            if path not in texts and path.is_file():
+                texts[path] = path.read_text(encoding="utf-8")
+                names = re.findall(r'#include "([^"]+)"', texts[path])
+                pending += [
+                    folder / n for n in names for folder in (path.parent, *self.tables.include_dirs())
+                ]
+        return {line for text in texts.values() for line in text.splitlines()}
+
+    def _intrinsics(self) -> tuple[list[Path], set[str]]:
+        """The core's header of intrinsics if the backend includes it, precompiled with the flags of its sources, and
+        the lines that include it: a source without them does not get it."""
         texts = [path.read_text(encoding="utf-8") for path in self.tested.folder.glob("*.h")]
-        lines = [f"#include <{_INTRINSICS[f]}>\n" for f in self.board.target.features if f in _INTRINSICS]
+        lines = [f"#include <{_INTRINSICS[f]}>" for f in self.board.target.features if f in _INTRINSICS]
         read = [line for line in lines if any(line in text for text in texts)]
         if not read:
-            return []
+            return [], set()
         header = self.folder / "intrinsics.h"
-        header.write_text("".join(read))
+        header.write_text("".join(f"{line}\n" for line in read))
         words = [*build_commands.STRICT_FLAGS, *self.tested.sources[0].cflags]
         self._compile(self.board, header, self.folder / "intrinsics.h.gch", words, [])
-        return [header]
+        return [header], {*read}
 
     def _others(self) -> list[Path]:
         """The objects that are the same for every backend. On the host they are the same for every width of vectors,

@@ -83,7 +83,8 @@ def _check_first(path: Path, rows: list[list[str]]) -> None:
     words = [k for k, cell in enumerate(rows[0]) if not _is_number(cell)]
     counted = len(numbers) > 1 and numbers == [numbers[0] + k for k in range(len(numbers))]
     if (
-        words
+        len(rows) > 1
+        and words
         and counted
         and numbers[0] in (0, 1)
         and all(rows[0][k] != r[k] for r in rows[1:] for k in words)

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
-import numpy as np
-
 from ..errors import ShapeError
 from ..ir.build import apply, batch_hint, constant
 from ..ir.node import Value
@@ -26,7 +24,7 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
         def checked(*args: Any, **kwargs: Any) -> Any:
             for name in [k for k in kwargs if k in defaults]:
                 given, default = kwargs.pop(name), defaults[name]
-                if given is not default and (np.ndim(given) > 0 or given != default):
+                if given is not default and (getattr(given, "ndim", 0) > 0 or given != default):
                     whose = type(args[0]).__name__ if f.__name__ == "__init__" else f.__qualname__
                     raise ShapeError(f"{whose}: the argument {name!r} is not supported")
             return f(*args, **kwargs)

@@ -146,15 +146,15 @@ def cross_entropy(
     name = "cross_entropy"
     x, t = as_value(input), as_value(target)
     smoothing = number_of(name, "label_smoothing", label_smoothing, 0.0, 1.0)
-    if t.dtype.kind == "f":
-        return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
-    x = classes_last(name, x, t)
-    if x.shape[-1] == 1:
+    if x.ndim and x.shape[min(x.ndim, 2) - 1] == 1:
         raise shape_error(
             name,
             [x, t],
             "of one class the loss is always 0; for yes or no of one score, use BCEWithLogitsLoss",
         )
+    if t.dtype.kind == "f":
+        return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
+    x = classes_last(name, x, t)
     chosen = _Chosen(name, x, t, weight, ignore_index)
     z, axis = shifted(name, x, -1)
     e = with_role(exp(z), "exp_shifted")

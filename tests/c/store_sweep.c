@@ -220,6 +220,33 @@ static void make_later(uint32_t first, uint32_t count, uint32_t format) {
     flash_words[first + count] = ag_crc32(0, flash_words + first, 4 * count);
 }
 
+/* Records are found after one whose header is damaged: where another slot is of a later format, and where the
+ * body of the damaged one looks erased. */
+static void later_records(void) {
+    ag_flash_ram r = fresh();
+    const ag_flash f = ag_flash_ram_open(&r);
+    const uint32_t slot_header[3] = {0x53534741u, 2, 1};
+    memcpy(flash_words, slot_header, sizeof slot_header);
+    flash_words[3] = ag_crc32(0, flash_words, sizeof slot_header);
+    (void)save(&r, 1);
+    (void)save(&r, 2);
+    flash_words[SLOT_BYTES / 4 + 4 + 5] ^= 1; /* the first header in the second slot */
+    if (load(&r) != 2) {
+        fail("a record in a slot after one of a later format", load(&r), 2);
+    }
+
+    r = fresh();
+    state blank;
+    memset(&blank, 0xff, sizeof blank);
+    ag_checkpoint c = {GRAPH, 1, 0};
+    expect("a body of ones", ag_store_save(&f, &c, save_state, &blank), AG_STORE_OK);
+    (void)save(&r, 2);
+    flash_words[4 + 5] ^= 1;
+    if (load(&r) != 2) {
+        fail("a record after a body that looks erased", load(&r), 2);
+    }
+}
+
 static void rejections(void) {
     static uint32_t kept[WORDS];
     ag_flash_ram r = fresh();
@@ -271,6 +298,8 @@ static void rejections(void) {
     if (memcmp(kept, flash_words, sizeof kept) != 0) {
         fail("slots of a later format are erased", 0, 0);
     }
+
+    later_records();
 
     r = fresh();
     f = ag_flash_ram_open(&r);

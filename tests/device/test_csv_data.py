@@ -146,6 +146,11 @@ def test_wrong_tables_are_one_line(three, tmp_path, text, mapping, said):
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_single_row_has_no_header(three, tmp_path):
+    (tmp_path / "d.csv").write_text("0,1,2,run\n")
+    np.testing.assert_array_equal(read(tmp_path / "d.csv", three).train["x"], [[0, 1, 2]])
+
+
 def test_wrong_folders_are_one_line(three, windows, tmp_path):
     with pytest.raises(DataError, match=r"neither .npy files, train.csv, nor CLASS/\*.csv"):
         read(tmp_path, three)

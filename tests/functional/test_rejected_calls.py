@@ -46,6 +46,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.nll_loss(X, X), r"^nll_loss\(x: .*, x: .*\): the target must be class indices"),
     (lambda: F.nll_loss(X, ag.Input("t", (3,), dtype="s32")), r"^nll_loss\(x: f32\[2,3\], t: s32\[3\]\): scores"),
     (lambda: F.cross_entropy(X[:, :1], Y), r"^cross_entropy\(.*f32\[2,1\], .*\): of one class the loss is always 0"),
+    (lambda: F.cross_entropy(X[:, :1], X[:, 1:2]), "of one class the loss is always 0; for yes or no of one score"),
+    (lambda: F.add(X, X, alpha=F.sum(X)), "^add: the argument 'alpha' is not supported$"),
     (lambda: F.cross_entropy(X, W), r"^cross_entropy\(x: .*, w: .*\): probabilities must have the shape"),
     (lambda: F.mse_loss(X, W), r"^mse_loss\(x: .*, w: .*\): input and target must have the same shape$"),
     (lambda: F.mse_loss(X, X, reduction="avg"), r'^mse_loss: reduction=\'avg\'; known: "mean", "sum", "none"$'),

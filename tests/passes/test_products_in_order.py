@@ -18,6 +18,16 @@ ALONE = """
       %2: f32[2,32,16] = add(%1, c)
       y <- %2
 """
+READ_TWICE = """
+    entry f(a: f32[2,16,8], b: f32[2,8,32], c: f32[2,32,16])
+      %0: f32[2,16,32] = matmul(a, b)
+      %1: f32[2,32,16] = permute(%0, dims=(0, 2, 1))
+      %2: f32[2,32,16] = add(%1, c)
+      %3: f32[512,2] = reshape(%1, shape=(512, 2))
+      %4: f32[512,2] = exp(%3)
+      y <- %2
+      z <- %4
+"""
 READ_BY_ROWS_TOO = """
     entry f(a: f32[2,16,8], b: f32[2,8,32], c: f32[2,32,16])
       %0: f32[2,16,32] = matmul(a, b)
@@ -34,6 +44,8 @@ READ_BY_ROWS_TOO = """
     [
         (ALONE, "host_avx2", 1),
         (ALONE, "mps2_an386", 32),  # loads a float by each instruction, whatever the step
+        (READ_TWICE, "host_avx2", 1),  # in the same order
+        (READ_TWICE, "mps2_an386", 1),  # for the reshape
         (READ_BY_ROWS_TOO, "host_avx2", 32),
     ],
 )

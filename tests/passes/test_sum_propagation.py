@@ -92,6 +92,10 @@ def of_two_parts(joined: Value) -> Value:
         pytest.param(lambda a, b: F.amax(F.stack([a, b], 0), 0), id="no sum"),
         pytest.param(lambda a, b: of_two_parts(F.cat([a, b], 0)), id="a window of two parts"),
         pytest.param(lambda a, b: F.sum(F.reshape(F.stack([a, b], 0), (4, 6)), 0), id="axes that are merged"),
+        pytest.param(
+            lambda a, b: F.sum(F.stack([F.tanh(a)[k] * (k + b[0, 0]) for k in range(3)], 0), 1),
+            id="parts of one value",
+        ),
         pytest.param(lambda a, b: F.sum(F.pad(a, (0, 0, 1, 1), value=2.0), 0), id="one part and a border"),
     ],
 )

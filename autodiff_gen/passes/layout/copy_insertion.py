@@ -107,9 +107,9 @@ def _with_products_in_order(graph: Graph, context: Context) -> Graph:
             continue
         steps, at, alone = _steps_of_order(v), v, True
         while at is not v.base:
-            alone = alone and len(readers[at]) == 1
             at = at.node.operands[0]
-        if steps is not None and alone and len(readers[at]) == 1:
+            alone = alone and len(readers[at]) == 1
+        if steps is not None and alone:
             orders[v.base.node] = steps
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:

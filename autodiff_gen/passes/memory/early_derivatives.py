@@ -46,7 +46,7 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
     if graph.inner:
         return graph
     found = [*_derivatives(graph)]
-    moved, last = {n for nodes in found for n in nodes}, {nodes[-1] for nodes in found}
+    moved, last = {n for _, nodes in found for n in nodes}, {v.node for v, _ in found}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         old = node.origin
@@ -58,7 +58,7 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
     return rewritten(graph, rewrite, moved)
 
 
-def _derivatives(graph: Graph) -> Iterable[list[Node]]:
+def _derivatives(graph: Graph) -> Iterable[tuple[Value, set[Node]]]:
     """The nodes of each value of the backward pass that is computed of values of the forward pass alone, and takes
     less memory than what need not be stored if it is."""
     roots = {base(v) for v in graph.roots}
@@ -66,7 +66,7 @@ def _derivatives(graph: Graph) -> Iterable[list[Node]]:
     for node in graph.nodes:
         if node.origin.phase == BACKWARD and isinstance(node.op.lower, Elementwise):
             sources = [v.base for v in node.operands]
-            if all(v in of_forward or not is_late(v.node.origin) for v in sources):
+            if all(v in of_forward or v.node.origin.phase == FORWARD for v in sources):
                 inside = {n for v in sources for n in of_forward.get(v, ())}
                 of_forward[node.results[0]] = {*inside, node}
     for v, nodes in of_forward.items():
@@ -78,7 +78,7 @@ def _derivatives(graph: Graph) -> Iterable[list[Node]]:
         read = {base(u) for n in nodes for u in n.operands} - inner
         freed = {u for u in read if not _is_there(u, graph, roots, nodes)}
         if sum(u.type.bytes for u in freed) > v.type.bytes:
-            yield [n for n in graph.nodes if n in nodes]
+            yield v, nodes
 
 
 def _calls(node: Node) -> bool:

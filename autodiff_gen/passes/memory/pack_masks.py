@@ -63,7 +63,7 @@ def pack_masks(graph: Graph, context: Context) -> Graph:
     masks = [] if graph.inner else _found(graph)
     if not masks or not is_large_part([m.of for m in masks], graph, context):
         return graph
-    # kept, as estimates of what earlier stages leave measure it too
+    # stored, since estimates for earlier stages measure the same graph
     packed = context.analysis((pack_masks, graph), lambda: _with_packed(graph, masks))
     return packed if context.is_worth_its_time(pack_masks.__name__, packed, graph) else graph
 

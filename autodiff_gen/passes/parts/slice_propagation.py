@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, inferred
-from ...ir.op_kinds import Contraction, Elementwise, View
+from ...ir.op_kinds import Contraction, Elementwise, Leaf, View
 from ...ir.origin import Origin, is_late
 from ...ir.rewrite import rewritten
 from ...ir.types import Dim, Shape, planned_size
@@ -110,7 +110,8 @@ def _parts(
     if sum(planned_size(at[0]) for at in found) < planned_size(v.type.shape):
         return list(found)
     by_products = all(_is_for_products(node, users) for node in readers)
-    takes_memory = is_late(v.node.origin) and any(u.type.shape == v.type.shape for u in v.node.operands)
+    donors = (u for u in v.node.operands if u.type == v.type and not isinstance(u.base.node.op.lower, Leaf))
+    takes_memory = is_late(v.node.origin) and next(donors, None) is not None
     return None if takes_memory or by_products else list(found)
 
 

@@ -139,7 +139,23 @@ def _division(node: Node) -> _Division | None:
     bounds = tuple((start[axis], start[axis] + size) for start, size in zip(starts, sizes, strict=True))
     found = _Division(axis, bounds)
     whole = [found.shape(shape, k) == v.type.shape for k, v in enumerate(node.operands)]
-    return found if all(whole) and sum(sizes) == shape[axis] else None
+    if not all(whole) or sum(sizes) != shape[axis] or _are_of_one_value(node):
+        return None
+    return found
+
+
+def _are_of_one_value(node: Node) -> bool:
+    """Whether loops compute all parts of a value as large as the whole, which takes its memory."""
+    read = dict.fromkeys(v.base for v in node.operands)
+    for v in (pending := [*read]):
+        if isinstance(v.node.op.lower, Elementwise):
+            new = {
+                u.base: None for u in v.node.operands if u.type.shape == v.type.shape and u.base not in read
+            }
+            read |= new
+            pending += new
+    sources = [v for v in read if not isinstance(v.node.op.lower, Elementwise)]
+    return len(sources) == 1 and sources[0].type.bytes >= node.results[0].type.bytes
 
 
 def _axis_of_result(node: Node, v: Value, axis: int) -> int | None:
