@@ -122,9 +122,7 @@ PIPELINE: tuple[Stage, ...] = (
     weighing(pad_images),  # whose borders cut windows, which kernels compute one by one
     weighing(copy_windows),  # of images with few channels, of which products would read short rows
     on_entries(finite_guard),  # one number that is finite only if all new states are
-    on_entries(
-        early_derivatives
-    ),  # what the backward pass computes of the forward pass alone, of several values
+    on_entries(early_derivatives),  # stored in place of the values that they are computed of
     weighing(rematerialize),  # what the backward pass reads of elementwise values is computed again
     weighing(pack_masks),  # a bit of what the backward pass only compares with limits
     weighing(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
