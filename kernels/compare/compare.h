@@ -108,9 +108,9 @@ extern const int32_t compare_only_alignment; /* 0: all */
 /* Ref computes the expected output, then the kernel computes its own at each alignment at which the row's
  * conditions hold; a case is counted as skipped at the others. The two must be equal, guards included: bit
  * for bit, or but for the rounding of sums of `terms` products, scaled by alpha and added to beta times the
- * old value. The scale of that bound is what ref computes from the magnitudes of the inputs, in between, with
- * alpha 1, beta 0 and an epilogue without limits. The kernel must not change its operands. Old values are NaN
- * where beta is 0; each case with an epilogue has the next combination of operands and limits. */
+ * old value. The scale of that bound is what ref computes from the magnitudes of the inputs once bits differ,
+ * with alpha 1, beta 0 and an epilogue without limits. The kernel must not change its operands. Old values
+ * are NaN where beta is 0; each case with an epilogue has the next combination of operands and limits. */
 void compare_case(const compare_row *row, compare_attributes *f);
 
 /* The array that the kernel writes first. */

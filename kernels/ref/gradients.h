@@ -37,19 +37,23 @@ static inline void input_gradient(const float *dy, const element *w, float *dx, 
     }
 }
 
-/* The sum over all windows, ascending, of dy times the element (row, column) away from the window's corner.
- */
+/* The sum over all windows, ascending, of dy times the element (row, column) away from the window's corner;
+ * padding is skipped. */
 static inline float weight_sum(const element *x, const float *dy, int32_t row, int32_t column, int32_t n,
                                element zero, const ag_conv2d_shape *s) {
+    const ag_taps rows = ag_taps_inside(row - s->pad_top, s->oh, s->stride_h, s->h);
+    const ag_taps columns = ag_taps_inside(column - s->pad_left, s->ow, s->stride_w, s->w);
+    const int32_t left = columns.first * s->stride_w - s->pad_left + column;
     float sum = 0.0f;
-    for (int32_t b = 0; b < n; b++, x += s->x_n) {
-        for (int32_t p = 0; p < s->oh; p++) {
-            const int32_t r = p * s->stride_h - s->pad_top + row;
-            for (int32_t q = 0; q < s->ow; q++, dy += s->ldy) {
-                const int32_t c = q * s->stride_w - s->pad_left + column;
-                if (r >= 0 && r < s->h && c >= 0 && c < s->w) {
-                    sum += (float)(x[(ptrdiff_t)r * s->x_h + (ptrdiff_t)c * s->x_w] - zero) * *dy;
-                }
+    for (int32_t b = 0; b < n; b++, x += s->x_n, dy += (ptrdiff_t)s->oh * s->ow * s->ldy) {
+        for (int32_t p = rows.first; p < rows.end; p++) {
+            const int32_t top = p * s->stride_h - s->pad_top + row;
+            const element *pixel = x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
+            const float *result = dy + (ptrdiff_t)(p * s->ow + columns.first) * s->ldy;
+            for (int32_t q = columns.first; q < columns.end; q++) {
+                sum += (float)(*pixel - zero) * *result;
+                pixel += (ptrdiff_t)s->stride_w * s->x_w;
+                result += s->ldy;
             }
         }
     }
