@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
-from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from ...ir.types import DType, Size
 from . import c_ast as c
+
+_FLOAT32 = struct.Struct("<f")
 
 
 def float_literal(x: float) -> str:
@@ -20,22 +21,26 @@ def float_literal(x: float) -> str:
     exact = _float32(x)
     if math.isinf(exact):
         return "INFINITY" if x > 0 else "-INFINITY"
-    return _shortest(struct.pack("<f", exact))
+    return _shortest(_FLOAT32.pack(exact))
 
 
 @cache
 def _shortest(bits: bytes) -> str:
     """The shortest decimal of a finite float32, of which -0.0 is another one than 0.0."""
-    (exact,) = struct.unpack("<f", bits)
-    least = bisect_left(range(1, 9), True, key=lambda digits: _float32(float(f"{exact:.{digits}g}")) == exact)
-    text = f"{exact:.{least + 1}g}"
+    (exact,) = _FLOAT32.unpack(bits)
+    text = f"{exact:.9g}"  # nine digits are always enough, and most numbers need eight or nine
+    for digits in range(8, 0, -1):
+        shorter = f"{exact:.{digits}g}"
+        if _float32(float(shorter)) != exact:
+            break
+        text = shorter
     return f"{float(text)!r}f"  # 200.0f rather than 2e+02f
 
 
 def _float32(x: float) -> float:
     """x rounded to float32; beyond its range, an infinity."""
     try:
-        number: float = struct.unpack("<f", struct.pack("<f", x))[0]
+        number: float = _FLOAT32.unpack(_FLOAT32.pack(x))[0]
     except OverflowError:
         return math.copysign(math.inf, x)
     return number
