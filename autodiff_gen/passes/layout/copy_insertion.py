@@ -11,8 +11,8 @@
   which a loop would read columns, where it reads rows in wide vectors. What is assembled to be stored with a layout, as
   in a loop, is assembled there.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
-- What both passes read is copied again in the backward pass, where the arena becomes so much smaller that it is worth
-  the time.
+- What both passes read is copied again in the backward pass, or its loops read the copy as well, so that what was
+  copied is not kept for them, where the arena becomes so much smaller that it is worth the time.
 - An output or new state that is a view, a leaf, or the value of another output or state.
 - An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
   attribute of that name.
@@ -20,7 +20,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
 
 from ...ir.build import apply
 from ...ir.dependences import guarded, ordering_edges, state_of
@@ -50,6 +51,15 @@ from ...ir.views import known_layout, layout
 from ...ops.products.contraction import transposed
 from ..context import Context
 from ..costs import has_wide_vectors, is_gathered_once
+
+
+class Late(Enum):
+    """What the backward pass reads of a value that is copied for kernels of the forward pass: the same copy where its
+    kernels need one, another one, or the same copy in its loops, too."""
+
+    SHARED = auto()
+    AGAIN = auto()
+    IN_LOOPS = auto()
 
 
 def copied(v: Value) -> Value:
@@ -173,19 +183,27 @@ def _steps_of_order(v: Value) -> tuple[int, ...] | None:
     return None if axes or 1 not in found[-2:] else found
 
 
-def _with_readable_operands(graph: Graph, context: Context, again: bool) -> Graph:
-    """Views that fail and operands that do not serve are copied, each once for all its readers, or again for those of
-    the backward pass. What would be gathered is copied anew for each reader, so that the copy of an image does not take
-    memory until the backward pass."""
-    copies: dict[tuple[Value, bool], Value] = {}
+def _with_readable_operands(graph: Graph, context: Context, late: Late) -> Graph:
+    """Views that fail and operands that do not serve are copied, each once for all its readers, also those that read a
+    permute of it; for those of the backward pass as `late` says. What would be gathered is copied anew for each reader,
+    so that the copy of an image does not take memory until the backward pass."""
+    copies: dict[tuple[Value, bool], dict[Value, Value]] = {}  # of the views of a value
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        lower, late = node.op.lower, again and is_late(node.origin)
+        lower, is_again = node.op.lower, late is Late.AGAIN and is_late(node.origin)
 
-        def copy_of(v: Value) -> Value:
-            if (v, late) not in copies:
-                copies[v, late] = _copied_for(v, v.node.origin.scope, BACKWARD) if late else copied(v)
-            return copies[v, late]
+        def known(v: Value, serves: Callable[[Value], bool]) -> Value | None:
+            """A permute of a copy of other views of the same elements."""
+            permutes = (_permuted(c, view, v) for view, c in copies.get((base(v), is_again), {}).items())
+            return next((p for p in permutes if p is not None and serves(p)), None)
+
+        def copy_of(v: Value, serves: Callable[[Value], bool] = lambda v: False) -> Value:
+            of_base = copies.setdefault((base(v), is_again), {})
+            if v not in of_base:
+                if (found := known(v, serves)) is not None:
+                    return found
+                of_base[v] = _copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
+            return of_base[v]
 
         if isinstance(lower, View):
             made = node.with_operands(operands)
@@ -199,18 +217,38 @@ def _with_readable_operands(graph: Graph, context: Context, again: bool) -> Grap
                 if not _has_adjacent_rows(operands[0]):
                     pixels = copy_of(apply("permute", operands[0], dims=(1, 0)))
                     operands, serves[0] = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), True
-            fixed = [v if good else copy_of(v) for v, good in zip(operands[:2], serves, strict=True)]
+            fixed = [
+                v if good else copy_of(v, readable_by_kernels)
+                for v, good in zip(operands[:2], serves, strict=True)
+            ]
             rest = operands[2:]
             if isinstance(lower, Contraction) and lower.epilogue:
                 rest = tuple([v if _is_dense(v) else copy_of(v) for v in rest])
             return node.with_operands((*fixed, *rest)).results
+        if isinstance(lower, Elementwise):
+            found = [known(v, has_address) if is_late(node.origin) else None for v in operands]
+            read = tuple([v if copy is None else copy for v, copy in zip(operands, found, strict=True)])
+            return node.with_operands(read).results if any(v is not None for v in found) else None
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
             made = node.with_operands(tuple(fixed))
             return (_with_rows(made, context) if isinstance(lower, Call) else made).results
         return None
 
-    return rewritten(graph, rewrite, graph.of(View, Contraction, RowContraction, Call, Scan, Cond))
+    kinds = (View, Contraction, RowContraction, Call, Scan, Cond)
+    return rewritten(graph, rewrite, graph.of(*kinds, *([Elementwise] if late is Late.IN_LOOPS else [])))
+
+
+def _permuted(copy: Value, view: Value, v: Value) -> Value | None:
+    """v as a permute of a copy of another view of the same elements; None where it is no permute."""
+    one, other = layout(view), layout(v)
+    if one is None or other is None or one.offset != other.offset:
+        return None
+    axes = list(zip(one.shape, one.strides, strict=True))
+    wanted = list(zip(other.shape, other.strides, strict=True))
+    if sorted(axes, key=str) != sorted(wanted, key=str) or len(set(axes)) < len(axes):
+        return None
+    return apply("permute", copy, dims=tuple([axes.index(axis) for axis in wanted]))
 
 
 def _with_rows(node: Node, context: Context) -> Node:
@@ -324,21 +362,22 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    once = _with_copies(graph, context, again=False)
-    if not context.weighs_memory:
-        return once
-    again = _with_copies(graph, context, again=True)
-    more = len(again.nodes) > len(once.nodes)
-    return again if more and context.is_worth_its_time(copy_insertion.__name__, again, once) else once
+    best = once = _with_copies(graph, context, Late.SHARED)
+    for late in (Late.AGAIN, Late.IN_LOOPS) if context.weighs_memory else ():
+        new = _with_copies(graph, context, late)
+        more = len(new.nodes) > len(once.nodes)
+        if more and context.is_worth_its_time(copy_insertion.__name__, new, best):
+            best = new
+    return best
 
 
-def _with_copies(graph: Graph, context: Context, again: bool) -> Graph:
+def _with_copies(graph: Graph, context: Context, late: Late) -> Graph:
     def made() -> Graph:
         ordered = _with_parts_in_order(_with_products_in_order(graph, context))
-        new = _with_owned_roots(_with_readable_operands(ordered, context, again))
+        new = _with_owned_roots(_with_readable_operands(ordered, context, late))
         return with_old_states_copied(new, _late_reads(new))
 
-    return context.analysis((_with_copies, graph, again), made)
+    return context.analysis((_with_copies, graph, late), made)
 
 
 def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> Graph:
