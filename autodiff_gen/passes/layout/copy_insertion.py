@@ -183,10 +183,11 @@ def _steps_of_order(v: Value) -> tuple[int, ...] | None:
     return None if axes or 1 not in found[-2:] else found
 
 
-def _with_readable_operands(graph: Graph, context: Context, late: Late) -> Graph:
+def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
     """Views that fail and operands that do not serve are copied, each once for all its readers, also those that read a
     permute of it; for those of the backward pass as `late` says. What would be gathered is copied anew for each reader,
-    so that the copy of an image does not take memory until the backward pass."""
+    so that the copy of an image does not take memory until the backward pass. Also returns whether there are copies
+    that several readers may share."""
     copies: dict[tuple[Value, bool], dict[Value, Value]] = {}  # of the views of a value
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
@@ -236,7 +237,8 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> Graph
         return None
 
     kinds = (View, Contraction, RowContraction, Call, Scan, Cond)
-    return rewritten(graph, rewrite, graph.of(*kinds, *([Elementwise] if late is Late.IN_LOOPS else [])))
+    new = rewritten(graph, rewrite, graph.of(*kinds, *([Elementwise] if late is Late.IN_LOOPS else [])))
+    return new, bool(copies)
 
 
 def _permuted(copy: Value, view: Value, v: Value) -> Value | None:
@@ -362,20 +364,22 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    best = once = _with_copies(graph, context, Late.SHARED)
-    for late in (Late.AGAIN, Late.IN_LOOPS) if context.weighs_memory else ():
-        new = _with_copies(graph, context, late)
+    once, has_copies = _with_copies(graph, context, Late.SHARED)
+    best = once
+    for late in (Late.AGAIN, Late.IN_LOOPS) if has_copies and context.weighs_memory else ():
+        new, _ = _with_copies(graph, context, late)
         more = len(new.nodes) > len(once.nodes)
         if more and context.is_worth_its_time(copy_insertion.__name__, new, best):
             best = new
     return best
 
 
-def _with_copies(graph: Graph, context: Context, late: Late) -> Graph:
-    def made() -> Graph:
+def _with_copies(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
+    def made() -> tuple[Graph, bool]:
         ordered = _with_parts_in_order(_with_products_in_order(graph, context))
-        new = _with_owned_roots(_with_readable_operands(ordered, context, late))
-        return with_old_states_copied(new, _late_reads(new))
+        readable, has_copies = _with_readable_operands(ordered, context, late)
+        new = _with_owned_roots(readable)
+        return with_old_states_copied(new, _late_reads(new)), has_copies
 
     return context.analysis((_with_copies, graph, late), made)
 
