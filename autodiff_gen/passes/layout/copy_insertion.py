@@ -11,8 +11,8 @@
   which a loop would read columns, where it reads rows in wide vectors. What is assembled to be stored with a layout, as
   in a loop, is assembled there.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
-- What both passes read is copied again in the backward pass, or its loops read the copy as well, so that what was
-  copied is not kept for them, where the arena becomes so much smaller that it is worth the time.
+- What both passes read is copied again in the backward pass, or all of that reads the copy of the forward pass, so
+  that what was copied is not kept, where the arena becomes so much smaller that it is worth the time.
 - An output or new state that is a view, a leaf, or the value of another output or state.
 - An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
   attribute of that name.
@@ -54,8 +54,8 @@ from ..costs import has_wide_vectors, is_gathered_once
 
 
 class Late(Enum):
-    """What the backward pass reads of a value that is copied for kernels of the forward pass: the same copy where its
-    kernels need one, another one, or the same copy in its loops, too."""
+    """What the backward pass reads of a value that is copied for kernels of the forward pass: the same copy where it
+    reads the same view, another one, or the same copy as any view, in its loops too."""
 
     SHARED = auto()
     AGAIN = auto()
@@ -184,27 +184,33 @@ def _steps_of_order(v: Value) -> tuple[int, ...] | None:
 
 
 def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
-    """Views that fail and operands that do not serve are copied, each once for all its readers, also those that read a
-    permute of it; for those of the backward pass as `late` says. What would be gathered is copied anew for each reader,
-    so that the copy of an image does not take memory until the backward pass. Also returns whether there are copies
-    that several readers may share."""
-    copies: dict[tuple[Value, bool], dict[Value, Value]] = {}  # of the views of a value
+    """Views that fail and operands that do not serve are copied, each once for all its readers in a pass, also those
+    that read a permute of it; for those of the backward pass as `late` says. What would be gathered is copied anew for
+    each reader, so that the copy of an image does not take memory until the backward pass. Also returns whether there
+    are copies that several readers may share."""
+    # of a value, its views and the copy of each, with the pass of its first reader
+    copies: dict[tuple[Value, bool], dict[Value, tuple[Value, bool]]] = {}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         lower, is_again = node.op.lower, late is Late.AGAIN and is_late(node.origin)
 
         def known(v: Value, serves: Callable[[Value], bool]) -> Value | None:
-            """A permute of a copy of other views of the same elements."""
-            permutes = (_permuted(c, view, v) for view, c in copies.get((base(v), is_again), {}).items())
-            return next((p for p in permutes if p is not None and serves(p)), None)
+            """A permute of a copy of another view of the same elements."""
+            for view, (copy, is_read_late) in copies.get((base(v), is_again), {}).items():
+                if late is Late.IN_LOOPS or is_read_late == is_late(node.origin):
+                    permute = _permuted(copy, view, v)
+                    if permute is not None and serves(permute):
+                        return permute
+            return None
 
         def copy_of(v: Value, serves: Callable[[Value], bool] = lambda v: False) -> Value:
             of_base = copies.setdefault((base(v), is_again), {})
             if v not in of_base:
                 if (found := known(v, serves)) is not None:
                     return found
-                of_base[v] = _copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
-            return of_base[v]
+                copy = _copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
+                of_base[v] = copy, is_late(node.origin)
+            return of_base[v][0]
 
         if isinstance(lower, View):
             made = node.with_operands(operands)
@@ -368,10 +374,15 @@ def copy_insertion(graph: Graph, context: Context) -> Graph:
     best = once
     for late in (Late.AGAIN, Late.IN_LOOPS) if has_copies and context.weighs_memory else ():
         new, _ = _with_copies(graph, context, late)
-        more = len(new.nodes) > len(once.nodes)
-        if more and context.is_worth_its_time(copy_insertion.__name__, new, best):
+        if len(new.nodes) > len(once.nodes) and _is_better(new, best, context):
             best = new
     return best
+
+
+def _is_better(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether other copies are worth their time; in an estimate, whether the arena is smaller."""
+    name = copy_insertion.__name__
+    return (context.takes_less if context.is_estimate else context.is_worth_its_time)(name, new, old)
 
 
 def _with_copies(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
