@@ -9,10 +9,12 @@
 extern "C" {
 #endif
 
-/* Fills in `flash`; `state_bytes` is the size of one checkpoint. Returns 0 or AG_STORE_ERR_NO_FLASH. */
+/* Fills in `flash`; `state_bytes` is the size of one checkpoint. Returns 0, AG_STORE_ERR_NO_FLASH or, of a
+ * file, AG_STORE_ERR_SIZE. */
 int ag_flash_open(ag_flash *flash, uint32_t state_bytes);
 
-/* The file `name` as flash of `slots` slots; created with 0xff where it is missing or has another size. */
+/* The file `name` as flash of `slots` slots; created with 0xff where it is missing or blank. One of another
+ * size, which may hold checkpoints, stays as it is: AG_STORE_ERR_SIZE. */
 int ag_flash_file_open(ag_flash *flash, const char *name, uint32_t slots, uint32_t slot_bytes);
 
 /* The file flash.bin, with two slots that each hold at least one checkpoint. */

@@ -38,15 +38,33 @@ static int erase_file(void *ctx, uint32_t address) {
     return fill(address, slot_size);
 }
 
-int ag_flash_file_open(ag_flash *flash, const char *name, uint32_t slots, uint32_t slot_bytes) {
+static bool has_size(uint32_t bytes) {
     uint8_t byte;
+    return ag_system_read(handle, bytes - 1, &byte, 1) == 0 && ag_system_read(handle, bytes, &byte, 1) != 0;
+}
+
+/* Whether the file holds nothing that was programmed, as one whose creation was interrupted. */
+static bool is_blank(void) {
+    uint8_t byte = 0xff;
+    for (uint32_t address = 0; byte == 0xff; address++) {
+        if (ag_system_read(handle, address, &byte, 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int ag_flash_file_open(ag_flash *flash, const char *name, uint32_t slots, uint32_t slot_bytes) {
     const uint32_t bytes = slots * slot_bytes;
     slot_size = slot_bytes;
     handle = ag_system_open_file(name, false);
-    if (handle >= 0 &&
-        (ag_system_read(handle, bytes - 1, &byte, 1) != 0 || ag_system_read(handle, bytes, &byte, 1) == 0)) {
+    if (handle >= 0 && !has_size(bytes)) {
+        const bool blank = is_blank();
         ag_system_close(handle);
         handle = -1;
+        if (!blank) {
+            return AG_STORE_ERR_SIZE;
+        }
     }
     if (handle < 0) {
         handle = ag_system_open_file(name, true);

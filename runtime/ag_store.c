@@ -350,6 +350,9 @@ const char *ag_store_strstatus(int status) {
         return "the model rejected the checkpoint";
     case AG_STORE_ERR_NO_FLASH:
         return "this board has no flash for checkpoints";
+    case AG_STORE_ERR_SIZE:
+        return "flash.bin has another size than the flash of this firmware: move it to another folder, or "
+               "delete it";
     default:
         return "unknown status";
     }

@@ -25,6 +25,7 @@ enum {
     AG_STORE_ERR_SAVE = -70,     /* the save callback failed, or wrote different bytes the second time */
     AG_STORE_ERR_LOAD = -71,     /* the load callback rejected the body */
     AG_STORE_ERR_NO_FLASH = -72, /* this board has no flash for checkpoints */
+    AG_STORE_ERR_SIZE = -73,     /* the file in place of flash has another size */
 };
 
 /* Flash for checkpoints. Addresses are relative to the region. All functions return 0, or a negative value on

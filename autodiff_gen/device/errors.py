@@ -36,10 +36,11 @@ STATUS = {
     -70: "the state changed while it was saved",
     -71: "the model rejected the checkpoint",
     -72: "this board has no flash for checkpoints",
+    -73: "flash.bin has another size than the flash of this firmware: move it to another folder, or delete it",
 }
 LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
-NO_CHECKPOINT, NO_FLASH = -64, -72
+NO_CHECKPOINT, NO_FLASH, FLASH_SIZE = -64, -72, -73
 
 
 class LinkError(AutodiffError):

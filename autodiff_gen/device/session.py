@@ -17,7 +17,7 @@ from ..model.model import Model
 from ..targets import board as boards
 from ..targets.build_commands import build_folder
 from .board import Board
-from .errors import LinkError
+from .errors import FLASH_SIZE, DeviceError, LinkError
 from .firmware import build_link
 from .link import Link
 from .qemu import QemuPort
@@ -94,10 +94,13 @@ class Session:
     def connect(
         self, port: str | None, baud: int = BAUD, timeout: float = 15.0, files: bool = False
     ) -> Board:
-        """The board at a port. Raises LinkError. `files`: QEMU reads inputs from a file, not from its serial port."""
+        """The board at a port. Raises LinkError, and DeviceError where the file of its flash has another size. `files`:
+        QEMU reads inputs from a file, not from its serial port."""
         transport = self.open(port, baud)
         try:
             board = Board(self.program, Link(transport, timeout))
+            if board.greeting.start == FLASH_SIZE:
+                raise DeviceError("checkpoints", FLASH_SIZE)
             if isinstance(transport, QemuPort) and files:
                 board.folder = transport.machine.folder
             return board

@@ -63,6 +63,35 @@ def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change
     assert "note" not in capsys.readouterr().err and int(np.load(tmp_path / "w.npz")["_steps"]) == 33
 
 
+@pytest.mark.parametrize(
+    "change", [lambda kept: kept + kept, lambda kept: kept[:-4]], ids=["larger", "smaller"]
+)
+def test_a_file_of_another_size_stays_as_it_is(words, tmp_path, capsys, change):
+    """It holds the checkpoints of the firmware before a change of the model."""
+    assert main(words("train", "--tests", 0)) == 0
+    flash = tmp_path / "flash.bin"
+    flash.write_bytes(kept := change(flash.read_bytes()))
+    capsys.readouterr()
+    for command in (
+        words("train", "--tests", 0),
+        words("train", "--fresh"),
+        words("pull", "--out", tmp_path / "w.npz"),
+    ):
+        assert main(command) == 1
+        assert capsys.readouterr().err.splitlines() == [
+            "error: checkpoints: flash.bin has another size than the flash of this firmware: "
+            "move it to another folder, or delete it (status -73)"
+        ]
+    assert flash.read_bytes() == kept
+
+
+def test_a_file_that_was_not_complete_is_made_again(words, tmp_path):
+    flash = tmp_path / "flash.bin"
+    flash.write_bytes(b"\xff" * 100)
+    assert main(words("train", "--tests", 0)) == 0
+    assert b"AGSR" in flash.read_bytes()
+
+
 def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, capsys):
     assert main(words("train", "--tests", 0)) == 0
     kept = (tmp_path / "flash.bin").read_bytes()

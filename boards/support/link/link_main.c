@@ -37,6 +37,9 @@ int main(void) {
     board.window = ag_uart_room();
     board.fetch = fetch;
     (void)ag_link_restore(&board);
+    if (status != 0) {
+        board.start = status;
+    }
     ag_uart_start();
     for (;;) {
         const uint32_t bytes = ag_uart_read(data, sizeof data);
