@@ -97,7 +97,7 @@ def test_what_a_file_includes_is_in_the_project(on: str) -> None:
 
 @pytest.mark.qemu
 def test_cmake(tmp_path: Path) -> None:
-    out = tmp_path / "it's (2) & more"
+    out = tmp_path / "it's (2) & more for $5"
     export("xor", board.load("stm32"), out, form="cmake", kernels=None)
     run("cmake", "-S", ".", "-B", "build", cwd=out)
     assert XOR in run("cmake", "--build", "build", "-t", "run", cwd=out)

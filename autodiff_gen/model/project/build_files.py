@@ -25,7 +25,7 @@ class _Listed:
 def cmake(project: Project) -> Files:
     """The files of the project. Raises ToolError."""
     project, files = _with_board(project)
-    files["CMakeLists.txt"] = _text("CMakeLists.txt", project, "${CMAKE_CURRENT_SOURCE_DIR}/")
+    files["CMakeLists.txt"] = _text("CMakeLists.txt", project)
     if not project.board.is_host:
         files["toolchain.cmake"] = _text("toolchain.cmake", project)
     run = _command(project, "cmake --build build --target run")
@@ -68,8 +68,7 @@ def _command(project: Project, run: str) -> dict[str, str]:
     return {run: "run it on the host" if project.board.is_host else "run it in QEMU"} if _run(project) else {}
 
 
-def _text(template: str, project: Project, folder: str = "") -> str:
-    """`folder`: where the project is, with a / at its end, for a build system that runs the linker elsewhere."""
+def _text(template: str, project: Project) -> str:
     *parts, board_part = _listed(project)
     return render(
         template,
@@ -79,7 +78,7 @@ def _text(template: str, project: Project, folder: str = "") -> str:
         board_part=board_part,
         all_parts=[*parts, board_part],
         flags=project.cflags,
-        ldflags=project.ldflags(f"{folder}lib/{BOARD}"),
+        ldflags=project.ldflags(f"lib/{BOARD}"),
         prefix=project.board.toolchain.prefix,
         run=_run(project),
     )
