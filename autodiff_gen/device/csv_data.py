@@ -91,7 +91,7 @@ def _check_first(path: Path, rows: list[list[str]]) -> None:
     ):
         raise DataError(
             f"data {path}: row 1: numbers that count the columns, and {rows[0][words[0]]!r}, which no row below has, "
-            "are a header; name no column of it by a number"
+            "are a header; name no column of it by a number; if it is a sample, give the table a header"
         )
 
 

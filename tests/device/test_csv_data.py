@@ -151,6 +151,15 @@ def test_a_single_row_has_no_header(three, tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "d.csv", three).train["x"], [[0, 1, 2]])
 
 
+def test_a_first_sample_that_looks_like_a_header_needs_one_above_it(three, tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text(rows := "0,1,2,run\n1,2,3,walk\n")
+    with pytest.raises(DataError, match=r"; if it is a sample, give the table a header$"):
+        read(path, three)
+    path.write_text("a,b,c,label\n" + rows)
+    assert read(path, three).train["x"].tolist() == [[0, 1, 2], [1, 2, 3]]
+
+
 def test_wrong_folders_are_one_line(three, windows, tmp_path):
     with pytest.raises(DataError, match=r"neither .npy files, train.csv, nor CLASS/\*.csv"):
         read(tmp_path, three)
