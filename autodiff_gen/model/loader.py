@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import os
-import re
 import sys
 import sysconfig
 import traceback
@@ -17,12 +14,13 @@ from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from .. import nn, optim
-from ..errors import REQUIREMENTS, AutodiffError, ModelError, pip_install
+from ..errors import AutodiffError, ModelError
 from ..frontends.files import is_network, program_of
 from ..functional.inputs import Input
 from ..kernels.table import Source
 from ..targets import installation
 from .function import Function, Functions
+from .hints import hint, nearest
 from .model import Model
 
 _listeners: list[
@@ -72,19 +70,12 @@ def find_model(model: str) -> tuple[Path, str]:
             raise ModelError(f"model file {model} does not exist")
         else:
             known = sorted(p.parent.name for p in examples.glob("*/model.py"))
-            near = _nearest(model, known)
+            near = nearest(model, known)
             raise ModelError(
                 f"unknown model {model!r}{near}; examples: {', '.join(known)}; or give a path to a model file"
             )
     path = path.resolve()
     return path, path.parent.name if path.name == "model.py" else path.stem
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def load_model(model: str) -> tuple[Model, str, list[str]]:
@@ -239,50 +230,11 @@ def _execute(path: Path) -> ModuleType:
     except BaseException as error:
         location = _location(error, path)
         kind = "" if isinstance(error, AutodiffError) else f"the file raises {type(error).__name__}: "
-        message = " ".join(str(error).split()) + _similar_argument(error, module) + _instead(error)
+        message = " ".join(str(error).split()) + hint(error)
         raise ModelError(f"{location}: {kind}{message}") from None
     finally:
         del sys.modules[module.__name__]
     return module
-
-
-# What to do about errors of Python that a graph in place of numbers causes, by a part of their text.
-INSTEAD = {
-    "does not support ufuncs": "a function of NumPy takes no graph values; use that of F, such as F.tanh",
-    "'Dim'": "Dim is the number of samples, known when the model runs; compute with the whole batch, or fix its size",
-    "missing 1 required positional argument: 'dim'": "dim is the axis along which it is computed, such as dim=-1",
-    "keyword argument 'axis'": "it is called dim, as in PyTorch",
-    "keyword argument 'keepdims'": "it is called keepdim, as in PyTorch",
-    ".forward() takes ": "Model.supervised gives the network one input, and the loss scores and target",
-    ".forward() missing ": "Model.supervised gives the network one input; ag.Model(inputs=[...]) takes several",
-}
-
-
-def _instead(error: BaseException) -> str:
-    """How to fix what an error of Python says: the command that installs a package that the Python of the compiler,
-    which is that of .venv, does not have, or a row of INSTEAD."""
-    name = error.name if isinstance(error, ModuleNotFoundError) else None
-    if name in REQUIREMENTS:
-        return f"; run: {pip_install(name)}"
-    return "".join(f"; {fix}" for part, fix in INSTEAD.items() if part in str(error))
-
-
-def _similar_argument(error: BaseException, module: ModuleType) -> str:
-    """Of an argument that a function of the file's line does not have: the most similar one that it has."""
-    found = re.fullmatch(r"[\w.]+\(\) got an unexpected keyword argument '(\w+)'", str(error))
-    lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == module.__file__]
-    if found is None or not lines:
-        return ""
-    for call in ast.walk(ast.parse(Path(lines[-1].filename).read_bytes())):
-        if not isinstance(call, ast.Call) or found[1] not in [k.arg for k in call.keywords]:
-            continue
-        first, *others = ast.unparse(call.func).split(".")
-        function = module.__dict__.get(first)
-        for name in others:
-            function = getattr(function, name, None)
-        if call.lineno <= (lines[-1].lineno or 0) <= (call.end_lineno or 0) and callable(function):
-            return _nearest(found[1], list(inspect.signature(function).parameters))
-    return ""
 
 
 def _location(error: BaseException, path: Path) -> str:

@@ -92,6 +92,15 @@ FUNCTIONS = """import autodiff_gen as ag
 x, y = ag.Input("x", (4, 2), batch_axis=0), ag.Input("y", (3, 2), batch_axis=0)
 f, g = ag.function([x], [x * 2], "f"), ag.function([y], [y * 2], "g")
 """
+SUPERVISED = """import autodiff_gen as ag
+from autodiff_gen import nn, optim
+class Net(nn.Module):
+    def __init__(self): self.fc = nn.Linear(2, 1)
+    def forward(self, x{}): return {}
+def loss(scores{}): return scores.sum()
+ag.Model.supervised(Net(), input=(1, 2), loss=loss, optimizer=optim.SGD(lr=0.1))
+"""
+X = "import autodiff_gen as ag\nfrom autodiff_gen import functional as F, nn\nx = ag.Input('x', (2, 3))\n"
 BAD_FILES = [
     ("x = 1\n", r"model.py defines no `model`; assign an ag.Model to that name, or a list of ag.function to "
      r"`functions`$"),
@@ -125,10 +134,21 @@ BAD_FILES = [
         "import autodiff_gen as ag\nx = ag.Input('x', (2, 3))\nx[:, 0] = 1.0\n",
         r"model.py:3: elements of a graph value cannot be set; use F.where with a mask",
     ),
-    (
-        "from autodiff_gen import nn\nclass Net(nn.Module):\n    def forward(self, x, h): ...\n\nNet()(1)\n",
-        r"model.py:5: .* 'h'; Model.supervised gives the network one input; ag.Model\(inputs=\[...\]\) takes several$",
-    ),
+    (SUPERVISED.format(", h", "self.fc(x)", ", target"),
+     r"model.py:7: .* 'h'; Model.supervised gives the network one input; ag.Model\(inputs=\[...\]\) takes several$"),
+    (SUPERVISED.format("", "self.fc(x)", ""),
+     r"model.py:7: .* 2 were given; Model.supervised gives the loss the scores and the target$"),
+    (SUPERVISED.format("", "self.fc(x, x)", ", target"),
+     r"model.py:5: .* Linear.forward\(\) takes 2 positional arguments but 3 were given$"),
+    (X + "nn.Linear(3, 2)(x, x)\n", r"model.py:4: .* takes 2 positional arguments but 3 were given$"),
+    (X + "F.softmax(x, axis=1)\n", r"model.py:4: .* argument 'axis'; it is called dim, as in PyTorch$"),
+    (X + "F.relu(x, axis=1)\n", r"model.py:4: .* argument 'axis'$"),
+    (X + "def f(dim): ...\nf()\n", r"model.py:5: .* argument: 'dim'$"),
+    (X + "def f(dim): ...\nf(axis=1)\n", r"model.py:5: .* argument 'axis'$"),
+    ("def g():\n    def f(first): ...\n    f(frist=1)\ng()\n",
+     r"model.py:3: .* argument 'frist', did you mean 'first'\?$"),
+    ("{}['Dim']\n", r"model.py:1: the file raises KeyError: 'Dim'$"),
+    ("class Dim: ...\nint(Dim())\n", r"model.py:2: .* not 'Dim'$"),
     ("import autodiff_gen as ag\nag.Input('x', (2, 3)).sum(axis=1)\n",
      r"model.py:2: .* argument 'axis'; it is called dim, as in PyTorch$"),
     ("import autodiff_gen as ag\nag.Input('x', (2, 3)).sum(1, keepdims=True)\n",
@@ -137,8 +157,6 @@ BAD_FILES = [
      r"model.py:3: numpy.mean takes no graph values; use a function of F$"),
     ("import autodiff_gen as ag\nimport numpy as np\nnp.array(ag.Input('x', (2,)))\n",
      r"model.py:3: a graph value cannot become a NumPy array; it has numbers when the model runs$"),
-    ("from autodiff_gen import nn\nclass Own(nn.Module):\n    def forward(self, x): ...\n\nOwn()(1, 2)\n",
-     r"model.py:5: .* 3 were given; Model.supervised gives the network one input, and the loss scores and target$"),
     ("\n\nraise ValueError('one\\ntwo')\n", r"model.py:3: the file raises ValueError: one two$"),
     ("def f(:\n", r"model.py:1: not valid Python: invalid syntax$"),
     ("import sys\nsys.exit(3)\n", r"model.py:2: the file raises SystemExit: 3$"),

@@ -1,0 +1,133 @@
+"""How to fix errors that Python raises in a model file, as far as the call that raised them tells."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from ..errors import REQUIREMENTS, pip_install
+from ..ir.node import Value
+from ..ir.types import Dim
+from ..nn import Module
+from .model import Model
+
+# Arguments that NumPy calls otherwise than PyTorch.
+OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
+
+_WRONG_ARGUMENTS = re.compile(
+    r"(?P<function>[\w.<>]+)\(\) (got an unexpected keyword argument '(?P<unknown>\w+)'"
+    r"|missing \d+ required .*: (?P<missing>.*)|takes .* given)"
+)
+_PACKAGE = __name__.partition(".")[0]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The most similar of the known names, as the end of a message; empty where none is similar."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def hint(error: BaseException) -> str:
+    """The end of a message that says how to fix what an error of Python says; empty where that is not known."""
+    if isinstance(error, ModuleNotFoundError) and error.name in REQUIREMENTS:
+        return f"; run: {pip_install(error.name)}"
+    if not isinstance(error, TypeError | AttributeError):
+        return ""
+    if _is_of(error, Value, "operand '{}' does not support ufuncs"):
+        return "; a function of NumPy takes no graph values; use that of F, such as F.tanh"
+    if _is_of(error, Dim, "'{}'"):
+        return (
+            "; Dim is the number of samples, known when the model runs; compute with the whole batch, or fix its "
+            "size"
+        )
+    found = _WRONG_ARGUMENTS.fullmatch(str(error))
+    return "" if found is None else _of_arguments(error, found)
+
+
+def _is_of(error: BaseException, cls: type, text: str) -> bool:
+    """Whether an error has this text with the name of the class, and none of its frames another class of the name."""
+    named = ({**f.f_globals, **f.f_locals}.get(cls.__name__, cls) for f, _ in _frames(error))
+    return text.format(cls.__name__) in str(error) and all(found is cls for found in named)
+
+
+def _of_arguments(error: BaseException, found: re.Match[str]) -> str:
+    """For a call whose arguments are not those of its function."""
+    unknown, missing = found["unknown"], found["missing"]
+    if unknown is None and (own := _of_supervised(error)):
+        return own
+    function = _called(error, found["function"])
+    if function is None:
+        return ""
+    known = list(inspect.signature(function).parameters)
+    if missing == "'dim'" and _is_own(function):
+        return "; dim is the axis along which it is computed, such as dim=-1"
+    if OF_NUMPY.get(unknown) in known and _is_own(function):
+        return f"; it is called {OF_NUMPY[unknown]}, as in PyTorch"
+    return "" if unknown is None else nearest(unknown, known)
+
+
+def _of_supervised(error: BaseException) -> str:
+    """For a network or a loss that takes other arguments than Model.supervised gives it."""
+    frames = [f for f, _ in _frames(error)]
+    while frames and frames[-1].f_code is Module.__call__.__code__:
+        frames.pop()
+    if not frames or frames[-1].f_code is not Model.supervised.__func__.__code__:  # type: ignore[attr-defined]
+        return ""
+    if "scores" in frames[-1].f_locals:
+        return "; Model.supervised gives the loss the scores and the target"
+    return "; Model.supervised gives the network one input; ag.Model(inputs=[...]) takes several"
+
+
+def _is_own(function: Any) -> bool:
+    """Whether a function is one of this package."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == _PACKAGE
+
+
+def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    """The frames of an error, the innermost one last, with the instruction that each was at."""
+    at: TracebackType | None = error.__traceback__
+    while at is not None:
+        yield at.tb_frame, at.tb_lasti
+        at = at.tb_next
+
+
+def _called(error: BaseException, name: str) -> Any:
+    """What the innermost frame called, where it is a function of this name, as messages have it; None where the program
+    does not tell without being run."""
+    *_, (frame, instruction) = _frames(error)
+    _, line, _, column = list(frame.f_code.co_positions())[instruction // 2]
+    try:
+        tree = ast.parse(Path(frame.f_code.co_filename).read_bytes())
+    except (OSError, SyntaxError):
+        return None
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+    call = next((n for n in calls if (n.end_lineno, n.end_col_offset) == (line, column)), None)
+    found = None if call is None else _value(call.func, frame)
+    return found if found is not None and _name_of(found) == name else None
+
+
+def _value(expression: ast.expr, frame: FrameType) -> Any:
+    """The value of a name or an attribute in a frame. What another expression gives is taken for a graph value, since
+    it is not computed again."""
+    if isinstance(expression, ast.Name):
+        names = {**vars(builtins), **frame.f_globals, **frame.f_locals}
+        return names.get(expression.id)
+    if isinstance(expression, ast.Attribute):
+        return getattr(_value(expression.value, frame), expression.attr, None)
+    return Value
+
+
+def _name_of(function: Any) -> str | None:
+    """The name of a function, or of what a class or an object runs when it is called, as messages have it."""
+    if isinstance(function, type):
+        function = inspect.getattr_static(function, "__init__")
+    elif not hasattr(function, "__qualname__"):
+        function = type(function).__call__
+    return getattr(function, "__qualname__", None)
