@@ -60,6 +60,8 @@ def test_a_loss_and_an_optimizer_of_ones_own_train(tmp_path: Path) -> None:
     losses = [trainer.train_step(x, x.sum(axis=1, keepdims=True)) for _ in range(100)]
     assert losses[-1] < losses[0] / 20
     assert "0.weight.mean" in trainer.state_dict()
+    far = trainer.predict(x) + np.float32([[1000], [-1000], [90], [-90]])
+    assert trainer.train_step(x, far) == pytest.approx(2180 / 4 - np.log(2))
 
 
 @pytest.mark.cc
