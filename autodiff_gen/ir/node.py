@@ -263,6 +263,8 @@ class Value:
         raise GraphError("a graph value cannot become a NumPy array; it has numbers when the model runs")
 
     def __array_function__(self, function: Any, *args: Any) -> Any:
+        if function.__name__ in ("shape", "ndim"):  # which are known while the graph is built
+            return getattr(self, function.__name__)
         raise GraphError(f"numpy.{function.__name__} takes no graph values; use a function of F")
 
     def __setitem__(self, key: Any, value: Any) -> None:

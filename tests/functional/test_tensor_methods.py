@@ -10,7 +10,7 @@ from row_groups import each_row, in_groups
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.errors import ShapeError
+from autodiff_gen.errors import GraphError, ShapeError
 from autodiff_gen.functional import tensor_methods
 from autodiff_gen.ir.node import Value
 
@@ -73,6 +73,13 @@ def test_every_method_is_a_function_and_torchs() -> None:
     for name in installed:
         assert hasattr(torch.Tensor, name), name
         assert callable(getattr(ag.Input("x", (2, 2)), name))
+
+
+def test_shapes_by_numpy() -> None:
+    x = ag.Input("x", (2, 3), batch_axis=0)
+    assert np.shape(x) == x.shape and np.ndim(x) == 2
+    with pytest.raises(GraphError, match=r"^numpy\.sum takes no graph values; use a function of F$"):
+        np.sum(x)
 
 
 def test_numbers_of_numpy() -> None:
