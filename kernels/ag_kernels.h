@@ -111,6 +111,10 @@ typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int3
                                   const ag_pool2d_shape *shape);
 AG_KERNEL(max_pool2d_f32);
 
+/* The same without index. */
+typedef void ag_max_pool2d_values_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);
+AG_KERNEL(max_pool2d_values_f32);
+
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index selects the element, ascending;
  * gradients of elements in the padding are dropped. dx overlaps neither dy nor index. */
 typedef void ag_max_pool2d_dx_f32_fn(const float *dy, const uint8_t *index, float *dx, int32_t n,

@@ -241,6 +241,7 @@ class Call:
     macs: the multiply-accumulates of a call with a full batch.
     maximum: each element of the first result is the largest of some elements of operand 0, a pooling, so that a
     monotone function may be applied after it instead of before.
+    alone: the op that computes the first result, for when nothing reads the others; "" where there is none.
     scatters: the result holds the elements of operand 0, moved along these axes, and zeros.
     composition: the op is one of two others.
     tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of it, None
@@ -266,6 +267,7 @@ class Call:
     summed: tuple[int, ...] = ()
     macs: Callable[[KernelCall], int] = _no_macs
     maximum: bool = False
+    alone: str = ""
     scatters: tuple[int, ...] = ()
     composition: Composition | None = None
     finished: str = ""

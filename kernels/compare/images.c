@@ -348,6 +348,7 @@ static void all_pools(const compare_row *row, compare_values values, bool sums, 
 }
 
 COMPARE_CASES(max_pool2d_f32, all_pools(row, COMPARE_EIGHTHS, false, false, false))
+COMPARE_CASES(max_pool2d_values_f32, all_pools(row, COMPARE_EIGHTHS, false, false, false))
 COMPARE_CASES(max_pool2d_dx_f32, all_pools(row, COMPARE_UNIFORM, true, true, false))
 COMPARE_CASES(max_pool2d_pick_f32, all_pools(row, COMPARE_UNIFORM, false, true, false))
 COMPARE_CASES(avg_pool2d_f32, all_pools(row, COMPARE_UNIFORM, true, false, false))

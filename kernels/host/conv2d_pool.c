@@ -40,7 +40,7 @@ static void pool_block(const float *x, const float *w, const float *bias, float 
             e.x = buffer + row * e.row_step + column * e.step;
             e.rows = ag_min(s->pool_h, oh - row);
             e.columns = ag_min(s->pool_w, ow - column);
-            ag_maxima(&e, true, y + at, index + at, outputs);
+            ag_maxima(&e, true, true, y + at, index + at, outputs);
         }
     }
 }

@@ -27,22 +27,32 @@ static inline int32_t largest(const float *x, int32_t top, int32_t left, const a
     return best;
 }
 
-void ag_max_pool2d_f32_ref(const float *x, float *y, uint8_t *index, int32_t n,
-                           const ag_pool2d_shape *shape) {
-    const ag_pool2d_shape *s = shape;
+/* index: NULL for the values alone. */
+static inline void maxima(const float *x, float *y, uint8_t *index, int32_t n, const ag_pool2d_shape *s) {
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->oh; p++) {
-            for (int32_t q = 0; q < s->ow; q++, y += s->c, index += s->c) {
+            for (int32_t q = 0; q < s->ow; q++, y += s->c) {
                 const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
                 for (int32_t k = 0; k < s->c; k++) {
                     const float *channel = x + (ptrdiff_t)k * s->x_c;
                     const int32_t best = largest(channel, top, left, s);
                     y[k] = best < 0 ? -INFINITY : channel[element_at(best, top, left, s)];
-                    index[k] = (uint8_t)(best < 0 ? 0 : best);
+                    if (index != NULL) {
+                        *index++ = (uint8_t)(best < 0 ? 0 : best);
+                    }
                 }
             }
         }
     }
+}
+
+void ag_max_pool2d_f32_ref(const float *x, float *y, uint8_t *index, int32_t n,
+                           const ag_pool2d_shape *shape) {
+    maxima(x, y, index, n, shape);
+}
+
+void ag_max_pool2d_values_f32_ref(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape) {
+    maxima(x, y, NULL, n, shape);
 }
 
 void ag_max_pool2d_dx_f32_ref(const float *dy, const uint8_t *index, float *dx, int32_t n,

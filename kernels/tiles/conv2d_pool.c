@@ -23,7 +23,7 @@
 static inline void ag_pool_max(float *y, uint8_t *index, const float *sums, const float *bias, int32_t first,
                                int32_t elements, int32_t outputs) {
     const ag_elements e = {sums, bias, 0, AG_TILE_N, 1, elements, first, 0, first > 0};
-    ag_maxima(&e, true, y, index, outputs);
+    ag_maxima(&e, true, true, y, index, outputs);
 }
 
 /* Element `column` of row `row` of a pooling window, and its window of the convolution. */

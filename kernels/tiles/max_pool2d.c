@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
-                               const ag_pool2d_shape *shape) {
-    const ag_pool2d_shape *s = shape;
+/* `indexed`, a constant: there is an index. */
+ALWAYS_INLINE void ag_pool_windows(const float *x, bool indexed, float *y, uint8_t *index, int32_t n,
+                                   const ag_pool2d_shape *s) {
     ag_elements e = {.row_step = (ptrdiff_t)s->dilation_h * s->x_h,
                      .step = (ptrdiff_t)s->dilation_w * s->x_w,
                      .row_number = s->kw};
@@ -17,7 +17,7 @@ void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t
             const ag_tap_range rows =
                 ag_tap_range_from(p, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
             e.rows = rows.last - rows.first;
-            for (int32_t q = 0; q < s->ow; q++, y += s->c, index += s->c) {
+            for (int32_t q = 0; q < s->ow; q++, y += s->c, index += indexed ? s->c : 0) {
                 const ag_tap_range columns =
                     ag_tap_range_from(q, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
                 e.columns = columns.last - columns.first;
@@ -25,16 +25,27 @@ void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t
                 e.x = x + (ptrdiff_t)(p * s->stride_h - s->pad_top) * s->x_h + rows.first * e.row_step +
                       (ptrdiff_t)(q * s->stride_w - s->pad_left) * s->x_w + columns.first * e.step;
                 if (e.rows > 0 && e.columns > 0) {
-                    ag_maxima(&e, false, y, index, s->c);
+                    ag_maxima(&e, false, indexed, y, index, s->c);
                     continue;
                 }
                 for (int32_t k = 0; k < s->c; k++) {
                     y[k] = -INFINITY;
-                    index[k] = 0;
+                    if (indexed) {
+                        index[k] = 0;
+                    }
                 }
             }
         }
     }
+}
+
+void AG_SYMBOL(max_pool2d_f32)(const float *x, float *y, uint8_t *index, int32_t n,
+                               const ag_pool2d_shape *shape) {
+    ag_pool_windows(x, true, y, index, n, shape);
+}
+
+void AG_SYMBOL(max_pool2d_values_f32)(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape) {
+    ag_pool_windows(x, false, y, NULL, n, shape);
 }
 
 static inline void ag_pool_scatter(const float *dy, const uint8_t *index, float *dx, int32_t c,

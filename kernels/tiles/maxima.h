@@ -17,10 +17,10 @@ typedef struct {
 
 enum { MAXIMA = 4 }; /* vectors of channels at a time */
 
-/* Channels from k on: so many vectors, a constant, or `count` lanes of one; `biased`, a constant: there is a
- * bias. */
-ALWAYS_INLINE void ag_maxima_of_vectors(const ag_elements *e, bool biased, int32_t vectors, int32_t count,
-                                        int32_t k, float *y, uint8_t *index) {
+/* Channels from k on: so many vectors, a constant, or `count` lanes of one. Constants too: `biased`, there is
+ * a bias; `indexed`, there is an index. */
+ALWAYS_INLINE void ag_maxima_of_vectors(const ag_elements *e, bool biased, bool indexed, int32_t vectors,
+                                        int32_t count, int32_t k, float *y, uint8_t *index) {
     const bool part = count < LANES;
     const lane_mask lanes = first_lanes(count);
     const float *row = e->x + k;
@@ -30,7 +30,9 @@ ALWAYS_INLINE void ag_maxima_of_vectors(const ag_elements *e, bool biased, int32
         const int32_t at = q * LANES;
         bias[q] = biased ? get(part, e->bias + k + at, lanes) : zero();
         best[q] = get(part, e->more ? y + k + at : row + at, lanes);
-        which[q] = e->more ? load_numbers(index + k + at, count) : same_number(e->first);
+        if (indexed) {
+            which[q] = e->more ? load_numbers(index + k + at, count) : same_number(e->first);
+        }
         if (biased && !e->more) {
             best[q] = add(best[q], bias[q]);
         }
@@ -43,28 +45,33 @@ ALWAYS_INLINE void ag_maxima_of_vectors(const ag_elements *e, bool biased, int32
                 const vec v = biased ? add(x, bias[q]) : x;
                 const vec_mask mask = larger(v, best[q]);
                 best[q] = pick(mask, v, best[q]);
-                which[q] = pick_number(mask, number + done, which[q]);
+                if (indexed) {
+                    which[q] = pick_number(mask, number + done, which[q]);
+                }
             }
         }
         done = 0;
     }
     EACH (q, vectors) {
         put(part, y + k + (ptrdiff_t)q * LANES, lanes, best[q]);
-        put_numbers(index + k + (ptrdiff_t)q * LANES, which[q], count);
+        if (indexed) {
+            put_numbers(index + k + (ptrdiff_t)q * LANES, which[q], count);
+        }
     }
 }
 
 /* All channels. NaN is larger than all numbers, the first of equals is taken. */
-ALWAYS_INLINE void ag_maxima(const ag_elements *e, bool biased, float *y, uint8_t *index, int32_t channels) {
+ALWAYS_INLINE void ag_maxima(const ag_elements *e, bool biased, bool indexed, float *y, uint8_t *index,
+                             int32_t channels) {
     int32_t k = 0;
     for (; k + MAXIMA * LANES <= channels; k += MAXIMA * LANES) {
-        ag_maxima_of_vectors(e, biased, MAXIMA, LANES, k, y, index);
+        ag_maxima_of_vectors(e, biased, indexed, MAXIMA, LANES, k, y, index);
     }
     for (; k + LANES <= channels; k += LANES) {
-        ag_maxima_of_vectors(e, biased, 1, LANES, k, y, index);
+        ag_maxima_of_vectors(e, biased, indexed, 1, LANES, k, y, index);
     }
     for (; k < channels; k += PART) {
-        ag_maxima_of_vectors(e, biased, 1, channels - k < PART ? channels - k : PART, k, y, index);
+        ag_maxima_of_vectors(e, biased, indexed, 1, channels - k < PART ? channels - k : PART, k, y, index);
     }
 }
 

@@ -87,7 +87,8 @@ def test_files_of_tiles_are_compiled_for_a_folder(tmp_path):
     loaded = registry.load([str(path)], root=KERNELS)
     backend = loaded.backends[0]
     assert [k.symbol for k in backend.kernels] == [
-        f"ag_{name}_f32_my_toy" for name in ("conv2d", "max_pool2d", "max_pool2d_dx", "gemv", "gemv_t")
+        f"ag_{name}_f32_my_toy"
+        for name in ("conv2d", "max_pool2d", "max_pool2d_values", "max_pool2d_dx", "gemv", "gemv_t")
     ]
     assert [[str(c) for c in k.when] for k in backend.kernels][1] == ["x_c == 1", "c >= 4"]
     assert not any(k.declared for k in backend.kernels)

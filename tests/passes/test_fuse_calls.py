@@ -114,7 +114,25 @@ def test_any_batch(rows: int) -> None:
 def test_what_does_not_fit_stays_apart(case: Any) -> None:
     inputs, outputs = built(case)
     graph = rewritten(Graph("f", tuple(inputs), {"y": outputs[0]}))
-    assert "conv2d_pool" not in names(graph.roots) and "max_pool2d" in names(graph.roots)
+    assert "conv2d_pool" not in names(graph.roots) and "max_pool2d_values" in names(graph.roots)
+
+
+@pytest.mark.cc
+def test_an_index_that_nothing_reads_is_not_computed() -> None:
+    """predict has no gradient, which would read it; the values are those that train_step computes."""
+    pool = nn.MaxPool2d(3, 2, 1)
+    net = nn.Sequential(nn.Conv2d(2, 5, 3), nn.Tanh(), pool, nn.Flatten(), nn.Linear(80, 3))
+    model = ag.Model.supervised(net, (2, 2, 9, 9), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    stored = {
+        e.name: {v.type.dtype.name for b in e.plan.placed for v in b.values}
+        for e in compile_model(model, "net").entries
+    }
+    assert stored == {"train_step": {"f32", "u8"}, "predict": {"f32"}}
+    x, label = np.random.default_rng(5).standard_normal((2, 2, 9, 9), np.float32), np.array([0, 2])
+    trainer = model.on_host()
+    scores = trainer.predict(x).astype(np.float64)
+    logarithms = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    assert trainer.train_step(x, label) == pytest.approx(-logarithms[range(2), label].mean(), rel=1e-5)
 
 
 def test_a_result_that_others_read_is_computed() -> None:

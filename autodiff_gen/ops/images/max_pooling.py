@@ -132,6 +132,14 @@ def _max_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs)
     return KernelCall("max_pool2d_f32", pointers, {"n": x.shape[0]}, shape=shape)
 
 
+def _values_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    (x,), (y,) = layouts, results
+    shape = _shape(x, pair_of(x.shape), pair_of(y.shape), attrs)
+    return KernelCall(
+        "max_pool2d_values_f32", {"x": Operand(0), "y": Result()}, {"n": x.shape[0]}, shape=shape
+    )
+
+
 def _dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (dy, _), (dx,) = layouts, results
     shape = _shape(dense(dx.shape), attrs["size"], pair_of(dy.shape), attrs)
@@ -213,9 +221,26 @@ max_pool2d = define(
     infer=_max_type,
     ref=_max,
     vjp=by_operand(_max_gradient),
-    lower=Call(_max_call, strided=(0,), maximum=True, tile=of_images, border=lambda attrs: -math.inf),
+    lower=Call(
+        _max_call,
+        strided=(0,),
+        maximum=True,
+        alone="max_pool2d_values",
+        tile=of_images,
+        border=lambda attrs: -math.inf,
+    ),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=_TORCH_MAX,
+)
+
+max_pool2d_values = define(
+    "max_pool2d_values",  # y of max_pool2d, whose index nothing reads; created by fuse_calls
+    infer=lambda x, **attrs: _max_type(x, **attrs)[0],
+    ref=lambda x, **attrs: _max(x, **attrs)[0],
+    vjp=None,
+    lower=Call(_values_call, strided=(0,), tile=of_images),
+    samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
+    torch=f"({_TORCH_MAX})[0]",
 )
 
 max_pool2d_dx = define(

@@ -15,7 +15,8 @@ net, is never stored, and zeros that the pooling's gradient would hold are never
           pool_ceil_mode=False)
       y <- %1
 
-Which ops are compositions of two others, their records say.
+Which ops are compositions of two others, their records say. Of a call of which nothing reads the other results, as a
+pooling by maximum in `predict`, the first result alone is computed, where its record says how.
 """
 
 from __future__ import annotations
@@ -115,6 +116,11 @@ class _Fusion:
         alone = first is v or (first not in self.roots and len(self.readers[first]) == 1)
         return fit if alone and self.is_never_read(v) else None
 
+    def alone(self, node: Node) -> str:
+        """The op that computes the first result of a call of which nothing reads the others; "" if there is none."""
+        unread = all(r not in self.roots and not self.readers.get(r) for r in node.results[1:])
+        return node.op.lower.alone if unread and isinstance(node.op.lower, Call) else ""
+
     def is_never_read(self, v: Value) -> bool:
         """Whether all that read v read something else instead."""
         return v not in self.roots and all(self._reads_otherwise(n, v) for n in self.readers.get(v, ()))
@@ -136,13 +142,17 @@ class _Fusion:
 def fuse_calls(graph: Graph, context: Context) -> Graph:
     """See the module."""
     fusion = _Fusion(graph)
+    alone = {n: name for n in graph.of(Call) if (name := fusion.alone(n))}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         fit = fusion.fit(node)
         if fit is not None:
             return fit.applied(operands)
+        if node in alone:
+            return (apply(alone[node], *operands, **node.attrs), *node.results[1:])
         if node not in fusion.fits and fusion.is_never_read(node.operands[0]):
             return (apply(node.op.name, operands[0].node.operands[0], **node.attrs),)
         return None
 
-    return rewritten(graph, rewrite, [*fusion.fits, *filter(fusion.is_sum_of_scattered, graph.of(Reduce))])
+    scattered = filter(fusion.is_sum_of_scattered, graph.of(Reduce))
+    return rewritten(graph, rewrite, [*{**fusion.fits, **alone}, *scattered])
