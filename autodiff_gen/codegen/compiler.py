@@ -86,7 +86,7 @@ def compile_model(
         program = _in_shares(program, arena, model.entries(), compiled)
     program = _in_regions(program, spaces, arena, lambda b: compiled(model.entries(), b))
     if model.guard == "gradients":
-        others = [e for e in entries if not e.plan.graph.updates]
+        others = [e for e in program.entries if not e.plan.graph.updates]
         guarded = [g for g in model.entries("loss") if g.updates]
         plain = _entries(guarded, name, tables, budget=arena)
         cost = program.arena_bytes - replace(program, entries=(*plain, *others)).arena_bytes

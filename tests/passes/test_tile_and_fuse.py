@@ -249,12 +249,24 @@ class SortedAndWide(nn.Module):
         return self.head(F.mean(y * y, 2)), self.wide(x)
 
 
-def test_entries_whose_memories_are_of_different_dtypes_share_the_budget() -> None:
+def sorted_and_wide(guard: str) -> ag.Model:
     x, target = ag.Input("x", (1, 3, 16, 16)), ag.Input("target", (1, 4))
     scores, image = SortedAndWide()(x)
-    model = ag.Model([x], [target], {"image": image}, F.mean((scores - target) ** 2), optim.SGD(lr=1e-2))
+    loss, optimizer = F.mean((scores - target) ** 2), optim.SGD(lr=1e-2)
+    return ag.Model([x], [target], {"image": image}, loss, optimizer, guard=guard)
+
+
+def test_entries_whose_memories_are_of_different_dtypes_share_the_budget() -> None:
+    model = sorted_and_wide("loss")
     assert compile_model(model, "m", ["ref"]).struct_bytes > 36_000
     assert compile_model(model, "m", ["ref"], ram=30_000).struct_bytes <= 30_000
+
+
+def test_the_cost_of_a_guard_is_that_of_entries_that_share_the_budget() -> None:
+    guarded, plain = (
+        compile_model(sorted_and_wide(g), "m", ["ref"], ram=30_000) for g in ("gradients", "loss")
+    )
+    assert guarded.guard_bytes == guarded.struct_bytes - plain.struct_bytes
 
 
 def test_other_strips_of_a_region_are_along_axes_of_the_value_that_it_is_around() -> None:
