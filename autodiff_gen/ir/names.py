@@ -158,7 +158,8 @@ def _temporary(node: Node) -> str:
 
 
 def _kind(node: Node) -> str:
-    """What an op makes, if it has another name than the op."""
+    """The word for the result of an op without a role: the name of the op, but of a contraction and of an assembly,
+    which have several ops, what it is."""
     if isinstance(node.op.lower, Contraction):
         return "product"
     if isinstance(node.op.lower, Assemble):

@@ -41,7 +41,7 @@ from ...ir.types import planned_size
 from ...ir.views import layout, whole_views
 from ..context import Context
 
-_ORDER = ("shift", "scale", "bias", "residual", "limits")  # "shift": a bias before the scale
+_ORDER = ("bias_before_scale", "scale", "bias", "residual", "limits")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Chains:
             done = _ORDER.index(parts[-1].kind) if parts else -1
             kinds = list(self._kinds(node, v, channels))
             if [p.kind for p in parts] == ["bias"] and any(p.kind == "scale" for p in kinds):
-                parts, done = [replace(parts[0], kind="shift")], 0
+                parts, done = [replace(parts[0], kind="bias_before_scale")], 0
             part = next((p for p in kinds if _ORDER.index(p.kind) > done), None)
             if part is None:
                 break
@@ -206,10 +206,12 @@ def fuse_epilogues(graph: Graph, context: Context) -> Graph:
             product = _whole(operands[part.index]).node
             operands = product.operands
         y = product.results[0].type.shape
-        if "shift" in given:
+        if "bias_before_scale" in given:
             (scaling,) = [p.node.origin for p in chains.by_last[node] if p.kind == "scale"]
             with building(scaling.scope, scaling.phase):
-                shift = with_shape(given.pop("shift"), y[-1:]) * with_shape(given["scale"], y[-1:])
+                shift = with_shape(given.pop("bias_before_scale"), y[-1:]) * with_shape(
+                    given["scale"], y[-1:]
+                )
                 if "bias" in given:
                     shift = shift + with_shape(given["bias"], y[-1:])
                 given["bias"] = with_role(shift, "shift")
