@@ -13,7 +13,8 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
-from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.ir.build import apply, apply_node, make_input
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
@@ -133,6 +134,12 @@ def test_an_index_that_nothing_reads_is_not_computed() -> None:
     scores = trainer.predict(x).astype(np.float64)
     logarithms = scores - np.log(np.exp(scores).sum(1, keepdims=True))
     assert trainer.train_step(x, label) == pytest.approx(-logarithms[range(2), label].mean(), rel=1e-5)
+
+
+def test_a_result_alone_is_named_as_one_of_several() -> None:
+    x, w = ag.Input("x", (1, 4, 9, 9)), ag.Input("w", (4, 4, 3, 3))
+    text = emit(compile_function(ag.function([x, w], [F.conv2d(F.max_pool2d(x, 3, 2), w)]), "f"))["f.c"]
+    assert "float *const max_pool2d = " in text
 
 
 def test_a_result_that_others_read_is_computed() -> None:

@@ -27,6 +27,7 @@ from typing import Any
 
 from ...ir.build import apply, apply_node, filled, with_shape
 from ...ir.graph import Graph
+from ...ir.names import with_role
 from ...ir.node import OPS, Node, Op, Value
 from ...ir.op_kinds import Call, Composition, Reduce
 from ...ir.rewrite import rewritten
@@ -149,7 +150,8 @@ def fuse_calls(graph: Graph, context: Context) -> Graph:
         if fit is not None:
             return fit.applied(operands)
         if node in alone:
-            return (apply(alone[node], *operands, **node.attrs), *node.results[1:])
+            first = apply(alone[node], *operands, **node.attrs)
+            return (first if node.origin.labels else with_role(first, node.op.name), *node.results[1:])
         if node not in fusion.fits and fusion.is_never_read(node.operands[0]):
             return (apply(node.op.name, operands[0].node.operands[0], **node.attrs),)
         return None
