@@ -1,8 +1,8 @@
-/* Functions of ag_math.h that compilers call for each element: those of Cortex-M4F, ag_sinf_armv7em and
- * ag_cosf_armv7em, as Cortex-A has FMA too. */
+/* Functions of ag_math.h that compilers call for each element: those of Cortex-M4F, ag_sinf_fma and
+ * ag_cosf_fma, as Cortex-A has FMA too. */
 #ifndef AG_MATH_NEON_H
 #define AG_MATH_NEON_H
 
-#include "armv7em/ag_math_armv7em.h"
+#include "armv7em/ag_math_fma.h"
 
 #endif

@@ -1,12 +1,12 @@
-/* exp, sigmoid, tanh, erf, sin and cos of ag_math.h in fewer instructions, for a core with FMA and without
- * vectors: e^x from a table of 2^(i/64), 256 bytes, and a polynomial of degree 2 in place of 6. A term of a
- * polynomial is two instructions, as VFMA adds to its own destination; an element of the table is five in
- * all.
+/* exp, sigmoid, tanh, erf, sin and cos of ag_math.h in fewer instructions, for cores with FMA and loops
+ * without vectors: e^x from a table of 2^(i/64), 256 bytes, and a polynomial of degree 2 in place of 6. A
+ * term of a polynomial is two instructions, as VFMA adds to its own destination; an element of the table is
+ * five in all.
  *
  * Where the result is a normal float, the relative error is at most 2.5e-7, with or without contraction into
  * FMA. Zeros, infinities, NaN and subnormals use ag_math.h. */
-#ifndef AG_MATH_ARMV7EM_H
-#define AG_MATH_ARMV7EM_H
+#ifndef AG_MATH_FMA_H
+#define AG_MATH_FMA_H
 
 #include "ag_math.h"
 
@@ -61,23 +61,23 @@ static inline float ag_exp_of_64ths(ag_exp_64ths p) {
     return power + power * (p.r + 0.5f * p.r * p.r);
 }
 
-static inline float ag_expf_armv7em(float x) {
+static inline float ag_expf_fma(float x) {
     const ag_exp_64ths p = ag_exp_reduce_64ths(x);
     return ag_exp_is_normal(p) ? ag_exp_of_64ths(p) : ag_exp_any(x);
 }
 
-static inline float ag_sigmoidf_armv7em(float x) {
+static inline float ag_sigmoidf_fma(float x) {
     const ag_exp_64ths p = ag_exp_reduce_64ths(-x);
     return ag_exp_is_normal(p) ? 1.0f / (1.0f + ag_exp_of_64ths(p)) : ag_sigmoid_any(x);
 }
 
 /* (tanh(a) / a - 1) / z for |a| <= 0.5, of z = a^2 */
-static inline float ag_tanh_near_armv7em(float z) {
+static inline float ag_tanh_near_fma(float z) {
     return ag_polynomial_3(z, 0.017241394f, -0.05304545f, 0.13325879f, -0.33333144f);
 }
 
 /* (e^2x - 1) / (e^2x + 1), of e^2x = 2^(k/64) (1 + h) / (1 - h) and h = x - k ln2/128 */
-static inline float ag_tanh_far_armv7em(float x) {
+static inline float ag_tanh_far_fma(float x) {
     const float round = 12582912.0f;
     const float shifted = x * 184.66496f + round;
     const float k = shifted - round;
@@ -87,30 +87,30 @@ static inline float ag_tanh_far_armv7em(float x) {
     return (power * more - less) / (power * more + less);
 }
 
-static inline float ag_tanhf_armv7em(float x) {
+static inline float ag_tanhf_fma(float x) {
     const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
     if (a - 1u < 0x3f000000u - 1u) { /* 0 < |x| < 0.5 */
-        return x + x * (x * x) * ag_tanh_near_armv7em(x * x);
+        return x + x * (x * x) * ag_tanh_near_fma(x * x);
     }
-    return a - 0x3f000000u < 0x03000000u ? ag_tanh_far_armv7em(x) : ag_tanh_any(x); /* 0.5 <= |x| < 32 */
+    return a - 0x3f000000u < 0x03000000u ? ag_tanh_far_fma(x) : ag_tanh_any(x); /* 0.5 <= |x| < 32 */
 }
 
 /* for 0.8 <= |x| <= 4 */
-AG_CALLED float ag_erf_far_armv7em(float x) {
+AG_CALLED float ag_erf_far_fma(float x) {
     const float far = 1.0f - ag_exp_of_64ths(ag_exp_reduce_64ths(ag_erf_far(fabsf(x))));
     return ag_with_sign_of(far, x);
 }
 
-static inline float ag_erff_armv7em(float x) {
+static inline float ag_erff_fma(float x) {
     const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
     if (a < 0x3f4ccccdu) { /* |x| < 0.8 */
         return x + x * ag_erf_near(x * x);
     }
-    return a <= 0x40800000u ? ag_erf_far_armv7em(x) : ag_erf_any(x);
+    return a <= 0x40800000u ? ag_erf_far_fma(x) : ag_erf_any(x);
 }
 
 /* sin(x + quadrant pi/2) for |x| < 2^18 */
-static inline float ag_sin_near_armv7em(float x, uint32_t quadrant) {
+static inline float ag_sin_near_fma(float x, uint32_t quadrant) {
     const float round = 12582912.0f; /* as in ag_math.h's ag_exp_reduce */
     const float shifted = x * 0.63661975f + round;
     const float k = shifted - round;
@@ -135,12 +135,12 @@ AG_CALLED float ag_cos_any(float x) {
     return ag_cosf(x);
 }
 
-static inline float ag_sinf_armv7em(float x) {
-    return fabsf(x) < 262144.0f ? ag_sin_near_armv7em(x, 0u) : ag_sin_any(x);
+static inline float ag_sinf_fma(float x) {
+    return fabsf(x) < 262144.0f ? ag_sin_near_fma(x, 0u) : ag_sin_any(x);
 }
 
-static inline float ag_cosf_armv7em(float x) {
-    return fabsf(x) < 262144.0f ? ag_sin_near_armv7em(x, 1u) : ag_cos_any(x);
+static inline float ag_cosf_fma(float x) {
+    return fabsf(x) < 262144.0f ? ag_sin_near_fma(x, 1u) : ag_cos_any(x);
 }
 
 #endif
