@@ -172,29 +172,13 @@ def load(name_or_path: str, profile: str = "") -> Board:
 
 
 def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
-    def section(name: str, *required: str) -> dict[str, Any]:
-        part = data.get(name)
-        if not isinstance(part, dict):
-            raise BoardError(f"{path}: missing section [{name}]")
-        for key in required:
-            if key not in part:
-                raise BoardError(f"{path}: {name}.{key} is missing")
-        return part
-
     if "name" not in data:
         raise BoardError(f"{path}: name is missing")
-    target = section("target", "core", "support")
-    toolchain = section("toolchain", "prefix")
-    kernels = section("kernels", "backends")
-    host = target["core"] == HOST
-    memory = {} if host else read_regions(section("memory"), path)
-    if not host and "startup" not in target:
-        raise BoardError(f"{path}: target.startup is missing")
+    target, toolchain, kernels = _target(data, path), _toolchain(data, path), _kernels(data, path)
+    host = target.core == HOST
+    memory = {} if host else read_regions(_section(data, path, "memory"), path)
     if not host and "stack_bytes" not in data:
         raise BoardError(f"{path}: stack_bytes is missing")
-    qemu = section("qemu", "machine") if "qemu" in data else None
-    upload = section("upload", "address") if "upload" in data else None
-    store = section("store", "origin", "slots", "slot_bytes") if "store" in data else None
     board = Board(
         id=path.stem,
         name=data["name"],
@@ -204,42 +188,76 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         profile=data.get("profile", PROFILES[0]),
         stack_bytes=data.get("stack_bytes", 0),
         ram_budget=data.get("ram_budget"),
-        target=Target(
-            target["core"],
-            tuple(target.get("features", ())),
-            tuple(target.get("cflags", ())),
-            tuple(target.get("ldflags", ())),
-            None if host else _startup(target["startup"], path),
-            _support(target["support"], path),
-            target.get("clock_hz"),
-        ),
-        cost=_cost(section("cost", *_MEASURED), path),
-        kernels=Kernels(
-            tuple(kernels["backends"]),
-            MappingProxyType({kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}),
-        ),
-        toolchain=Toolchain(
-            toolchain["prefix"],
-            tuple(toolchain.get("packages", ())),
-            tuple(tuple(probe) for probe in toolchain.get("probes", ())),
-        ),
-        qemu=None
-        if qemu is None
-        else Qemu(
-            qemu.get("binary", "qemu-system-arm"),
-            qemu["machine"],
-            qemu.get("cpu"),
-            tuple(qemu.get("args", ())),
-        ),
-        upload=None
-        if upload is None
-        else Upload(upload["address"], tuple(upload.get("openocd", ())), upload.get("st_flash", False)),
-        store=None if store is None else Store(store["origin"], store["slots"], store["slot_bytes"]),
+        target=target,
+        cost=_cost(_section(data, path, "cost", *_MEASURED), path),
+        kernels=kernels,
+        toolchain=toolchain,
+        qemu=_qemu(data, path) if "qemu" in data else None,
+        upload=_upload(data, path) if "upload" in data else None,
+        store=_store(data, path) if "store" in data else None,
         platformio=MappingProxyType(data.get("platformio", {})),
     )
-    if not board.is_host:
+    if not host:
         check_memory(board.memory, board.store, board.stack_bytes, path)
     return board
+
+
+def _section(data: dict[str, Any], path: Path, name: str, *required: str) -> dict[str, Any]:
+    """A section with the keys that it must have. Raises BoardError."""
+    part = data.get(name)
+    if not isinstance(part, dict):
+        raise BoardError(f"{path}: missing section [{name}]")
+    for key in required:
+        if key not in part:
+            raise BoardError(f"{path}: {name}.{key} is missing")
+    return part
+
+
+def _target(data: dict[str, Any], path: Path) -> Target:
+    target = _section(data, path, "target", "core", "support")
+    host = target["core"] == HOST
+    if not host and "startup" not in target:
+        raise BoardError(f"{path}: target.startup is missing")
+    return Target(
+        target["core"],
+        tuple(target.get("features", ())),
+        tuple(target.get("cflags", ())),
+        tuple(target.get("ldflags", ())),
+        None if host else _startup(target["startup"], path),
+        _support(target["support"], path),
+        target.get("clock_hz"),
+    )
+
+
+def _toolchain(data: dict[str, Any], path: Path) -> Toolchain:
+    toolchain = _section(data, path, "toolchain", "prefix")
+    return Toolchain(
+        toolchain["prefix"],
+        tuple(toolchain.get("packages", ())),
+        tuple(tuple(probe) for probe in toolchain.get("probes", ())),
+    )
+
+
+def _kernels(data: dict[str, Any], path: Path) -> Kernels:
+    kernels = _section(data, path, "kernels", "backends")
+    use = {kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}
+    return Kernels(tuple(kernels["backends"]), MappingProxyType(use))
+
+
+def _qemu(data: dict[str, Any], path: Path) -> Qemu:
+    qemu = _section(data, path, "qemu", "machine")
+    binary = qemu.get("binary", "qemu-system-arm")
+    return Qemu(binary, qemu["machine"], qemu.get("cpu"), tuple(qemu.get("args", ())))
+
+
+def _upload(data: dict[str, Any], path: Path) -> Upload:
+    upload = _section(data, path, "upload", "address")
+    return Upload(upload["address"], tuple(upload.get("openocd", ())), upload.get("st_flash", False))
+
+
+def _store(data: dict[str, Any], path: Path) -> Store:
+    store = _section(data, path, "store", "origin", "slots", "slot_bytes")
+    return Store(store["origin"], store["slots"], store["slot_bytes"])
 
 
 def _cost(section: dict[str, Any], path: Path) -> CostTable:
