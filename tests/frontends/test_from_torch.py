@@ -344,6 +344,14 @@ BAD = {
         lambda self, x: torch.inverse(x),
         r"aten.inverse has no counterpart; solve before the model, or iterate in F.scan \(test_",
     ),
+    "random integers": (
+        lambda self, x: x + torch.randint(0, 5, (4, 4)),
+        r"aten.randint has no counterpart; use floor\(rand\(size\) \* n\), or draw in the data pipeline \(test_",
+    ),
+    "random integers of a shape": (
+        lambda self, x: x + torch.randint_like(x, 5),
+        r"aten.randint_like has no counterpart; use floor\(rand_like\(x\) \* n\), or draw in the data pipeline \(",
+    ),
     "factorization": (
         lambda self, x: torch.linalg.cholesky(x.T @ x),
         r"aten.linalg_cholesky has no counterpart; factor constants before the model; of a normal distribution use",
@@ -367,7 +375,7 @@ BAD = {
     "input": (lambda self, x: x.add_(1) * 2, r"changes its input 'x' in place; change a clone\(\)"),
     "projection": (
         lambda self, x: self.lstm(x[:, None])[0],
-        "lstm.input has a proj_size; put a linear layer after it",
+        "lstm.input has a proj_size; train an LSTM without it, and a linear layer after it, in its place",
     ),
     "volumes": (
         lambda self, x: torch.nn.functional.avg_pool3d(x[:, None, None, None], (1, 1, 2)),

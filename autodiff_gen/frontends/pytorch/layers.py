@@ -113,7 +113,9 @@ def _recurrent(function: str, nonlinearity: str | None = None) -> Rule:
         states = a["hx"] if isinstance(a["hx"], tuple) else (a["hx"],)
         layers = a["num_layers"] * (2 if a["bidirectional"] else 1)
         if len(a["params"]) != layers * (4 if a["has_biases"] else 2):
-            raise Unsupported("has a proj_size; put a linear layer after it")
+            raise Unsupported(
+                "has a proj_size; train an LSTM without it, and a linear layer after it, in its place"
+            )
         given = None if _are_zeros(c, states) else states if function == "lstm" else states[0]
         options = {
             "num_layers": a["num_layers"],
