@@ -17,7 +17,7 @@ from ..ir.node import CONST, Value
 from ..ir.types import DType
 from ..lowering.c import c_syntax
 from ..lowering.plan import EntryPlan
-from .c_printer import WIDTH
+from .c_printer import WIDTH, folded
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,12 @@ def constant_tables(names: Mapping[Value, str]) -> list[Table]:
     for v, name in names.items():
         first.setdefault(name, v)
     return [table(name, v.node.attrs["value"], v.type.dtype) for name, v in first.items()]
+
+
+def declared(tables: Sequence[Table]) -> list[str]:
+    """Declarations of tables that are defined further down, a statement for each type."""
+    arrays: dict[str, list[str]] = {}
+    for t in tables:
+        arrays.setdefault(t.c_type, []).append(f"{t.name}[{t.count}]")
+    whole = [f"static const {c_type} {', '.join(names)};" for c_type, names in arrays.items()]
+    return [line for text in whole for line in folded(text, WIDTH)]

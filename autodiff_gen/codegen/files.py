@@ -22,6 +22,7 @@ from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
 from .call_statement import sizes
+from .constants import declared
 from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
 from .init_function import init_statements
@@ -84,6 +85,7 @@ def _source(program: Program, source: Source) -> dict[str, Any]:
     loops = c_query.loops(source.steps)
     return {
         "tables": source.tables,
+        "constants": declared(source.tables),
         "geometry": [PRINTER.lines([geometry_table(g, name)]) for g, name in source.geometry.items()],
         "declarations": declarations,
         "function_headers": dict.fromkeys(f.header for f in source.own),

@@ -63,6 +63,18 @@ def test_geometry_is_written_once(model: str) -> None:
         assert re.search(rf"&{name}[,)]", text), name
 
 
+@pytest.mark.parametrize("model", ["keywords", "keywords_int8"])
+def test_values_of_constants_come_after_all_code(model: str) -> None:
+    """Before it, one declaration says of which there are."""
+    code, _, values = source(model).partition("\n/* ---- constants ---- */\n")
+    sizes = re.findall(r"^static const \w+ (\w+\[\d+\]) = \{", values, re.MULTILINE)
+    declared = re.findall(r"^static const (?:int8_t|int32_t|float) ([^;=]+);", code, re.MULTILINE)
+    assert len(sizes) > 10 and sorted(sizes) == sorted(
+        ", ".join(declared).replace("\n       ", "").split(", ")
+    )
+    assert f"{model}_strstatus(" in code and not re.search(r"^    -?\d[^=()]*,$", code, re.MULTILINE)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_pointer_is_declared_at_its_first_use(model: str) -> None:
     """Between the comment of a step and what it does, where the step reads or writes it."""
