@@ -203,8 +203,10 @@ class Printer:
                 return [f"{c_type} {name}[{size}]{f' = {{{first}}}' if first else ''};"]
             case c.Table():
                 return self._table(statement)
-            case c.StepTemplate(text, operands, need):
-                return self._folded(text.format(**{k: self._text(v, need) for k, v in operands}))
+            case c.StepTemplate(text, accumulators, x, index, need):
+                operands = {f"acc{k}": a for k, a in enumerate(accumulators)} | {"x": x}
+                operands |= {} if index is None else {"i": index}
+                return self._folded(text.format(**{k: self._text(v, need) for k, v in operands.items()}))
             case c.For():
                 said = self._said(statement)
                 return [*said, self._head(statement), *self._inside(c.unbraced(statement.body)), "}"]

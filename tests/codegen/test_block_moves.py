@@ -10,6 +10,7 @@ import pytest
 from c_build import compile_c
 from checkout import C
 from firmware_build import program, run
+from op_expressions import computed, reduced
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
@@ -42,7 +43,7 @@ B = pointer("b", c.plus(ARENA, [c.number(LENGTH)]))
 SAME = pointer("b", ARENA)
 MORE = [pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in enumerate("cdefgx", start=1)]
 WORDS = c.Declare("int32_t *", (("b", c.Cast("int32_t *", ARENA)),), True, bytes=256)
-EXP = c.Template("ag_expf({0})", (at("b", INDEX),), 100, (0,), ("ag_expf",))
+EXP = computed("exp", at("b", INDEX))
 
 
 def copy(*, to: c.Element, of: c.Expr) -> c.Assign:
@@ -50,7 +51,7 @@ def copy(*, to: c.Element, of: c.Expr) -> c.Assign:
 
 
 def added(x: c.Expr) -> c.StepTemplate:
-    return c.StepTemplate("{acc0} += {x};", (("acc0", TOTAL), ("x", x)), 0, identifier="+")
+    return reduced("sum", TOTAL, x)
 
 
 # The pointers, the body, how many iterations; the arrays that are loaded by blocks, and those that are stored.
@@ -149,7 +150,7 @@ def test_blocks_are_wide_where_all_of_them_fit_the_registers() -> None:
     """Blocks that are in the same registers count once; loops with many operations are not unrolled eight times."""
     more = [pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in enumerate("cdx", start=2)]
     a, b, *others = (at(name, INDEX) for name in "abcd")
-    total = c.Template("{0} + {1}", (a, b), 70, (70, 71), ())
+    total = computed("add", a, b)
     wide = c.Assign(at("x", INDEX), total)
     for body, length, step in (
         ((wide,), 64, 8),
@@ -185,7 +186,7 @@ def test_the_text_of_blocks_that_follow_each_other() -> None:
     """What is loaded and stored has one pointer."""
     row = c.total((c.times(c.Name("j"), 64), INDEX))
     of_row = c.Element(c.Name("a"), row)
-    value = c.Template("{0} + {1}", (of_row, at("b", INDEX, 8)), 70, (70, 71), ())
+    value = computed("add", of_row, at("b", INDEX, 8))
     inner = c.For("i", c.number(LENGTH), (c.Assign(of_row, value),))
     steps = with_block_moves([(A, B, c.For("j", c.number(2), (inner,)))], M4F, {})
     assert with_next_blocks(steps, replace(M4F, block_moves=False)) == steps
@@ -217,8 +218,8 @@ def test_a_block_that_is_stored_and_then_loaded_has_no_pointer_to_constants() ->
 
 
 def test_a_sum_is_in_the_registers_of_a_term() -> None:
-    product = c.Template("{0} * {1}", (at("a", INDEX), at("b", INDEX)), 80, (80, 90), ())
-    value = c.Template("{0} + {1}", (product, at("x", INDEX)), 70, (70, 71), ())
+    product = computed("mul", at("a", INDEX), at("b", INDEX))
+    value = computed("add", product, at("x", INDEX))
     x, y = (pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in ((2, "x"), (3, "y")))
     loop = c.For("i", c.number(LENGTH), (c.Assign(at("y", INDEX), value),))
     ((*_, made),) = with_block_moves([(A, B, x, y, loop)], M4F, {})
@@ -227,11 +228,9 @@ def test_a_sum_is_in_the_registers_of_a_term() -> None:
 
 
 def test_sums_of_more_blocks_than_registers_hold_are_computed_in_stages() -> None:
-    product, less = (
-        c.Template("{0} * {1}", (at(a, INDEX), at(b, INDEX)), 80, (80, 90), ()) for a, b in ("cd", "ef")
-    )
-    value = c.Template("{0} + {1}", (at("b", INDEX), product), 70, (70, 71), ())
-    value = c.Template("{0} - {1}", (value, less), 70, (70, 71), ())
+    product, less = (computed("mul", at(a, INDEX), at(b, INDEX)) for a, b in ("cd", "ef"))
+    value = computed("add", at("b", INDEX), product)
+    value = computed("sub", value, less)
     loop = c.For("i", c.number(LENGTH), (c.Assign(at("x", INDEX), value),))
     tree = with_block_moves([(B, *MORE, loop)], M4F, {})[0][-1:]
     assert PRINTER.lines(tree)[7:] == [
@@ -255,11 +254,9 @@ def test_a_product_is_added_to_a_row_that_is_loaded_anew() -> None:
     """Where loops around the block keep a row in a local array, which a multiply-add would replace by the sum."""
     load = c.For("k", c.number(4), (c.Assign(at("row", c.Name("k")), at("b", c.Name("k"))),))
     row, text = c.Array("float", "row", 4), ("row_block", "AG_LOAD_BLOCK(0, row_block, &row[0]);", "row[k] -")
-    product = c.Template(
-        "{0} * {1}", (at("a", c.times(c.Name("j"), 4), c.Name("k")), c.Literal("2.0f")), 80, (80, 90), ()
-    )
+    product = computed("mul", at("a", c.times(c.Name("j"), 4), c.Name("k")), c.Literal("2.0f"))
     for value, is_loaded in ((product, True), (c.Literal("2.0f"), False)):
-        total = c.Template("{0} - {1}", (at("row", c.Name("k")), value), 70, (70, 71), ())
+        total = computed("sub", at("row", c.Name("k")), value)
         limited = replace(RELU, operands=(c.Name("v"),))
         stored = c.Assign(at("a", c.times(c.Name("j"), 4), c.Name("k")), limited)
         tile = c.For("k", c.number(4), (c.Declare("float", (("v", total),), True), stored))
@@ -279,9 +276,9 @@ def test_boards_say_whether_they_have_them() -> None:
         assert ((LOAD in source), ('#include "ag_blocks.h"' in source)) == (said, said)
 
 
-RELU = c.Template("{0} <= 0.0f ? 0.0f : {0}", (c.Name("v"),), 10, (70,), (), "INFINITY")
-RELU6 = replace(RELU, text="{0} <= 0.0f ? 0.0f : {0} >= 6.0f ? 6.0f : {0}", high="6.0f")
-SUM = c.Template("{0} - {1}", (at("b", INDEX), c.Literal("1.0f")), 70, (70, 71), ())
+RELU = computed("relu", c.Name("v"))
+RELU6 = computed("hardtanh", c.Name("v"), min_val=0.0, max_val=6.0)
+SUM = computed("sub", at("b", INDEX), c.Literal("1.0f"))
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from op_expressions import computed
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.loops.if_conversion import SELECTION, with_both_alternatives
+from autodiff_gen.codegen.loops.if_conversion import with_both_alternatives
 from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
-from autodiff_gen.ir.op_kinds import Elementwise
+from autodiff_gen.ir.types import DType, f32, s32
 from autodiff_gen.lowering.c import c_ast as c
-from autodiff_gen.ops.elementwise.masks import where
 
 INDEX = c.Name("i")
 FLOATS = {name: Memory(CALLER, name, 0, 4, is_float=True) for name in "xaby"}
@@ -19,8 +19,8 @@ def at(array: str, index: c.Expr = INDEX) -> c.Element:
     return c.Element(c.Name(array), index)
 
 
-def selected(condition: c.Expr, *values: c.Expr) -> c.Template:
-    return c.Template(SELECTION, (condition, *values), 20, (21, 21, 20), ())
+def selected(condition: c.Expr, *values: c.Expr, dtype: DType = f32) -> c.Template:
+    return computed("where", condition, *values, dtype=dtype)
 
 
 ZERO = c.Literal("0.0f")
@@ -37,10 +37,10 @@ STAYS = {
     "the index is read": selected(MASK, ZERO, at("a", at("x"))),
     "what is selected are integers": selected(MASK, c.number(0), at("labels")),
     "what is selected is an integer of a float": selected(
-        MASK, c.number(0), c.Binary("+", c.Template("(int32_t){0}", (at("a"),), 20, (20,), ()), at("labels"))
+        MASK, c.number(0), c.Binary("+", computed("to_s32", at("a"), dtype=s32), at("labels"))
     ),
     "it depends on a float alone": selected(
-        MASK, c.number(0), c.Binary("+", selected(MASK, c.number(1), c.number(2)), at("labels"))
+        MASK, c.number(0), c.Binary("+", selected(MASK, c.number(1), c.number(2), dtype=s32), at("labels"))
     ),
     "numbers": selected(MASK, ZERO, c.Literal("1.0f")),
 }
@@ -53,10 +53,6 @@ def loop(value: c.Expr, *, independent: bool = True) -> c.For:
 def lines(statement: c.For) -> list[str]:
     (found,) = with_both_alternatives([(statement,)], FLOATS)
     return PRINTER.lines(found)
-
-
-def test_the_template_is_that_of_where() -> None:
-    assert isinstance(where.lower, Elementwise) and where.lower.c == SELECTION
 
 
 def test_both_alternatives_are_computed() -> None:

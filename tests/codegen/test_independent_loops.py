@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 import pytest
+from op_expressions import reduced
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.entries import entry_code
@@ -102,11 +103,7 @@ ROWS: dict[str, tuple[bool, list[c.Declare | c.Array], list[c.Statement]]] = {
     "accumulator": (
         False,
         [A, B, c.Array("float", "acc", 1, "0.0f")],
-        [
-            c.StepTemplate(
-                "{acc0} += {x};", (("acc0", at("acc", 0)), ("x", sum_of(at("a", INDEX), at("b", INDEX)))), 0
-            )
-        ],
+        [reduced("sum", at("acc", 0), sum_of(at("a", INDEX), at("b", INDEX)))],
     ),
     "call": (
         False,

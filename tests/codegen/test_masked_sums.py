@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from op_expressions import computed, reduced
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.loops.if_conversion import SELECTION
 from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
 from autodiff_gen.codegen.loops.masked_sums import with_masked_sums
 from autodiff_gen.kernels import registry
@@ -23,15 +23,15 @@ def at(array: str) -> c.Element:
 
 
 def selected(*operands: c.Expr) -> c.Template:
-    return c.Template(SELECTION, operands, 10, (20, 20, 20), ())
+    return computed("where", *operands)
 
 
 def times(a: c.Expr, b: c.Expr) -> c.Template:
-    return c.Template("{0} * {1}", (a, b), 80, (80, 90), ())
+    return computed("mul", a, b)
 
 
-def added(name: str, term: c.Expr, identifier: str = "+") -> c.StepTemplate:
-    return c.StepTemplate("{acc0} += {x};", (("acc0", c.Name(name)), ("x", term)), 70, identifier=identifier)
+def added(name: str, term: c.Expr, reduction: str = "sum") -> c.StepTemplate:
+    return reduced(reduction, c.Name(name), term)
 
 
 LOW, HIGH = c.Binary("<=", at("y"), ZERO), c.Binary(">=", at("y"), c.Literal("6.0f"))
@@ -68,7 +68,7 @@ def test_sums_precede_what_they_do_not_depend_on() -> None:
 
 
 STAYS: dict[str, tuple[c.Statement, ...]] = {
-    "another kind of sum": (added("sum", MASKED, "max"),),
+    "another kind of sum": (added("sum", MASKED, "amax"),),
     "what is added is not 0": (added("sum", c.Binary("+", MASKED, at("x"))),),
     "a factor is stored before": (c.Assign(at("x"), MASKED), added("sum", times(MASKED, at("x")))),
     "a factor is declared before": (

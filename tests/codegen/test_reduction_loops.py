@@ -10,17 +10,15 @@ from pathlib import Path
 import pytest
 from c_build import compile_c
 from checkout import ROOT
+from op_expressions import reduced
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
 from autodiff_gen.codegen.loops.row_results import with_row_results
-from autodiff_gen.ir.node import Op
-from autodiff_gen.ir.op_kinds import Reduce
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
-from autodiff_gen.ops.axes import reductions
 from autodiff_gen.targets import board
 
 LENGTH = 64
@@ -31,14 +29,8 @@ def x(factor: int = 1) -> c.Element:
     return c.Element(c.Name("x"), c.times(INDEX, factor))
 
 
-def step(op: Op, variable: c.Expr, term: c.Expr) -> c.StepTemplate:
-    lower = op.lower
-    assert isinstance(lower, Reduce)
-    return c.StepTemplate(lower.step, (("acc0", variable), ("x", term)), 0, identifier=lower.identifier)
-
-
-ADD, MAX = step(reductions.sum_, SUM, x()), step(reductions.amax, MOST, x())
-SQUARES = step(reductions.sum_, c.Name("squares"), c.Binary("*", x(), x()))
+ADD, MAX = reduced("sum", SUM, x()), reduced("amax", MOST, x())
+SQUARES = reduced("sum", c.Name("squares"), c.Binary("*", x(), x()))
 STORE = c.Assign(c.Element(c.Member("t", "arena"), INDEX), x())
 ROWS: dict[str, tuple[str, tuple[c.Statement, ...]]] = {
     "sum": ("+ : sum", (ADD,)),
@@ -47,13 +39,13 @@ ROWS: dict[str, tuple[str, tuple[c.Statement, ...]]] = {
     "a sum and what is stored": ("+ : sum", (c.declare("float", "term", x(), const=True), STORE, ADD)),
     "nothing": ("", (STORE,)),
     "two kinds": ("", (ADD, MAX)),
-    "partial results cannot be combined": ("", (step(reductions.largest, MOST, x()),)),
-    "an element of an array": ("", (step(reductions.sum_, c.Element(SUM, c.number(0)), x()),)),
+    "partial results cannot be combined": ("", (reduced("largest", MOST, x()),)),
+    "an element of an array": ("", (reduced("sum", c.Element(SUM, c.number(0)), x()),)),
     "read in the loop": ("", (ADD, c.Assign(c.Element(c.Member("t", "arena"), INDEX), SUM))),
-    "read in a term": ("", (ADD, step(reductions.sum_, c.Name("squares"), SUM))),
+    "read in a term": ("", (ADD, reduced("sum", c.Name("squares"), SUM))),
     "another variable": ("", (ADD, c.Assign(c.Name("last"), x()))),
-    "columns": ("", (step(reductions.sum_, SUM, x(LENGTH)),)),
-    "looked up": ("", (step(reductions.sum_, SUM, c.Element(c.Name("x"), x())),)),
+    "columns": ("", (reduced("sum", SUM, x(LENGTH)),)),
+    "looked up": ("", (reduced("sum", SUM, c.Element(c.Name("x"), x())),)),
     "what another iteration reads": ("", (ADD, c.Assign(c.Element(c.Name("x"), c.number(3)), c.number(0)))),
 }
 
@@ -179,8 +171,8 @@ def test_short_rows_have_partial_sums_where_vectors_are_wide() -> None:
         assert "_parts" not in row_results(other, *rows)
 
 
-@pytest.mark.parametrize(("op", "text"), [(reductions.amax, MOST_OF_ROW), (reductions.amin, LEAST_OF_ROW)])
-def test_an_extreme_is_one_of_integers_where_vectors_are_wide(op: Op, text: str) -> None:
-    most = step(op, MOST, x())
+@pytest.mark.parametrize(("op", "text"), [("amax", MOST_OF_ROW), ("amin", LEAST_OF_ROW)])
+def test_an_extreme_is_one_of_integers_where_vectors_are_wide(op: str, text: str) -> None:
+    most = reduced(op, MOST, x())
     row = c.For("i", c.number(LENGTH), (most,), reduction=c.Reduction(most.identifier, ("most",)))
     assert row_results("host_avx2", c.declare("float", "most", c.Literal("-INFINITY")), row) == text

@@ -28,7 +28,6 @@ from ...targets.cost_table import BLOCK, WIDE, CostTable
 from .block_registers import (
     LOAD,
     STORE,
-    SUMS,
     added_to,
     block_names,
     call,
@@ -215,7 +214,7 @@ def _limit_of(element: c.Element, body: c.Statements) -> str:
         name
         for s in declared
         for name, value in s.variables
-        if isinstance(value, c.Template) and value.text in SUMS
+        if isinstance(value, c.Template) and value.is_sum
     }
     alone = sum(node == element for node in c_query.nodes(body)) == 1
     match next((s for s in body if isinstance(s, c.Assign) and s.target == element), None):
@@ -233,7 +232,9 @@ def _unlimited(statement: c.Statement, highs: Mapping[c.Element, str]) -> c.Stat
 
 
 def _operations(body: c.Statements) -> int:
-    return sum(isinstance(node, c.Element | c.Template | c.StepTemplate) for node in c_query.nodes(body))
+    return sum(
+        isinstance(node, c.Element | c.Template | c.Cast | c.StepTemplate) for node in c_query.nodes(body)
+    )
 
 
 def _varies(element: c.Element, tile: c.For) -> bool:

@@ -12,8 +12,6 @@ from ...lowering.c import c_query
 from .loop_accesses import Access
 
 LOAD, STORE = "AG_LOAD_BLOCK", "AG_STORE_BLOCK"  # runtime/ag_blocks.h
-SUMS = ("{0} + {1}", "{0} - {1}")  # the templates of sums
-PRODUCT = "{0} * {1}"
 
 
 def is_element(node: Any) -> bool:
@@ -57,9 +55,9 @@ def added_to(body: c.Statements) -> set[c.Element]:
     every = [node for node in c_query.nodes(body) if is_element(node)]
     found = set()
     for node in c_query.nodes(body):
-        if isinstance(node, c.Template) and node.text in SUMS:
+        if isinstance(node, c.Template) and node.is_sum:
             terms = node.operands
-            if any(isinstance(t, c.Template) and t.text == PRODUCT for t in terms):
+            if any(isinstance(t, c.Template) and t.is_product for t in terms):
                 found |= {t for t in terms if isinstance(t, c.Element) and every.count(t) == 1}
     return found
 
@@ -88,7 +86,7 @@ def _sum_of(value: c.Expr, declared: Mapping[str, c.Expr | None]) -> c.Expr | No
         match value:
             case c.Name(name) if (of := declared.get(name)) is not None:
                 value = of
-            case c.Template(operands=(operand,)):
+            case c.Template(operands=(operand,)) | c.Cast(operand=operand):
                 value = operand
             case _:
                 return value
@@ -96,7 +94,7 @@ def _sum_of(value: c.Expr, declared: Mapping[str, c.Expr | None]) -> c.Expr | No
 
 def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
     """The terms of a sum, itself of sums if need be, from which it is computed without another copy."""
-    if isinstance(value, c.Template) and value.text in SUMS:
+    if isinstance(value, c.Template) and value.is_sum:
         return tuple(t for k, v in enumerate(value.operands) for t in (_terms(v) if k == 0 else (v,)))
     return () if value is None else (value,)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...targets.cost_table import BLOCK
-from .block_registers import LOAD, STORE, SUMS, call, elements_of_blocks, first_elements, is_element
+from .block_registers import LOAD, STORE, call, elements_of_blocks, first_elements, is_element
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def in_stages(tile: c.For, names: Mapping[c.Element, str], width: int, most: int
 def _stages(target: c.Element, value: c.Expr, most: int) -> list[_Stage]:
     terms: list[c.Template] = []  # additions and subtractions, of which the second operand is the term
     base = value
-    while isinstance(base, c.Template) and base.text in SUMS:
+    while isinstance(base, c.Template) and base.is_sum:
         terms.insert(0, base)
         base = base.operands[0]
     is_loaded = isinstance(base, c.Element) and _elements(value).count(base) == 1

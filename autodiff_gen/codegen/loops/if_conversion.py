@@ -13,7 +13,6 @@ element may be read in any iteration.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,9 +21,6 @@ from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from .loop_accesses import Memory, Pointers, linear, memory_of, with_innermost_loops
-
-SELECTION = "{0} ? {1} : {2}"  # the C of `where`
-_TO_INTEGER = re.compile(r"\((?!float\))\w+\)")  # the C of a conversion starts so
 
 
 def with_both_alternatives(
@@ -53,7 +49,7 @@ def _is_guarded(node: Any, indices: set[str]) -> bool:
     """Whether a condition depends on indices, so that it may decide which elements exist."""
     if isinstance(node, c.Conditional):
         return True
-    if not isinstance(node, c.Template) or node.text != SELECTION:
+    if not isinstance(node, c.Template) or not node.selects:
         return False
     condition = c_query.rewritten(
         node.operands[0], lambda part: c.number(0) if isinstance(part, c.Element) else part
@@ -69,7 +65,7 @@ class _Alternatives:
 
     def named(self, node: Any) -> Any:
         """A selection whose alternatives are variables, where they are more than that."""
-        if not isinstance(node, c.Template) or node.text != SELECTION:
+        if not isinstance(node, c.Template) or not node.selects:
             return node
         condition, *values = node.operands
         return replace(node, operands=(condition, *map(self._name, values)))
@@ -88,17 +84,13 @@ class _Alternatives:
         return c.Name(name)
 
     def _is_float(self, value: Any) -> bool:
-        """Whether a value is a float: it is computed of one that is known, and not by way of an integer."""
+        """Whether a value is known to be a float."""
         match value:
-            case c.Literal(text):
-                return text.endswith("f")
+            case c.Literal() | c.Template():
+                return value.is_float
             case c.Element(array):
                 found = memory_of(array, self.pointers)
                 return found is not None and found[0].is_float
-            case c.Template(text, operands) if text == SELECTION:
-                return any(map(self._is_float, operands[1:]))
-            case c.Cast(c_type) if c_type != "float":
-                return False
-            case c.Template(text) if _TO_INTEGER.match(text):
-                return False
+            case c.Cast(c_type):
+                return c_type == "float"
         return any(map(self._is_float, c_query.children(value)))

@@ -173,7 +173,7 @@ def targets(statement: c.Statement) -> Iterator[c.Expr]:
         if isinstance(node, c.Assign):
             yield node.target
         elif isinstance(node, c.StepTemplate):
-            yield from (value for key, value in node.operands if key.startswith("acc"))
+            yield from node.accumulators
 
 
 def never_meet(write: Access, other: Access, variable: str, count: int) -> bool:

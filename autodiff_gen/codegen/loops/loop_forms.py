@@ -3,7 +3,6 @@ variables from outside and the numbers."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -17,7 +16,6 @@ from .loop_accesses import Memory, Pointers, declared, memory_of
 Variable: TypeAlias = c.Name | c.Member
 
 ROLES = COUNT, STRIDE, FACTOR = "count", "stride", "factor"  # of numbers
-_FLOAT = re.compile(r"[\d.]+(e[-+]\d+)?f")
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def _role(literal: c.Literal) -> str:
     """The role of a number that is no limit of a loop."""
     if literal.text.isdecimal():
         return STRIDE
-    return FACTOR if _FLOAT.fullmatch(literal.text) else ""
+    return FACTOR if literal.is_float and literal.text[0].isdecimal() else ""
 
 
 def loops_of(body: c.Statements, caller: tuple[str, str], known: Known) -> Loops | None:
@@ -203,9 +201,8 @@ class _Form:
             case c.Assign():
                 self._assign(node.target)
             case c.StepTemplate():
-                for key, value in node.operands:
-                    if key.startswith("acc"):
-                        self._assign(value)
+                for accumulator in node.accumulators:
+                    self._assign(accumulator)
             case c.Call() if node.function != LOAD:
                 passed = [a for k, a in enumerate(node.arguments) if k not in node.read_only]
                 self._mark(a for a in passed if not isinstance(a, c.Element))

@@ -21,8 +21,6 @@ from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...targets.cost_table import CostTable
 from .block_moves import may_be_one
-from .block_registers import PRODUCT
-from .if_conversion import SELECTION
 from .loop_accesses import Memory, Pointers, accesses_of, targets, with_innermost_loops
 
 ZERO = c.Literal("0.0f")
@@ -63,7 +61,7 @@ def _masked(value: c.Expr) -> tuple[list[c.Expr], c.Expr]:
     tests: list[c.Expr] = []
     while True:
         match value:
-            case c.Template(text=text, operands=(test, then, otherwise)) if text == SELECTION:
+            case c.Template(operands=(test, then, otherwise), selects=True):
                 if then == ZERO:
                     tests.append(c.Unary("!", test))
                     value = otherwise
@@ -93,11 +91,10 @@ def _sums(value: c.Name, after: Sequence[c.Statement], pointers: Pointers) -> li
 
 def _is_added(value: c.Name, step: c.StepTemplate) -> bool:
     """Whether a statement adds nothing where a value is 0."""
-    term = dict(step.operands)["x"]
-    match term:
-        case c.Template(text=text, operands=factors) if text == PRODUCT and value in factors:
+    match step.x:
+        case c.Template(operands=factors, is_product=True) if value in factors:
             return step.identifier == "+"
-    return step.identifier == "+" and term == value
+    return step.identifier == "+" and step.x == value
 
 
 def _depend(a: c.Statement, b: c.Statement, pointers: Pointers) -> bool:

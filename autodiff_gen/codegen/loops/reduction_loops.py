@@ -14,7 +14,7 @@ def reduction(loop: c.For) -> c.Reduction | None:
     it is nothing, or several reductions of different kinds."""
     steps = [s for s in loop.body if isinstance(s, c.StepTemplate)]
     others = [s for s in loop.body if s not in steps]
-    accumulators = [value for step in steps for key, value in step.operands if key.startswith("acc")]
+    accumulators = [value for step in steps for value in step.accumulators]
     names = tuple(a.text for a in accumulators if isinstance(a, c.Name))
     identifiers = {step.identifier for step in steps}
     if len(identifiers) != 1 or "" in identifiers or len(names) != len(accumulators):
@@ -37,9 +37,5 @@ def _is_private(statement: c.Statement) -> bool:
 def _read(loop: c.For) -> Iterator[str]:
     """The variables in the terms of reductions and in all other statements."""
     for statement in loop.body:
-        parts = (
-            [value for key, value in statement.operands if not key.startswith("acc")]
-            if isinstance(statement, c.StepTemplate)
-            else statement
-        )
+        parts = (statement.x, statement.index) if isinstance(statement, c.StepTemplate) else statement
         yield from (node.text for node in c_query.nodes(parts) if isinstance(node, c.Name))

@@ -101,9 +101,8 @@ class _Rows:
         body: list[c.Statement] = []
         for statement in loop.body:
             if isinstance(statement, c.StepTemplate):
-                operands = dict(statement.operands)
-                order = orders[c_query.words(operands["acc0"])[0]]
-                body.append(c.Assign(order, c.Call("ag_latest", (order, signed(operands["x"])))))
+                order = orders[c_query.words(statement.accumulators[0])[0]]
+                body.append(c.Assign(order, c.Call("ag_latest", (order, signed(statement.x)))))
             else:
                 body.append(statement)
         return (

@@ -27,6 +27,10 @@ class Literal:
 
     text: str
 
+    @property
+    def is_float(self) -> bool:
+        return self.text.endswith("f")
+
 
 @dataclass(frozen=True)
 class Member:
@@ -107,7 +111,9 @@ class Conditional:
 class Template:
     """The C template of an op's record: `{0}`, `{1}` are the operands, which must reach the precedence `needs` to be
     written without parentheses; `calls` are the functions that the text itself calls. `high`: the result is the one
-    operand between 0 and this limit, empty for others.
+    operand between 0 and this limit, empty for others. `is_float`: of the result. `signs`:
+    the result is the sum of the operands with these signs; `is_product`: it is the product of two; `selects`: it is
+    operand 1 where operand 0 holds, and operand 2 elsewhere.
     """
 
     text: str
@@ -116,6 +122,15 @@ class Template:
     needs: tuple[int, ...]
     calls: tuple[str, ...]
     high: str = ""
+    is_float: bool = True
+    signs: tuple[int, ...] = ()
+    is_product: bool = False
+    selects: bool = False
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the result is the sum or the difference of two operands."""
+        return len(self.signs) == 2
 
 
 Expr: TypeAlias = (
@@ -188,11 +203,14 @@ class Table:
 
 @dataclass(frozen=True)
 class StepTemplate:
-    """The statement of a reduction's record: `{acc0}`, `{x}`, `{i}` are operands, which must reach `need`.
-    `identifier`: how partial results are combined, empty if they cannot be."""
+    """The statement of a reduction's record: `{acc0}`..., `{x}` and `{i}` are the accumulators, to which it assigns,
+    the element and its index; they must reach `need`. `identifier`: how partial results are combined, empty if they
+    cannot be."""
 
     text: str
-    operands: tuple[tuple[str, Expr], ...]
+    accumulators: tuple[Expr, ...]
+    x: Expr
+    index: Expr | None
     need: int
     calls: tuple[str, ...] = ()
     identifier: str = ""

@@ -51,7 +51,7 @@ def reads(template: str, count: int) -> list[tuple[int, bool]]:
     return [(max(template.count(place), 1), place not in condition) for place in places]
 
 
-_PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[tuple[str, int], ...]")
+_PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tuple[str, int], ...]")
 
 
 @cache

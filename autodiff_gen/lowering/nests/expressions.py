@@ -14,11 +14,12 @@ from typing import Any
 
 from ...ir.loop_axes import Axes
 from ...ir.node import CONST, Node, Value
-from ...ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
+from ...ir.op_kinds import Elementwise, Extent, Iota, Pick, View
 from ...ir.types import DType, planned, product
 from ...ir.views import pick_axes, picked_axis
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
+from ..c.op_template import of_op
 from .loop_expr import Accumulators, Index, LoopExpr, Rows, home_of, unnamed
 from .loop_nest import LoopNest
 from .loops import Body, Root
@@ -214,17 +215,11 @@ class Expressions:
         for arg, (times, _) in zip(args, reads, strict=True):
             arg.uses += times
         self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
-        needs = lower.operand_precedence
-        per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = home_of(args, self.nest.top)
         for arg in args:
             arg.moved = self._read_in(home, arg).moved or (arg.home is not home and arg.is_plain_load)
-        text = _filled(lower.c, node.attrs)
-        called = c_query.functions_of(lower.c)
-        low, high = node.op.limits(node.attrs)
-        limit = c_syntax.literal(high, v.type.dtype) if low == 0 < high else ""
         return LoopExpr(
-            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called, limit),
+            of_op(node.op, node.attrs, v.type.dtype),
             home,
             tuple(args),
             v.type.dtype,
@@ -306,16 +301,3 @@ class Expressions:
         )
         self.declare(total)
         return total
-
-
-def _filled(template: str, attrs: Attrs) -> str:
-    """The template with its attributes in place and its operands left."""
-    for key, value in attrs.items():
-        if f"{{{key}}}" in template:
-            text = c_syntax.attribute(value)
-            if text.startswith("-"):
-                template = template.replace(f" - {{{key}}}", f" + {text[1:]}")
-            if text == "1.0f":
-                template = template.replace(f"{{{key}}} * ", "")
-            template = template.replace(f"{{{key}}}", text)
-    return template

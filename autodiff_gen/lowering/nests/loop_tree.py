@@ -166,13 +166,13 @@ class LoopTree:
     def _accumulate(self, what: Accumulate) -> c.Statement:
         lower = what.root.node.op.lower
         assert isinstance(lower, Reduce)
-        operands = [(f"acc{i}", self._expr(acc)) for i, acc in enumerate(what.accumulators)]
-        operands.append(("x", self._expr(what.x)))
-        if "{i}" in lower.step:
-            operands.append(("i", self._expr(what.at) if what.at is not None else c.number(0)))
+        accumulators = tuple(map(self._expr, what.accumulators))
+        x, at = self._expr(what.x), None
+        if lower.indexed:
+            at = self._expr(what.at) if what.at is not None else c.number(0)
         need = ADD if lower.sums else ATOM
         calls = c_query.functions_of(lower.step)
-        return c.StepTemplate(lower.step, tuple(operands), need, calls, lower.identifier)
+        return c.StepTemplate(lower.step, accumulators, x, at, need, calls, lower.identifier)
 
     def _store(self, store: Store) -> c.Statement:
         v, expr = store.value, store.expr
@@ -183,12 +183,12 @@ class LoopTree:
         else:
             target = self._at(self.place_of(v), window_of(v, store.piece), index)
         c_type = v.type.dtype.c
-        if v.type.dtype.size < 4 and not (isinstance(value, c.Template) and value.text == f"({c_type}){{0}}"):
+        if v.type.dtype.size < 4 and not (isinstance(value, c.Cast) and value.c_type == c_type):
             return c.Assign(target, c.Cast(c_type, value))
-        if isinstance(value, c.Template) and value.text in ("{0} + {1}", "{0} - {1}"):
+        if isinstance(value, c.Template) and value.is_sum:
             first, second = value.operands
             if first == target:
-                return c.Assign(target, second, f"{value.text[4]}=")
+                return c.Assign(target, second, "+=" if value.signs == (1, 1) else "-=")
         return c.Assign(target, value)
 
     def _row(self, what: Row) -> list[c.Statement]:
