@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from ..ir.kernel_call import Epilogue, KernelCall, Operand, Scalar
+from ..ir.kernel_call import Epilogue, KernelCall, Matrix, Scalar
 from ..ir.node import Node
 from ..ir.op_kinds import Call
-from ..ir.types import Size
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
@@ -17,52 +15,13 @@ from .entry_names import Names
 from .formulas import plain, viewed
 
 
-@dataclass(frozen=True)
-class Factor:
-    """One side of a product: the operand, its rows and columns as they are stored, and whether it is transposed."""
-
-    index: int
-    shape: tuple[Size, Size]
-    transposed: bool = False
-
-    @property
-    def used(self) -> tuple[Size, Size]:
-        """Rows and columns as the product takes them."""
-        return self.shape[::-1] if self.transposed else self.shape
-
-
-def product(call: KernelCall) -> tuple[Factor, Factor] | None:
-    """Both sides of a call that is a product of matrices or vectors; None for other calls."""
-    s, kernel = call.sizes, call.kernel
-    if kernel.startswith("gemm_"):
-        ta, tb = (letter == "t" for letter in kernel[5:7])
-        left = (s["k"], s["m"]) if ta else (s["m"], s["k"])
-        right = (s["n"], s["k"]) if tb else (s["k"], s["n"])
-        return Factor(_operand(call, "a"), left, ta), Factor(_operand(call, "b"), right, tb)
-    if kernel == "ger_f32":
-        return Factor(_operand(call, "x"), (s["m"], 1)), Factor(_operand(call, "y"), (1, s["n"]))
-    if kernel in ("gemv_f32", "gemv_t_f32"):
-        matrix, transposed = (s["m"], s["n"]), kernel == "gemv_t_f32"
-        of_x = s["m"] if transposed else s["n"]
-        if _operand(call, "a") < _operand(call, "x"):
-            return Factor(_operand(call, "a"), matrix, transposed), Factor(_operand(call, "x"), (of_x, 1))
-        return Factor(_operand(call, "x"), (1, of_x)), Factor(_operand(call, "a"), matrix, not transposed)
-    return None
-
-
-def _operand(call: KernelCall, parameter: str) -> int:
-    role = call.pointers[parameter]
-    assert isinstance(role, Operand)
-    return role.index
-
-
 def call_comment(names: Names, node: Node, call: KernelCall) -> str:
     """`y[4,3] = x[4,8] . w[3,8]'`, or `y[4,3] = op(x[4,8], ...)`; what is added to memory with its factors."""
-    sides = product(call)
     each = ""
-    if sides is not None:
-        what = f"{_factor(names, node, sides[0])} . {_factor(names, node, sides[1])}"
-        shape = (sides[0].used[0], sides[1].used[1])
+    if call.product is not None:
+        a, b = call.product
+        what = f"{_factor(names, node, a)} . {_factor(names, node, b)}"
+        shape = (a.shape[0], b.shape[1])
         targets = f"{names.bare(names.place(node.results[0]))}{shown(shape)}"
         if call.over:
             each = f"for each of {shown(tuple(node.results[0].type.shape[i] for i in call.over))}: "
@@ -84,8 +43,8 @@ def call_comment(names: Names, node: Node, call: KernelCall) -> str:
         return f"{each}{targets} {sign}= {scaled}"
     if beta == 0.0:
         return f"{each}{targets} = {'-' if sign == '-' else ''}{scaled}"
-    kept = plain(PRINTER.expression(_beta(names, node, beta)))
-    return f"{each}{targets} = {kept} * itself {sign} {scaled}"
+    factor = plain(PRINTER.expression(_beta(names, node, beta)))
+    return f"{each}{targets} = {factor} * itself {sign} {scaled}"
 
 
 def _finished(names: Names, node: Node, epilogue: Epilogue, what: str) -> str:
@@ -106,9 +65,9 @@ def _beta(names: Names, node: Node, beta: float | Scalar) -> c.Expr:
     return c.Literal(c_syntax.float_literal(beta))
 
 
-def _factor(names: Names, node: Node, side: Factor) -> str:
-    name = names.bare(names.place(node.operands[side.index]))
-    return f"{name}{shown(side.shape)}{chr(39) if side.transposed else ''}"
+def _factor(names: Names, node: Node, factor: Matrix) -> str:
+    name = names.bare(names.place(node.operands[factor.operand]))
+    return name + shown(factor.stored) + ("'" if factor.transposed else "")
 
 
 def _applied(names: Names, node: Node) -> str:

@@ -63,9 +63,24 @@ class Epilogue:
 
 
 @dataclass(frozen=True)
+class Matrix:
+    """A factor of a product: the operand, its rows and columns as they are stored, and whether it is transposed."""
+
+    operand: int
+    stored: tuple[Size, Size]
+    transposed: bool = False
+
+    @property
+    def shape(self) -> tuple[Size, Size]:
+        """Rows and columns as the product takes them."""
+        return self.stored[::-1] if self.transposed else self.stored
+
+
+@dataclass(frozen=True)
 class KernelCall:
     """Everything by parameter name: `pointers`, integer `sizes` (c or c*n), float `factors`; `shape` are the
-    fields of the struct of geometry. `over` are leading axes of the result along which the call is repeated.
+    fields of the struct of geometry. `over` are leading axes of the result along which the call is repeated. `product`:
+    both factors, where the call is a product of matrices or vectors.
     """
 
     kernel: str
@@ -75,6 +90,7 @@ class KernelCall:
     shape: Mapping[str, int] = field(default_factory=dict)
     over: tuple[int, ...] = ()
     epilogue: Epilogue | None = None
+    product: tuple[Matrix, Matrix] | None = None
 
     def scratch(self, formula: Callable[[Mapping[str, int | float]], int | float] | None) -> int:
         """The bytes that a kernel with this formula needs for itself, with a full batch."""

@@ -6,9 +6,11 @@ Transposes and slices are views, so they show up here as strides; no operand is 
 
 from __future__ import annotations
 
-from ..ir.kernel_call import Factor, KernelCall, Operand, Result
+from collections.abc import Mapping
+
+from ..ir.kernel_call import Factor, KernelCall, Matrix, Operand, Place, Result
 from ..ir.strides import Strided
-from ..ir.types import planned
+from ..ir.types import Size, planned
 
 A, B, C = Operand(0), Operand(1), Result()
 
@@ -44,16 +46,26 @@ def choose(
     ldc = planned((n,))[0] if c is None or m == 1 else c.strides[-2]
     over = tuple(i for i, d in enumerate(a.shape[:-2]) if d != 1)
     factors = {"alpha": alpha, "beta": beta}
+
+    def call(
+        kernel: str, pointers: Mapping[str, Place], sizes: Mapping[str, Size], *which: bool
+    ) -> KernelCall:
+        """`which` factors are transposed."""
+        product = [
+            Matrix(i, extents[::-1] if transposed else extents, transposed)
+            for i, (extents, transposed) in enumerate(zip(((m, k), (k, n)), which, strict=True))
+        ]
+        return KernelCall(kernel, pointers, sizes, factors, over=over, product=(product[0], product[1]))
+
     if k == 1 and (m == 1 or a_row == 1) and (n == 1 or b_column == 1):
-        pointers = {"a": C, "x": A, "y": B}
-        return KernelCall("ger_f32", pointers, {"lda": ldc, "m": m, "n": n}, factors, over=over)
+        return call("ger_f32", {"a": C, "x": A, "y": B}, {"lda": ldc, "m": m, "n": n}, False, False)
     if m == 1 and (k == 1 or a_column == 1):
         sizes = {"lda": ldb, "m": k, "n": n} if tb == "n" else {"lda": ldb, "m": n, "n": k}
-        kernel, pointers = "gemv_t_f32" if tb == "n" else "gemv_f32", {"a": B, "x": A, "y": C}
-        return KernelCall(kernel, pointers, sizes, factors, over=over)
+        kernel = "gemv_t_f32" if tb == "n" else "gemv_f32"
+        return call(kernel, {"a": B, "x": A, "y": C}, sizes, False, tb == "t")
     if n == 1 and (k == 1 or b_row == 1) and ldc == 1:
         sizes = {"lda": lda, "m": m, "n": k} if ta == "n" else {"lda": lda, "m": k, "n": m}
-        kernel, pointers = "gemv_f32" if ta == "n" else "gemv_t_f32", {"a": A, "x": B, "y": C}
-        return KernelCall(kernel, pointers, sizes, factors, over=over)
+        kernel = "gemv_f32" if ta == "n" else "gemv_t_f32"
+        return call(kernel, {"a": A, "x": B, "y": C}, sizes, ta == "t", False)
     sizes = {"lda": lda, "ldb": ldb, "ldc": ldc, "m": m, "n": n, "k": k}
-    return KernelCall(f"gemm_{ta}{tb}_f32", {"a": A, "b": B, "c": C}, sizes, factors, over=over)
+    return call(f"gemm_{ta}{tb}_f32", {"a": A, "b": B, "c": C}, sizes, ta == "t", tb == "t")
