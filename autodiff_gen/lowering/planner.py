@@ -218,13 +218,13 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
     holder: dict[Value, Placed] = {}
     placed: list[Placed] = []
     for s in steps:
-        donors, old = reusable(s, context), added_to(s.node)
+        candidates, old = reusable(s, context), added_to(s.node)
         for r in s.node.results:
             if r in states or r in outputs:
                 assert old is None or old.base in states, "a kernel adds to the memory of its result"
                 continue
             end = max(last.get(r, 0), s.number)
-            dying = [v for v in donors.get(r, ()) if last.get(v, s.number) == s.number and v in holder]
+            dying = [v for v in candidates.get(r, ()) if last.get(v, s.number) == s.number and v in holder]
             free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
             assert free or old is None or old.base in states, "what a kernel adds to dies in its step"
             if free:

@@ -102,11 +102,11 @@ def arenas_of_a_budget() -> str:
 
     b = board.load("stm32")
     free, fits = entry(200 << 10), entry(b.ram_bytes)
-    figures = [
+    pictures = [
         f"<figure><figcaption>{title}</figcaption>{_arena(e, f'the arena {title}', free.arena_bytes)}</figure>"
         for title, e in (("with 200 KB", free), ("with the 120 KB of the board", fits))
     ]
-    return '<div class="pair">' + "".join(figures) + "</div>" + _legend()
+    return '<div class="pair">' + "".join(pictures) + "</div>" + _legend()
 
 
 @cache

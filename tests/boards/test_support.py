@@ -234,7 +234,7 @@ def test_samples_from_flash_without_semihosting(tmp_path):
     assert f"records {zlib.crc32(s.records.tobytes()):08x} " in text
 
 
-def test_no_path_of_this_computer_in_what_is_flashed(tmp_path):
+def test_no_path_of_the_host_in_what_is_flashed(tmp_path):
     """Samples are opened relative to the emulator's folder; debug information stays in the ELF file."""
     b = board.load("stm32")
     binary = tmp_path / "boot.bin"

@@ -173,7 +173,7 @@ def test_the_first_half_of_a_message_is_not_taken_for_that_of_another_one() -> N
     assert wrong == [] and sum(len(one) == 1 for one in found) > len(shown) / 2
 
 
-def test_of_several_entries_the_user_is_asked_for_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_several_entries_the_user_is_to_choose_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help-error", "the port"]) == 1
     assert capsys.readouterr().out.startswith(
         "several entries have a message with this text; give more of it:\n"

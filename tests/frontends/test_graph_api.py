@@ -272,7 +272,7 @@ def test_a_param_shared_by_two_graphs_needs_the_graphs_own_gradients():
     assert "void sgd(" in c.gen_sgd(first.grads, [w.id])
 
 
-def test_ops_stand_forward_then_backward():
+def test_ops_are_in_order_forward_then_backward():
     *_, w, _scores, loss = classifier()
     ops = backward(loss, [w.id]).build()
     assert ops.loss is loss and set(ops.grads) == {w.id}

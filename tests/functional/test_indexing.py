@@ -249,7 +249,7 @@ def test_a_one_hot_vector_is_compared() -> None:
     assert "eq" in ops and "scatter_sum" not in ops
 
 
-def test_an_embedding_never_walks_over_its_table() -> None:
+def test_an_embedding_never_iterates_over_its_table() -> None:
     """Neither the value nor the gradient compares indices with all rows."""
     i, w = ag.Input("i", (2,), dtype="s32"), ag.Input("w", (1000, 2))
     y = F.embedding(i, w, padding_idx=0)

@@ -271,7 +271,7 @@ def test_training_with_any_number_of_rows_equals_pytorchs() -> None:
 
 
 @pytest.mark.cc
-def test_an_index_that_a_loop_walks_along_is_checked_when_the_function_is_called() -> None:
+def test_an_index_that_a_loop_iterates_along_is_checked_when_the_function_is_called() -> None:
     i, table = make_input("i", Type(s32, (T, B))), make_input("table", Type(f32, (7, 4)))
     total, _ = F.scan(lambda h, i: (h + F.embedding(i, table), None), np.zeros((B, 4), np.float32), i)
     f = ag.function([i, table], [total]).on_host()

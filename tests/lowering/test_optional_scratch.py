@@ -96,7 +96,7 @@ def test_it_is_where_nothing_else_is_and_nothing_grows(
         patch.setattr(codegen, "grant_scratch", lambda plans, alignment: None)
         without = compile_model(model(), "m", kernels, ram=ram)
     assert program.struct_bytes == without.struct_bytes
-    granted, refused, inner = 0, 0, 0
+    granted, rejected, inner = 0, 0, 0
     for plan, step in steps(program):
         for node, (call, kernel) in step.calls.items():
             if not kernel.scratch_optional:
@@ -116,9 +116,9 @@ def test_it_is_where_nothing_else_is_and_nothing_grows(
                         assert b not in own or not any(of_it)
                         used[b.offset : b.offset + b.bytes] = b"\1" * b.bytes
                 assert own or bytes(size) not in bytes(used)
-            granted, refused = granted + len(own), refused + (not own)
+            granted, rejected = granted + len(own), rejected + (not own)
             inner += bool(own) and all(plan is not e.plan for e in program.entries)
-    assert granted and refused and (inner > 0) == (name == "micro-batches")
+    assert granted and rejected and (inner > 0) == (name == "micro-batches")
     if name == "regions":
         assert len(program.regions) == 2
 

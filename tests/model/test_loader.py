@@ -66,9 +66,7 @@ def test_two_models_with_modules_of_one_name(tmp_path: Path) -> None:
         assert load_model(path)[0].inputs[0].shape == (1, size)
 
 
-def test_a_module_imported_elsewhere_does_not_stand_in_for_the_models(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_module_imported_elsewhere_does_not_replace_the_models(tmp_path: Path, monkeypatch: Any) -> None:
     other = types.ModuleType("common")
     other.__file__ = str(tmp_path / "elsewhere" / "common.py")
     monkeypatch.setitem(sys.modules, "common", other)

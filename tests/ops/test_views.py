@@ -65,7 +65,7 @@ def random_views(r: random.Random) -> tuple[Value, list[Value]]:
 
 
 @pytest.mark.parametrize("block", range(8))
-def test_views_lie_where_numpy_says(block: int) -> None:
+def test_views_are_stored_where_numpy_says(block: int) -> None:
     resolved = copies = 0
     for seed in range(block * 100, block * 100 + 100):
         source, chain = random_views(random.Random(seed))

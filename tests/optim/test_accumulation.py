@@ -135,7 +135,7 @@ def test_apply_without_gradients_changes_nothing() -> None:
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_products_are_added_where_the_sums_lie() -> None:
+def test_products_are_added_where_the_sums_are_stored() -> None:
     program = compile_model(model(accumulate="mean"), "m")
     plain = compile_model(model(), "m")
     weights = sum(s.type.bytes for s in plain.slots)
@@ -220,7 +220,7 @@ def test_averages_begin_as_the_weights_do() -> None:
     np.testing.assert_array_equal(trainer.predict_averaged(x), trainer.predict(x))
 
 
-def test_given_weights_lie_in_flash_once() -> None:
+def test_given_weights_are_in_flash_once() -> None:
     x, w = ag.Input("x", (2, 3)), ag.Param("w", np.arange(3.0))
     made = ag.Model([x], [], {"y": x * w}, F.sum(x * w), optim.SGD(lr=0.1), ema=optim.EMA())
     assert emit(compile_model(made, "m"))["m_params.c"].count("static const float") == 1

@@ -284,20 +284,20 @@ def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pyt
     """The budget of values that are computed again comes closer to what was reached, until the plan fits."""
 
     def planned_with(slack: float) -> SimpleNamespace:
-        asked.append(round(slack * 100))
+        requested.append(round(slack * 100))
         return SimpleNamespace(plans={"float": SimpleNamespace(peak=98 if slack > 1.12 else 116)})
 
-    asked: list[int] = []
+    requested: list[int] = []
     monkeypatch.setattr(plan_search, "until_the_budget", lambda graphs, *_: SimpleNamespace(entries=graphs))
     monkeypatch.setattr(
         plan_search, "finished", lambda begun, context, dump=None: [planned_with(context.slack)]
     )
     (plan,) = plan_search.lower([floats().entries()[0]], Context(budget=100))
-    assert asked == [100, 108, 112, 114] and sum(p.peak for p in plan.plans.values()) == 98
-    asked.clear()
+    assert requested == [100, 108, 112, 114] and sum(p.peak for p in plan.plans.values()) == 98
+    requested.clear()
     plan_search.lower([floats().entries()[0]], Context(budget=100), thorough=False)
     plan_search.lower([floats().entries()[0]], Context(budget=80))
-    assert asked == [100, 100], "what needs much more is not planned again"
+    assert requested == [100, 100], "what needs much more is not planned again"
 
 
 @pytest.mark.parametrize("ram", ["96K", True, -5])

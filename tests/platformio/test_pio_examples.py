@@ -169,7 +169,7 @@ def test_a_model_that_does_not_fit_is_one_clear_line(tree, tmp_path_factory):
     assert re.search(r"^error: lenet needs .* bytes are missing", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_no_connection_leaves_this_computer(tree, tmp_path_factory):
+def test_no_connection_leaves_the_host(tree, tmp_path_factory):
     """From an empty core folder, every process followed."""
     _, out = build(tree, tmp_path_factory, TRACED)
     calls = [line for name in ("connects", "more") for line in (out / name).read_text().splitlines()]

@@ -27,7 +27,7 @@ def lenet() -> ag.Model:
 
 
 @pytest.mark.parametrize("width", widths())
-def test_a_gradient_in_the_place_of_an_activation(width: str) -> None:
+def test_a_gradient_that_replaces_an_activation(width: str) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(8, 1, 28, 28)).astype(np.float32), rng.integers(0, 4, 8)
     plain = host_trainer(lenet(), opt="-O1")

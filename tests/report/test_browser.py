@@ -133,7 +133,7 @@ LUMINANCE = """
         const both = [light(getComputedStyle(e).color), light(backdrop(e))];
         return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
     };
-    const texts = ['h1', 'header p', '.figure h2', '.what', '.by .why', '.number', '.line .comment', '.line .call',
+    const texts = ['h1', 'header p', '.measurement h2', '.what', '.by .why', '.number', '.line .comment', '.line .call',
         '.line .keyword', '.line i', '.band span', 'td', 'th', 'a', '.note', '.detail em'];
     return texts.map((s) => [s, Math.min(...[...document.querySelectorAll(s)].map(ratio))]);
 """

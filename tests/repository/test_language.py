@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,22 @@ def test_terms_of_the_style_guide(root: Path, written: list[Path]) -> None:
                 f"{path.relative_to(root)}:{number}: {m[0]}: {line.strip()}" for m in PATTERN.finditer(line)
             ]
     assert found == [], "; ".join(f"not {words}: {instead}" for words, instead in AVOIDED.items())
+
+
+OF_LIBRARIES = {"walk", "walk_tb", "walk_packages"}  # of ast, os, pkgutil and traceback
+
+
+def test_names_are_made_of_these_terms_too(root: Path, written: list[Path]) -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in written if path.suffix == ".py"}
+    words = set(re.findall(r"[A-Za-z]\w+", "\n".join(texts.values()))) - OF_LIBRARIES
+    avoided = {w for w in words if PATTERN.search(re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", w))}
+    found = []
+    for path, text in texts.items():
+        if any(word in text for word in avoided):  # in a string, perhaps
+            tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+            names = {t.string for t in tokens if t.type == tokenize.NAME}
+            found += [f"{path.relative_to(root)}: {name}" for name in sorted(names & avoided)]
+    assert found == []
 
 
 def test_a_number_of_things() -> None:

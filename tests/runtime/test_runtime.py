@@ -156,6 +156,6 @@ def test_samples_from_flash(tmp_path):
 
 
 @pytest.mark.parametrize("header", sorted(p.name for p in RUNTIME.glob("*.h")))
-def test_headers_stand_alone_in_cpp(header, tmp_path):
+def test_headers_compile_alone_in_cpp(header, tmp_path):
     (tmp_path / "user.cpp").write_text(f'#include "{header}"\n')
     compile_c("g++", [tmp_path / "user.cpp"], tmp_path / "user.o", ("-c",), "-std=c++11")

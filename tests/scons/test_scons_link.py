@@ -10,7 +10,7 @@ from scons_tree import Tree
 pytestmark = pytest.mark.cc
 
 
-def test_link_and_hil_on_this_computer(tmp_path: Path, root: Path) -> None:
+def test_link_and_hil_on_the_host(tmp_path: Path, root: Path) -> None:
     tree = Tree.of(root, tmp_path)
     words = (f"model={tree.model}", "board=host")
     done = tree.scons(*words, "link")

@@ -145,7 +145,7 @@ def test_ones_own_support_folder_is_beside_the_file(load, tmp_path):
     assert load(USER.replace('"stm32f4"', '"./my support"')).target.support == tmp_path / "my support"
 
 
-def test_kernels_of_ones_own_lie_beside_the_file(load, tmp_path):
+def test_kernels_of_ones_own_are_beside_the_file(load, tmp_path):
     text = '[kernels]\nbackends = ["./wide", "armv7em", "ref"]\n'
     text += '[kernels.use]\nger_f32 = "ref"\ngemv_f32 = ["../other/tall", "ref"]\n'
     kernels = load(USER + text).kernels

@@ -114,7 +114,7 @@ class Program:
         return found[::-1]
 
 
-def frozen_behind_detach(program: Program) -> Program:
+def frozen_after_detach(program: Program) -> Program:
     """The program in which parameters that outputs depend on by detached values alone are not trained: no gradient
     reaches them, so that PyTorch's optimizers leave them as they are."""
     needed = set(references(program.outputs))

@@ -27,7 +27,7 @@ from ..imported.program import (
     Weight,
     WeightRef,
     call_references,
-    frozen_behind_detach,
+    frozen_after_detach,
     names,
     references,
 )
@@ -105,7 +105,7 @@ class _Conversion:
             modules=self.exported.modules,
         )
         made.calls = self._size_calls_at_their_readers(made.live)
-        return frozen_behind_detach(made)
+        return frozen_after_detach(made)
 
     # Inputs and weights
 

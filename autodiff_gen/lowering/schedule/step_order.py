@@ -57,15 +57,15 @@ def _stated(plan: EntryPlan, context: Context) -> Steps:
     ids: dict[Value, int] = {}
     makes = []
     read = {v.base for s in steps for v in s.node.operands}
-    donors = [reusable(s, context) for s in steps]
-    for s, of_results in zip(steps, donors, strict=True):
+    reused = [reusable(s, context) for s in steps]
+    for s, of_results in zip(steps, reused, strict=True):
         replaced = {v for of in of_results.values() for v in of if v.node is s.node} - read
         mine = [r for r in s.node.results if not (r in plan.states or r in plan.outputs or r in replaced)]
         makes.append(tuple([ids.setdefault(r, len(ids)) for r in mine]))
     reads, reuses = [], []
-    for s, of_results in zip(steps, donors, strict=True):
+    for s, of_results in zip(steps, reused, strict=True):
         reads.append(tuple([ids[v.base] for v in s.node.operands if v.base in ids]))
-        stored = [(r, _first_donors(of, of_results, ids)) for r, of in of_results.items() if r in ids]
+        stored = [(r, _first_reused(of, of_results, ids)) for r, of in of_results.items() if r in ids]
         reuses.append(tuple([(ids[r], tuple([ids[v] for v in of])) for r, of in stored]))
     before = _before(plan, context.first)
     _add_preferences(steps, before)
@@ -74,11 +74,11 @@ def _stated(plan: EntryPlan, context: Context) -> Steps:
     return Steps(tuple(map(tuple, before)), tuple(makes), tuple(reads), tuple(reuses), scratch, sizes)
 
 
-def _first_donors(
-    values: Sequence[Value], donors: Mapping[Value, Sequence[Value]], ids: Collection[Value]
+def _first_reused(
+    values: Sequence[Value], reused: Mapping[Value, Sequence[Value]], ids: Collection[Value]
 ) -> list[Value]:
     """The values that have memory of their own: of a result that is replaced, those whose memory it may have."""
-    parts = ([v] if v in ids else _first_donors(donors.get(v, ()), donors, ids) for v in values)
+    parts = ([v] if v in ids else _first_reused(reused.get(v, ()), reused, ids) for v in values)
     return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
@@ -220,7 +220,7 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
     shown = tuple([number[v.base] for v in s.node.operands])
     alike = (s.statements, shown, tuple([(v.type.dtype, v.type.bytes) for v in operands]))
     found = context.analysis((reusable, *alike), lambda: _reusable_in_nest(s, context))
-    return {values[k]: [values[j] for j in donors] for k, donors in found.items()}
+    return {values[k]: [values[j] for j in reused] for k, reused in found.items()}
 
 
 def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
@@ -231,19 +231,19 @@ def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
     sources = list(dict.fromkeys(v.base for v in s.node.operands))
     out: dict[int, list[int]] = {}
     for r in s.node.results:
-        result, donors = region.results[r.index], list[int]()
+        result, reused = region.results[r.index], list[int]()
         for number, source in enumerate(sources):
             if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
                 continue
             views = [(v, p) for v, p in shown if v.base is source]
             if all(_is_stored_as(v, result) and accesses.may_share(p, result) for v, p in views):
-                donors.append(number)
+                reused.append(number)
         for other in s.node.results[: r.index]:
             before = region.results[other.index]
             same = before.type.dtype == result.type.dtype
             same = same and _lengths(before.type.shape) == _lengths(result.type.shape)
             if same and accesses.may_share(before, result):
-                donors.append(len(sources) + other.index)
-        if donors:
-            out[len(sources) + r.index] = donors
+                reused.append(len(sources) + other.index)
+        if reused:
+            out[len(sources) + r.index] = reused
     return out

@@ -139,13 +139,13 @@ class StripRegion:
 
     def _is_closed(self) -> bool:
         """Whether nothing that a strip needs depends on results of the region."""
-        sinks = {*self.maps, *self.sums}
+        ends = {*self.maps, *self.sums}
         after: set[Node] = set()
         for n in self.graph.nodes:
-            if any(u.node in sinks or u.node in after for u in n.operands):
+            if any(u.node in ends or u.node in after for u in n.operands):
                 after.add(n)
-        members = {*(v.node for v in self.axis), *sinks}
-        return bool(sinks) and after.isdisjoint(members)
+        members = {*(v.node for v in self.axis), *ends}
+        return bool(ends) and after.isdisjoint(members)
 
     def in_strips(self, number: int, count: int) -> Graph | None:
         """The graph with the region computed in this many strips; None where a strip cannot be computed."""

@@ -110,8 +110,8 @@ def _parts(
     if sum(planned_size(at[0]) for at in found) < planned_size(v.type.shape):
         return list(found)
     by_products = all(_is_for_products(node, users) for node in readers)
-    donors = (u for u in v.node.operands if u.type == v.type and not isinstance(u.base.node.op.lower, Leaf))
-    takes_memory = is_late(v.node.origin) and next(donors, None) is not None
+    reused = (u for u in v.node.operands if u.type == v.type and not isinstance(u.base.node.op.lower, Leaf))
+    takes_memory = is_late(v.node.origin) and next(reused, None) is not None
     return None if takes_memory or by_products else list(found)
 
 
