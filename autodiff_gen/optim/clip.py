@@ -33,7 +33,8 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
     for more in squares[1:]:
         total = total + more
     norm = with_role(F.sqrt(total), "grad_norm")
-    factor = with_role(F.minimum(limit / (norm + 1e-6), 1.0), "grad_scale")
+    ratio = with_role(limit / (norm + 1e-6), "ratio")
+    factor = with_role(F.minimum(ratio, 1.0), "grad_scale")
     return [_clipped(g, lambda g: g * factor) for g in gradients]
 
 

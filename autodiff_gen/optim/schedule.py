@@ -10,6 +10,7 @@ from .. import init
 from ..errors import AttributeModelError, ModelError, unknown_name
 from ..ir.build import constant, make_state
 from ..ir.graph import State
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Type, f32, plain
 from .alternatives import METHODS
@@ -27,7 +28,7 @@ class StepCounter:
         if self._state is None:
             self._state = State("optimizer.step", Type(f32, ()), init.zeros(()), False, "optimizer")
             self._before = make_state(self._state)
-            self._now = self._before + 1.0
+            self._now = with_role(self._before + 1.0, "step")
         return self._before
 
     @property

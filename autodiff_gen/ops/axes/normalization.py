@@ -141,10 +141,11 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     loops, inv_count = _Loops(x, axes, varied), _inv_count(x, axes)
     first = with_role(_first(x, axes), "first")
     shifted = with_role(loops.flat(x) - loops.each(first), "shifted")
-    offset = with_role(loops.total(shifted) * inv_count, "offset")
+    offset = with_role(with_role(loops.total(shifted), "shifted_sum") * inv_count, "offset")
     mean = with_role(first + offset, "mean")
-    squares = loops.total(apply("square", shifted)) * inv_count
-    var = with_role(apply("relu", squares - apply("square", offset)), "var")
+    squares = with_role(loops.total(apply("square", shifted)), "square_sum") * inv_count
+    difference = with_role(squares - apply("square", offset), "raw_var")  # that rounding may make negative
+    var = with_role(apply("relu", difference), "var")
     inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
     scale = _scale(inv_std, weights)
     if len(weights) == 2:

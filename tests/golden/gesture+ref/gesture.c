@@ -300,9 +300,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    let squares_4 = sum(square(d_gru_bias_hh_l0))
      *    let squares_5 = sum(square(d_head_weight))
      *    let squares_6 = sum(square(d_head_bias))
-     *    let val =
+     *    let ratio =
      *            1.0 / (sqrt(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) + 1e-06)
-     *    grad_scale = minimum(val, 1.0) */
+     *    grad_scale = minimum(ratio, 1.0) */
     float *const grad_scale = t->arena + 105; /* scalar steps 14 to 21 */
     {
         float squares = 0.0f;
@@ -340,9 +340,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         const float squares_6 = d_head_bias[0] * d_head_bias[0] + d_head_bias[1] * d_head_bias[1] +
                 d_head_bias[2] * d_head_bias[2] + d_head_bias[3] * d_head_bias[3] +
                 d_head_bias[4] * d_head_bias[4];
-        const float val =
+        const float ratio =
                 1.0f / (sqrtf(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) + 1e-06f);
-        grad_scale[0] = (val < 1.0f || val != val) ? val : 1.0f;
+        grad_scale[0] = (ratio < 1.0f || ratio != ratio) ? ratio : 1.0f;
     }
 
     /* 15 optimizer_step += 1.0
@@ -354,11 +354,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const rescale = t->arena + 107;   /* scalar steps 15 to 21 */
     {
         const float old_step = t->optimizer_step[0];
-        const float val = old_step + 1.0f;
-        t->optimizer_step[0] = val;
+        const float step = old_step + 1.0f;
+        t->optimizer_step[0] = step;
         const float cos_x = ag_cosf((old_step - floorf(old_step / 3200.0f) * 3200.0f) * 0.0009817478f);
-        step_size[0] = 0.005f * (cos_x * cos_x) / -ag_expm1f(val * -0.105360515f);
-        rescale[0] = 1.0f / sqrtf(-ag_expm1f(val * -0.0010005003f));
+        step_size[0] = 0.005f * (cos_x * cos_x) / -ag_expm1f(step * -0.105360515f);
+        rescale[0] = 1.0f / sqrtf(-ag_expm1f(step * -0.0010005003f));
     }
 
     /* ---- update: gru ---- */
