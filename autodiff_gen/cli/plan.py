@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from .arguments import Command, model_argument, positive, target_arguments
 
 if TYPE_CHECKING:
-    from ..codegen.program import Program
-    from ..ir.graph import Channels, State
     from ..model.loader import LoadedFile
     from ..model.model import Model
     from ..model.update_plan import Proposal
@@ -47,102 +45,66 @@ def add_commands(command: Command) -> None:
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    from ..codegen.compiler import budget_notes
+    from ..codegen.budget_notes import budget_notes
+    from ..codegen.compiler import compile_model
+    from ..codegen.program import Program
+    from ..codegen.program_regions import budget_of, over, spaces_of
+    from ..errors import ModelError
+    from ..ir.graph import Channels, State
+    from ..kernels import registry
+    from ..model.build import write_all
     from ..model.contributions import squares
+    from ..model.loader import load_file
+    from ..model.model import Model
     from ..model.update_costs import costs
+    from ..model.update_lines import update_lines
     from ..model.update_plan import propose
+    from ..nn.selection import training_only
+    from ..targets import board as boards
 
-    compiler = _Compiler(args)
-    model, file, states = compiler.trained()
-    batches, source = _batches(args, model, file)
-    found = squares(model, states, islice(batches, args.batches))
-    of_states = costs(model, states, compiler.backends)
-    proposal = propose(states, found, of_states, compiler.budget, compiler.compiled)
-    print(_text(proposal, compiler.budget, source))
-    graphs = compiler.model_of(proposal.program).entries()
-    for line in budget_notes(proposal.program, graphs, compiler.board.target.clock_hz):
-        print(line)
-    _write_lines(args, proposal, compiler.budget, file)
-    return 0
+    board = boards.load(args.board)
+    kernels = None if args.kernels is None else registry.parse_list(args.kernels)
+    budget, spaces = budget_of(board, args.ram), spaces_of(board, args.ram)
+    if budget is None:
+        raise ModelError(f"plan: board {board.id} has no limit of RAM; give a budget, such as --ram 128K")
 
-
-class _Compiler:
-    """Compiles the model of a file for the board, with any choice of what trains."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        """Raises ModelError for a board without a budget."""
-        from ..codegen.program_regions import budget_of, spaces_of
-        from ..errors import ModelError
-        from ..kernels import registry
-        from ..targets import board as boards
-
-        self.args, self.board = args, boards.load(args.board)
-        self.kernels = None if args.kernels is None else registry.parse_list(args.kernels)
-        self.spaces = spaces_of(self.board, args.ram)
-        budget = budget_of(self.board, args.ram)
-        if budget is None:
-            raise ModelError(
-                f"plan: board {self.board.id} has no limit of RAM; give a budget, such as --ram 128K"
-            )
-        self.budget = budget
-        self.backends = registry.for_board(self.board, self.kernels)
-        self._models: list[tuple[Program, Model]] = []
-
-    def trained(self) -> tuple[Model, LoadedFile, list[State]]:
-        """The model as its file has it, the file, and the parameters of which some may train. Raises ModelError."""
-        from ..errors import ModelError
-
-        model, file, reached = self._loaded(None)
-        states = [state for state in model.trained if state.name in reached]
-        if not states:
-            raise ModelError(
-                f"{self.args.model}: no parameter of a network trains; plan chooses between layers of ag.nn"
-            )
-        return model, file, states
-
-    def compiled(self, channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
-        """The program in which these channels train, None for all, and the bytes that it leaves free; below 0, those
-        that are missing."""
-        from ..codegen.compiler import compile_model
-        from ..codegen.program_regions import over
-
-        model, file, _ = self._loaded({state.name: chosen for state, chosen in channels.items()})
-        args, name = self.args, self.args.name or file.name
-        program = compile_model(
-            model, name, self.kernels, self.board, args.ram, must_fit=False, thorough=False
-        )
-        self._models.append((program, model))
-        missing = sum(needed - space.bytes for space, needed in over(program, self.spaces))
-        return program, -missing or self.budget - program.struct_bytes
-
-    def model_of(self, program: Program) -> Model:
-        """The model that a program was compiled of."""
-        (model,) = (model for known, model in self._models if known is program)
-        return model
-
-    def _loaded(self, channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
-        from ..errors import ModelError
-        from ..model.loader import load_file
-        from ..model.model import Model
-        from ..nn.selection import training_only
-
+    def loaded(channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
         with training_only(channels) as selection:
-            file = load_file(self.args.model)
+            file = load_file(args.model)
         if not isinstance(file.made, Model):
-            raise ModelError(f"{self.args.model} defines functions; plan needs a model that trains")
+            raise ModelError(f"{args.model} defines functions; plan needs a model that trains")
         return file.made, file, selection.reached
 
+    models: list[tuple[Program, Model]] = []
 
-def _write_lines(args: argparse.Namespace, proposal: Proposal, budget: int, file: LoadedFile) -> None:
-    """Print the lines for the model file, and write them to the file that --out names."""
-    from ..model.build import write_all
-    from ..model.update_lines import update_lines
+    def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
+        made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
+        name = args.name or file.name
+        program = compile_model(made, name, kernels, board, args.ram, must_fit=False, thorough=False)
+        models.append((program, made))
+        missing = sum(needed - space.bytes for space, needed in over(program, spaces))
+        return program, -missing or budget - program.struct_bytes
 
+    made, file, reached = loaded(None)
+    states = [state for state in made.trained if state.name in reached]
+    if not states:
+        raise ModelError(
+            f"{args.model}: no parameter of a network trains; plan chooses between layers of ag.nn"
+        )
+    batches, source = _batches(args, made, file)
+    found = squares(made, states, islice(batches, args.batches))
+    backends = registry.for_board(board, kernels)
+    proposal = propose(states, found, costs(made, states, backends), budget, compiled)
     lines = update_lines(proposal.rows, file.names)
+    head = f"# What trains of {file.name} in {budget} bytes: {proposal.program.struct_bytes} with state and arena."
+    print(_text(proposal, budget, source))
+    (chosen,) = (model for program, model in models if program is proposal.program)
+    for line in budget_notes(proposal.program, chosen.entries(), board.target.clock_hz):
+        print(line)
     print("\n".join(["", "Lines for the model file, after the network and before the model:", "", *lines]))
     if args.out is not None:
-        head = f"# What trains of {file.name} in {budget} bytes: {proposal.program.struct_bytes} with state and arena."
         write_all(args.out.parent, {args.out.name: "\n".join([head, *lines, ""])})
+    return 0
 
 
 def _batches(

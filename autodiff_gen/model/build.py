@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..codegen.compiler import budget_notes, compile_functions, compile_model
+from ..codegen.budget_notes import budget_notes
+from ..codegen.compiler import compile_functions, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Program
 from ..codegen.program_regions import Ram

@@ -18,7 +18,8 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
 from autodiff_gen.bench.probes import probes
-from autodiff_gen.codegen.compiler import budget_notes, compile_model
+from autodiff_gen.codegen.budget_notes import budget_notes
+from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError, PlanError
 from autodiff_gen.host.compiler import Compiler, find_compiler

@@ -16,7 +16,8 @@ from int8_networks import random_network
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
-from autodiff_gen.codegen.compiler import budget_notes, compile_model
+from autodiff_gen.codegen.budget_notes import budget_notes
+from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.errors import ModelError, PlanError
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
