@@ -46,63 +46,25 @@ def add_commands(command: Command) -> None:
 
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.budget_notes import budget_notes
-    from ..codegen.compiler import compile_model
-    from ..codegen.program import Program
-    from ..codegen.program_regions import budget_of, over, spaces_of
-    from ..errors import ModelError
-    from ..ir.graph import Channels, State
     from ..kernels import registry
     from ..model.build import write_all
-    from ..model.contributions import squares
-    from ..model.loader import load_file
-    from ..model.model import Model
-    from ..model.update_costs import costs
+    from ..model.file_plan import FilePlan
     from ..model.update_lines import update_lines
-    from ..model.update_plan import propose
-    from ..nn.selection import training_only
     from ..targets import board as boards
 
     board = boards.load(args.board)
     kernels = None if args.kernels is None else registry.parse_list(args.kernels)
-    budget, spaces = budget_of(board, args.ram), spaces_of(board, args.ram)
-    if budget is None:
-        raise ModelError(f"plan: board {board.id} has no limit of RAM; give a budget, such as --ram 128K")
-
-    def loaded(channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
-        with training_only(channels) as selection:
-            file = load_file(args.model)
-        if not isinstance(file.made, Model):
-            raise ModelError(f"{args.model} defines functions; plan needs a model that trains")
-        return file.made, file, selection.reached
-
-    models: list[tuple[Program, Model]] = []
-
-    def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
-        made, file, _ = loaded({state.name: chosen for state, chosen in channels.items()})
-        name = args.name or file.name
-        program = compile_model(made, name, kernels, board, args.ram, must_fit=False, thorough=False)
-        models.append((program, made))
-        missing = sum(needed - space.bytes for space, needed in over(program, spaces))
-        return program, -missing or budget - program.struct_bytes
-
-    made, file, reached = loaded(None)
-    states = [state for state in made.trained if state.name in reached]
-    if not states:
-        raise ModelError(
-            f"{args.model}: no parameter of a network trains; plan chooses between layers of ag.nn"
-        )
-    batches, source = _batches(args, made, file)
-    found = squares(made, states, islice(batches, args.batches))
-    backends = registry.for_board(board, kernels)
-    proposal = propose(states, found, costs(made, states, backends), budget, compiled)
-    lines = update_lines(proposal.rows, file.names)
-    head = f"# What trains of {file.name} in {budget} bytes: {proposal.program.struct_bytes} with state and arena."
-    print(_text(proposal, budget, source))
-    (chosen,) = (model for program, model in models if program is proposal.program)
+    plan = FilePlan(args.model, board, kernels, args.ram, args.name)
+    batches, source = _batches(args, plan.model, plan.file)
+    proposal, chosen = plan.propose(islice(batches, args.batches))
+    print(_text(proposal, plan.budget, source))
     for line in budget_notes(proposal.program, chosen.entries(), board.target.clock_hz):
         print(line)
+    lines = update_lines(proposal.rows, plan.file.names)
     print("\n".join(["", "Lines for the model file, after the network and before the model:", "", *lines]))
     if args.out is not None:
+        size = proposal.program.struct_bytes
+        head = f"# What trains of {plan.file.name} in {plan.budget} bytes: {size} with state and arena."
         write_all(args.out.parent, {args.out.name: "\n".join([head, *lines, ""])})
     return 0
 

@@ -1,0 +1,75 @@
+"""What of a model file trains within a RAM budget: the file is run again and compiled for each choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..codegen.compiler import compile_model
+from ..codegen.program import Program
+from ..codegen.program_regions import Ram, budget_of, over, spaces_of
+from ..errors import ModelError
+from ..ir.graph import Channels, State
+from ..kernels import registry
+from ..nn.selection import training_only
+from ..targets.board import Board
+from .contributions import squares
+from .loader import LoadedFile, load_file
+from .model import Model
+from .update_costs import costs
+from .update_plan import Proposal, propose
+
+
+class FilePlan:
+    """model, file: as they are without a plan; budget: bytes of state and arena together. Raises ModelError where there
+    is no budget, or no parameter of a network trains."""
+
+    def __init__(
+        self, path: str, board: Board, kernels: Sequence[str] | None, ram: Ram, name: str | None
+    ) -> None:
+        self._path, self._board, self._kernels, self._ram = path, board, kernels, ram
+        budget = budget_of(board, ram)
+        if budget is None:
+            raise ModelError(f"plan: board {board.id} has no limit of RAM; give a budget, such as --ram 128K")
+        self.budget = budget
+        self.model, self.file, reached = self._load(None)
+        self._name = name or self.file.name
+        self._states = [state for state in self.model.trained if state.name in reached]
+        if not self._states:
+            raise ModelError(
+                f"{path}: no parameter of a network trains; plan chooses between layers of ag.nn"
+            )
+
+    def propose(self, batches: Iterator[Mapping[str, Any]]) -> tuple[Proposal, Model]:
+        """The best choice for gradients of these batches, and the model that trains it."""
+        models: list[tuple[Program, Model]] = []
+
+        def compiled(channels: Mapping[State, Channels | None]) -> tuple[Program, int]:
+            model, _, _ = self._load({state.name: chosen for state, chosen in channels.items()})
+            program, free = self._compiled(model)
+            models.append((program, model))
+            return program, free
+
+        found = squares(self.model, self._states, batches)
+        backends = registry.for_board(self._board, self._kernels)
+        estimates = costs(self.model, self._states, backends)
+        proposal = propose(self._states, found, estimates, self.budget, compiled)
+        (chosen,) = (model for program, model in models if program is proposal.program)
+        return proposal, chosen
+
+    def _load(self, channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
+        """The model in which these parameters and channels train, None for all, and the names of those it has."""
+        with training_only(channels) as selection:
+            file = load_file(self._path)
+        if not isinstance(file.made, Model):
+            raise ModelError(f"{self._path} defines functions; plan needs a model that trains")
+        return file.made, file, selection.reached
+
+    def _compiled(self, model: Model) -> tuple[Program, int]:
+        """The program, and the bytes that it leaves free, negative where it does not fit."""
+        rest = self._kernels, self._board, self._ram
+        program = compile_model(model, self._name, *rest, must_fit=False, thorough=False)
+        missing = sum(
+            needed - space.bytes for space, needed in over(program, spaces_of(self._board, self._ram))
+        )
+        return program, -missing or self.budget - program.struct_bytes
