@@ -12,7 +12,7 @@ from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from .c_printer import PRINTER
 from .entry_names import Names
-from .formulas import plain, viewed
+from .formulas import plain, viewed, windows_of
 
 
 def call_comment(names: Names, node: Node, call: KernelCall) -> str:
@@ -66,7 +66,8 @@ def _beta(names: Names, node: Node, beta: float | Scalar) -> c.Expr:
 
 
 def _factor(names: Names, node: Node, factor: Matrix) -> str:
-    name = names.bare(names.place(node.operands[factor.operand]))
+    v = node.operands[factor.operand]
+    name = windows_of(v, names.bare(names.place(v)))
     return name + shown(factor.stored) + ("'" if factor.transposed else "")
 
 

@@ -246,6 +246,15 @@ def viewed(v: Value, name: str) -> str:
     return _view(v.node, viewed(v.node.operands[0], name))
 
 
+def windows_of(v: Value, name: str) -> str:
+    """The name of memory with the part of it that v is, whatever the order of axes."""
+    lower = v.node.op.lower
+    if not isinstance(lower, View):
+        return name
+    (operand,) = v.node.operands
+    return windows_of(operand, name) + (_window_of(v.node) if lower.window else "")
+
+
 def _view(node: Node, text: str) -> str:
     """A text seen through a view: as it is where the order of axes stays, primed for a transposed matrix."""
     lower, (operand,) = node.op.lower, node.operands
@@ -261,10 +270,13 @@ def _view(node: Node, text: str) -> str:
         order = f", {node.attrs['dims']}" if "dims" in node.attrs else ""
         return f"{node.op.name}({text}{order})"
     else:
-        mark = "'"
-        if lower.window:
-            mark = _window(node.attrs["starts"], node.attrs["steps"], shape, operand.type.shape)
+        mark = _window_of(node) if lower.window else "'"
     return f"({text}){mark}" if mark and " " in text else text + mark
+
+
+def _window_of(node: Node) -> str:
+    (operand,), (result,) = node.operands, node.results
+    return _window(node.attrs["starts"], node.attrs["steps"], result.type.shape, operand.type.shape)
 
 
 def _inserted(node: Node) -> str:

@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 N = 3  # of the batch
 PRODUCT = re.compile(
     r"(?:for each of \[[\dn,]+\]: )?(?P<y>\w+)\[(?P<shape>[\dn,]+)\] (?P<op>=|\+=|-=) (?:(?P<alpha>[^ ]+) \* )?"
-    r"(?P<a>\w+)\[(?P<a_shape>[\dn,]+)\](?P<a_t>'?) \. (?P<b>\w+)\[(?P<b_shape>[\dn,]+)\](?P<b_t>'?)"
+    r"(?P<a>\w+)(?P<a_part>\[[^]]*:[^]]*\])?\[(?P<a_shape>[\dn,]+)\](?P<a_t>'?) \. "
+    r"(?P<b>\w+)(?P<b_part>\[[^]]*:[^]]*\])?\[(?P<b_shape>[\dn,]+)\](?P<b_t>'?)"
 )
 
 # What the kernels of the contract compute, on matrices as they are stored.
@@ -111,6 +112,9 @@ def check_product(comment: str, kernel: str, args: dict[str, c.Expr]) -> None:
         assert np.prod(shape) == arrays[at].size, comment
         if arrays[at].ndim == 2:
             assert shape == arrays[at].shape, comment
+        if not comment.startswith("for each"):  # of which each has an offset of its own
+            begins = re.search(r"\b[1-9]\d*:", found[f"{side}_part"] or "")
+            assert isinstance(args[(first, second)[at]], c.Binary) == (begins is not None), comment
         matrix = arrays[at].reshape(shape)
         said.append(matrix.T if found[f"{side}_t"] else matrix)
     value, expected = said[0] @ said[1], compute(*arrays)
@@ -123,6 +127,18 @@ def check_product(comment: str, kernel: str, args: dict[str, c.Expr]) -> None:
     assert args["beta"] == c.Literal("0.0f" if found["op"] == "=" else "1.0f"), comment
     assert negative == (found["op"] == "-="), comment
     assert (found["alpha"] or "1.0") == alpha.removeprefix("-").removesuffix("f"), comment
+
+
+def test_parts_are_those_that_a_product_reads() -> None:
+    """The last step of a sequence; queries and keys that are side by side, one of them transposed."""
+    x, w, qk = ag.Input("x", (4, 5, 8)), ag.Input("w", (8, 30)), ag.Input("qk", (24, 80))
+    outs = [x[:, 4] @ w, qk[:, :40] @ qk[:, 40:].T]
+    text = emit(compile_function(ag.function([x, w, qk], outs, "p"), "p"))["p.c"]
+    for part, shape, offset in (("x[..., 4:5, :]", (4, 5, 8), 32), ("qk[..., 40:80]", (24, 80), 40)):
+        name = part.partition("[")[0]
+        assert part in text and f"{name} + {offset}," in text
+        assert eval(part, {name: np.arange(np.prod(shape)).reshape(shape)}).flat[0] == offset
+    assert "qk[..., 0:40][24,40] . qk[..., 40:80][24,40]'" in text
 
 
 @pytest.mark.parametrize("model", [*MODELS, "products"])
