@@ -102,6 +102,26 @@ static AG_NOINLINE void ag_conv2d_panels(ag_tile *t, const ag_pixel_cursor *curs
 #endif
 #endif
 
+/* The pixels of a region, and the first valid tap of their windows, which is in row `first` of them. */
+ALWAYS_INLINE void ag_begin_region(ag_pixel_cursor *cursor, const float *x, float *y, ag_tap_range vertical,
+                                   ag_tap_range horizontal, int32_t first, int32_t n,
+                                   const ag_conv2d_shape *s) {
+    const ptrdiff_t row_step = (ptrdiff_t)s->dilation_h * s->x_h;
+    const ptrdiff_t tap_step = (ptrdiff_t)s->dilation_w * s->x_w;
+    const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
+    cursor->src = x + (ptrdiff_t)(vertical.begin * s->stride_h - s->pad_top) * s->x_h + first * row_step;
+    cursor->src +=
+        (ptrdiff_t)(horizontal.begin * s->stride_w - s->pad_left) * s->x_w + horizontal.first * tap_step;
+    cursor->dst = y + ((ptrdiff_t)vertical.begin * s->ow + horizontal.begin) * s->ldy;
+    cursor->src_step = (ptrdiff_t)s->stride_w * s->x_w;
+    cursor->src_row = (ptrdiff_t)s->stride_h * s->x_h - width * cursor->src_step;
+    cursor->src_image = s->x_n - (ptrdiff_t)height * s->stride_h * s->x_h;
+    cursor->dst_step = s->ldy;
+    cursor->dst_row = (ptrdiff_t)(s->ow - width) * s->ldy;
+    cursor->dst_image = (ptrdiff_t)(s->oh - height) * s->ow * s->ldy;
+    ag_begin_pixels(cursor, n, height, width);
+}
+
 /* The pixels of y whose windows have the same valid taps along both axes. */
 static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_range vertical,
                              ag_tap_range horizontal, const ag_conv2d_part *part) {
@@ -110,22 +130,11 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     const ptrdiff_t row_step = (ptrdiff_t)s->dilation_h * s->x_h;
     const ptrdiff_t tap_step = (ptrdiff_t)s->dilation_w * s->x_w;
     const int32_t columns = horizontal.last - horizontal.first, row_length = columns * g->channels;
-    const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
     const int32_t first = part->row > vertical.first ? part->row : vertical.first;
     const int32_t last = part->row_end < vertical.last ? part->row_end : vertical.last;
     ag_pixel_cursor cursor;
     ag_tile t;
-    cursor.src = x + (ptrdiff_t)(vertical.begin * s->stride_h - s->pad_top) * s->x_h + first * row_step;
-    cursor.src +=
-        (ptrdiff_t)(horizontal.begin * s->stride_w - s->pad_left) * s->x_w + horizontal.first * tap_step;
-    cursor.dst = y + ((ptrdiff_t)vertical.begin * s->ow + horizontal.begin) * s->ldy;
-    cursor.src_step = (ptrdiff_t)s->stride_w * s->x_w;
-    cursor.src_row = (ptrdiff_t)s->stride_h * s->x_h - width * cursor.src_step;
-    cursor.src_image = s->x_n - (ptrdiff_t)height * s->stride_h * s->x_h;
-    cursor.dst_step = s->ldy;
-    cursor.dst_row = (ptrdiff_t)(s->ow - width) * s->ldy;
-    cursor.dst_image = (ptrdiff_t)(s->oh - height) * s->ow * s->ldy;
-    ag_begin_pixels(&cursor, part->n, height, width);
+    ag_begin_region(&cursor, x, y, vertical, horizontal, first, part->n, s);
     if (last <= first || columns <= 0) {
         if (part->row == 0 && (vertical.last <= vertical.first || columns <= 0)) {
             ag_zero_pixels(&cursor, g->outputs, 1);
