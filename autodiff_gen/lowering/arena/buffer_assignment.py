@@ -102,16 +102,25 @@ def place(buffers: Sequence[Buffer]) -> ArenaPlan:
     """The best of several first-fit orders. Where none meets the bound, they are improved: of the large buffers first,
     so that the small ones fill the gaps, then of all."""
     bound = lower_bound(buffers)
-    best = _first_fit(sorted(buffers, key=_ORDERS[0]))
+    placed: dict[tuple[int, ...], _Offsets] = {}
+
+    def first_fit(order: Sequence[Buffer]) -> _Offsets:
+        """As _first_fit, which places each order once: some are tried several times."""
+        keys = tuple([b.key for b in order])
+        if keys not in placed:
+            placed[keys] = _first_fit(order)
+        return placed[keys]
+
+    best = first_fit(sorted(buffers, key=_ORDERS[0]))
     for key in _ORDERS[1:]:
         if best[1] > bound:
-            best = _better(best, _first_fit(sorted(buffers, key=key)))
+            best = _better(best, first_fit(sorted(buffers, key=key)))
     large = [b for b in buffers if b.size * SMALL >= bound]
     small = sorted((b for b in buffers if b.size * SMALL < bound), key=_ORDERS[0])
     for moved, rest in ((large, small), (buffers, [])):
         for key in _ORDERS:
             if best[1] > bound:
-                found = _improved(sorted(moved, key=key), rest, bound, EFFORT // len(_ORDERS))
+                found = _improved(sorted(moved, key=key), rest, bound, EFFORT // len(_ORDERS), first_fit)
                 best = _better(best, found)
     return ArenaPlan(*best, bound)
 
@@ -120,16 +129,22 @@ def _better(best: _Offsets | None, found: _Offsets) -> _Offsets:
     return found if best is None or found[1] < best[1] else best
 
 
-def _improved(order: list[Buffer], rest: Sequence[Buffer], bound: int, effort: int) -> _Offsets:
+def _improved(
+    order: list[Buffer],
+    rest: Sequence[Buffer],
+    bound: int,
+    effort: int,
+    first_fit: Callable[[Sequence[Buffer]], _Offsets],
+) -> _Offsets:
     """The best of changed orders, each followed by the rest, of which no more than `effort` buffers are placed in all:
     buffers that exceed the bound come earlier the next time (squeaky wheel optimization, Joslin and Clements 1999)."""
     generator = random.Random(1)
     best: _Offsets | None = None
     while best is None or (best[1] > bound and effort > 0):
-        offsets, peak = _first_fit(order)
+        offsets, peak = first_fit(order)
         effort -= len(order)
         if best is None or peak < best[1]:
-            best = _better(best, _first_fit([*order, *rest]))
+            best = _better(best, first_fit([*order, *rest]))
             effort -= len(order) + len(rest)
         if peak <= bound:
             break

@@ -8,7 +8,6 @@ once: no order gains by putting it off.
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
@@ -24,7 +23,7 @@ class Partial(NamedTuple):
     done: int
     peak: int
     live: int
-    ready: tuple[int, ...]
+    ready: int
     last: tuple[int, ...] = ()
     parent: Partial | None = None
 
@@ -37,14 +36,14 @@ class Partial(NamedTuple):
         return [s for part in reversed(parts) for s in part]
 
 
-def _take(problem: Problem, s: int, done: int, ready: list[int]) -> int:
-    """Do step s: the steps that are done then; those that may come next are `ready`, which changes."""
+def _take(problem: Problem, s: int, done: int, ready: int) -> tuple[int, int]:
+    """Do step s, one of those in `ready`: the steps that are done then, and those that may come next."""
     done |= problem.bit[s]
-    ready.remove(s)
+    ready ^= problem.bit[s]
     for a in problem.successors[s]:
         if problem.needs[a] & done == problem.needs[a]:
-            insort(ready, a)
-    return done
+            ready |= problem.bit[a]
+    return done, ready
 
 
 def _after_free_steps(
@@ -52,28 +51,30 @@ def _after_free_steps(
     done: int,
     peak: int,
     live: int,
-    ready: list[int],
+    ready: int,
     last: list[int],
     parent: Partial | None,
 ) -> Partial:
     """The state after every step that costs nothing, those first that free memory."""
-    may_be_free, effects, matter = problem.may_be_free, problem.effects, problem.matter
+    effects, matter = problem.effects, problem.matter
     while True:
         room, left = peak - live, ~done
         best, least = -1, 1
-        for s in ready:
-            if may_be_free[s]:
-                # most effects are known, without a call
-                needed, added = effects[s].get(left & matter[s]) or problem.effect(left, s)
-                if needed > room:
-                    continue
-                if added < least:
-                    best, least = s, added
-                if added < 0:
-                    break
+        pending = ready & problem.may_be_free
+        while pending:
+            s = (pending & -pending).bit_length() - 1
+            pending &= pending - 1
+            # most effects are known, without a call
+            needed, added = effects[s].get(left & matter[s]) or problem.effect(left, s)
+            if needed > room:
+                continue
+            if added < least:
+                best, least = s, added
+            if added < 0:
+                break
         if best < 0:
-            return Partial(done, peak, live, tuple(ready), tuple(last), parent)
-        done = _take(problem, best, done, ready)
+            return Partial(done, peak, live, ready, tuple(last), parent)
+        done, ready = _take(problem, best, done, ready)
         live += least
         last.append(best)
 
@@ -81,7 +82,7 @@ def _after_free_steps(
 def search(problem: Problem, beam: int, limit: float = math.inf) -> Partial | None:
     """All steps done, with the lowest peak that a beam of so many states finds; None if all exceed the limit."""
     everything = (1 << len(problem.bit)) - 1
-    first = [s for s, needs in enumerate(problem.needs) if needs == 0]
+    first = sum(bit for bit, needs in zip(problem.bit, problem.needs, strict=True) if needs == 0)
     front, best = [_after_free_steps(problem, 0, 0, 0, first, [], None)], None
     while front:
         found: dict[int, Partial] = {}
@@ -107,9 +108,11 @@ def _following(
 ) -> Iterator[Partial]:
     """The states after each step that may come next, and after every step that then costs nothing; without those whose
     peak exceeds the limit, and those that steps which lead to states in `seen` lead to as well."""
-    done, peak, live, ready = state.done, state.peak, state.live, state.ready
+    done, peak, live, pending = state.done, state.peak, state.live, state.ready
     left, tried = ~done, set()
-    for s in ready:
+    while pending:
+        s = (pending & -pending).bit_length() - 1
+        pending &= pending - 1
         kind = problem.kind[s]
         if kind in tried:
             continue
@@ -120,6 +123,5 @@ def _following(
         if most > limit or key in seen:
             continue
         seen.add(key)
-        others = list(ready)
-        _take(problem, s, done, others)
-        yield _after_free_steps(problem, key[0], most, live + added, others, [s], state)
+        after, ready = _take(problem, s, done, state.ready)
+        yield _after_free_steps(problem, after, most, live + added, ready, [s], state)

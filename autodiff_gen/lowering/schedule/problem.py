@@ -53,9 +53,11 @@ class Problem:
         ]
         self.never_read = [sum(size[b] for b in m if b not in readers) for m in makes]
         self.frees = [[(size[b], readers[b]) for b in sorted(made.intersection(r))] for r in reads]
-        self.may_be_free = [
-            self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
-        ]
+        self.may_be_free = sum(
+            self.bit[s]
+            for s in range(count)
+            if self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s])
+        )
         self.effects: list[dict[int, tuple[int, int]]] = [{} for _ in range(count)]
         self.matter = [
             functools.reduce(
