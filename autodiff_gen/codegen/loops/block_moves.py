@@ -43,8 +43,8 @@ from .loop_accesses import (
     Access,
     Memory,
     Pointers,
-    accesses_of,
     are_independent,
+    elements_of,
     linear,
     local_array,
     with_innermost_loops,
@@ -256,11 +256,9 @@ def _in_order(body: c.Statements, pointers: Pointers) -> list[tuple[c.Element, A
     """The accesses of one iteration in the order in which they happen; None where that is not known."""
     out: list[tuple[c.Element, Access]] = []
     for statement in body:
-        found = accesses_of(statement, pointers)
-        if found is None:
+        pairs = elements_of(statement, pointers)
+        if pairs is None:
             return None
-        nodes = [node for node in c_query.nodes(statement) if is_element(node)]
-        pairs = list(zip(nodes, found, strict=True))
         reads = [(e, replace(a, is_written=False)) for e, a in pairs if not a.is_written or _adds(statement)]
         out += [*reads, *((e, a) for e, a in pairs if a.is_written)]
     return out

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
@@ -148,32 +148,45 @@ def are_independent(accesses: Sequence[Access], variable: str, count: int) -> bo
 
 def accesses_of(statement: c.Statement, pointers: Pointers) -> list[Access] | None:
     """What a statement reads and writes, parts of it included; None where that is not known."""
-    out: list[Access] = []
-    assigned = {id(target) for target in targets(statement)}
+    found = elements_of(statement, pointers)
+    return None if found is None else [access for _, access in found]
+
+
+def elements_of(statement: c.Statement, pointers: Pointers) -> list[tuple[c.Element, Access]] | None:
+    """The elements in a statement, each with its access; None where other memory may be read or written."""
+    out: list[tuple[c.Element, Access]] = []
+    assigned = set[int]()
     for node in c_query.nodes(statement):
-        match node:
-            case c.Element(array, index):
-                found = memory_of(array, pointers)
-                if found is None:
-                    return None
-                memory, offset = found
-                steps = linear(index)
-                place = None if steps is None else _sum(offset, _scaled(steps, memory.element))
-                out.append(Access(memory, place, id(node) in assigned))
-            case c.Array() | c.ExprStatement() | c.Return() | c.Probe():
+        if isinstance(node, c.Element):
+            found = memory_of(node.array, pointers)
+            if found is None:
                 return None
-            case c.Declare() if node.is_pointer:
-                return None
+            memory, offset = found
+            steps = linear(node.index)
+            place = None if steps is None else _sum(offset, _scaled(steps, memory.element))
+            out.append((node, Access(memory, place, id(node) in assigned)))
+        elif isinstance(node, c.Assign | c.StepTemplate):
+            assigned.update(map(id, _targets_of(node)))
+        elif isinstance(node, c.Array | c.ExprStatement | c.Return | c.Probe) or (
+            isinstance(node, c.Declare) and node.is_pointer
+        ):
+            return None
     return out
 
 
 def targets(statement: c.Statement) -> Iterator[c.Expr]:
     """The expressions that are assigned to."""
     for node in c_query.nodes(statement):
-        if isinstance(node, c.Assign):
-            yield node.target
-        elif isinstance(node, c.StepTemplate):
-            yield from node.accumulators
+        yield from _targets_of(node)
+
+
+def _targets_of(node: Any) -> Sequence[c.Expr]:
+    """The expressions that a node itself assigns to."""
+    if isinstance(node, c.Assign):
+        return (node.target,)
+    if isinstance(node, c.StepTemplate):
+        return node.accumulators
+    return ()
 
 
 def never_meet(write: Access, other: Access, variable: str, count: int) -> bool:

@@ -131,8 +131,9 @@ def _address(variable: Variable, c_type: str, known: Known) -> Any:
 
 
 @cache
-def fields_of(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+def _fields(kind: Any) -> tuple[str, ...] | None:
+    """The names of the fields of a kind of node; None for what is no node."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
 @dataclass
@@ -158,7 +159,7 @@ class _Form:
             self._use(node)
         elif kind is c.Literal:
             self._read_number(node, _role(node))
-        elif not is_dataclass(node):
+        elif _fields(kind) is None:
             self.tokens.append(node)
         else:
             self.tokens.append(kind)
@@ -213,7 +214,7 @@ class _Form:
                 self.read(argument)
             return
         kind: Any = type(node)
-        for name in fields_of(kind):
+        for name in _fields(kind) or ():
             if name != "name" or not isinstance(node, c.Array | c.Table):
                 self.read(getattr(node, name))
 
@@ -225,13 +226,13 @@ class _Form:
         """Whether a loop is over the elements of local arrays, which are in registers where their indices are known."""
         if not self.arrays:
             return False
-        name, nodes = c.Name(variable), list(c_query.nodes(body))
-        arrays = self.arrays - {node.name for node in nodes if isinstance(node, c.Array)}
-        return any(
-            isinstance(node.array, c.Name) and node.array.text in arrays and name in c_query.nodes(node.index)
-            for node in nodes
-            if isinstance(node, c.Element)
-        )
+        name, arrays, used = c.Name(variable), set(self.arrays), list[tuple[str, c.Expr]]()
+        for node in c_query.nodes(body):
+            if isinstance(node, c.Array):
+                arrays.discard(node.name)
+            elif isinstance(node, c.Element) and isinstance(node.array, c.Name):
+                used.append((node.array.text, node.index))
+        return any(array in arrays and name in c_query.nodes(index) for array, index in used)
 
     def _define(self, name: str) -> None:
         self.is_closed &= c.Name(name) not in self.outer

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
@@ -38,12 +37,10 @@ def with_next_blocks(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.
         return tuple(steps)
     taken = c_query.variables(tuple(steps))
 
-    def change(node: Any) -> Any:
-        if not isinstance(node, c.For):
-            return node
-        return _through_pointers(node, taken) if node.step in (BLOCK, WIDE) else _with_steps(node, taken)
+    def change(loop: c.For) -> c.Statement:
+        return _through_pointers(loop, taken) if loop.step in (BLOCK, WIDE) else _with_steps(loop, taken)
 
-    return tuple(c_query.rewritten(step, change) for step in steps)
+    return tuple(c_query.with_loops(step, change) for step in steps)
 
 
 def _through_pointers(loop: c.For, taken: set[str]) -> c.Statement:

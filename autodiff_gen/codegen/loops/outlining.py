@@ -24,7 +24,7 @@ from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
-from .loop_forms import Known, Loops, fields_of, loops_of
+from .loop_forms import Known, Loops, loops_of
 from .loop_functions import LoopFunction, differing, function_of
 from .role_names import Layers, function_name
 from .vector_loops import iterations
@@ -216,4 +216,5 @@ def _instructions(tree: Any, cost: CostTable, batch: int) -> float:
 
 def _inside(node: Any, cost: CostTable, batch: int) -> float:
     kind: Any = type(node)
-    return sum(_instructions(getattr(node, name), cost, batch) for name in fields_of(kind))
+    names = c_query.node_fields(kind) or ()
+    return sum(_instructions(getattr(node, name), cost, batch) for name in names)

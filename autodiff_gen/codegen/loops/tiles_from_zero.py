@@ -16,7 +16,7 @@ from ...lowering.c import c_query
 
 def with_tiles_from_zero(body: c.Statements) -> c.Statements:
     """Statements with such loops."""
-    return c_query.rewritten(body, _from_zero) if any(map(_is_of_tile, c_query.loops(body))) else body
+    return c_query.with_loops(body, _from_zero)
 
 
 def _is_of_tile(loop: c.For) -> bool:
@@ -26,12 +26,12 @@ def _is_of_tile(loop: c.For) -> bool:
     return False
 
 
-def _from_zero(node: Any) -> Any:
-    if not isinstance(node, c.For) or not _is_of_tile(node):
-        return node
-    assert isinstance(node.stop, c.Binary)
-    body = _moved(node.body, c.Name(node.variable), node.start)
-    return replace(node, start=c.number(0), stop=node.stop.right, body=body)
+def _from_zero(loop: c.For) -> c.For:
+    if not _is_of_tile(loop):
+        return loop
+    assert isinstance(loop.stop, c.Binary)
+    body = _moved(loop.body, c.Name(loop.variable), loop.start)
+    return replace(loop, start=c.number(0), stop=loop.stop.right, body=body)
 
 
 def _moved(body: c.Statements, variable: c.Name, start: c.Expr) -> c.Statements:

@@ -55,19 +55,19 @@ _PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tup
 
 
 @cache
-def _fields(kind: Any) -> tuple[str, ...] | None:
+def node_fields(kind: Any) -> tuple[str, ...] | None:
     """The names of the fields of a kind of node that may hold nodes; None for what is no node."""
     return tuple(f.name for f in fields(kind) if f.type not in _PLAIN) if is_dataclass(kind) else None
 
 
 @cache
-def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | None:
-    """A function that gives the fields of `_fields`, the last first."""
-    names = _fields(kind)
-    if names is None:
-        return None
+def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | tuple[()] | None:
+    """A function that gives the fields of `node_fields`, the last first; no function where there are none."""
+    names = node_fields(kind)
+    if not names:
+        return None if names is None else ()
     if len(names) < 2:  # of which an attrgetter gives no tuple
-        return lambda node: [getattr(node, name) for name in names]
+        return lambda node: (getattr(node, names[0]),)
     return operator.attrgetter(*reversed(names))
 
 
@@ -78,17 +78,17 @@ def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
         node = pending.pop()
         kind: Any = type(node)
         if kind is tuple or kind is list:
-            pending.extend(reversed(node))
+            pending += node[::-1]
         elif (get := _reversed_fields(kind)) is not None:
             yield node
-            if kind is not stop:
-                pending.extend(get(node))
+            if get and kind is not stop:
+                pending += get(node)
 
 
 def children(node: Any) -> Iterator[Any]:
     """The nodes right below a node."""
     kind: Any = type(node)
-    for name in _fields(kind) or ():
+    for name in node_fields(kind) or ():
         value = getattr(node, name)
         yield from value if isinstance(value, tuple) else (value,)
 
@@ -165,22 +165,51 @@ def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
     tuple."""
     kind: Any = type(tree)
     if kind is tuple or kind is list:
-        out: list[Any] = []
-        for part in tree:  # type: ignore[attr-defined]
-            made = rewritten(part, change)
-            out += made if type(made) is tuple and type(part) is not tuple else [made]
-        is_same = kind is tuple and len(out) == len(tree) and all(map(operator.is_, out, tree))  # type: ignore[arg-type, call-overload]
-        return tree if is_same else tuple(out)  # type: ignore[return-value]
-    names = _fields(kind)
+        return _with_parts(tree, [rewritten(part, change) for part in tree])  # type: ignore[attr-defined, no-any-return]
+    names = node_fields(kind)
     if names is None:
         return tree
     changed: dict[str, Any] = {}
     for name in names:
         value = getattr(tree, name)
         made = rewritten(value, change)
-        if made is not value and made != value:
+        if made is not value:
             changed[name] = made
-    return change(replace(tree, **changed) if changed else tree)  # type: ignore[type-var, no-any-return]
+    return change(_with_fields(tree, changed) if changed else tree)  # type: ignore[no-any-return]
+
+
+_BODIES = {For: ("body",), Block: ("body",), If: ("then", "otherwise")}
+
+
+def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statements:
+    """Statements whose loops are what `change` makes of them, inner ones first; expressions are not traversed."""
+    made: list[Statement] = []
+    for node in tree:
+        for name in _BODIES.get(type(node), ()):
+            old = getattr(node, name)
+            new = with_loops(old, change)
+            if new is not old:
+                node = _with_fields(node, {name: new})
+        made.append(change(node) if isinstance(node, For) else node)
+    return _with_parts(tree, made)  # type: ignore[no-any-return]
+
+
+def _with_parts(tree: Any, made: Sequence[Any]) -> Any:
+    """A sequence with other parts in place of its own, of which those that were none may be tuples of several."""
+    if type(tree) is tuple and all(map(operator.is_, made, tree)):
+        return tree
+    out: list[Any] = []
+    for part, new in zip(tree, made, strict=True):
+        if type(new) is tuple and type(part) is not tuple:
+            out += new
+        else:
+            out.append(new)
+    return tuple(out)
+
+
+def _with_fields(node: T, changed: Mapping[str, Any]) -> T:
+    """As replace of dataclasses, in less time: all fields of these are arguments."""
+    return type(node)(**{**vars(node), **changed})
 
 
 def with_functions(tree: T, names: Mapping[str, str]) -> T:
