@@ -108,7 +108,7 @@ def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> s
                 readers.setdefault(v.base, []).append(n)
 
     def waits(n: Node) -> bool:
-        if n in unguarded or isinstance(n.op.lower, Leaf | View):
+        if n in unguarded or isinstance(n.op.lower, (Leaf, View)):
             return False
         if (old := added_to(n)) is not None and state_of(old) is None:
             return False  # the sum of several products is stored
@@ -132,14 +132,14 @@ def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> s
 
 
 def _is_arithmetic(node: Node) -> bool:
-    return isinstance(node.op.lower, Elementwise | Reduce | RowContraction | Assemble)
+    return isinstance(node.op.lower, (Elementwise, Reduce, RowContraction, Assemble))
 
 
 def _updates(node: Node, reader: Node) -> bool:
     """Whether a node is part of the arithmetic of the update that its reader belongs to."""
     if isinstance(reader.op.lower, Reduce):  # the terms of a sum that are nowhere stored
         return _has_outer_terms(node)
-    same = isinstance(node.op.lower, Elementwise | Reduce | RowContraction)
+    same = isinstance(node.op.lower, (Elementwise, Reduce, RowContraction))
     return same and _size(node) == _size(reader)
 
 

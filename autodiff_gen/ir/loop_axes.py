@@ -6,9 +6,9 @@ are computed together share them. A set of nodes for which no consistent labelli
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from .node import CONST, Node, Value
 from .op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
@@ -34,6 +34,13 @@ class Labels:
     def copy(self) -> Labels:
         parts = self.of.copy(), self.operands.copy(), self.pieces.copy(), self.extents[:], self.parents[:]
         return Labels(*parts, self.unified)
+
+    def around(self, node: Node) -> Iterator[Axes]:
+        """The labels of a node's results, operands and pieces."""
+        yield from (self.of[r] for r in node.results)
+        if node in self.operands:
+            yield self.operands[node]
+        yield from self.pieces.get(node, ())
 
     def fresh(self, extent: Size) -> int | None:
         if extent == 1:
@@ -114,7 +121,7 @@ def axes_of_operands(node: Node, axes: Axes) -> list[tuple[Value, Axes]] | None:
         own = [zip(s, axes[len(axes) - len(s) :], strict=True) for s in shapes]
         each = [tuple([None if d == 1 else a for d, a in pairs]) for pairs in own]
         return list(zip(node.operands, each, strict=True))
-    return [] if isinstance(lower, Iota | Extent | Leaf) else None
+    return [] if isinstance(lower, (Iota, Extent, Leaf)) else None
 
 
 def moving(axes: Axes) -> set[int]:
@@ -133,9 +140,8 @@ def label(nodes: Sequence[Node], inside: Collection[Value], known: Labels | None
     exists.
     """
     out = Labels() if known is None else known.copy()
-    for node in nodes:
-        if isinstance(node.op.lower, View) or node.results[0] in out.of:
-            continue
+    added = [n for n in nodes if not isinstance(n.op.lower, View) and n.results[0] not in out.of]
+    for node in added:
         if not _label_node(node, inside, out):
             return None
     if out.unified:
@@ -143,16 +149,18 @@ def label(nodes: Sequence[Node], inside: Collection[Value], known: Labels | None
         out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
         out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
         out.unified = False
-    for axes in {
-        *out.of.values(),
-        *out.operands.values(),
-        *itertools.chain.from_iterable(out.pieces.values()),
-    }:
-        if len(axes) > 1:
-            moving = [a for a in axes if a is not None]
-            if len(set(moving)) != len(moving):
-                return None
-    return out
+        changed = {*out.of.values(), *out.operands.values(), *chain.from_iterable(out.pieces.values())}
+    else:
+        changed = {axes for n in added for axes in out.around(n)}
+    return out if all(map(_are_different, changed)) else None
+
+
+def _are_different(axes: Axes) -> bool:
+    """Whether no loop iterates over two of the axes."""
+    if len(axes) < 2:
+        return True
+    moving = [a for a in axes if a is not None]
+    return len(set(moving)) == len(moving)
 
 
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
@@ -189,7 +197,7 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
                 return False
     elif isinstance(lower, Assemble):
         return _label_pieces(node, operands, out)
-    elif not isinstance(lower, Iota | RowContraction):
+    elif not isinstance(lower, (Iota, RowContraction)):
         return isinstance(lower, Extent) or node.op is CONST
     return True
 

@@ -138,7 +138,7 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     have. Raises ShapeError."""
     found = op.infer(*operands, **attrs)
     types = found if isinstance(found, tuple) else (found,)
-    if not isinstance(op.lower, View | Assemble) or all(t.quantization is None for t in operands):
+    if not isinstance(op.lower, (View, Assemble)) or all(t.quantization is None for t in operands):
         return types
     shared = operands[0].quantization
     if isinstance(op.lower, Assemble) and shared is not None and shared.axis is not None:

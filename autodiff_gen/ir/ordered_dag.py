@@ -65,10 +65,11 @@ class OrderedDag(Generic[T]):
         """Make v part of u; there is no path from one to the other through others."""
         first, second = (u, v) if self.rank[u] < self.rank[v] else (v, u)
         low, high = self.rank[first], self.rank[second]
-        before = self._between(self.above, second, low, high)
-        after = self._between(self.below, first, low, high)
-        if before or after:
-            self._rank_again([*before, first], [second, *after])
+        if high - low > 1:
+            before = self._between(self.above, second, low, high)
+            after = self._between(self.below, first, low, high)
+            if before or after:
+                self._rank_again([*before, first], [second, *after])
         self.rank[u] = self.rank[first]
         del self.rank[v]
         for edges, reverse in ((self.above, self.below), (self.below, self.above)):

@@ -46,13 +46,13 @@ def adding_op(node: Node) -> str:
     lower = node.op.lower
     if isinstance(lower, Contraction) and node.results[0].ndim != 2:
         return ""
-    return lower.added if isinstance(lower, Contraction | Call) else ""
+    return lower.added if isinstance(lower, (Contraction, Call)) else ""
 
 
 def added_to(node: Node) -> Value | None:
     """The old value of the memory to which a node adds a product."""
     lower = node.op.lower
-    into = lower.into if isinstance(lower, Call | Contraction) else None
+    into = lower.into if isinstance(lower, (Call, Contraction)) else None
     return None if into is None else node.operands[into]
 
 
@@ -81,12 +81,12 @@ def uniform(v: Value) -> np.generic | None:
 def is_free(node: Node) -> bool:
     """Whether every loop may compute the node for itself: it depends on nothing."""
     is_number = node.op is CONST and node.attrs["value"].size == 1
-    return is_number or isinstance(node.op.lower, Iota | Extent)
+    return is_number or isinstance(node.op.lower, (Iota, Extent))
 
 
 def is_fusable(node: Node) -> bool:
     """Whether loops compute the node, together with others."""
-    return isinstance(node.op.lower, Elementwise | Reduce | Pick | Assemble | RowContraction)
+    return isinstance(node.op.lower, (Elementwise, Reduce, Pick, Assemble, RowContraction))
 
 
 def has_address(v: Value) -> bool:

@@ -92,7 +92,7 @@ class Dim:
     def __add__(self, other: Size) -> Dim:
         if isinstance(other, Dim) and replace(other, coef=self.coef) == self:
             return replace(self, coef=self.coef + other.coef)
-        if not isinstance(other, int | Dim):
+        if not isinstance(other, (int, Dim)):
             return NotImplemented
         if other == 0:  # where sum() begins
             return self

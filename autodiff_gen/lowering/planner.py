@@ -101,7 +101,7 @@ def _copied_states(node: Node) -> list[State]:
 
 
 def _is_step(node: Node) -> bool:
-    return not isinstance(node.op.lower, Leaf | View) and not is_free(node)
+    return not isinstance(node.op.lower, (Leaf, View)) and not is_free(node)
 
 
 # Loop nests and buffers that are reused

@@ -232,9 +232,8 @@ def _unlimited(statement: c.Statement, highs: Mapping[c.Element, str]) -> c.Stat
 
 
 def _operations(body: c.Statements) -> int:
-    return sum(
-        isinstance(node, c.Element | c.Template | c.Cast | c.StepTemplate) for node in c_query.nodes(body)
-    )
+    kinds = (c.Element, c.Template, c.Cast, c.StepTemplate)
+    return sum(isinstance(node, kinds) for node in c_query.nodes(body))
 
 
 def _varies(element: c.Element, tile: c.For) -> bool:
@@ -245,7 +244,7 @@ def _varies(element: c.Element, tile: c.For) -> bool:
 
 def _is_plain(body: c.Statements) -> bool:
     """Whether a loop computes elements or sums, and nothing else."""
-    return all(isinstance(s, c.Assign | c.StepTemplate) or _is_local(s) for s in body)
+    return all(isinstance(s, (c.Assign, c.StepTemplate)) or _is_local(s) for s in body)
 
 
 def _is_local(statement: c.Statement) -> bool:

@@ -165,9 +165,9 @@ def elements_of(statement: c.Statement, pointers: Pointers) -> list[tuple[c.Elem
             steps = linear(node.index)
             place = None if steps is None else _sum(offset, _scaled(steps, memory.element))
             out.append((node, Access(memory, place, id(node) in assigned)))
-        elif isinstance(node, c.Assign | c.StepTemplate):
+        elif isinstance(node, (c.Assign, c.StepTemplate)):
             assigned.update(map(id, _targets_of(node)))
-        elif isinstance(node, c.Array | c.ExprStatement | c.Return | c.Probe) or (
+        elif isinstance(node, (c.Array, c.ExprStatement, c.Return, c.Probe)) or (
             isinstance(node, c.Declare) and node.is_pointer
         ):
             return None

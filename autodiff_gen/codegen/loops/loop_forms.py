@@ -215,7 +215,7 @@ class _Form:
             return
         kind: Any = type(node)
         for name in _fields(kind) or ():
-            if name != "name" or not isinstance(node, c.Array | c.Table):
+            if name != "name" or not isinstance(node, (c.Array, c.Table)):
                 self.read(getattr(node, name))
 
     def _read_number(self, literal: c.Literal, role: str = "") -> None:
@@ -256,4 +256,4 @@ class _Form:
 
     def _mark(self, trees: Iterable[Any]) -> None:
         """What the pointers in these trees point to may be written."""
-        self.written |= {v for v in c_query.nodes(tuple(trees)) if isinstance(v, c.Name | c.Member)}
+        self.written |= {v for v in c_query.nodes(tuple(trees)) if isinstance(v, (c.Name, c.Member))}

@@ -127,7 +127,7 @@ def _renamed(
 ) -> c.Statements:
     """Loops with other names of local variables and of those from outside, and with names of numbers by position."""
     position = count()
-    declarations = [n for n in c_query.nodes(body) if isinstance(n, c.For | c.Declare | c.Array | c.Table)]
+    declarations = [n for n in c_query.nodes(body) if isinstance(n, (c.For, c.Declare, c.Array, c.Table))]
     local = {name for node in declarations for name in _declared(node)}
 
     def new(name: str) -> str:

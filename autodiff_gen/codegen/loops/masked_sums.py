@@ -78,7 +78,7 @@ def _sums(value: c.Name, after: Sequence[c.Statement], pointers: Pointers) -> li
     found: list[c.StepTemplate] = []
     between: list[c.Statement] = []
     for statement in after:
-        if not isinstance(statement, c.Assign | c.Declare | c.StepTemplate):
+        if not isinstance(statement, (c.Assign, c.Declare, c.StepTemplate)):
             break
         is_sum = isinstance(statement, c.StepTemplate) and _is_added(value, statement)
         if is_sum and not any(_depend(statement, other, pointers) for other in between):

@@ -41,7 +41,7 @@ def _has(statement: c.Statement, kinds: Any) -> bool:
         node = pending.pop()
         if isinstance(node, kinds):
             return True
-        if isinstance(node, c.For | c.Block):
+        if isinstance(node, (c.For, c.Block)):
             pending += node.body
         elif isinstance(node, c.If):
             pending += (*node.then, *node.otherwise)

@@ -114,7 +114,7 @@ def called_by(node: Any) -> tuple[str, ...]:
     """The functions that a node itself calls."""
     if isinstance(node, Call):
         return (node.function,)
-    return node.calls if isinstance(node, Template | StepTemplate) else ()
+    return node.calls if isinstance(node, (Template, StepTemplate)) else ()
 
 
 def calls(tree: Any) -> set[str]:

@@ -85,7 +85,9 @@ class Placement:
             if isinstance(node.op.lower, Assemble):
                 self._place_pieces(node)
             elif (
-                node in results or node in self.promoted or isinstance(node.op.lower, Reduce | RowContraction)
+                node in results
+                or node in self.promoted
+                or isinstance(node.op.lower, (Reduce, RowContraction))
             ):
                 root = self.roots[node] = self._root(node)
                 root.nest = self.summed.get(node, root.nest)

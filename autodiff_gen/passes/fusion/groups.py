@@ -78,6 +78,7 @@ class Groups:
         self.phases, self.users = PhaseBudget(graph, cost), graph.users
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
+        self.free = {n: _free_operands(n) for n in self.order}
         self.apart = {n for n in self.order if wants_a_flat_loop(n, cost)}
         self.groups = {i: self.phases.group(n, _own_shape(n)) for i, n in enumerate(self.order)}
         self.group = dict(self.position)
@@ -127,10 +128,10 @@ class Groups:
     def may_merge(self, a: int, b: int) -> bool:
         """Whether two groups, of which the second reads the first, can share loops and gain by that."""
         first, second = self.groups[a], self.groups[b]
-        nodes = [*first.nodes, *second.nodes]
-        if len(nodes) > LARGEST_GROUP or self.barriers.between(a, b):
+        if len(first.nodes) + len(second.nodes) > LARGEST_GROUP or self.barriers.between(a, b):
             return False
-        if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
+        nodes = [*first.nodes, *second.nodes]
+        if self.late and not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
         if (first.again and second.early) or (first.early and second.again):
             return False
@@ -141,7 +142,7 @@ class Groups:
         if self.dag.has_path_through_others(a, b):
             return False
         surely = self._shape_of_both(a, b) is not None
-        if not surely or not self.apart.isdisjoint(nodes):
+        if not surely or self._wants_a_flat_loop(nodes):
             nodes.sort(key=self.position.__getitem__)
             labels = self._labels(nodes, self.labels.get(a))
             if labels is None:
@@ -151,6 +152,9 @@ class Groups:
             if several and not pass_values_in_loops(first.nodes, nodes, labels, self.users):
                 return False
         return not self.phases.apart(first, second)
+
+    def _wants_a_flat_loop(self, nodes: Sequence[Node]) -> bool:
+        return bool(self.apart) and not self.apart.isdisjoint(nodes)
 
     def _shape_of_both(self, a: int, b: int) -> Shape | None:
         """The shape of all arrays that two groups compute, where the second reads those of the first as they are: they
@@ -169,9 +173,9 @@ class Groups:
     def _labels(self, nodes: list[Node], known: Labels | None = None) -> Labels | None:
         """The loops that the nodes share. None where they cannot, or where a product by rows needs the whole of what
         they only have in part. known: those of some, which read nothing of the others."""
-        every = with_free(nodes)
+        every = with_free(nodes, self.free.__getitem__)
         inside = {r for n in every for r in n.results}
-        if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
+        if self._wants_a_flat_loop(nodes) and flat_shape(nodes, inside) is None:
             return None
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(v.base in inside for v in n.operands):
@@ -242,6 +246,7 @@ class Groups:
             if all(self._labels(members) is not None for members in each):
                 for g, members in merged.items():
                     self.groups[g].nodes = members
+                    self.groups[g].strips |= {n.origin.strip for n in again}
                 for n in again:
                     holders[n] |= reading
 
@@ -281,7 +286,7 @@ class Groups:
 def _own_shape(node: Node) -> Shape | None:
     """The shape of an array whose elements are computed of elements at the same index, so that it surely shares loops
     with what it reads. None for others."""
-    if not isinstance(node.op.lower, Elementwise | RowContraction):
+    if not isinstance(node.op.lower, (Elementwise, RowContraction)):
         return None
     for v in node.operands:
         source = v.base
@@ -291,15 +296,17 @@ def _own_shape(node: Node) -> Shape | None:
     return node.results[0].type.shape
 
 
-def with_free(nodes: list[Node]) -> list[Node]:
+def _free_operands(node: Node) -> list[Node]:
+    """The free nodes that a node reads."""
+    sources = [v.base.node for v in node.operands]
+    return [n for n in sources if not n.operands and is_free(n)]
+
+
+def with_free(
+    nodes: Sequence[Node], free_operands: Callable[[Node], Sequence[Node]] = _free_operands
+) -> list[Node]:
     """`nodes`, and ahead of them the free nodes that they read."""
-    free: dict[Node, None] = {}
-    for n in nodes:
-        for v in n.operands:
-            source = v.base.node
-            if not source.operands and is_free(source):
-                free[source] = None
-    return [*free, *nodes]
+    return [*dict.fromkeys(chain.from_iterable(map(free_operands, nodes))), *nodes]
 
 
 def grouped(graph: Graph, cost: CostTable) -> Groups:

@@ -40,27 +40,17 @@ def phase_of(node: Node) -> tuple[str, str]:
 @dataclass(eq=False)
 class Group:
     """Nodes that become one loop nest, with the parts and the modules that they belong to. shape: of all arrays that
-    they compute, where these surely share loops; None where they may not."""
+    they compute, where these surely share loops; None where they may not. again, early: whether they compute anything
+    again, or of the forward pass; strips: those of which they compute parts, None where they compute the whole of a
+    value."""
 
     nodes: list[Node]
     parts: set[tuple[str, str]]
     modules: set[str]
     shape: Shape | None
-
-    @property
-    def again(self) -> bool:
-        """Whether it computes anything again."""
-        return any(n.origin.again for n in self.nodes)
-
-    @property
-    def strips(self) -> set[tuple[int, int] | None]:
-        """The strips of which it computes parts; None where it computes the whole of a value."""
-        return {n.origin.strip for n in self.nodes}
-
-    @property
-    def early(self) -> bool:
-        """Whether it computes anything of the forward pass."""
-        return not all(is_late(n.origin) for n in self.nodes)
+    again: bool
+    early: bool
+    strips: set[tuple[int, int] | None]
 
     def add(self, other: Group, shape: Shape | None) -> None:
         """Make the nodes of another group part of this one; `shape` is then that of both."""
@@ -68,6 +58,9 @@ class Group:
         self.parts |= other.parts
         self.modules |= other.modules
         self.shape = shape
+        self.again |= other.again
+        self.early |= other.early
+        self.strips |= other.strips
 
 
 class PhaseBudget:
@@ -83,7 +76,7 @@ class PhaseBudget:
             sources = [v.base for v in n.operands]
             for v in sources:
                 self.readers.setdefault(v, []).append(n)
-            if isinstance(n.op.lower, Contraction | Call | Scan | Cond):
+            if isinstance(n.op.lower, (Contraction, Call, Scan, Cond)):
                 self.stored.update(sources)
             if (
                 self.parts[n][0] == BACKWARD
@@ -92,7 +85,9 @@ class PhaseBudget:
 
     def group(self, node: Node, shape: Shape | None) -> Group:
         """A group of one node."""
-        return Group([node], {self.parts[node]}, {node.origin.scope}, shape)
+        origin = node.origin
+        own = {self.parts[node]}, {origin.scope}, shape
+        return Group([node], *own, origin.again, not is_late(origin), {origin.strip})
 
     def apart(self, first: Group, second: Group) -> bool:
         """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""

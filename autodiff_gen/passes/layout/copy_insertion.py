@@ -217,7 +217,7 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple
             if layout(made.results[0]) is None:
                 made = node.with_operands((copy_of(operands[0]),))
             return made.results
-        if isinstance(lower, Contraction | RowContraction):
+        if isinstance(lower, (Contraction, RowContraction)):
             serves = [readable_by_kernels(v) for v in operands[:2]]
             if isinstance(lower, RowContraction) and lower.call is not None:
                 serves[1] = has_address(operands[1])
@@ -236,7 +236,7 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple
             found = [known(v, has_address) if is_late(node.origin) else None for v in operands]
             read = tuple([v if copy is None else copy for v, copy in zip(operands, found, strict=True)])
             return node.with_operands(read).results if any(v is not None for v in found) else None
-        if isinstance(lower, Call | Scan | Cond):
+        if isinstance(lower, (Call, Scan, Cond)):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
             made = node.with_operands(tuple(fixed))
             return (_with_rows(made, context) if isinstance(lower, Call) else made).results
@@ -321,7 +321,7 @@ def _with_owned_roots(graph: Graph) -> Graph:
 
     def owned(v: Value) -> Value:
         source, at = base(v), layout(v)
-        free = isinstance(source.node.op.lower, Leaf | Iota | Extent)
+        free = isinstance(source.node.op.lower, (Leaf, Iota, Extent))
         whole = v is source or (at is not None and at.dense and source.type.bytes == v.type.bytes)
         if free or not whole or source in taken:
             v = copied(v)
@@ -351,7 +351,7 @@ def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
                 late += [(reader, i) for i, v in enumerate(reader.operands) if _written_by(v, writer, graph)]
     for state, new in graph.updates.items():
         node = base(new).node
-        if isinstance(node.op.lower, Contraction | Call):
+        if isinstance(node.op.lower, (Contraction, Call)):
             into = node.op.lower.into
             late += [(node, i) for i, v in enumerate(node.operands[:into]) if state_of(v) is state]
             if (
