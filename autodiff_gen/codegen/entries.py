@@ -61,11 +61,6 @@ def entry_code(
     return EntryCode(entry, checks, _scans(entry, program), tuple(steps))
 
 
-def with_functions(code: EntryCode, names: Mapping[str, str]) -> EntryCode:
-    """The code with calls of ag_math.h's functions replaced."""
-    return replace(code, steps=c_query.with_functions(code.steps, names))
-
-
 def in_parts(code: EntryCode) -> EntryCode:
     """The steps as the cases of train_part: an error ends the step, and what is scanned belongs to the first."""
     end = c.Assign(c.Member("t", "part"), c.number(0))

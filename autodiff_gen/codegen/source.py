@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ..ir.identifiers import identifier, of_program
 from ..kernels.table import Function
@@ -12,7 +13,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
 from ..passes.costs import has_wide_vectors
 from .constants import Table, constant_tables
-from .entries import EntryCode, entry_code, parameters, with_functions
+from .entries import EntryCode, entry_code, parameters
 from .geometry import Geometry, geometry_names
 from .loops.block_moves import with_block_moves
 from .loops.if_conversion import with_both_alternatives
@@ -105,10 +106,18 @@ def _with_own_functions(
     codes: Sequence[EntryCode], functions: Mapping[str, Function]
 ) -> tuple[list[EntryCode], list[Function]]:
     """Code that calls a backend's functions where it has its own of ag_math.h's, and those that are called."""
-    called = {name for code in codes for name in c_query.calls(code.steps)} if functions else set()
-    used = [f for name, f in sorted(functions.items()) if f"ag_{name}" in called]
+    if not functions:
+        return list(codes), []
+    called = [[c_query.calls(step) for step in code.steps] for code in codes]
+    every = set[str]().union(*chain.from_iterable(called))
+    used = [f for name, f in sorted(functions.items()) if f"ag_{name}" in every]
     names = {f"ag_{f.name}": f.symbol for f in used}
-    return [with_functions(code, names) for code in codes], used
+    made = []
+    for code, calls in zip(codes, called, strict=True):
+        steps = zip(code.steps, calls, strict=True)
+        changed = [s if names.keys().isdisjoint(c) else c_query.with_functions(s, names) for s, c in steps]
+        made.append(replace(code, steps=tuple(changed)))
+    return made, used
 
 
 def _with_outlined_loops(

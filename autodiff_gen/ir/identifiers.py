@@ -73,10 +73,10 @@ def numbered(name: str, number: int) -> str:
     return f"{name}_{number}"
 
 
-def unused(wanted: str, taken: Container[str]) -> str:
-    """`wanted`, or with the lowest number after it that is free."""
+def unused(wanted: str, *taken: Container[str]) -> str:
+    """`wanted`, or with the lowest number after it that is free: in none of `taken`."""
     names = itertools.chain([wanted], (numbered(wanted, k) for k in itertools.count(2)))
-    return next(name for name in names if name not in taken)
+    return next(name for name in names if not any(name in used for used in taken))
 
 
 def of_program(name: str) -> set[str]:

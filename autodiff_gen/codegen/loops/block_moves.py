@@ -17,6 +17,7 @@ time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -75,7 +76,7 @@ def _with_default_nan(statement: c.Statement) -> c.Statement:
     """A statement with the mode of the FPU that what it stores needs."""
     stored = {
         e.expr.function
-        for e in c_query.nodes(statement)
+        for e in c_query.statements(statement)
         if isinstance(e, c.ExprStatement) and isinstance(e.expr, c.Call)
     }
     if stored.isdisjoint((POSITIVE, LIMITED)):
@@ -138,14 +139,15 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     accesses = _in_order(tile.body, pointers)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, width):
         return ()
-    again = {e for e in added_to(tile.body) if repeated and not _varies(e, tile)}
+    counts = Counter(node for node in c_query.nodes(tile.body) if is_element(node))
+    again = {e for e in added_to(tile.body, counts) if not _varies(e, tile)} if repeated else set()
     moving = {
         e for e, a in accesses if _is_in_memory(a) and (a.is_written or not repeated or _varies(e, tile))
     }
     moving |= again
     elements = _blocks(accesses, moving, tile.variable)
     size = width // BLOCK
-    registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body).items()}
+    registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body, counts).items()}
     fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
     if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
         names = block_names(elements, {*c_query.variables(tile.body), *pointers})
@@ -154,10 +156,10 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
-    copies = _copies(tile.body, elements)
+    copies = _copies(tile.body, elements, counts)
     names = block_names([e for e in elements if e not in copies], {*c_query.variables(tile.body), *pointers})
     here = elements_of_blocks(tile, names)
-    highs = {e: _limit_of(e, tile.body) for e, moves in elements.items() if moves == (False, True)}
+    highs = _limits(tile.body, elements, counts)
     computed = [s for s in tile.body if not (isinstance(s, c.Assign) and s.target in copies)]
     limited = tuple(_unlimited(s, highs) for s in computed)
     body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
@@ -179,15 +181,15 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
 
 
 def _copies(
-    body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]]
+    body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]], counts: Mapping[c.Element, int]
 ) -> dict[c.Element, c.Element]:
     """Elements that nothing but a copy of another one is stored in, which stays as it is: the other one's block serves
-    both."""
+    both. counts: how often each element is in the body."""
     found: dict[c.Element, c.Element] = {}
     for s in body:
         match s:
             case c.Assign(c.Element() as target, c.Element() as source, "="):
-                alone = sum(node == target for node in c_query.nodes(body)) == 1
+                alone = counts[target] == 1
                 if alone and elements.get(target) == (False, True) and elements.get(source) == (True, False):
                     found[target] = source
     return found
@@ -206,9 +208,11 @@ def _is_in_memory(access: Access) -> bool:
     return not access.memory.root.startswith(LOCAL)
 
 
-def _limit_of(element: c.Element, body: c.Statements) -> str:
-    """The upper limit that a sum has where it is stored as an element, which nothing else in the loop is; empty without
-    one."""
+def _limits(
+    body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]], counts: Mapping[c.Element, int]
+) -> dict[c.Element, str]:
+    """The upper limits that sums have where they are stored as elements, which nothing else in the loop is. counts: how
+    often each element is in the body."""
     declared = [s for s in body if isinstance(s, c.Declare)]
     sums = {
         name
@@ -216,11 +220,13 @@ def _limit_of(element: c.Element, body: c.Statements) -> str:
         for name, value in s.variables
         if isinstance(value, c.Template) and value.is_sum
     }
-    alone = sum(node == element for node in c_query.nodes(body)) == 1
-    match next((s for s in body if isinstance(s, c.Assign) and s.target == element), None):
-        case c.Assign(_, c.Template(operands=(c.Name(name),), high=high), "=") if alone and name in sums:
-            return high
-    return ""
+    found: dict[c.Element, str] = {}
+    for s in body:
+        match s:
+            case c.Assign(c.Element() as target, c.Template(operands=(c.Name(name),), high=high), "="):
+                if name in sums and counts[target] == 1 and elements.get(target) == (False, True):
+                    found[target] = high
+    return found
 
 
 def _unlimited(statement: c.Statement, highs: Mapping[c.Element, str]) -> c.Statement:

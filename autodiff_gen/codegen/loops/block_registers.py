@@ -22,13 +22,15 @@ def registers_of(
     elements: Mapping[c.Element, tuple[bool, bool]],
     accesses: Sequence[tuple[c.Element, Access]],
     body: c.Statements,
+    counts: Mapping[c.Element, int],
 ) -> dict[c.Element, int]:
     """The number of the registers of each block: what replaces another block in memory, is a copy of it, or is the
-    sum of it and others, is in the same ones. elements: whether they are loaded, and whether they are stored."""
+    sum of it and others, is in the same ones. elements: whether they are loaded, and whether they are stored; counts:
+    how often each is in the body."""
     at = dict(reversed(accesses))
     copied = {s.target: s.value for s in body if isinstance(s, c.Assign) and s.op == "="}
     found: dict[c.Element, int] = {}
-    addends = _addends(elements, body)
+    addends = _addends(elements, body, counts)
     for e in elements:
         same = (
             k
@@ -49,33 +51,30 @@ def distance(a: Access, b: Access) -> int | None:
     return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
 
 
-def added_to(body: c.Statements) -> set[c.Element]:
+def added_to(body: c.Statements, counts: Mapping[c.Element, int]) -> set[c.Element]:
     """The elements that nothing but one sum reads, to which a product is added: a multiply-add replaces them by the
-    sum."""
-    every = [node for node in c_query.nodes(body) if is_element(node)]
+    sum. counts: how often each element is in the body."""
     found = set()
     for node in c_query.nodes(body):
         if isinstance(node, c.Template) and node.is_sum:
             terms = node.operands
             if any(isinstance(t, c.Template) and t.is_product for t in terms):
-                found |= {t for t in terms if isinstance(t, c.Element) and every.count(t) == 1}
+                found |= {t for t in terms if isinstance(t, c.Element) and counts[t] == 1}
     return found
 
 
-def _addends(elements: Collection[c.Element], body: c.Statements) -> dict[c.Element, c.Element]:
+def _addends(
+    elements: Collection[c.Element], body: c.Statements, counts: Mapping[c.Element, int]
+) -> dict[c.Element, c.Element]:
     """For elements that are sums, or functions of one, a term that nothing else reads: a multiply-add replaces it by
     the sum."""
     declared = {name: value for s in body if isinstance(s, c.Declare) for name, value in s.variables}
-    every = [node for node in c_query.nodes(body) if is_element(node)]
     found: dict[c.Element, c.Element] = {}
     for s in body:
         if isinstance(s, c.Assign) and s.op == "=" and isinstance(s.target, c.Element):
-            value = _sum_of(s.value, declared)
-            alone = (
-                t for t in _terms(value) if t in elements and every.count(t) == 1 and t not in found.values()
-            )
-            term = next(alone, None)
-            if isinstance(term, c.Element):
+            terms = [t for t in _terms(_sum_of(s.value, declared)) if isinstance(t, c.Element)]
+            alone = (t for t in terms if t in elements and counts[t] == 1 and t not in found.values())
+            if (term := next(alone, None)) is not None:
                 found[s.target] = term
     return found
 

@@ -136,6 +136,9 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
+_PLAIN = {c.Element, c.Unary, c.Cast, c.Binary, c.Sum, c.Conditional, c.Template}  # that only read
+
+
 @dataclass
 class _Form:
     """Reads loops as their form."""
@@ -163,7 +166,11 @@ class _Form:
             self.tokens.append(node)
         else:
             self.tokens.append(kind)
-            self._read_fields(node)
+            if kind in _PLAIN:
+                for name in _fields(kind) or ():
+                    self.read(getattr(node, name))
+            else:
+                self._read_fields(node)
 
     def _read_fields(self, node: Any) -> None:
         match node:

@@ -12,7 +12,7 @@ AG_MOVE moves, so that compilers do not add an index to each of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from ...ir.identifiers import unused
@@ -63,7 +63,7 @@ def _through_pointers(loop: c.For, taken: set[str]) -> c.Statement:
                     continue
                 moves = element not in at
                 if moves:
-                    at[element] = _name(element, taken.union(at.values()))
+                    at[element] = _name(element, taken, at.values())
                     c_type = "float *" if element in stored else "const float *"
                     pointers.append(c.Declare(c_type, ((at[element], begin),)))
                 pointer = c.Name(at[element])
@@ -80,7 +80,7 @@ def _with_steps(loop: c.For, taken: set[str]) -> c.Statement:
     calls = [s.expr for s in loop.body if isinstance(s, c.ExprStatement) and isinstance(s.expr, c.Call)]
     places = dict.fromkeys(a for call in calls for a in call.arguments if isinstance(a, c.Unary))
     stored = {a for call in calls for a in call.arguments if call.function != LOAD}
-    names: dict[c.Expr, c.Expr] = {}
+    names: dict[c.Expr, c.Name] = {}
     pointers: list[c.Statement] = []
     moves: list[c.Statement] = []
     for place in places if _is_a_loop(loop) else ():
@@ -88,8 +88,7 @@ def _with_steps(loop: c.For, taken: set[str]) -> c.Statement:
         found = _step(place.operand, variable)
         if found is not None:
             begin, step = found
-            used = taken.union(name.text for name in names.values() if isinstance(name, c.Name))
-            name = names[place] = c.Name(_name(place.operand, used))
+            name = names[place] = c.Name(_name(place.operand, taken, [n.text for n in names.values()]))
             pointers.append(
                 c.Declare("float *" if place in stored else "const float *", ((name.text, begin),))
             )
@@ -122,8 +121,8 @@ def _step(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
     return None
 
 
-def _name(element: c.Element, taken: set[str]) -> str:
-    return unused(f"{c_query.words(element.array)[0]}_next", taken)
+def _name(element: c.Element, *taken: Container[str]) -> str:
+    return unused(f"{c_query.words(element.array)[0]}_next", *taken)
 
 
 def _begin(element: c.Element, variable: c.Name) -> c.Expr | None:

@@ -47,6 +47,9 @@ class Element:
     array: Expr
     index: Expr
 
+    def __hash__(self) -> int:
+        return hash(self.array)  # few elements of a loop are in one array
+
 
 @dataclass(frozen=True)
 class Call:

@@ -71,6 +71,9 @@ def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | tuple[()] | 
     return operator.attrgetter(*reversed(names))
 
 
+_BODIES: Mapping[Any, Sequence[str]] = {For: ("body",), Block: ("body",), If: ("then", "otherwise")}
+
+
 def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
     """Every node of a tree or of a sequence of trees, parents first; nothing below those of the type `stop`."""
     pending = [tree]
@@ -93,21 +96,22 @@ def children(node: Any) -> Iterator[Any]:
         yield from value if isinstance(value, tuple) else (value,)
 
 
-def loops(tree: Any) -> Iterator[For]:
-    """The loops of statements, or of a sequence of them, outer ones first; expressions are not traversed."""
+def statements(tree: Any) -> Iterator[Any]:
+    """The statements of a tree, or of a sequence of them, outer ones first; expressions are not traversed."""
     pending = [tree]
     while pending:
         node = pending.pop()
         kind: Any = type(node)
         if kind is tuple or kind is list:
-            pending.extend(reversed(node))
-        elif kind is For:
-            yield node
-            pending.append(node.body)
-        elif kind is Block:
-            pending.append(node.body)
-        elif kind is If:
-            pending += [node.otherwise, node.then]
+            pending += node[::-1]
+            continue
+        yield node
+        pending += [getattr(node, name) for name in reversed(_BODIES.get(kind, ()))]
+
+
+def loops(tree: Any) -> Iterator[For]:
+    """The loops of statements, or of a sequence of them, outer ones first."""
+    return (node for node in statements(tree) if isinstance(node, For))
 
 
 def called_by(node: Any) -> tuple[str, ...]:
@@ -119,7 +123,7 @@ def called_by(node: Any) -> tuple[str, ...]:
 
 def calls(tree: Any) -> set[str]:
     """The functions that a tree calls."""
-    return {name for node in nodes(tree) for name in called_by(node)}
+    return set[str]().union(*map(called_by, nodes(tree)))
 
 
 def types(tree: Any) -> set[str]:
@@ -149,11 +153,14 @@ def variables(tree: Any) -> set[str]:
     """The names in a tree, with those that it declares."""
     found = set[str]()
     for node in nodes(tree):
-        match node:
-            case Name(text=name) | Array(name=name) | For(variable=name):
-                found.add(name)
-            case Declare(variables=pairs):
-                found |= {name for name, _ in pairs}
+        if isinstance(node, Name):
+            found.add(node.text)
+        elif isinstance(node, Array):
+            found.add(node.name)
+        elif isinstance(node, For):
+            found.add(node.variable)
+        elif isinstance(node, Declare):
+            found.update(name for name, _ in node.variables)
     return found
 
 
@@ -176,9 +183,6 @@ def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
         if made is not value:
             changed[name] = made
     return change(_with_fields(tree, changed) if changed else tree)  # type: ignore[no-any-return]
-
-
-_BODIES = {For: ("body",), Block: ("body",), If: ("then", "otherwise")}
 
 
 def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statements:
