@@ -167,10 +167,20 @@ class _Form:
         else:
             self.tokens.append(kind)
             if kind in _PLAIN:
-                for name in _fields(kind) or ():
-                    self.read(getattr(node, name))
+                self._read_plain(node, kind)
             else:
                 self._read_fields(node)
+
+    def _read_plain(self, node: Any, kind: Any) -> None:
+        parts = c_query.node_fields(kind) or ()
+        for name in _fields(kind) or ():
+            value = getattr(node, name)
+            if name in parts:
+                self.read(value)
+            elif type(value) is tuple:
+                self.tokens += [len(value), *value]
+            else:
+                self.tokens.append(value)
 
     def _read_fields(self, node: Any) -> None:
         match node:
