@@ -150,14 +150,15 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body, counts).items()}
     fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
     if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
-        names = block_names(elements, {*c_query.variables(tile.body), *pointers})
+        names = block_names(elements, c_query.variables(tile.body), pointers)
         return in_stages(tile, names, width, BLOCKS // size)
     elements = fit
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
     copies = _copies(tile.body, elements, counts)
-    names = block_names([e for e in elements if e not in copies], {*c_query.variables(tile.body), *pointers})
+    own = [e for e in elements if e not in copies]
+    names = block_names(own, c_query.variables(tile.body), pointers)
     here = elements_of_blocks(tile, names)
     highs = _limits(tile.body, elements, counts)
     computed = [s for s in tile.body if not (isinstance(s, c.Assign) and s.target in copies)]

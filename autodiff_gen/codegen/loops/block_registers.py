@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,10 +125,9 @@ def call(function: str, register: int, *arguments: c.Expr) -> c.Statement:
     return c.ExprStatement(c.Call(function, (c.number(register), *arguments)))
 
 
-def block_names(elements: Iterable[c.Element], taken: set[str]) -> dict[c.Element, str]:
+def block_names(elements: Iterable[c.Element], *taken: Container[str]) -> dict[c.Element, str]:
     """A name for each block."""
     names: dict[c.Element, str] = {}
     for element in elements:
-        names[element] = unused(f"{c_query.words(element.array)[0]}_block", taken)
-        taken.add(names[element])
+        names[element] = unused(f"{c_query.words(element.array)[0]}_block", *taken, names.values())
     return names

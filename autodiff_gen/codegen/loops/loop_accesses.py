@@ -75,7 +75,8 @@ def with_innermost_loops(
             case c.Array(c_type, name):
                 pointers[name] = local_array(c_type, name)
             case c.For(body=body) if any(True for _ in c_query.loops(body)):
-                statement = replace(statement, body=with_innermost_loops(body, dict(pointers), change, True))
+                inside = with_innermost_loops(body, dict(pointers), change, True)
+                statement = statement if inside is body else replace(statement, body=inside)
             case c.For():
                 out += change(statement, pointers, is_inside)
                 continue
@@ -85,9 +86,10 @@ def with_innermost_loops(
                 )
                 statement = c.If(test, *parts)
             case c.Block(body):
-                statement = c.Block(with_innermost_loops(body, dict(pointers), change, is_inside))
+                inside = with_innermost_loops(body, dict(pointers), change, is_inside)
+                statement = statement if inside is body else c.Block(inside)
         out.append(statement)
-    return tuple(out)
+    return c_query.unchanged(tree, out) or tuple(out)
 
 
 def local_array(c_type: str, name: str) -> Memory:
@@ -124,9 +126,9 @@ def memory_of(array: c.Expr, pointers: Pointers) -> tuple[Memory, Linear] | None
             return memory, _sum(offset, _scaled(steps, memory.element))
         case c.Member(pointer, name):
             place = f"{pointer}->{name}"
-            return pointers.get(place, Memory(place, place, 0, 4)), {}
+            return pointers.get(place) or Memory(place, place, 0, 4), {}
         case c.Name(name):
-            return pointers.get(name, Memory(CALLER, name, 0, 4)), {}
+            return pointers.get(name) or Memory(CALLER, name, 0, 4), {}
     return None
 
 

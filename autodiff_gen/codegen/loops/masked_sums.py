@@ -53,7 +53,7 @@ def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
                     rest = [s for s in rest if not any(s is moved for moved in sums)]
                     continue
         body.append(statement)
-    return (replace(loop, body=tuple(body)),)
+    return (loop if c_query.unchanged(loop.body, body) else replace(loop, body=tuple(body)),)
 
 
 def _masked(value: c.Expr) -> tuple[list[c.Expr], c.Expr]:
