@@ -62,8 +62,9 @@ def _after_free_steps(
         best, least = -1, 1
         pending = ready & problem.may_be_free
         while pending:
-            s = (pending & -pending).bit_length() - 1
-            pending &= pending - 1
+            bit = pending & -pending
+            pending ^= bit
+            s = bit.bit_length() - 1
             # most effects are known, without a call
             needed, added = effects[s].get(left & matter[s]) or problem.effect(left, s)
             if needed > room:
@@ -109,17 +110,19 @@ def _following(
     """The states after each step that may come next, and after every step that then costs nothing; without those whose
     peak exceeds the limit, and those that steps which lead to states in `seen` lead to as well."""
     done, peak, live, pending = state.done, state.peak, state.live, state.ready
+    kinds, effects, matter = problem.kind, problem.effects, problem.matter
     left, tried = ~done, set()
     while pending:
-        s = (pending & -pending).bit_length() - 1
-        pending &= pending - 1
-        kind = problem.kind[s]
+        bit = pending & -pending
+        pending ^= bit
+        s = bit.bit_length() - 1
+        kind = kinds[s]
         if kind in tried:
             continue
         tried.add(kind)
-        needed, added = problem.effects[s].get(left & problem.matter[s]) or problem.effect(left, s)
+        needed, added = effects[s].get(left & matter[s]) or problem.effect(left, s)
         most = live + needed if live + needed > peak else peak
-        key = done | problem.bit[s], most
+        key = done | bit, most
         if most > limit or key in seen:
             continue
         seen.add(key)
