@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from checkout import ROOT
@@ -16,6 +17,7 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.lowering.arena import buffer_assignment
 from autodiff_gen.lowering.arena.buffer_assignment import Buffer, lower_bound, place
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
@@ -74,10 +76,28 @@ def test_nothing_to_place() -> None:
     assert place([]).peak == place([]).bound == lower_bound([]) == 0
 
 
-def test_many_buffers() -> None:
+def many_buffers() -> list[Buffer]:
     r = random.Random(1)
-    many = [Buffer(k, r.randint(1, 400), s := r.randint(0, 500), s + r.randint(0, 60)) for k in range(400)]
-    check(many)
+    return [Buffer(k, r.randint(1, 400), s := r.randint(0, 500), s + r.randint(0, 60)) for k in range(400)]
+
+
+def test_many_buffers() -> None:
+    check(many_buffers())
+
+
+def test_each_order_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all buffers are large, so that none follow those that are moved."""
+    orders: list[tuple[int, ...]] = []
+    first_fit = buffer_assignment._first_fit
+
+    def note(order: Sequence[Buffer]) -> tuple[dict[int, int], int]:
+        orders.append(tuple(b.key for b in order))
+        return first_fit(order)
+
+    monkeypatch.setattr(buffer_assignment, "_first_fit", note)
+    plan = place(many_buffers())
+    assert plan.peak > plan.bound and len(orders) > 5
+    assert len(set(orders)) == len(orders)
 
 
 @pytest.mark.parametrize("block", range(3))
