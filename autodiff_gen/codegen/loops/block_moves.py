@@ -90,14 +90,15 @@ def _changed(loop: c.For, pointers: Pointers, is_inside: bool) -> c.Statements:
         return (replace(loop, rolled=loop.rolled or _is_unrolled(loop)),)
     if loop.step != 1 or not _is_plain(loop.body):
         return (loop,)
+    taken = c_query.variables(loop.body)
     if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
-        moved = _moved(loop, pointers, BLOCK, repeated=True)
+        moved = _moved(loop, taken, pointers, BLOCK, repeated=True)
         if moved:
             pointers |= {s.name: local_array(s.c_type, s.name) for s in moved if isinstance(s, c.Array)}
         return moved or (loop,)
     for width in (WIDE, BLOCK):
         if _is_divided(loop, width, UNROLLED if is_inside else SHORT):
-            moved = _moved(_tile(loop, width), pointers, width)
+            moved = _moved(_tile(loop, taken, width), taken, pointers, width)
             if moved:
                 return (replace(loop, body=moved, step=width),)
     return (loop,)
@@ -116,9 +117,8 @@ def _is_divided(loop: c.For, width: int, short: int) -> bool:
     return False
 
 
-def _tile(loop: c.For, width: int) -> c.For:
-    """The loop over the elements of one block."""
-    taken = c_query.variables(loop.body)
+def _tile(loop: c.For, taken: set[str], width: int) -> c.For:
+    """The loop over the elements of one block. taken: the names in the loop."""
     after = LOOP_NAMES.find(loop.variable) + 1
     variable = next(c.Name(v) for v in (*LOOP_NAMES[after:], "element") if v not in taken)
     old = c.Name(loop.variable)
@@ -132,10 +132,13 @@ def _tile(loop: c.For, width: int) -> c.For:
     )
 
 
-def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = False) -> c.Statements:
+def _moved(
+    tile: c.For, taken: set[str], pointers: Pointers, width: int, *, repeated: bool = False
+) -> c.Statements:
     """The loop over a block between its loads and its stores; nothing where there are none, or where wide ones do not
-    fit the registers. repeated: loops are around the tile; what does not change with them stays an ordinary load, which
-    compilers move out of them, unless a product is added to it, for which they would copy each element."""
+    fit the registers. taken: the names in the loop; repeated: loops are around the tile; what does not change with them
+    stays an ordinary load, which compilers move out of them, unless a product is added to it, for which they would copy
+    each element."""
     accesses = _in_order(tile.body, pointers)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, width):
         return ()
@@ -150,15 +153,14 @@ def _moved(tile: c.For, pointers: Pointers, width: int, *, repeated: bool = Fals
     registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body, counts).items()}
     fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
     if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
-        names = block_names(elements, c_query.variables(tile.body), pointers)
+        names = block_names(elements, taken, pointers)
         return in_stages(tile, names, width, BLOCKS // size)
     elements = fit
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
     if not elements or not (sums or any(is_written for _, is_written in elements.values())):
         return ()
     copies = _copies(tile.body, elements, counts)
-    own = [e for e in elements if e not in copies]
-    names = block_names(own, c_query.variables(tile.body), pointers)
+    names = block_names([e for e in elements if e not in copies], taken, pointers)
     here = elements_of_blocks(tile, names)
     highs = _limits(tile.body, elements, counts)
     computed = [s for s in tile.body if not (isinstance(s, c.Assign) and s.target in copies)]
