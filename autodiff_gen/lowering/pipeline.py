@@ -31,6 +31,7 @@ from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.layout.copy_insertion import copy_insertion
 from ..passes.layout.layout_assignment import layout_assignment
 from ..passes.layout.rematerialize_random import rematerialize_random
+from ..passes.layout.store_in_order import store_in_order
 from ..passes.layout.transpose_elimination import transpose_elimination
 from ..passes.memory.accumulate_gradients import accumulate_gradients
 from ..passes.memory.early_derivatives import early_derivatives
@@ -128,6 +129,7 @@ PIPELINE: tuple[Stage, ...] = (
     weighing(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
     weighing(rematerialize_products),  # results of products too, where the arena exceeds the budget
     weighing(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
+    on_entries(store_in_order),  # products in the order of their readers, parts where they are joined
     weighing(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
     on_entries(copy_overwritten_states),  # copies of old states that a loop overwrites before their last read

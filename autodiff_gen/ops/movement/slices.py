@@ -151,7 +151,7 @@ assemble = define(
 )
 
 assemble_placed = define(
-    "assemble_placed",  # an assembled value that is stored with `layout`; created by copy_insertion, for scans
+    "assemble_placed",  # an assembled value that is stored with `layout`; created by store_in_order, for scans
     infer=lambda *parts, layout, of, **windows: _assemble_type(*parts, **windows),
     ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
     vjp=None,

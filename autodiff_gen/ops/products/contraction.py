@@ -87,7 +87,7 @@ matmul_rows = define(
 )
 
 matmul_placed = define(
-    "matmul_placed",  # a product whose result is stored with `layout`; created by copy_insertion and for scans
+    "matmul_placed",  # a product whose result is stored with `layout`; created by store_in_order and for scans
     infer=lambda a, b, *, layout, of: _matmul_type(a, b),
     ref=lambda a, b, *, layout, of: np.matmul(a, b),
     vjp=None,

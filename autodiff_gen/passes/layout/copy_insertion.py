@@ -6,10 +6,7 @@
       w' <- %0                      y <- %0
                                     w' <- %1
 
-- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read. A product of
-  which a reshape reads nothing but a permute needs no copy: it is stored in the order of the permute. So is one of
-  which a loop would read columns, where it reads rows in wide vectors. What is assembled to be stored with a layout, as
-  in a loop, is assembled there.
+- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
 - What both passes read is copied again in the backward pass, or all of that reads the copy of the forward pass, so
   that what was copied is not kept, where the arena becomes so much smaller that it is worth the time.
@@ -27,13 +24,11 @@ from ...ir.build import apply
 from ...ir.dependences import guarded, ordering_edges, state_of
 from ...ir.graph import Graph, State
 from ...ir.identifiers import identifier
-from ...ir.node import CONST, OPS, Node, Value, base
+from ...ir.node import CONST, Node, Value, base
 from ...ir.op_kinds import (
-    Assemble,
     Call,
     Cond,
     Contraction,
-    Elementwise,
     Extent,
     Iota,
     Leaf,
@@ -45,12 +40,11 @@ from ...ir.ordered_dag import OrderedDag
 from ...ir.origin import BACKWARD, UPDATE, Label, building, is_late
 from ...ir.rewrite import rewritten
 from ...ir.strides import Strided, dense
-from ...ir.traits import has_address, is_plain_product, macs
-from ...ir.types import Dim, Type, planned_size
+from ...ir.traits import has_address, macs
+from ...ir.types import planned_size
 from ...ir.views import known_layout, layout
-from ...ops.products.contraction import transposed
 from ..context import Context
-from ..costs import has_wide_vectors, is_gathered_once
+from ..costs import is_gathered_once
 
 
 class Late(Enum):
@@ -101,86 +95,6 @@ def _has_adjacent_rows(v: Value) -> bool:
     at = known_layout(v)
     (rows, columns), (row_step, column_step) = at.shape, at.strides
     return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
-
-
-def _with_products_in_order(graph: Graph, context: Context) -> Graph:
-    """Where a reshape does not line up with a permute of a product that nothing else reads, or loops over wide vectors
-    would read columns of it, the product is stored in the order of the permute, if its rows or its columns stay
-    contiguous: kernels write with any leading dimension."""
-    readers, roots = graph.users, {base(v) for v in graph.roots}
-    views = [n.operands[0] for n in graph.of(View) if layout(n.results[0]) is None]
-    if context.backends is not None and has_wide_vectors(context.cost):
-        views += [v for n in graph.of(Elementwise, Assemble) for v in n.operands if _has_far_columns(v)]
-    orders: dict[Node, tuple[int, ...]] = {}
-    for v in views:
-        if not is_plain_product(v.base.node) or v.base in roots:
-            continue
-        steps, at, alone = _steps_of_order(v), v, True
-        while at is not v.base:
-            at = at.node.operands[0]
-            alone = alone and len(readers[at]) == 1
-        if steps is not None and alone:
-            orders[v.base.node] = steps
-
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        steps, y, (a, b) = orders[node], node.results[0].type, operands
-        columns = y.shape[-1] == 1 or steps[-1] == 1
-        if not columns:
-            a, b, steps = transposed(b), transposed(a), (*steps[:-2], steps[-1], steps[-2])
-        shape = (*a.type.shape[:-1], b.type.shape[-1])
-        lower = node.op.lower
-        assert isinstance(lower, Contraction)
-        attrs = {"layout": Strided(shape, steps), "of": ""}
-        made = Node(OPS[lower.placed], (a, b), attrs, (Type(y.dtype, shape),), origin=node.origin).results[0]
-        return (made if columns else transposed(made),)
-
-    return rewritten(graph, rewrite, orders)
-
-
-def _with_parts_in_order(graph: Graph) -> Graph:
-    """What is assembled only to be stored with a layout is assembled there."""
-    readers, roots = graph.users, {base(v) for v in graph.roots}
-
-    def assembled(node: Node) -> Node | None:
-        v = node.operands[0]
-        lower = v.node.op.lower
-        alone = "layout" in node.attrs and v not in roots and len(readers[v]) == 1
-        return v.node if alone and isinstance(lower, Assemble) and lower.placed else None
-
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        parts = operands[0].node
-        assert isinstance(parts.op.lower, Assemble)
-        attrs = {**parts.attrs, **node.attrs}
-        types = tuple([r.type for r in node.results])
-        return Node(OPS[parts.op.lower.placed], parts.operands, attrs, types, origin=parts.origin).results
-
-    return rewritten(graph, rewrite, [n for n in graph.of(Elementwise) if assembled(n) is not None])
-
-
-def _has_far_columns(v: Value) -> bool:
-    """Whether v is a view whose elements along the last axis are apart in memory."""
-    return v is not v.base and layout(v) is not None and _has_gaps(v)
-
-
-def _steps_of_order(v: Value) -> tuple[int, ...] | None:
-    """The strides of the product of which v shows all elements, if it is stored in the order of v; None where an axis
-    of v is not whole axes of the product, or neither rows nor columns of the product would be contiguous."""
-    at, shape = layout(v), v.base.type.shape
-    if at is None:
-        return None
-    axes = {step: i for i, (step, d) in enumerate(zip(dense(shape).strides, shape, strict=True)) if d != 1}
-    steps: dict[int, int] = {}
-    for rest, old, new in zip(at.shape, at.strides, dense(at.shape).strides, strict=True):
-        while rest != 1:
-            i = axes.pop(old, -1)
-            d = shape[i]
-            if i < 0 or (rest != d and (isinstance(d, Dim) or planned_size((rest,)) % d)):
-                return None
-            steps[i] = new
-            rest = 1 if isinstance(d, Dim) else rest // d
-            old, new = (step * planned_size((d,)) for step in (old, new))
-    found = tuple(steps.get(i, 1) for i in range(len(shape)))
-    return None if axes or 1 not in found[-2:] else found
 
 
 def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
@@ -269,7 +183,7 @@ def _with_rows(node: Node, context: Context) -> Node:
         elements = planned_size(node.operands[i].type.shape)
         return is_gathered_once(context.cost, elements, macs(node), _is_tiled(node, i, context))
 
-    copies = {i for i in lower.strided if _has_gaps(node.operands[i]) and is_copied(i)}
+    copies = {i for i in lower.strided if has_gaps(node.operands[i]) and is_copied(i)}
     operands = enumerate(node.operands)
     return node.with_operands(
         tuple(_copied_for(v, at.scope, at.phase) if i in copies else v for i, v in operands)
@@ -290,7 +204,7 @@ def _is_tiled(node: Node, i: int, context: Context) -> bool:
     return len(backends) == 1
 
 
-def _has_gaps(v: Value) -> bool:
+def has_gaps(v: Value) -> bool:
     """Whether elements that follow each other along the last axis do not do so in memory."""
     at = known_layout(v)
     return next(
@@ -387,8 +301,7 @@ def _is_better(new: Graph, old: Graph, context: Context) -> bool:
 
 def _with_copies(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
     def made() -> tuple[Graph, bool]:
-        ordered = _with_parts_in_order(_with_products_in_order(graph, context))
-        readable, has_copies = _with_readable_operands(ordered, context, late)
+        readable, has_copies = _with_readable_operands(graph, context, late)
         new = _with_owned_roots(readable)
         return with_old_states_copied(new, _late_reads(new)), has_copies
 

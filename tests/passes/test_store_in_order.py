@@ -8,7 +8,7 @@ from graph_text import parsed
 from autodiff_gen.ir.views import known_layout
 from autodiff_gen.kernels import registry
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.layout.copy_insertion import copy_insertion
+from autodiff_gen.passes.layout.store_in_order import store_in_order
 from autodiff_gen.targets import board
 
 ALONE = """
@@ -52,6 +52,6 @@ READ_BY_ROWS_TOO = """
 def test_elements_of_a_row_that_a_loop_reads_are(text: str, name: str, step: int) -> None:
     """... so many elements apart in memory."""
     context = Context(backends=registry.for_board(board.load(name)))
-    graph = copy_insertion(parsed(text), context)
+    graph = store_in_order(parsed(text), context)
     operand = graph.outputs["y"].node.operands[0]
     assert known_layout(operand).strides[-1] == step
