@@ -81,6 +81,23 @@ def without_details(line: str) -> str:
     return line
 
 
+NOT_OURS = {"setup.py", "net.py"}  # of a package, of a user
+
+
+def test_modules_that_docstrings_and_comments_name_exist() -> None:
+    sources = sorted((ROOT / "autodiff_gen").rglob("*.py"))
+    named = re.compile(r"(?<![\w./])(?:\w+/)*(\w+\.py)\b")
+    existing = {path.name for path in sources} | {path.name for path in (ROOT / "site_scons").rglob("*.py")}
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources
+        if ".py" in (text := path.read_text(encoding="utf-8"))
+        for name in named.findall(text)
+        if name not in existing | NOT_OURS
+    ]
+    assert missing == []
+
+
 def test_a_line_of_prose_is_one_sentence(subtests: pytest.Subtests) -> None:
     """Not more than one, and not a piece of one: the next line of its paragraph begins a sentence or an item."""
     item = re.compile(r"[-*] |\d+\. |!")
