@@ -1,8 +1,11 @@
 """The C files of a program: functions, tables, the trainer struct and its templates.
 
-compiler.py, program.py: the compiler as one call, and what it makes
-files.py, source.py, link.py: the text of the files
-entries.py, functions.py, control_flow.py: the functions as C trees
-comments.py, formulas.py: what steps compute, in words
+compiler.py, program.py, specification.py: the compiler as one call, what it takes, and what it makes
+program_regions.py, does_not_fit.py, budget_notes.py: regions of memory, and what the user is told of a budget
+files.py, source.py, link.py, link_layout.py: the text of the files
+entries.py, entry_body.py, entry_names.py, call_statement.py, control_flow.py: the functions as C trees
+constants.py, geometry.py, init_function.py, state_dict.py: tables, initial weights, and the state by its names
+comments.py, formulas.py, view_text.py: what steps compute, in words
+c_printer.py: C trees as text
 loops/: loops in the forms that the target is fast with
 """

@@ -12,7 +12,8 @@ from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from .c_printer import PRINTER
 from .entry_names import Names
-from .formulas import plain, viewed, windows_of
+from .formulas import plain
+from .view_text import viewed, windows_of
 
 
 def call_comment(names: Names, node: Node, call: KernelCall) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import subprocess
@@ -95,6 +96,16 @@ def test_modules_that_docstrings_and_comments_name_exist() -> None:
         for name in named.findall(text)
         if name not in existing | NOT_OURS
     ]
+    assert missing == []
+
+
+def test_packages_name_modules_of_their_own() -> None:
+    missing = []
+    for path in sorted((ROOT / "autodiff_gen").rglob("__init__.py")):
+        doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        for name in re.findall(r"(?<![\w./])((?:\w+/)*\w+\.py|\w+/(?!\w))", doc):
+            if not any((folder / name).exists() for folder in (path.parent, path.parents[1])):
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
     assert missing == []
 
 

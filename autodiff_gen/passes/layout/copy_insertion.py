@@ -29,6 +29,7 @@ from ...ir.op_kinds import (
     Call,
     Cond,
     Contraction,
+    Elementwise,
     Extent,
     Iota,
     Leaf,
