@@ -243,13 +243,10 @@ class _Form:
         """Whether a loop is over the elements of local arrays, which are in registers where their indices are known."""
         if not self.arrays:
             return False
-        name, arrays, used = c.Name(variable), set(self.arrays), list[tuple[str, c.Expr]]()
-        for node in c_query.nodes(body):
-            if isinstance(node, c.Array):
-                arrays.discard(node.name)
-            elif isinstance(node, c.Element) and isinstance(node.array, c.Name):
-                used.append((node.array.text, node.index))
-        return any(array in arrays and name in c_query.nodes(index) for array, index in used)
+        arrays = self.arrays - {s.name for s in c_query.statements(body) if isinstance(s, c.Array)}
+        elements = (node for node in c_query.nodes(body) if isinstance(node, c.Element))
+        used = (e.index for e in elements if isinstance(e.array, c.Name) and e.array.text in arrays)
+        return bool(arrays) and any(variable in c_query.names(index) for index in used)
 
     def _define(self, name: str) -> None:
         self.is_closed &= c.Name(name) not in self.outer
