@@ -13,7 +13,8 @@ from ..ir.node import CONST, INPUT, Value
 from ..ir.types import Dim, Size, plain, planned
 from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
-from .indexing import choices, index_source, known_index, pick
+from .index_limits import choices, index_source, known_index
+from .indexing import pick
 from .losses import number_of, reduced, weights_of
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape

@@ -11,7 +11,8 @@ from ..ops.support import as_s32
 from .arguments import as_value, loss_function, shape_error
 from .control import scan
 from .elementwise import detach, eq, exp, log, lt, maximum, ne, neg, to, where
-from .indexing import gather, in_range
+from .index_limits import in_range
+from .indexing import gather
 from .joining import cat, pad, stack
 from .losses import KNOWN, reduced
 from .reductions import mean

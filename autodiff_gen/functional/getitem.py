@@ -16,7 +16,8 @@ from ..ir.types import Dim, Size, planned_size
 from ..ops.movement.slices import window
 from ..ops.support import as_s32
 from .arguments import as_value, shape_error
-from .indexing import gather, in_range, index_source, is_known, pick
+from .index_limits import in_range, index_source, is_known
+from .indexing import gather, pick
 from .shapes import broadcast_to, reshape, squeeze
 from .slicing import cut_batch, extent_of, whole
 

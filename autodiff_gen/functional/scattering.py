@@ -17,7 +17,8 @@ from ..ir.types import product
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import eq, gt, maximum, minimum, mul, where
-from .indexing import in_range, index_add, scatter_add
+from .index_limits import in_range
+from .indexing import index_add, scatter_add
 from .joining import pad
 from .reductions import amax, amin, prod
 from .shapes import broadcast_to, permute, reshape, unsqueeze

@@ -1,6 +1,6 @@
 """Selection of elements along an axis by indices, and the adjoints, which add the values of equal indices.
 
-functional/indexing.py ensures that indices are in range.
+functional/index_limits.py ensures that indices are in range.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ index that may be out of range, whose vector has only zeros, is left.
 
 from __future__ import annotations
 
-from ...functional.indexing import index_source
+from ...functional.index_limits import index_source
 from ...ir.build import broadcast_to, constant, with_shape
 from ...ir.graph import Graph
 from ...ir.node import CONST, INPUT, Node, Value, base
