@@ -13,95 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.build import filled, make_input
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
-from ..ir.node import INPUT, OPS, STATE, Node, Value, base, topological
+from ..ir.node import OPS, STATE, Node, Value, base, topological
 from ..ir.op_kinds import Contraction, Leaf, Scan, View
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
 from ..ir.traits import uniform
-from ..ir.types import Dim, Type
+from ..ir.types import Dim
 from ..ir.views import known_layout
 from ..passes.context import Context
-from .plan import Bound, CondPlan, EntryPlan, Part, RegionPlan, ScanPlan, Written
+from .plan import CondPlan, EntryPlan, Part, RegionPlan, ScanPlan, Written
+from .region_inputs import RegionInputs
 
 Planner = Callable[[Graph], "EntryPlan"]
-
-
-class _Inputs:
-    """The outer values that an inner graph reads, and the names of its inputs and states."""
-
-    def __init__(self) -> None:
-        self.bound: list[Bound] = []
-        self.names: set[str] = set()
-
-    def fresh(self, wish: str) -> str:
-        name, k = wish, 1
-        while name in self.names:
-            k += 1
-            name = f"{wish}{k}"
-        self.names.add(name)
-        return name
-
-    def bring(self, name: str, v: Value) -> Value:
-        """The value inside that is the outer value v."""
-        known = _uniform(v)
-        if known is not None:
-            return known
-        at = known_layout(v)
-        inner = _input(self.fresh(name), v.type, Strided(at.shape, at.strides))
-        self.bound.append(Bound(inner, v, at.offset))
-        return inner
-
-    def some(self, name: str, v: Value, type: Type) -> Value:
-        """The value inside that is v of the samples of a micro-batch, which are rows of its first axis."""
-        at, rows = known_layout(v), v.type.shape[0]
-        assert isinstance(rows, Dim)
-        inner = _input(self.fresh(name), type, Strided(type.shape, at.strides))
-        self.bound.append(Bound(inner, v, at.offset, at.strides[0] * rows.coef))
-        return inner
-
-    def element(self, name: str, v: Value, state: State | None = None) -> Value:
-        """The value inside that is an element of v along its first axis."""
-        element = v.type.with_shape(v.type.shape[1:])
-        known = _uniform(v, element)
-        if known is not None:
-            return known
-        at = known_layout(v)
-        inside = Strided(at.shape[1:], at.strides[1:])
-        if state is not None:
-            inner = Node(STATE, (), {"state": state, "layout": inside}, (element,)).results[0]
-        else:
-            inner = _input(self.fresh(name), element, inside)
-        self.bound.append(Bound(inner, v, at.offset, at.strides[0]))
-        return inner
-
-    def part(
-        self,
-        name: str,
-        results: Mapping[str | State, Value],
-        written: Sequence[Written],
-        plan: Planner,
-        start: int = 0,
-        inner: bool = True,
-    ) -> Part:
-        """The plan of an entry over these inputs. results: of outputs by name, and of states."""
-        inputs = tuple(b.inner for b in self.bound if b.inner.node.op is INPUT)
-        outputs = {k: v for k, v in results.items() if isinstance(k, str)}
-        updates = {k: v for k, v in results.items() if isinstance(k, State)}
-        graph = Graph(name, inputs, outputs, updates, inner=inner)
-        return Part(plan(graph), tuple(self.bound), tuple(written), start)
-
-
-def _input(name: str, type: Type, at: Strided) -> Value:
-    return make_input(name, type, layout=at)
-
-
-def _uniform(v: Value, type: Type | None = None) -> Value | None:
-    """A constant of one number, which is written into expressions, for the inside."""
-    known = uniform(v)
-    return None if known is None else filled(known, type or v.type)
 
 
 def plan_regions(node: Node, graph: Graph, plan: Planner, context: Context) -> RegionPlan:
@@ -155,7 +80,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner, reuses: Mapping[int, Valu
     """Plan the first values and the body of the scan `node` of `graph`. reuses: of stacks, the operands whose buffers
     they reuse."""
     carries, samples = node.attrs["carries"], node.attrs.get("samples", 0)
-    names, inputs = _result_names(node, graph), _Inputs()
+    names, inputs = _result_names(node, graph), RegionInputs()
     keys: list[str | State] = list(names)  # of the results: an output, or the state that holds it
     mapping = _params(node, inputs, reuses, keys)
     results = replaced(node.regions[0].results, mapping)
@@ -173,7 +98,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner, reuses: Mapping[int, Valu
 
 
 def _params(
-    node: Node, inputs: _Inputs, reuses: Mapping[int, Value], keys: list[str | State]
+    node: Node, inputs: RegionInputs, reuses: Mapping[int, Value], keys: list[str | State]
 ) -> dict[Value, Value]:
     """The values inside that are the params of a scan; those that hold results, carries and the elements of operands
     whose buffers stacks reuse, become states, as which `keys` names the results then."""
@@ -211,7 +136,7 @@ def plan_cond(node: Node, graph: Graph, plan: Planner) -> CondPlan:
     """Plan both regions of the cond `node` of `graph`."""
     parts: list[Part] = []
     for region, word in zip(node.regions, ("true", "false"), strict=True):
-        inputs, names = _Inputs(), _result_names(node, graph)
+        inputs, names = RegionInputs(), _result_names(node, graph)
         mapping = {
             v: inputs.bring(_name(v), outer)
             for v, outer in zip(region.params, node.operands[1:], strict=True)
@@ -229,7 +154,7 @@ def _name(v: Value) -> str:
 
 def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner) -> Part:
     """A graph that copies the carries' first values to where the carries are stored."""
-    carries, inputs = node.attrs["carries"], _Inputs()
+    carries, inputs = node.attrs["carries"], RegionInputs()
     values = [inputs.bring(f"first{i}", node.operands[i]) for i in range(carries)]
     written = [Written(names[i], i, v.type.shape, v.type.dtype.c) for i, v in enumerate(values)]
     inside: dict[str | State, Value] = dict(zip(names, values, strict=False))
