@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from autodiff_gen.kernels.contract import CONTRACT
+
 PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_gen"
 
 # file: why its comparisons stay
@@ -132,6 +134,20 @@ def test_no_module_outside_ops_decides_by_the_name_of_an_op() -> None:
         if lines:
             found[file] = lines
     assert found.keys() == EXEMPT.keys(), f"comparisons with the name of an op, by file and line: {found}"
+
+
+def kernels(source: str) -> list[str]:
+    """The names of kernels, and their beginnings, with which a module compares something."""
+    compared = [part for node in ast.walk(ast.parse(source)) for part in _compared(node)]
+    words = [n.value for part in compared for n in ast.walk(part) if isinstance(n, ast.Constant)]
+    return [w for w in words if isinstance(w, str) and len(w) > 3 and any(k.startswith(w) for k in CONTRACT)]
+
+
+def test_no_pass_and_no_code_generation_decides_by_the_name_of_a_kernel() -> None:
+    """What they need of a call is a field of it (ir/kernel_call.py), or a row of a table."""
+    paths = [p for folder in ("passes", "lowering", "codegen") for p in (PACKAGE / folder).rglob("*.py")]
+    assert not {p.name: names for p in paths if (names := kernels(p.read_text(encoding="utf-8")))}
+    assert kernels('kernel.startswith("gemm_")') == ["gemm_"] and kernels('k in ("ger_f32",)') == ["ger_f32"]
 
 
 @pytest.mark.parametrize(
