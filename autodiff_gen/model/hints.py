@@ -65,7 +65,10 @@ def _of_arguments(error: BaseException, found: re.Match[str]) -> str:
     function = _called(error, found["function"])
     if function is None:
         return ""
-    known = list(inspect.signature(function).parameters)
+    try:
+        known = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of a function in C, which need not have one
+        known = []
     if missing == "'dim'" and _is_own(function):
         return "; dim is the axis along which it is computed, such as dim=-1"
     if OF_NUMPY.get(unknown) in known and _is_own(function):
@@ -120,7 +123,10 @@ def _value(expression: ast.expr, frame: FrameType) -> Any:
         names = {**vars(builtins), **frame.f_globals, **frame.f_locals}
         return names.get(expression.id)
     if isinstance(expression, ast.Attribute):
-        return getattr(_value(expression.value, frame), expression.attr, None)
+        try:
+            return getattr(_value(expression.value, frame), expression.attr)
+        except Exception:  # a property may raise any
+            return None
     return Value
 
 

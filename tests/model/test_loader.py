@@ -145,6 +145,9 @@ BAD_FILES = [
     (X + "def f(dim): ...\nf(axis=1)\n", r"model.py:5: .* argument 'axis'$"),
     ("def g():\n    def f(first): ...\n    f(frist=1)\ng()\n",
      r"model.py:3: .* argument 'frist', did you mean 'first'\?$"),
+    ("def f(): ...\nf.__signature__ = 1\nf(x=1)\n", r"model.py:3: .* argument 'x'$"),  # as of functions in C
+    ("class Once:\n    count = 0\n    @property\n    def f(self):\n        self.count += 1\n"
+     "        return [lambda: 1][self.count - 1]\nonce = Once()\nonce.f(x=1)\n", r"model.py:8: .* argument 'x'$"),
     ("{}['Dim']\n", r"model.py:1: the file raises KeyError: 'Dim'$"),
     ("class Dim: ...\nint(Dim())\n", r"model.py:2: .* not 'Dim'$"),
     ("import autodiff_gen as ag\nag.Input('x', (2, 3)).sum(axis=1)\n",
