@@ -45,13 +45,21 @@ static bool has_size(uint32_t bytes) {
 
 /* Whether the file holds nothing that was programmed, as one whose creation was interrupted. */
 static bool is_blank(void) {
-    uint8_t byte = 0xff;
-    for (uint32_t address = 0; byte == 0xff; address++) {
-        if (ag_system_read(handle, address, &byte, 1) != 0) {
-            return true;
+    uint8_t data[UNIT / 16];
+    uint32_t address = 0, count = (uint32_t)sizeof data;
+    while (count > 0) {
+        if (ag_system_read(handle, address, data, count) != 0) {
+            count /= 2; /* there are fewer */
+            continue;
         }
+        for (uint32_t i = 0; i < count; i++) {
+            if (data[i] != 0xff) {
+                return false;
+            }
+        }
+        address += count;
     }
-    return false;
+    return true;
 }
 
 int ag_flash_file_open(ag_flash *flash, const char *name, uint32_t slots, uint32_t slot_bytes) {

@@ -64,7 +64,9 @@ def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change
 
 
 @pytest.mark.parametrize(
-    "change", [lambda kept: kept + kept, lambda kept: kept[:-4]], ids=["larger", "smaller"]
+    "change",
+    [lambda kept: kept + kept, lambda kept: kept[:-4], lambda kept: b"\xff" * 299 + b"\0"],
+    ids=["larger", "smaller", "blank but for the last byte"],
 )
 def test_a_file_of_another_size_stays_as_it_is(words, tmp_path, capsys, change):
     """It holds the checkpoints of the firmware before a change of the model."""
