@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,17 @@ def test_an_index_that_nothing_reads_is_not_computed() -> None:
     scores = trainer.predict(x).astype(np.float64)
     logarithms = scores - np.log(np.exp(scores).sum(1, keepdims=True))
     assert trainer.train_step(x, label) == pytest.approx(-logarithms[range(2), label].mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("own", ["max_pool2d_f32", "max_pool2d_values_f32"])
+def test_a_backend_without_a_kernel_for_the_values_alone_serves_predict(tmp_path: Path, own: str) -> None:
+    (tmp_path / "pool.c").write_text(symbol := f"ag_{own}_mine")
+    row = f'[[kernel]]\nname = "{own}"\nsymbol = "{symbol}"\nsource = "pool.c"\n'
+    (tmp_path / "kernels.toml").write_text("schema = 1\ncflags = []\n" + row)
+    net = nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Flatten(), nn.Linear(50, 3))
+    model = ag.Model.supervised(net, (1, 2, 9, 9), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    (predict,) = (e for e in compile_model(model, "m", [str(tmp_path), "ref"]).entries if e.name == "predict")
+    assert symbol in {k.symbol for step in predict.plan.steps for _, k in step.calls.values()}
 
 
 def test_a_result_alone_is_named_as_one_of_several() -> None:

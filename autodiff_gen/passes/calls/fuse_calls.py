@@ -16,7 +16,8 @@ net, is never stored, and zeros that the pooling's gradient would hold are never
       y <- %1
 
 Which ops are compositions of two others, their records say. Of a call of which nothing reads the other results, as a
-pooling by maximum in `predict`, the first result alone is computed, where its record says how.
+pooling by maximum in `predict`, the first result alone is computed, where its record says how, unless the kernel that
+computes all of them is of a backend that has none for the first alone.
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ from ...ir.names import with_role
 from ...ir.node import OPS, Node, Op, Value
 from ...ir.op_kinds import Call, Composition, Reduce
 from ...ir.rewrite import rewritten
+from ...ir.strides import dense
 from ...ir.traits import is_sum
 from ...ir.types import normalise_axes
+from ...ir.views import layout
+from ...kernels.registry import REF
 from ..context import Context
 
 
@@ -140,10 +144,27 @@ class _Fusion:
         return bool(scatters) and set(scatters) <= set(normalise_axes(node.attrs["axes"], v.ndim))
 
 
+def _is_served(node: Node, alone: str, context: Context) -> bool:
+    """Whether the backend that serves a call serves the op of its first result alone too; in place of `ref` any may."""
+    backends = context.backends
+    if backends is None:
+        return True
+
+    def backend(op: Op) -> str:
+        lower, layouts = op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
+        assert isinstance(lower, Call)
+        results = node.results if op is node.op else node.results[:1]
+        call = lower.choose(layouts, [r.type for r in results], node.attrs)
+        return backends.select(call.kernel, call.facts()).backend
+
+    return backend(node.op) in (backend(OPS[alone]), REF)
+
+
 def fuse_calls(graph: Graph, context: Context) -> Graph:
     """See the module."""
     fusion = _Fusion(graph)
-    alone = {n: name for n in graph.of(Call) if (name := fusion.alone(n))}
+    found = {n: name for n in graph.of(Call) if (name := fusion.alone(n))}
+    alone = {n: name for n, name in found.items() if _is_served(n, name, context)}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         fit = fusion.fit(node)
