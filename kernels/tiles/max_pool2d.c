@@ -17,7 +17,7 @@ ALWAYS_INLINE void ag_pool_windows(const float *x, bool indexed, float *y, uint8
             const ag_tap_range rows =
                 ag_tap_range_from(p, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
             e.rows = rows.last - rows.first;
-            for (int32_t q = 0; q < s->ow; q++, y += s->c, index += indexed ? s->c : 0) {
+            for (int32_t q = 0; q < s->ow; q++, y += s->c, index = indexed ? index + s->c : NULL) {
                 const ag_tap_range columns =
                     ag_tap_range_from(q, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
                 e.columns = columns.last - columns.first;

@@ -1,8 +1,10 @@
 """Kernels of the host under the sanitizers: those of `ref`'s shape tables, and convolutions of random geometry."""
 
 import shutil
+import subprocess
 
 import pytest
+from c_build import compile_c
 from checkout import ROOT
 
 from autodiff_gen.check.kernels import test_kernels as compare
@@ -37,3 +39,28 @@ def test_kernels_stay_inside_their_arrays(tmp_path, monkeypatch, backend):
     path.write_text(f'schema = 1\nname = "host"\ninherits = "host"\n[target]\ncflags = [{flags}]\n')
     lines, good = compare(backend, board.load(str(path)))
     assert good, "\n".join(lines)
+
+
+POOL = """#include "ag_kernels.h"
+ag_max_pool2d_values_f32_fn ag_max_pool2d_values_f32_host;
+int main(void) {
+    const float x[3] = {1.0f, 3.0f, 2.0f};
+    float y[2];
+    const ag_pool2d_shape s = {.h = 1, .w = 3, .c = 1, .oh = 1, .ow = 2, .kh = 1, .kw = 2, .stride_h = 1,
+                               .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .x_n = 3, .x_h = 3, .x_w = 1,
+                               .x_c = 1};
+    ag_max_pool2d_values_f32_host(x, y, 1, &s);
+    return y[0] != 3.0f || y[1] != 3.0f;
+}
+"""
+
+
+@pytest.mark.cc
+def test_nothing_is_added_to_the_pointer_of_indices_that_there_are_not(tmp_path):
+    """Undefined, even of 0, which Clang alone checks."""
+    (tmp_path / "main.c").write_text(POOL)
+    kernels = ROOT / "kernels"
+    flags = (*SANITIZE[:3], "-DAG_BACKEND=host", f"-I{kernels}", f"-iquote{kernels / 'host'}")
+    sources = [tmp_path / "main.c", kernels / "tiles" / "max_pool2d.c"]
+    program = compile_c("clang", sources, tmp_path / "pool", flags, "-std=gnu99")
+    subprocess.run([program], check=True)
