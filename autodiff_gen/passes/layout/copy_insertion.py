@@ -49,12 +49,12 @@ from ..costs import is_gathered_once
 
 
 class Late(Enum):
-    """What the backward pass reads of a value that is copied for kernels of the forward pass: the same copy where it
-    reads the same view, another one, or the same copy as any view, in its loops too."""
+    """What the backward pass reads of a value that is copied for kernels of the forward pass: that copy, where it reads
+    the same view; a copy of its own; or that copy for whatever view, in its loops too."""
 
-    SHARED = auto()
+    ONCE = auto()
     AGAIN = auto()
-    IN_LOOPS = auto()
+    SHARED = auto()
 
 
 def copied(v: Value) -> Value:
@@ -98,34 +98,32 @@ def _has_adjacent_rows(v: Value) -> bool:
     return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
 
 
-def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
-    """Views that fail and operands that do not serve are copied, each once for all its readers in a pass, also those
-    that read a permute of it; for those of the backward pass as `late` says. What would be gathered is copied anew for
-    each reader, so that the copy of an image does not take memory until the backward pass. Also returns whether there
-    are copies that several readers may share."""
-    # of a value, its views and the copy of each, with the pass of its first reader
-    copies: dict[tuple[Value, bool], dict[Value, tuple[Value, bool]]] = {}
+def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple[Graph, tuple[int, int]]:
+    """Views that fail and operands that do not serve are copied, each once for all its readers, and for those of the
+    backward pass as `late` says. What would be gathered is copied anew for each reader, so that the copy of an image
+    does not take memory until the backward pass. Also returns how many copies there are for several readers, and how
+    many permutes of them."""
+    copies: dict[tuple[Value, bool], dict[Value, Value]] = {}  # of the views of a value
+    read: list[Value] = []  # permutes of copies
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         lower, is_again = node.op.lower, late is Late.AGAIN and is_late(node.origin)
 
         def known(v: Value, serves: Callable[[Value], bool]) -> Value | None:
             """A permute of a copy of another view of the same elements."""
-            for view, (copy, is_read_late) in copies.get((base(v), is_again), {}).items():
-                if late is Late.IN_LOOPS or is_read_late == is_late(node.origin):
-                    permute = _permuted(copy, view, v)
-                    if permute is not None and serves(permute):
-                        return permute
-            return None
+            views = copies.get((base(v), is_again), {}) if late is Late.SHARED else {}
+            permutes = (_permuted(copy, view, v) for view, copy in views.items())
+            found = [p for p in permutes if p is not None and serves(p)][:1]
+            read.extend(found)
+            return found[0] if found else None
 
         def copy_of(v: Value, serves: Callable[[Value], bool] = lambda v: False) -> Value:
             of_base = copies.setdefault((base(v), is_again), {})
             if v not in of_base:
                 if (found := known(v, serves)) is not None:
                     return found
-                copy = _copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
-                of_base[v] = copy, is_late(node.origin)
-            return of_base[v][0]
+                of_base[v] = _copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
+            return of_base[v]
 
         if isinstance(lower, View):
             made = node.with_operands(operands)
@@ -149,8 +147,8 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple
             return node.with_operands((*fixed, *rest)).results
         if isinstance(lower, Elementwise):
             found = [known(v, has_address) if is_late(node.origin) else None for v in operands]
-            read = tuple([v if copy is None else copy for v, copy in zip(operands, found, strict=True)])
-            return node.with_operands(read).results if any(v is not None for v in found) else None
+            fixed = [v if copy is None else copy for v, copy in zip(operands, found, strict=True)]
+            return node.with_operands(tuple(fixed)).results if any(v is not None for v in found) else None
         if isinstance(lower, (Call, Scan, Cond)):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
             made = node.with_operands(tuple(fixed))
@@ -158,8 +156,8 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple
         return None
 
     kinds = (View, Contraction, RowContraction, Call, Scan, Cond)
-    new = rewritten(graph, rewrite, graph.of(*kinds, *([Elementwise] if late is Late.IN_LOOPS else [])))
-    return new, bool(copies)
+    new = rewritten(graph, rewrite, graph.of(*kinds, *([Elementwise] if late is Late.SHARED else [])))
+    return new, (sum(map(len, copies.values())), len(read))
 
 
 def _permuted(copy: Value, view: Value, v: Value) -> Value | None:
@@ -285,26 +283,20 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    once, has_copies = _with_copies(graph, context, Late.SHARED)
+    once, copies = _with_copies(graph, context, Late.ONCE)
     best = once
-    for late in (Late.AGAIN, Late.IN_LOOPS) if has_copies and context.weighs_memory else ():
-        new, _ = _with_copies(graph, context, late)
-        if len(new.nodes) > len(once.nodes) and _is_better(new, best, context):
+    for late in (Late.AGAIN, Late.SHARED) if any(copies) and context.weighs_memory else ():
+        new, others = _with_copies(graph, context, late)
+        if others != copies and context.is_worth_its_time(copy_insertion.__name__, new, best):
             best = new
     return best
 
 
-def _is_better(new: Graph, old: Graph, context: Context) -> bool:
-    """Whether other copies are worth their time; in an estimate, whether the arena is smaller."""
-    name = copy_insertion.__name__
-    return (context.takes_less if context.is_estimate else context.is_worth_its_time)(name, new, old)
-
-
-def _with_copies(graph: Graph, context: Context, late: Late) -> tuple[Graph, bool]:
-    def made() -> tuple[Graph, bool]:
-        readable, has_copies = _with_readable_operands(graph, context, late)
+def _with_copies(graph: Graph, context: Context, late: Late) -> tuple[Graph, tuple[int, int]]:
+    def made() -> tuple[Graph, tuple[int, int]]:
+        readable, copies = _with_readable_operands(graph, context, late)
         new = _with_owned_roots(readable)
-        return with_old_states_copied(new, _late_reads(new)), has_copies
+        return with_old_states_copied(new, _late_reads(new)), copies
 
     return context.analysis((_with_copies, graph, late), made)
 
