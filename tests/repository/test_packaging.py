@@ -19,7 +19,7 @@ from scons_tree import MAIN, MODEL
 from autodiff_gen.errors import REQUIREMENTS
 
 SCONSTRUCT = "".join(
-    re.findall(r"^```python\n(import autodiff_gen\n.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    re.findall(r"^```python\n(import autodiff_gen\n.*?)^```", (ROOT / "docs" / "projects.md").read_text(), re.M | re.S)
 )
 
 BOARD = """\

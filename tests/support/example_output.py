@@ -69,8 +69,8 @@ def check_sizes(example: str, said: str, config: pytest.Config, rows: re.Pattern
 
 
 def check_result(row: str, run: dict[str, tuple[int, int]], config: pytest.Config) -> None:
-    """The row of README.md's results that begins with `row` shows flash and RAM in KB of 1,000 bytes."""
-    path = ROOT / "README.md"
+    """The row of results in docs/benchmarks.md that begins with `row` shows flash and RAM in KB of 1,000 bytes."""
+    path = ROOT / "docs" / "benchmarks.md"
     pattern = re.compile(rf"^(\| {re.escape(row)}.* \| )([\d.]+) KB and ([\d.]+) KB", re.MULTILINE)
     flash, ram = (run[name][0] for name in ("flash", "RAM"))
     if updates(config):
@@ -80,4 +80,4 @@ def check_result(row: str, run: dict[str, tuple[int, int]], config: pytest.Confi
     assert found is not None
     assert found[3] == f"{ram / 1000:.1f}", found[0]
     same = found[2] == f"{flash / 1000:.1f}"
-    assert same or agrees(f"README.md: {row}", 1000 * float(found[2]), flash, config), found[0]
+    assert same or agrees(f"docs/benchmarks.md: {row}", 1000 * float(found[2]), flash, config), found[0]
