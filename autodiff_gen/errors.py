@@ -57,19 +57,21 @@ class AttributeModelError(ModelError, AttributeError):
     """A method of PyTorch that an object does not have, as hasattr finds."""
 
 
-# What pyproject.toml requires of packages that only parts of the compiler import. The project is on no index, so that
-# pip finds none of its extras by name.
-REQUIREMENTS = {
-    "onnx": "onnx>=1.20",
-    "pyserial": "pyserial>=3.5",
-    "tensorboardX": "tensorboardX>=2.6",
-    "torch": "torch==2.13.0",
+# The packages that only parts of the compiler import: the extra of pyproject.toml that has each, and its requirement.
+# The project is on no index, so pip finds none of its extras by name.
+EXTRAS = {
+    "onnx": ("onnx", "onnx>=1.20"),
+    "pygments": ("report", "pygments>=2.17"),
+    "pyserial": ("device", "pyserial>=3.5"),
+    "tensorboardX": ("tensorboard", "tensorboardX>=2.6"),
+    "torch": ("torch", "torch>=2.4"),
 }
 
 
 def pip_install(package: str) -> str:
-    """The command that installs one of REQUIREMENTS for the Python that runs the compiler."""
-    return shlex.join([sys.executable, "-m", "pip", "install", REQUIREMENTS[package]])
+    """The command that installs one of EXTRAS for the Python that runs the compiler, with the extra in a comment."""
+    extra, requirement = EXTRAS[package]
+    return f"{shlex.join([sys.executable, '-m', 'pip', 'install', requirement])}  # the extra [{extra}]"
 
 
 def counted(number: int, noun: str) -> str:

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from ..errors import REQUIREMENTS, pip_install
+from ..errors import EXTRAS, pip_install
 from ..ir.node import Value
 from ..ir.types import Dim
 from ..nn import Module
+from ..targets import installation
 from .model import Model
 
 # Arguments that NumPy calls otherwise than PyTorch.
@@ -36,8 +37,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def hint(error: BaseException) -> str:
     """The end of a message that says how to fix what an error of Python says; empty where that is not known."""
-    if isinstance(error, ModuleNotFoundError) and error.name in REQUIREMENTS:
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"; run: {pip_install(error.name)}"
+    if isinstance(error, FileNotFoundError) and _is_left_out(error.filename):
+        return "; the installed package leaves this file out, a checkout of autodiff_gen has it"
     if not isinstance(error, TypeError | AttributeError):
         return ""
     if _is_of(error, Value, "operand '{}' does not support ufuncs"):
@@ -49,6 +52,16 @@ def hint(error: BaseException) -> str:
         )
     found = _WRONG_ARGUMENTS.fullmatch(str(error))
     return "" if found is None else _of_arguments(error, found)
+
+
+def _is_left_out(file: object) -> bool:
+    """Whether a missing file is one of an example, in an installation without a checkout (pyproject.toml: exclude)."""
+    root = installation.root()
+    return (
+        isinstance(file, str)
+        and not installation.is_checkout(root)
+        and Path(file).is_relative_to(root / "examples")
+    )
 
 
 def _is_of(error: BaseException, cls: type, text: str) -> bool:

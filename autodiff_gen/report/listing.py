@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from pygments.lexers.c_cpp import CLexer
-from pygments.token import Comment, Keyword, Name
-
 from ..codegen.files import emit
 from ..codegen.program import Program
+from ..errors import ToolError, pip_install
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,14 @@ def _lines(code: str, first: int, steps: Collection[str]) -> Iterator[Line]:
 
 
 def highlighted(code: str) -> list[list[tuple[str, str]]]:
-    """The parts of each line of C, as (class, text)."""
+    """The parts of each line of C, as (class, text). Raises ToolError without the package pygments."""
+    try:
+        from pygments.lexers.c_cpp import CLexer
+        from pygments.token import Comment, Keyword, Name
+    except ImportError:
+        raise ToolError(
+            f"the report needs pygments, which is not installed; run: {pip_install('pygments')}"
+        ) from None
     lines: list[list[tuple[str, str]]] = [[]]
     for token, text in CLexer(stripnl=False, ensurenl=False).get_tokens(code):
         kind = "comment" if token in Comment else "keyword" if token in Keyword else ""

@@ -44,7 +44,7 @@ def test_events_of_tensorboard(tmp_path, monkeypatch):
         "closed",
     ]
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(ToolError, match=r"-m pip install 'tensorboardX>=2.6'$"):
+    with pytest.raises(ToolError, match=r"-m pip install 'tensorboardX>=2.6'  # the extra \[tensorboard\]$"):
         TensorBoard(tmp_path)
 
 

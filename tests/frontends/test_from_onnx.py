@@ -632,6 +632,6 @@ def test_it_needs_the_package_onnx(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(
         ToolError,
-        match=r"need the package onnx, which is not installed; run: .+ -m pip install 'onnx>=1.20'$",
+        match=r"the package onnx, which is not installed; run: .+ -m pip install 'onnx>=1.20'  # the extra \[onnx\]$",
     ):
         ag.from_onnx("net.onnx")

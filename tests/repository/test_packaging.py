@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,14 @@ from bare_environment import bare_environment
 from checkout import ROOT
 from scons_tree import MAIN, MODEL
 
-from autodiff_gen.errors import REQUIREMENTS
+from autodiff_gen.errors import EXTRAS
 
 SCONSTRUCT = "".join(
-    re.findall(r"^```python\n(import autodiff_gen\n.*?)^```", (ROOT / "docs" / "projects.md").read_text(), re.M | re.S)
+    re.findall(
+        r"^```python\n(import autodiff_gen\n.*?)^```",
+        (ROOT / "docs" / "projects.md").read_text(),
+        re.M | re.S,
+    )
 )
 
 BOARD = """\
@@ -31,8 +35,14 @@ inherits = "stm32"
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """The wheel of a checkout with build products and with a file that Git does not track."""
     out = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, root, cwd=out)
+    used = out / "checkout"
+    shutil.copytree(root, used, ignore=shutil.ignore_patterns(".venv", "build", "__pycache__", ".*_cache"))
+    (used / "examples" / "mnist" / ".pio").mkdir(exist_ok=True)
+    for product in ("examples/mnist/.pio/firmware.elf", "examples/mnist/untracked.npz"):
+        (used / product).touch()
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, used, cwd=out)
     return next(out.glob("*.whl"))
 
 
@@ -92,7 +102,25 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
     } <= data
     assert {"autodiff_gen/targets/board.py", "autodiff_gen/codegen/templates/source.c.j2"} <= names
     assert "autodiff_gen/model/project/templates/Makefile.j2" in names
-    assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "bench/", "kernels/"))]
+    assert not [n for n in names if n.startswith(("tests/", "bench/", "kernels/"))]
+
+
+def test_wheel_holds_tracked_files_only(wheel: Path, root: Path) -> None:
+    words = ["git", "-c", f"safe.directory={root}", "ls-files", "--cached", "--others", "--exclude-standard"]
+    tracked = set(run(*words, cwd=root).splitlines())
+    names = [n.removeprefix("autodiff_gen/_data/") for n in zipfile.ZipFile(wheel).namelist()]
+    files = {n.replace("site_tools/", "site_scons/site_tools/", 1) for n in names if ".dist-info/" not in n}
+    assert len(files) > 500 and files <= tracked
+    assert wheel.stat().st_size <= 2_000_000
+
+
+def test_wheel_says_where_the_files_are_that_it_leaves_out(
+    installed: dict[str, Path], tmp_path: Path
+) -> None:
+    words = [installed["wheel"], "-m", "autodiff_gen", "explain", "visual_int8"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "weights.npz'; the installed package leaves this file out, a checkout" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -156,7 +184,24 @@ def test_boards_and_tools_need_no_numpy(root: Path, tmp_path: Path) -> None:
     assert run(sys.executable, "-c", code, root, cwd=tmp_path) == "STM32F405RG\n"
 
 
-def test_messages_name_requirements_of_the_project() -> None:
+def test_messages_name_the_extras_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    known = {*project["dependencies"], *chain(*project["optional-dependencies"].values())}
-    assert set(REQUIREMENTS.values()) <= known
+    needed = [requirement.partition(">=")[0] for requirement in project["dependencies"]]
+    assert needed == ["jinja2", "numpy", "pyelftools"]
+    for extra, requirement in EXTRAS.values():
+        assert requirement in project["optional-dependencies"][extra]
+
+
+def test_the_compiler_needs_three_packages(tmp_path: Path) -> None:
+    """Every command of a model works without the packages of extras, or names the extra that it needs."""
+    absent = ("serial", "pygments", "torch", "onnx", "tensorboardX", "sklearn", "SCons")
+    commands = (["build", "xor", "--out", "out"], ["explain", "xor"], ["report", "xor", "--out", "x.html"])
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent})); from autodiff_gen.cli.main import main; "
+    )
+    words = [sys.executable, "-c", f"{code}[main(words) for words in {commands}]"]
+    env = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert "lower bound of these schedules" in done.stdout and (tmp_path / "out" / "xor.c").exists()
+    assert done.stderr.startswith("error: the report needs pygments") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("-m pip install 'pygments>=2.17'  # the extra [report]\n")
