@@ -16,9 +16,11 @@ if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .errors import AutodiffError as AutodiffError
     from .frontends.onnx.load import from_onnx as from_onnx
     from .frontends.pytorch.export import from_torch as from_torch
+    from .functional.arguments import TensorLike as TensorLike
     from .functional.inputs import Buffer as Buffer
     from .functional.inputs import Input as Input
     from .functional.inputs import Param as Param
+    from .ir.node import Value as Value
     from .model.function import function as function
     from .model.model import Model as Model
 
@@ -29,6 +31,8 @@ _HOME = {
     "Input": "functional.inputs",
     "Model": "model.model",
     "Param": "functional.inputs",
+    "TensorLike": "functional.arguments",
+    "Value": "ir.node",
     "from_onnx": "frontends.onnx.load",
     "from_torch": "frontends.pytorch.export",
     "function": "model.function",
@@ -52,7 +56,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, "scons_tools"})
+    return sorted({*_HOME, "__version__", "scons_tools"})
 
 
 def scons_tools() -> str:

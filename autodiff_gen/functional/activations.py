@@ -8,7 +8,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import plain
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, shape_error, torch_lacks
 from .elementwise import abs, expm1, minimum, neg, relu, sigmoid, where
 from .shapes import reshape
 from .slicing import chunk
@@ -45,7 +45,7 @@ def _number(name: str, argument: str, value: Any) -> float:
     return float(value)
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Value:
+def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Value:
     """input clamped to [min_val, max_val]; the gradient is 0 outside and at the limits."""
     low, high = _number("hardtanh", "min_val", min_val), _number("hardtanh", "max_val", max_val)
     if low > high:
@@ -53,27 +53,27 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return apply("hardtanh", input, min_val=low, max_val=high)
 
 
-def relu6(input: Any, inplace: bool = False) -> Value:
+def relu6(input: TensorLike, inplace: bool = False) -> Value:
     """input clamped to [0, 6]."""
     return apply("hardtanh", input, min_val=0.0, max_val=6.0)
 
 
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Value:
+def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Value:
     """input if positive, otherwise negative_slope * input."""
     return apply("leaky_relu", input, negative_slope=_number("leaky_relu", "negative_slope", negative_slope))
 
 
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Value:
+def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Value:
     """input if positive, otherwise alpha * (exp(input) - 1); Clevert et al. 2016."""
     return apply("elu", input, alpha=_number("elu", "alpha", alpha))
 
 
-def selu(input: Any, inplace: bool = False) -> Value:
+def selu(input: TensorLike, inplace: bool = False) -> Value:
     """1.0507 * elu(input, 1.6733), the constants of Klambauer et al. 2017."""
     return apply("selu", input)
 
 
-def gelu(input: Any, approximate: str = "none") -> Value:
+def gelu(input: TensorLike, approximate: str = "none") -> Value:
     """input * Phi(input), Phi the normal distribution function; approximate="tanh" avoids erf. Hendrycks and Gimpel
     2016."""
     if approximate not in ("none", "tanh"):
@@ -81,17 +81,17 @@ def gelu(input: Any, approximate: str = "none") -> Value:
     return apply("gelu" if approximate == "none" else "gelu_tanh", input)
 
 
-def silu(input: Any, inplace: bool = False) -> Value:
+def silu(input: TensorLike, inplace: bool = False) -> Value:
     """input * sigmoid(input)."""
     return apply("silu", input)
 
 
-def mish(input: Any, inplace: bool = False) -> Value:
+def mish(input: TensorLike, inplace: bool = False) -> Value:
     """input * tanh(softplus(input))."""
     return apply("mish", input)
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Value:
+def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Value:
     """log(1 + exp(beta * input)) / beta, and input where beta * input is above the threshold."""
     scale, limit = _number("softplus", "beta", beta), _number("softplus", "threshold", threshold)
     if scale == 0:
@@ -102,27 +102,27 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Value:
     return apply("softplus", x * scale, threshold=limit) * (1.0 / scale)
 
 
-def softsign(input: Any) -> Value:
+def softsign(input: TensorLike) -> Value:
     """input / (1 + |input|)."""
     return apply("softsign", input)
 
 
-def hardsigmoid(input: Any, inplace: bool = False) -> Value:
+def hardsigmoid(input: TensorLike, inplace: bool = False) -> Value:
     """(input + 3) / 6 clamped to [0, 1]; the gradient at both limits is 0."""
     return apply("hardsigmoid", input)
 
 
-def hardswish(input: Any, inplace: bool = False) -> Value:
+def hardswish(input: TensorLike, inplace: bool = False) -> Value:
     """input * hardsigmoid(input)."""
     return apply("hardswish", input)
 
 
-def logsigmoid(input: Any) -> Value:
+def logsigmoid(input: TensorLike) -> Value:
     """log(sigmoid(input)), without cancellation."""
     return apply("logsigmoid", input)
 
 
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Value:
+def celu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Value:
     """input if positive, otherwise alpha * (exp(input / alpha) - 1); Barron 2017."""
     x, a = as_value(input), _number("celu", "alpha", alpha)
     if a == 0:
@@ -130,7 +130,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Value:
     return apply("elu", x, alpha=1.0) if a == 1 else relu(x) + minimum(a * expm1(x * (1.0 / a)), 0.0)
 
 
-def glu(input: Any, dim: int = -1) -> Value:
+def glu(input: TensorLike, dim: int = -1) -> Value:
     """a * sigmoid(b) with the halves a and b of the input along `dim`; Dauphin et al. 2017."""
     x = as_value(input)
     halves = chunk(x, 2, dim)
@@ -139,7 +139,7 @@ def glu(input: Any, dim: int = -1) -> Value:
     return halves[0] * sigmoid(halves[1])
 
 
-def prelu(input: Any, weight: Any) -> Value:
+def prelu(input: TensorLike, weight: TensorLike) -> Value:
     """input if positive, otherwise weight * input; weight: one number, or one for each channel of [N, C, ...]. He et
     al. 2015."""
     x, w = as_value(input), as_value(weight)
@@ -151,7 +151,7 @@ def prelu(input: Any, weight: Any) -> Value:
     return where(x > 0.0, x, w * x) if x.ndim else where(x > 0.0, x, reshape(w, ()) * x)
 
 
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Value:
+def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Value:
     """input if greater than the threshold, otherwise the number `value`."""
     return where(
         as_value(input) > _number("threshold", "threshold", threshold),
@@ -160,19 +160,19 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     )
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Value:
+def hardshrink(input: TensorLike, lambd: float = 0.5) -> Value:
     """0 where |input| is at most lambd, otherwise input."""
     x = as_value(input)
     return where(abs(x) <= _number("hardshrink", "lambd", lambd), 0.0, x)
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Value:
+def softshrink(input: TensorLike, lambd: float = 0.5) -> Value:
     """0 where |input| is at most lambd, otherwise input moved by lambd towards 0."""
     x, limit = as_value(input), _number("softshrink", "lambd", lambd)
     return where(x > limit, x - limit, where(x < -limit, x + limit, 0.0))
 
 
 @torch_lacks(dtype=None)
-def softmin(input: Any, dim: int) -> Value:
+def softmin(input: TensorLike, dim: int) -> Value:
     """softmax(-input) along `dim`."""
     return softmax(neg(input), dim)

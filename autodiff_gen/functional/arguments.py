@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+import numpy.typing as npt
 
 from ..errors import ShapeError
 from ..ir.build import apply, batch_hint, constant
@@ -12,7 +14,15 @@ from ..ir.node import Value
 from ..ir.origin import LOSS, building
 from ..ir.types import Dim, normalise_axes, plain
 
+
+class SupportsArray(Protocol):
+    """Converts to an array of NumPy: parameters of a module, tensors of PyTorch, numbers of NumPy."""
+
+    def __array__(self, *args: Any, **options: Any) -> Any: ...
+
+
 Dims: TypeAlias = int | Sequence[int] | None
+TensorLike: TypeAlias = Value | npt.NDArray[Any] | SupportsArray | float  # an operand of a function
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -46,7 +56,7 @@ def loss_function(f: _F) -> _F:
     return cast(_F, inside)
 
 
-def as_value(x: Any) -> Value:
+def as_value(x: TensorLike) -> Value:
     """x, a graph value, array or number, as a graph value. Raises ShapeError for anything else."""
     if isinstance(x, Value):
         return x

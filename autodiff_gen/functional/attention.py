@@ -14,7 +14,7 @@ from ..ir.names import with_role
 from ..ir.node import CONST, Value, base
 from ..ir.op_kinds import Elementwise, Iota
 from ..ir.types import broadcast
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, shape_error, torch_lacks
 from .dropout import dropout
 from .elementwise import exp, where
 from .products import matmul
@@ -29,10 +29,10 @@ LOW = -1e30  # replaces masked scores; finite, so that no gradient becomes NaN
 
 @torch_lacks(enable_gqa=False)
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    attn_mask: TensorLike | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,

@@ -9,7 +9,7 @@ from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import STATE, Value
 from ..ir.types import Dim, Shape, Size, product
-from .arguments import as_value
+from .arguments import TensorLike, as_value
 from .elementwise import reciprocal, sqrt
 from .modes import by_mode, with_updates
 from .normalization import affine, standardized
@@ -20,11 +20,11 @@ __all__ = ["batch_norm", "instance_norm"]
 
 
 def batch_norm(
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: TensorLike,
+    running_mean: TensorLike | None,
+    running_var: TensorLike | None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
     training: bool = False,
     momentum: Any = 0.1,
     eps: float = 1e-5,
@@ -60,11 +60,11 @@ def batch_norm(
 
 
 def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    input: TensorLike,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,

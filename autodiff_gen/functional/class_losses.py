@@ -11,7 +11,7 @@ from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import CONST, INPUT, Value
 from ..ir.types import Dim, Size, plain, planned
-from .arguments import as_value, loss_function, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
 from .index_limits import choices, index_source, known_index
 from .indexing import pick
@@ -38,7 +38,7 @@ def classes_last(name: str, x: Value, target: Value) -> Value:
     return y
 
 
-def class_weights(name: str, x: Value, weight: Any) -> Value:
+def class_weights(name: str, x: Value, weight: TensorLike) -> Value:
     """The weights of the classes of x [..., C]. Raises ShapeError unless they have the shape [C]."""
     w = weights_of(name, "weight", weight)
     if w.shape != x.shape[-1:]:
@@ -109,7 +109,12 @@ def _may_be(t: Value, number: int) -> bool:
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def nll_loss(
-    input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
 ) -> Value:
     """The negative log-probability of the target class.
 
@@ -130,9 +135,9 @@ def nll_loss(
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",

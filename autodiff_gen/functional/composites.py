@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.build import apply
 from ..ir.node import Value
-from .arguments import Dims, as_value, axes_of, list_of, shape_error, torch_lacks
+from .arguments import Dims, TensorLike, as_value, axes_of, list_of, shape_error, torch_lacks
 from .elementwise import (
     abs,
     atan2,
@@ -66,84 +66,84 @@ __all__ = [
 ]
 
 
-def ceil(input: Any) -> Value:
+def ceil(input: TensorLike) -> Value:
     """The next integer that is not smaller."""
     return neg(floor(neg(input)))
 
 
-def trunc(input: Any) -> Value:
+def trunc(input: TensorLike) -> Value:
     """The input without its fraction."""
     x = as_value(input)
     return where(x < 0.0, neg(floor(neg(x))), floor(x))
 
 
-def floor_divide(input: Any, other: Any) -> Value:
+def floor_divide(input: TensorLike, other: TensorLike) -> Value:
     """floor(input / other), of floats."""
     return floor(div(input, other))
 
 
-def remainder(input: Any, other: Any) -> Value:
+def remainder(input: TensorLike, other: TensorLike) -> Value:
     """input - other * floor(input / other): of the sign of `other`, in floats."""
     x, y = as_value(input), as_value(other)
     return x - y * floor(x / y)
 
 
-def fmod(input: Any, other: Any) -> Value:
+def fmod(input: TensorLike, other: TensorLike) -> Value:
     """input - other * trunc(input / other): of the sign of `input`, in floats."""
     x, y = as_value(input), as_value(other)
     return x - y * trunc(x / y)
 
 
-def exp2(input: Any) -> Value:
+def exp2(input: TensorLike) -> Value:
     """2 to the power of the input."""
-    return exp(input * math.log(2.0))
+    return exp(as_value(input) * math.log(2.0))
 
 
-def log2(input: Any) -> Value:
+def log2(input: TensorLike) -> Value:
     """The logarithm to base 2."""
     return log(input) * (1.0 / math.log(2.0))
 
 
-def log10(input: Any) -> Value:
+def log10(input: TensorLike) -> Value:
     """The logarithm to base 10."""
     return log(input) * (1.0 / math.log(10.0))
 
 
-def tan(input: Any) -> Value:
+def tan(input: TensorLike) -> Value:
     """sin(input) / cos(input)."""
     return sin(input) / cos(input)
 
 
-def atan(input: Any) -> Value:
+def atan(input: TensorLike) -> Value:
     """The angle whose tangent is the input, between -pi/2 and pi/2."""
     return atan2(input, 1.0)
 
 
-def asin(input: Any) -> Value:
+def asin(input: TensorLike) -> Value:
     """The angle whose sine is the input, between -pi/2 and pi/2; of numbers between -1 and 1."""
     x = as_value(input)
     return atan2(x, sqrt((1.0 - x) * (1.0 + x)))
 
 
-def acos(input: Any) -> Value:
+def acos(input: TensorLike) -> Value:
     """The angle whose cosine is the input, between 0 and pi; of numbers between -1 and 1."""
     x = as_value(input)
     return atan2(sqrt((1.0 - x) * (1.0 + x)), x)
 
 
-def sinh(input: Any) -> Value:
+def sinh(input: TensorLike) -> Value:
     """(exp(input) - exp(-input)) / 2, exact near 0 too."""
     x = as_value(input)
     return (expm1(x) - expm1(neg(x))) * 0.5
 
 
-def cosh(input: Any) -> Value:
+def cosh(input: TensorLike) -> Value:
     """(exp(input) + exp(-input)) / 2."""
     x = as_value(input)
     return (exp(x) + exp(neg(x))) * 0.5
 
 
-def asinh(input: Any) -> Value:
+def asinh(input: TensorLike) -> Value:
     """log(input + sqrt(input^2 + 1)), exact near 0 too."""
     x = as_value(input)
     negative = x < 0.0
@@ -152,56 +152,56 @@ def asinh(input: Any) -> Value:
     return where(negative, neg(result), result)
 
 
-def acosh(input: Any) -> Value:
+def acosh(input: TensorLike) -> Value:
     """log(input + sqrt(input^2 - 1)), of numbers of at least 1."""
     x = as_value(input)
     return log(x + sqrt(square(x) - 1.0))
 
 
-def atanh(input: Any) -> Value:
+def atanh(input: TensorLike) -> Value:
     """log((1 + input) / (1 - input)) / 2, of numbers between -1 and 1; exact near 0 too."""
     x = as_value(input)
     return (log1p(x) - log1p(neg(x))) * 0.5
 
 
-def erfc(input: Any) -> Value:
+def erfc(input: TensorLike) -> Value:
     """1 - erf(input), to the digits of 1."""
     return 1.0 - erf(input)
 
 
-def hypot(input: Any, other: Any) -> Value:
+def hypot(input: TensorLike, other: TensorLike) -> Value:
     """sqrt(input^2 + other^2)."""
     return sqrt(square(input) + square(other))
 
 
-def copysign(input: Any, other: Any) -> Value:
+def copysign(input: TensorLike, other: TensorLike) -> Value:
     """|input| with the sign of other, that of -0.0 among them."""
     size, sign = abs(input), as_value(other)
     negative = logical_or(lt(sign, 0.0), lt(div(1.0, sign), 0.0))
     return where(negative, neg(size), size)
 
 
-def logaddexp(input: Any, other: Any) -> Value:
+def logaddexp(input: TensorLike, other: TensorLike) -> Value:
     """log(exp(input) + exp(other)), without overflow; of finite numbers."""
     x, y = as_value(input), as_value(other)
     larger = maximum(x, y)
     return larger + log1p(exp(neg(abs(x - y))))
 
 
-def lerp(input: Any, end: Any, weight: Any) -> Value:
+def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Value:
     """input + weight * (end - input); the weight is a number or a value."""
     x = as_value(input)
     y: Value = x + (as_value(end) - x) * weight
     return y
 
 
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1.0) -> Value:
+def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: float = 1.0) -> Value:
     """input + value * tensor1 * tensor2."""
     y: Value = as_value(input) + as_value(tensor1) * tensor2 * float(value)
     return y
 
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1.0) -> Value:
+def addcdiv(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: float = 1.0) -> Value:
     """input + value * tensor1 / tensor2."""
     y: Value = as_value(input) + as_value(tensor1) / tensor2 * float(value)
     return y
@@ -213,7 +213,7 @@ def _mask(input: Any) -> Value:
 
 
 @torch_lacks(out=None)
-def any(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+def any(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
     """Whether an element over the axes `dim` (all by default) is True, or a number other than 0."""
     mask = _mask(input)
     axes = axes_of("any", mask, dim)
@@ -221,17 +221,17 @@ def any(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
 
 
 @torch_lacks(out=None)
-def all(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+def all(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
     """Whether all elements over the axes `dim` (all by default) are True, or numbers other than 0."""
     return logical_not(any(logical_not(_mask(input)), dim, keepdim))
 
 
-def swapaxes(input: Any, axis0: int, axis1: int) -> Value:
+def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Value:
     """Two axes swapped; a view."""
     return transpose(input, axis0, axis1)
 
 
-def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
+def movedim(input: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
     """The axes `source` moved to the places `destination`, the others in their order; a view."""
     x, name = as_value(input), "movedim"
     given, places = (

@@ -13,7 +13,7 @@ from ..ir.op_kinds import Moded
 from ..ir.types import Dim, Type
 from ..ops.control_flow.cond import make_cond, marker
 from ..ops.control_flow.scan_builder import make_scan, time_first
-from .arguments import as_value, describe
+from .arguments import TensorLike, as_value, describe
 
 __all__ = ["cond", "scan"]
 
@@ -65,7 +65,7 @@ def scan(
     )
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: TensorLike) -> Any:
     """true_fn(*operands) if the scalar `pred` is true (or a number other than 0), otherwise false_fn(*operands), as
     jax.lax.cond: only one of them is computed at run time.
 

@@ -8,7 +8,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import Value
-from .arguments import as_value, shape_error
+from .arguments import TensorLike, as_value, shape_error
 from .joining import pad
 from .shapes import reshape
 from .slicing import whole
@@ -18,9 +18,9 @@ __all__ = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"]
 
 
 def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+    input: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
     stride: Numbers = 1,
     padding: Numbers | str = 0,
     dilation: Numbers = 1,
@@ -31,9 +31,9 @@ def conv1d(
 
 
 def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+    input: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
     stride: Numbers = 1,
     padding: Numbers | str = 0,
     dilation: Numbers = 1,
@@ -74,9 +74,9 @@ def _convolved(
 
 
 def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+    input: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
     stride: Numbers = 1,
     padding: Numbers = 0,
     output_padding: Numbers = 0,
@@ -89,9 +89,9 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+    input: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
     stride: Numbers = 1,
     padding: Numbers = 0,
     output_padding: Numbers = 0,

@@ -13,7 +13,7 @@ from ..ir.build import apply, constant
 from ..ir.node import Value
 from ..ir.types import Dim, DType, Size, plain
 from ..ir.types import dtype as dtype_of
-from .arguments import as_value, torch_lacks
+from .arguments import TensorLike, as_value, torch_lacks
 from .elementwise import eq, to
 from .shapes import broadcast_to, reshape
 
@@ -21,7 +21,9 @@ __all__ = ["arange", "eye", "full", "full_like", "linspace", "ones", "ones_like"
 
 
 @torch_lacks(out=None, layout=None, device=None, requires_grad=False)
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: str | DType | None = None) -> Value:
+def arange(
+    start: Any, end: TensorLike | None = None, step: Any = 1, *, dtype: str | DType | None = None
+) -> Value:
     """start, start + step, ... below `end`; arange(n) are 0 to n - 1, where n may be the batch, x.shape[0]. s32 if all
     are whole numbers, otherwise f32."""
     first, last = (0, start) if end is None else (start, end)
@@ -63,7 +65,7 @@ def eye(n: Size, m: Size | None = None, *, dtype: str | DType = "f32") -> Value:
 
 
 @torch_lacks(out=None, layout=None, device=None, requires_grad=False)
-def full(size: Size | Sequence[Size], fill_value: Any, *, dtype: str | DType | None = None) -> Value:
+def full(size: Size | Sequence[Size], fill_value: TensorLike, *, dtype: str | DType | None = None) -> Value:
     """A value of the shape `size`, whose elements are all the number fill_value."""
     value = as_value(fill_value)
     shape = (size,) if isinstance(size, int | Dim) else tuple(size)
@@ -88,19 +90,19 @@ def ones(*size: Any, dtype: str | DType = "f32") -> Value:
 
 
 @torch_lacks(layout=None, device=None, requires_grad=False, memory_format=None)
-def full_like(input: Any, fill_value: Any, *, dtype: str | DType | None = None) -> Value:
+def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: str | DType | None = None) -> Value:
     """As full, of the input's shape and dtype."""
     x = as_value(input)
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
 
 
 @torch_lacks(layout=None, device=None, requires_grad=False, memory_format=None)
-def zeros_like(input: Any, *, dtype: str | DType | None = None) -> Value:
+def zeros_like(input: TensorLike, *, dtype: str | DType | None = None) -> Value:
     """Zeros of the input's shape and dtype."""
     return full_like(input, 0, dtype=dtype)
 
 
 @torch_lacks(layout=None, device=None, requires_grad=False, memory_format=None)
-def ones_like(input: Any, *, dtype: str | DType | None = None) -> Value:
+def ones_like(input: TensorLike, *, dtype: str | DType | None = None) -> Value:
     """Ones of the input's shape and dtype."""
     return full_like(input, 1, dtype=dtype)

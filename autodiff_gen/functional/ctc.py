@@ -8,7 +8,7 @@ from ..ir.build import apply, constant
 from ..ir.node import Value
 from ..ir.types import plain
 from ..ops.support import as_s32
-from .arguments import as_value, loss_function, shape_error
+from .arguments import TensorLike, as_value, loss_function, shape_error
 from .control import scan
 from .elementwise import detach, eq, exp, log, lt, maximum, ne, neg, to, where
 from .index_limits import in_range
@@ -26,8 +26,8 @@ NEVER = -1e30  # the logarithm of probability 0: differences of it are finite
 
 @loss_function
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
+    log_probs: TensorLike,
+    targets: TensorLike,
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,

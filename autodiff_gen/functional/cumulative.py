@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir.build import apply
 from ..ir.node import Value
-from .arguments import as_value, axis_of, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import ge, le, logical_and, where
 from .shapes import reshape
 from .slicing import whole
@@ -19,7 +17,7 @@ __all__ = [
 
 
 @torch_lacks(dtype=None)
-def cumsum(input: Any, dim: int) -> Value:
+def cumsum(input: TensorLike, dim: int) -> Value:
     """Cumulative sums along `dim`, each including its element; of floats, with the input's shape."""
     x = as_value(input)
     if x.ndim == 0:
@@ -28,12 +26,12 @@ def cumsum(input: Any, dim: int) -> Value:
     return apply("cumsum", x, dim=axis_of("cumsum", x, dim), reverse=False)
 
 
-def tril(input: Any, diagonal: int = 0) -> Value:
+def tril(input: TensorLike, diagonal: int = 0) -> Value:
     """The lower triangle of the last two axes, up to the given diagonal; 0 elsewhere."""
     return _triangle("tril", as_value(input), diagonal)
 
 
-def triu(input: Any, diagonal: int = 0) -> Value:
+def triu(input: TensorLike, diagonal: int = 0) -> Value:
     """The upper triangle of the last two axes, from the given diagonal on; 0 elsewhere."""
     return _triangle("triu", as_value(input), diagonal)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.node import Value
-from .arguments import as_value, loss_function, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .elementwise import abs, eq, minimum, ne, sqrt, square, where
 from .losses import at_least_0, number_of, reduced
 from .reductions import sum
@@ -29,7 +29,12 @@ def _check_signs(name: str, values: list[Value], t: Value) -> None:
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
+    input1: TensorLike,
+    input2: TensorLike,
+    target: TensorLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
 ) -> Value:
     """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1.
 
@@ -49,7 +54,9 @@ def cosine_embedding_loss(
 
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean") -> Value:
+def hinge_embedding_loss(
+    input: TensorLike, target: TensorLike, margin: float = 1.0, *, reduction: str = "mean"
+) -> Value:
     """input where the target is 1, max(0, margin - input) where it is -1; both of one shape."""
     name = "hinge_embedding_loss"
     x, t = as_value(input), as_value(target)
@@ -74,9 +81,9 @@ def _distance(a: Value, b: Value, p: float, eps: float) -> Value:
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: TensorLike,
+    positive: TensorLike,
+    negative: TensorLike,
     margin: float = 1.0,
     p: float = 2.0,
     eps: float = 1e-6,

@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.node import Value
 from ..ir.types import broadcast
-from .arguments import Dims, as_value, axis_of, shape_error, torch_lacks
+from .arguments import Dims, TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import clamp, detach, maximum
 from .losses import number_of
 from .reductions import norm, sum
@@ -17,13 +17,13 @@ __all__ = ["cdist", "cosine_similarity", "normalize", "pairwise_distance"]
 
 
 @torch_lacks(out=None)
-def normalize(input: Any, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12) -> Value:
+def normalize(input: TensorLike, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12) -> Value:
     """input / max(norm(input, p), eps), with the norm along `dim`; p as for F.norm."""
     x = as_value(input)
     return x / clamp(norm(x, p, dim, keepdim=True), min=number_of("normalize", "eps", eps, 0.0))
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Value:
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Value:
     """The cosine of the angle between x1 and x2 along `dim`; both broadcast. A norm below eps counts as eps."""
     a, b = _together("cosine_similarity", x1, x2)
     axis = axis_of("cosine_similarity", a, dim)
@@ -36,14 +36,16 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Valu
     return sum(unit(a) * unit(b), axis)
 
 
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Value:
+def pairwise_distance(
+    x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Value:
     """norm(x1 - x2 + eps, p) along the last axis: of [N, D] and [N, D], or of what broadcasts. p as for F.norm."""
     a, b = _together("pairwise_distance", x1, x2)
     return norm(a - b + number_of("pairwise_distance", "eps", eps, 0.0), p, -1, keepdim)
 
 
 @torch_lacks(compute_mode="use_mm_for_euclid_dist_if_necessary")
-def cdist(x1: Any, x2: Any, p: float = 2.0) -> Value:
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Value:
     """The distances of all rows of x1 [..., P, D] to all rows of x2 [..., R, D], [..., P, R], in the norm p (as for
     F.norm). They are computed from differences, never from products; the gradient at 0 is 0."""
     a, b = as_value(x1), as_value(x2)

@@ -14,7 +14,7 @@ from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Shape, Type, plain, u32
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, shape_error, torch_lacks
 from .elementwise import ge, where
 from .modes import by_mode, with_updates
 from .shapes import squeeze, unsqueeze
@@ -57,7 +57,7 @@ def checked_seed(name: str, x: Value, seed: Any) -> int | None:
 
 
 @torch_lacks(inplace=False)
-def dropout(input: Any, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
+def dropout(input: TensorLike, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
     """Srivastava et al. 2014: in training mode each element is 0 with probability p, otherwise divided by 1 - p; in
     evaluation mode the identity.
 
@@ -69,7 +69,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, *, seed: int | No
 
 
 @torch_lacks(inplace=False)
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
+def dropout1d(input: TensorLike, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
     """Dropout of whole channels of input [N, C, L] or [C, L]."""
     x = as_value(input)
     if x.ndim == 2:
@@ -80,7 +80,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, *, seed: int | 
 
 
 @torch_lacks(inplace=False)
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
+def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
     """Dropout of whole channels of input [N, C, H, W]."""
     x = as_value(input)
     if x.ndim != 4:

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, product
-from .arguments import as_value, shape_error
+from .arguments import TensorLike, as_value, shape_error
 from .indexing import diagonal
 from .products import matmul
 from .reductions import sum
@@ -18,13 +18,14 @@ from .shapes import permute, reshape
 __all__ = ["einsum"]
 
 
-def einsum(equation: str, *operands: Any) -> Value:
+def einsum(equation: str, *operands: TensorLike | Sequence[TensorLike]) -> Value:
     """The product of operands whose axes are named by letters, summed over the letters that are not in the result:
     "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order. An Ellipsis names all
     other axes. More than two operands are multiplied from left to right.
     A letter that occurs twice in an operand names its diagonal. Raises ShapeError.
     """
-    values = [as_value(v) for v in (operands[0] if _is_list(operands) else operands)]
+    given: Sequence[Any] = operands
+    values = [as_value(v) for v in (given[0] if _is_list(given) else given)]
     terms, out = _parsed(equation, values)
     _sizes(equation, terms, values)
     for k, term in enumerate(terms):

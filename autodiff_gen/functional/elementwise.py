@@ -11,7 +11,7 @@ from ..ir.types import DType, conversion, plain
 from ..ir.types import dtype as dtype_of
 from ..ops.elementwise.arithmetic import power
 from ..ops.support import broadcasting
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, shape_error, torch_lacks
 
 __all__ = [
     "abs",
@@ -60,34 +60,34 @@ __all__ = [
 
 
 @torch_lacks(alpha=1)
-def add(input: Any, other: Any) -> Value:
+def add(input: TensorLike, other: TensorLike) -> Value:
     return apply("add", input, other)
 
 
 @torch_lacks(alpha=1)
-def sub(input: Any, other: Any) -> Value:
+def sub(input: TensorLike, other: TensorLike) -> Value:
     return apply("sub", input, other)
 
 
-def mul(input: Any, other: Any) -> Value:
+def mul(input: TensorLike, other: TensorLike) -> Value:
     return apply("mul", input, other)
 
 
 @torch_lacks(rounding_mode=None)
-def div(input: Any, other: Any) -> Value:
+def div(input: TensorLike, other: TensorLike) -> Value:
     """input / other; floats only."""
     return apply("div", input, other)
 
 
-def neg(input: Any) -> Value:
+def neg(input: TensorLike) -> Value:
     return apply("neg", input)
 
 
-def square(input: Any) -> Value:
+def square(input: TensorLike) -> Value:
     return apply("square", input)
 
 
-def pow(input: Any, exponent: Any) -> Value:
+def pow(input: TensorLike, exponent: TensorLike) -> Value:
     """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 need no call of powf."""
     exponent = plain(exponent)
     if isinstance(exponent, int | float):
@@ -95,98 +95,98 @@ def pow(input: Any, exponent: Any) -> Value:
     return apply("pow", input, exponent)
 
 
-def exp(input: Any) -> Value:
+def exp(input: TensorLike) -> Value:
     return apply("exp", input)
 
 
-def expm1(input: Any) -> Value:
+def expm1(input: TensorLike) -> Value:
     """exp(input) - 1, accurate for small input."""
     return apply("expm1", input)
 
 
-def log1p(input: Any) -> Value:
+def log1p(input: TensorLike) -> Value:
     """log(1 + input), accurate for small input."""
     return apply("log1p", input)
 
 
-def log(input: Any) -> Value:
+def log(input: TensorLike) -> Value:
     return apply("log", input)
 
 
-def sqrt(input: Any) -> Value:
+def sqrt(input: TensorLike) -> Value:
     return apply("sqrt", input)
 
 
-def rsqrt(input: Any) -> Value:
+def rsqrt(input: TensorLike) -> Value:
     """1 / sqrt(input)."""
     return apply("rsqrt", input)
 
 
-def reciprocal(input: Any) -> Value:
+def reciprocal(input: TensorLike) -> Value:
     """1 / input; floats only."""
     return apply("reciprocal", input)
 
 
-def erf(input: Any) -> Value:
+def erf(input: TensorLike) -> Value:
     return apply("erf", input)
 
 
-def floor(input: Any) -> Value:
+def floor(input: TensorLike) -> Value:
     return apply("floor", input)
 
 
 @torch_lacks(decimals=0)
-def round(input: Any) -> Value:
+def round(input: TensorLike) -> Value:
     """The nearest integer; ties to even."""
     return apply("round", input)
 
 
-def sign(input: Any) -> Value:
+def sign(input: TensorLike) -> Value:
     """-1, 0 or 1; 0 for NaN."""
     return apply("sign", input)
 
 
-def sin(input: Any) -> Value:
+def sin(input: TensorLike) -> Value:
     return apply("sin", input)
 
 
-def cos(input: Any) -> Value:
+def cos(input: TensorLike) -> Value:
     return apply("cos", input)
 
 
-def atan2(input: Any, other: Any) -> Value:
+def atan2(input: TensorLike, other: TensorLike) -> Value:
     """The angle of the point (other, input), of coordinates x and y, from the x axis, between -pi and pi."""
     return apply("atan2", input, other)
 
 
-def tanh(input: Any) -> Value:
+def tanh(input: TensorLike) -> Value:
     return apply("tanh", input)
 
 
-def sigmoid(input: Any) -> Value:
+def sigmoid(input: TensorLike) -> Value:
     return apply("sigmoid", input)
 
 
-def relu(input: Any, inplace: bool = False) -> Value:
+def relu(input: TensorLike, inplace: bool = False) -> Value:
     """max(input, 0). `inplace` is ignored: buffer assignment decides what is updated in place."""
     return apply("relu", input)
 
 
-def abs(input: Any) -> Value:
+def abs(input: TensorLike) -> Value:
     return apply("abs", input)
 
 
-def maximum(input: Any, other: Any) -> Value:
+def maximum(input: TensorLike, other: TensorLike) -> Value:
     """The larger of two values, NaN if either is; where they are equal, each gets half of the gradient."""
     return apply("maximum", input, other)
 
 
-def minimum(input: Any, other: Any) -> Value:
+def minimum(input: TensorLike, other: TensorLike) -> Value:
     """The smaller of two values, NaN if either is; where they are equal, each gets half of the gradient."""
     return apply("minimum", input, other)
 
 
-def clamp(input: Any, min: Any = None, max: Any = None) -> Value:
+def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Value:
     """input between min and max, numbers or tensors that broadcast, either of which may be None; max where min > max.
     The gradient of input is 1 at min and max themselves, 0 beyond, where it is the limit's that is the result."""
     x, min, max = as_value(input), plain(min), plain(max)
@@ -197,7 +197,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Value:
     for name, bound in (("min", min), ("max", max)):
         if isinstance(bound, bool | str):
             raise shape_error("clamp", [x], f"{name}={bound!r} must be a number or a tensor")
-    if not all(bound is None or isinstance(bound, int | float) for bound in (min, max)):
+    if not (isinstance(min, int | float | None) and isinstance(max, int | float | None)):
         return _clamp_to_tensors(x, min, max)
     if min is None:
         return apply("where", x > max, max, x)
@@ -227,47 +227,47 @@ def _clamp_to_tensors(x: Value, min: Any, max: Any) -> Value:
     return y
 
 
-def eq(input: Any, other: Any) -> Value:
+def eq(input: TensorLike, other: TensorLike) -> Value:
     return apply("eq", input, other)
 
 
-def ne(input: Any, other: Any) -> Value:
+def ne(input: TensorLike, other: TensorLike) -> Value:
     return apply("ne", input, other)
 
 
-def lt(input: Any, other: Any) -> Value:
+def lt(input: TensorLike, other: TensorLike) -> Value:
     return apply("lt", input, other)
 
 
-def le(input: Any, other: Any) -> Value:
+def le(input: TensorLike, other: TensorLike) -> Value:
     return apply("le", input, other)
 
 
-def gt(input: Any, other: Any) -> Value:
+def gt(input: TensorLike, other: TensorLike) -> Value:
     return apply("gt", input, other)
 
 
-def ge(input: Any, other: Any) -> Value:
+def ge(input: TensorLike, other: TensorLike) -> Value:
     return apply("ge", input, other)
 
 
-def logical_and(input: Any, other: Any) -> Value:
+def logical_and(input: TensorLike, other: TensorLike) -> Value:
     return apply("logical_and", input, other)
 
 
-def logical_or(input: Any, other: Any) -> Value:
+def logical_or(input: TensorLike, other: TensorLike) -> Value:
     return apply("logical_or", input, other)
 
 
-def logical_not(input: Any) -> Value:
+def logical_not(input: TensorLike) -> Value:
     return apply("logical_not", input)
 
 
-def logical_xor(input: Any, other: Any) -> Value:
+def logical_xor(input: TensorLike, other: TensorLike) -> Value:
     return logical_and(logical_or(input, other), logical_not(logical_and(input, other)))
 
 
-def masked_fill(input: Any, mask: Any, value: Any) -> Value:
+def masked_fill(input: TensorLike, mask: TensorLike, value: TensorLike) -> Value:
     """The number `value` where the mask is True, input elsewhere; the mask broadcasts to the input."""
     x, m = as_value(input), as_value(mask)
     y = apply("where", m, value, x)
@@ -276,12 +276,12 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Value:
     return y
 
 
-def where(condition: Any, input: Any, other: Any) -> Value:
+def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Value:
     """input where the mask `condition` is True, other elsewhere."""
     return apply("where", condition, input, other)
 
 
-def to(input: Any, dtype: str | DType) -> Value:
+def to(input: TensorLike, dtype: str | DType) -> Value:
     """input converted to another dtype ("f32", "s32", "s8", "u8", "bool"); a float is truncated to an integer."""
     x, target = as_value(input), dtype_of(dtype)
     if x.dtype is target:
@@ -291,7 +291,7 @@ def to(input: Any, dtype: str | DType) -> Value:
     return apply(f"to_{target.name}", x)
 
 
-def detach(input: Any) -> Value:
+def detach(input: TensorLike) -> Value:
     """The same values, through which no gradient flows."""
     x = as_value(input)
     return apply("detach", x) if x.dtype.kind == "f" else x

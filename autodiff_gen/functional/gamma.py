@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..autodiff import grad
 from ..ir.node import Value
-from .arguments import as_value, shape_error
+from .arguments import TensorLike, as_value, shape_error
 from .elementwise import log, lt, neg, round, sin, where
 from .reductions import sum
 
@@ -17,7 +16,7 @@ SHIFT = 8  # Stirling's series is exact in float32 from here on
 SERIES = (1 / 12, -1 / 360, 1 / 1260)  # Bernoulli numbers / (2k (2k - 1)): Abramowitz and Stegun 6.1.40
 
 
-def lgamma(input: Any) -> Value:
+def lgamma(input: TensorLike) -> Value:
     """log |gamma(input)|, elementwise: Stirling's series of x + 8, and gamma(x + 1) = x gamma(x); below 1/2 by gamma(x)
     gamma(1 - x) = pi / sin(pi x). The error is absolute where the value is near 0, at 1 and 2."""
     x = as_value(input)
@@ -41,7 +40,7 @@ def lgamma(input: Any) -> Value:
     return where(reflects, math.log(math.pi) - log(sine) - value, value)
 
 
-def digamma(input: Any) -> Value:
+def digamma(input: TensorLike) -> Value:
     """The derivative of lgamma, elementwise."""
     x = as_value(input)
     return grad(sum(lgamma(x)), x)

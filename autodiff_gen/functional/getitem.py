@@ -15,7 +15,7 @@ from ..ir.op_kinds import Iota
 from ..ir.types import Dim, Size, planned_size
 from ..ops.movement.slices import window
 from ..ops.support import as_s32
-from .arguments import as_value, shape_error
+from .arguments import TensorLike, as_value, shape_error
 from .index_limits import in_range, index_source, is_known
 from .indexing import gather, pick
 from .shapes import broadcast_to, reshape, squeeze
@@ -24,7 +24,7 @@ from .slicing import cut_batch, extent_of, whole
 __all__ = ["getitem"]
 
 
-def getitem(input: Any, key: Any) -> Value:
+def getitem(input: TensorLike, key: TensorLike) -> Value:
     """input[key]: whole numbers, slices (with negative steps too), None and an Ellipsis; and integers in lists, arrays
     or graph values, one for an axis, or one for each of several successive axes."""
     x = as_value(input)

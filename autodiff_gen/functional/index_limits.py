@@ -7,8 +7,6 @@ error.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir.build import apply, constant, make_input
@@ -17,7 +15,7 @@ from ..ir.node import CONST, INPUT, Node, Value
 from ..ir.op_kinds import Assemble, Elementwise, Iota, Pick, Reduce, View
 from ..ir.types import Dim, Size, Type, planned, planned_size, product, s32
 from ..ops.support import as_s32
-from .arguments import shape_error
+from .arguments import TensorLike, shape_error
 from .elementwise import ge, lt, where
 
 
@@ -132,7 +130,7 @@ def known_index(name: str, x: Value, i: Value, ignored: int | None = None) -> No
         )
 
 
-def in_range(name: str, x: Value, index: Any, extent: int) -> Value:
+def in_range(name: str, x: Value, index: TensorLike, extent: int) -> Value:
     """The index, clamped to the valid range unless it is checked elsewhere."""
     i = index if isinstance(index, Value) else constant(index)
     if i.dtype.kind not in "iu":

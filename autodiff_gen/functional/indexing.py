@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir.build import apply, constant
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, plain
 from ..ops.support import as_s32
-from .arguments import as_value, axis_of, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, to, where
 from .index_limits import in_range, is_known, known_index
 from .joining import pad
@@ -28,7 +26,7 @@ __all__ = [
 ]
 
 
-def pick(input: Any, index: Any) -> Value:
+def pick(input: TensorLike, index: TensorLike) -> Value:
     """input[..., index[...]]: one element of the last axis for each index, as torch.gather with one index.
 
     The index is an integer input, which the generated function checks, a constant, or indices from F.max or F.min;
@@ -40,7 +38,7 @@ def pick(input: Any, index: Any) -> Value:
     return y
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """The elements [i, i + offset] of two axes, as the last axis of the result; a view, unless both axes are the
     batch."""
     x, name = as_value(input), "diagonal"
@@ -79,7 +77,7 @@ def _cut_to(name: str, x: Value, values: list[Value], shape: Shape, dim: int | N
 
 
 @torch_lacks(sparse_grad=False)
-def gather(input: Any, dim: int, index: Any) -> Value:
+def gather(input: TensorLike, dim: int, index: TensorLike) -> Value:
     """y[i, j, k] = input[i, index[i, j, k], k] for dim=1; along other axes the index may be shorter than the
     input."""
     x = as_value(input)
@@ -90,7 +88,7 @@ def gather(input: Any, dim: int, index: Any) -> Value:
     return apply("gather", _cut_to("gather", x, [x, i], i.shape, axis), i, dim=axis)
 
 
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Value:
+def take_along_dim(input: TensorLike, indices: TensorLike, dim: int | None = None) -> Value:
     """gather, with the other axes of input and indices broadcast; both are flattened if dim is None."""
     x, name = as_value(input), "take_along_dim"
     i = indices if isinstance(indices, Value) else constant(indices)
@@ -108,7 +106,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Value:
     return gather(broadcast_to(x, of_x), axis, broadcast_to(i, of_i))
 
 
-def index_select(input: Any, dim: int, index: Any) -> Value:
+def index_select(input: TensorLike, dim: int, index: TensorLike) -> Value:
     """The slices of the input at index[j] along `dim`, in the order of j."""
     x = as_value(input)
     axis = axis_of("index_select", x, dim)
@@ -119,7 +117,7 @@ def index_select(input: Any, dim: int, index: Any) -> Value:
 
 
 @torch_lacks(max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Value:
+def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Value:
     """weight[input]: for each index of input [...] that row of weight [V, D], [..., D]. The row `padding_idx` gets no
     gradient.
 
@@ -138,7 +136,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Value:
     return where(eq(unsqueeze(as_s32(i), -1), padding_idx % rows), detach(y), y)
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Value:
+def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
     """s32[..., num_classes]: 1 at the index, 0 elsewhere. The number of classes must be given.
 
     A computed index that is out of range gives only zeros, where PyTorch raises an error."""
@@ -157,7 +155,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Value:
 
 
 @torch_lacks(reduce=None)
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Value:
+def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Value:
     """input with src[i, j, k] added at [i, index[i, j, k], k] for dim=1; along other axes the index may be
     shorter than both. Sums run over ascending j."""
     x, s, name = as_value(input), as_value(src), "scatter_add"
@@ -175,7 +173,9 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Value:
     return x + pad(added, missing)
 
 
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1.0) -> Value:
+def index_add(
+    input: TensorLike, dim: int, index: TensorLike, source: TensorLike, *, alpha: float = 1.0
+) -> Value:
     """input with alpha * source[i, j, k] added at [i, index[j], k] for dim=1. Sums run over ascending j."""
     x, s, name = as_value(input), as_value(source), "index_add"
     axis = axis_of(name, x, dim)

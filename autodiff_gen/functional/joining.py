@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import Dim, plain, product
-from .arguments import Dims, as_value, axis_of, list_of, shape_error, torch_lacks
+from .arguments import Dims, TensorLike, as_value, axis_of, list_of, shape_error, torch_lacks
 from .elementwise import to
 from .shapes import broadcast_to, flatten, merged_groups, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, in_groups, whole
@@ -63,7 +63,7 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Value:
     return cat([unsqueeze(v, dim) for v in values], dim if dim >= 0 else dim + values[0].ndim + 1)
 
 
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
+def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
     """Add elements before and after the axes: `pad` has the two numbers of the last axis, then those of the axis before
     it, and so on.
 
@@ -127,7 +127,7 @@ def _pad_copies(x: Value, axis: int, before: int, after: int, mode: str) -> Valu
     return cat([*border(before, first), x, *border(after, last)], axis)
 
 
-def roll(input: Any, shifts: int | Sequence[int], dims: Dims = None) -> Value:
+def roll(input: TensorLike, shifts: int | Sequence[int], dims: Dims = None) -> Value:
     """The elements shifted cyclically by `shifts` along `dims`; in row-major order if dims is None."""
     x = as_value(input)
     if dims is None:
@@ -144,7 +144,7 @@ def roll(input: Any, shifts: int | Sequence[int], dims: Dims = None) -> Value:
     return x
 
 
-def expand(input: Any, sizes: Sequence[int]) -> Value:
+def expand(input: TensorLike, sizes: Sequence[int]) -> Value:
     """Axes of extent 1 broadcast to `sizes`, and new axes in front; -1 keeps an extent. A view."""
     x = as_value(input)
     sizes = list_of("expand", x, "sizes", sizes)
@@ -156,12 +156,12 @@ def expand(input: Any, sizes: Sequence[int]) -> Value:
     return broadcast_to(x, tuple(x.shape[i - added] if d == -1 else d for i, d in enumerate(sizes)))
 
 
-def repeat(input: Any, sizes: Sequence[int]) -> Value:
+def repeat(input: TensorLike, sizes: Sequence[int]) -> Value:
     """The value repeated sizes[i] times along axis i, as Tensor.repeat; additional axes are added in front."""
     return _repeated("repeat", as_value(input), sizes)
 
 
-def tile(input: Any, dims: Sequence[int]) -> Value:
+def tile(input: TensorLike, dims: Sequence[int]) -> Value:
     """repeat; if there are fewer numbers than axes, they are those of the last axes."""
     x = as_value(input)
     wanted = list_of("tile", x, "dims", dims)
@@ -183,7 +183,7 @@ def _repeated(name: str, x: Value, sizes: Sequence[int]) -> Value:
 
 
 @torch_lacks(output_size=None)
-def repeat_interleave(input: Any, repeats: int, dim: int | None = None) -> Value:
+def repeat_interleave(input: TensorLike, repeats: int, dim: int | None = None) -> Value:
     """Each element repeated `repeats` times along `dim`; in row-major order if dim is None."""
     x = as_value(input)
     name = "repeat_interleave"

@@ -11,7 +11,7 @@ from ..ir.build import constant
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import broadcast, plain
-from .arguments import as_value, loss_function, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum
 
@@ -44,7 +44,7 @@ def at_least_0(v: Value) -> Value:
     return where(v < 0.0, 0.0, v)
 
 
-def weights_of(name: str, argument: str, weight: Any) -> Value:
+def weights_of(name: str, argument: str, weight: TensorLike) -> Value:
     """A weight as a float value. Raises ShapeError if it is no array of numbers."""
     if isinstance(weight, Value):
         return weight
@@ -54,7 +54,7 @@ def weights_of(name: str, argument: str, weight: Any) -> Value:
         raise ShapeError(f"{name}: {argument}={weight!r} is not an array of numbers") from None
 
 
-def number_of(name: str, argument: str, value: Any, low: float, high: float | None = None) -> float:
+def number_of(name: str, argument: str, value: TensorLike, low: float, high: float | None = None) -> float:
     """A hyperparameter in [low, high]. Raises ShapeError otherwise."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
@@ -72,7 +72,7 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Value, Value]:
     return x, t
 
 
-def weighted(name: str, losses: Value, weight: Any) -> Value:
+def weighted(name: str, losses: Value, weight: TensorLike | None) -> Value:
     """losses * weight; the weight broadcasts to the losses, not the losses to the weight."""
     if weight is None:
         return losses
@@ -94,7 +94,7 @@ def _check_broadcast(name: str, losses: Value, w: Value, argument: str) -> None:
 
 @torch_lacks(size_average=None, reduce=None, weight=None)
 @loss_function
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
+def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Value:
     """(input - target)^2; both of one shape (PyTorch broadcasts them with a warning)."""
     x, t = _pair("mse_loss", input, target)
     return reduced("mse_loss", square(with_role(x - t, "diff")), reduction)
@@ -102,7 +102,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
 
 @torch_lacks(size_average=None, reduce=None, weight=None)
 @loss_function
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
+def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Value:
     """|input - target|, both of one shape; the gradient is 0 where they are equal."""
     x, t = _pair("l1_loss", input, target)
     return reduced("l1_loss", abs(with_role(x - t, "diff")), reduction)
@@ -110,7 +110,9 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
 
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
-def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Value:
+def smooth_l1_loss(
+    input: TensorLike, target: TensorLike, reduction: str = "mean", beta: float = 1.0
+) -> Value:
     """With d = input - target: d^2 / (2 beta) if |d| < beta, otherwise |d| - beta / 2; beta=0 is l1_loss."""
     x, t = _pair("smooth_l1_loss", input, target)
     beta = number_of("smooth_l1_loss", "beta", beta, 0.0)
@@ -122,7 +124,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
 @torch_lacks(weight=None)
 @loss_function
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Value:
+def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Value:
     """With d = input - target: d^2 / 2 if |d| <= delta, otherwise delta (|d| - delta / 2). Huber 1964."""
     x, t = _pair("huber_loss", input, target)
     if number_of("huber_loss", "delta", delta, 0.0) == 0:
@@ -144,7 +146,9 @@ LEAST_VARIANCE = 1e-12
 
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Value:
+def binary_cross_entropy(
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
+) -> Value:
     """-(t log(p) + (1 - t) log(1 - p)) of probabilities p; each logarithm is at least -100, as in PyTorch.
 
     Its gradient is (p - t) / max(p (1 - p), 1e-12): finite, and PyTorch's, where p is 0 or 1. `weight`
@@ -167,7 +171,12 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    reduction: str = "mean",
+    pos_weight: TensorLike | None = None,
 ) -> Value:
     """binary_cross_entropy of sigmoid(input), stable for scores of any magnitude.
 
@@ -190,7 +199,7 @@ def binary_cross_entropy_with_logits(
 
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
-def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Value:
+def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_target: bool = False) -> Value:
     """target (log(target) - input), 0 where the target is 0. input: log-probabilities; target: probabilities, or with
     log_target log-probabilities.
 

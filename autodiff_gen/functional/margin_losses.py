@@ -11,7 +11,7 @@ from ..ir.node import Value
 from ..ir.types import planned
 from ..ops.support import as_s32
 from .activations import logsigmoid
-from .arguments import as_value, loss_function, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .class_losses import class_weights, classes_last
 from .distances import pairwise_distance
 from .elementwise import detach, eq, exp, log, maximum, minimum, neg, square, to, where
@@ -42,7 +42,12 @@ def _same(name: str, *given: Any) -> list[Value]:
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def margin_ranking_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
+    input1: TensorLike,
+    input2: TensorLike,
+    target: TensorLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
 ) -> Value:
     """max(0, margin - target * (input1 - input2)): target 1 if input1 is to be the greater, -1 if input2 is. All have
     one shape."""
@@ -53,7 +58,7 @@ def margin_ranking_loss(
 
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
-def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Value:
+def soft_margin_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Value:
     """log(1 + exp(-target * input)), of targets 1 and -1."""
     x, t = _same("soft_margin_loss", input, target)
     return reduced("soft_margin_loss", neg(logsigmoid(t * x)), reduction)
@@ -62,7 +67,7 @@ def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Val
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def multilabel_soft_margin_loss(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Value:
     """The mean over the classes, the last axis, of binary_cross_entropy_with_logits; weight: f32[C]."""
     name = "multilabel_soft_margin_loss"
@@ -74,7 +79,13 @@ def multilabel_soft_margin_loss(
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean"
+    input: TensorLike,
+    target: TensorLike,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: TensorLike | None = None,
+    *,
+    reduction: str = "mean",
 ) -> Value:
     """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, p 1 or 2; C, not C - 1, is
     the divisor. input: f32[N, C] or [C] scores; target: class indices [N] or a scalar; weight: f32[C]."""
@@ -96,9 +107,9 @@ def multi_margin_loss(
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def triplet_margin_with_distance_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: TensorLike,
+    positive: TensorLike,
+    negative: TensorLike,
     *,
     distance_function: Callable[[Any, Any], Value] | None = None,
     margin: float = 1.0,
@@ -117,7 +128,12 @@ def triplet_margin_with_distance_loss(
 
 @loss_function
 def gaussian_nll_loss(
-    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: TensorLike,
+    target: TensorLike,
+    var: TensorLike,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
 ) -> Value:
     """(log(var) + (input - target)^2 / var) / 2, the variance at least eps; full: plus log(2 pi) / 2. var: one number,
     of the input's shape, or without its last axis, which may also have the extent 1."""
@@ -135,8 +151,8 @@ def gaussian_nll_loss(
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def poisson_nll_loss(
-    input: Any,
-    target: Any,
+    input: TensorLike,
+    target: TensorLike,
     log_input: bool = True,
     full: bool = False,
     eps: float = 1e-8,

@@ -11,20 +11,20 @@ from ..ir.build import apply
 from ..ir.graph import State
 from ..ir.node import STATE, Value
 from ..ir.types import bool_
-from .arguments import as_value
+from .arguments import TensorLike, as_value
 
 __all__ = ["by_mode", "with_updates"]
 
 _order = itertools.count()  # of calls of with_updates
 
 
-def by_mode(train_value: Any, eval_value: Any) -> Value:
+def by_mode(train_value: TensorLike, eval_value: TensorLike) -> Value:
     """train_value in training mode (train_step), eval_value in evaluation mode (predict, ag.function); both of one
     type."""
     return apply("by_mode", as_value(train_value), as_value(eval_value))
 
 
-def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> Value:
+def with_updates(input: TensorLike, updates: Mapping[Value, Any], least_n: int = 1) -> Value:
     """`input`; a training step whose loss depends on it also updates states.
 
     updates: the state's value (a buffer) -> its new value, of the same type. Evaluation updates no states. Several

@@ -10,7 +10,7 @@ from ..ir.build import apply, apply_node
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Shape, Size, product
-from .arguments import as_value, shape_error
+from .arguments import TensorLike, as_value, shape_error
 from .elementwise import pow, rsqrt, square
 from .joining import pad
 from .pooling import avg_pool2d
@@ -34,7 +34,9 @@ def _trailing(name: str, x: Value, normalized_shape: int | Sequence[int]) -> tup
     return axes
 
 
-def affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: Shape) -> Value:
+def affine(
+    name: str, x: Value, weight: TensorLike | None, bias: TensorLike | None, shape: Shape, reshaped: Shape
+) -> Value:
     """x * weight + bias, each if given; both have `shape` and broadcast to x as `reshaped`."""
     for role, v, op in (("weight", weight, "mul"), ("bias", bias, "add")):
         if v is None:
@@ -55,8 +57,8 @@ def standardized(
     x: Value,
     axes: tuple[int, ...],
     eps: float,
-    weight: Any = None,
-    bias: Any = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
     shape: Shape = (),
     reshaped: Shape = (),
 ) -> tuple[Value, Value, Value]:
@@ -70,7 +72,11 @@ def standardized(
 
 
 def layer_norm(
-    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
+    input: TensorLike,
+    normalized_shape: int | Sequence[int],
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
 ) -> Value:
     """Ba et al. 2016: each sample standardised over its last axes (normalized_shape), then * weight + bias, both of
     that shape."""
@@ -82,7 +88,10 @@ def layer_norm(
 
 
 def rms_norm(
-    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None
+    input: TensorLike,
+    normalized_shape: int | Sequence[int],
+    weight: TensorLike | None = None,
+    eps: float | None = None,
 ) -> Value:
     """Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) over the last axes (normalized_shape), then * weight."""
     x = as_value(input)
@@ -93,7 +102,13 @@ def rms_norm(
     return affine("rms_norm", x * scale, weight, None, shape, shape)
 
 
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Value:
+def group_norm(
+    input: TensorLike,
+    num_groups: int,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Value:
     """Wu and He 2018: the channels of input [N, C, ...] in num_groups groups, each standardised over its channels and
     spatial axes, then * weight[C] + bias[C]."""
     x = as_value(input)
@@ -116,7 +131,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 
 def local_response_norm(
-    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+    input: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Value:
     """Krizhevsky et al. 2012, as in PyTorch: input [N, C, ...] / (k + alpha * mean)^beta, where mean is that of the
     squares of `size` neighbouring channels; channels outside count as 0."""

@@ -12,7 +12,7 @@ from ..ir.node import Value
 from ..ir.types import plain
 from ..ops.images.avg_pooling import averaging
 from ..ops.images.max_pooling import LARGEST_WINDOW, pooling
-from .arguments import as_value, torch_lacks
+from .arguments import TensorLike, as_value, torch_lacks
 from .joining import cat
 from .products import matmul
 from .reductions import max, mean
@@ -36,7 +36,7 @@ Sizes = int | None | tuple[int | None, ...]
 
 @torch_lacks(return_indices=False)
 def max_pool1d(
-    input: Any,
+    input: TensorLike,
     kernel_size: Numbers,
     stride: Numbers | None = None,
     padding: Numbers = 0,
@@ -49,7 +49,7 @@ def max_pool1d(
 
 @torch_lacks(return_indices=False)
 def max_pool2d(
-    input: Any,
+    input: TensorLike,
     kernel_size: Numbers,
     stride: Numbers | None = None,
     padding: Numbers = 0,
@@ -89,7 +89,7 @@ def _max_pool(
 
 
 def avg_pool1d(
-    input: Any,
+    input: TensorLike,
     kernel_size: Numbers,
     stride: Numbers | None = None,
     padding: Numbers = 0,
@@ -101,7 +101,7 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Any,
+    input: TensorLike,
     kernel_size: Numbers,
     stride: Numbers | None = None,
     padding: Numbers = 0,
@@ -139,25 +139,25 @@ def _avg_pool(
     return x.back(applied(name, [as_value(input)], "avg_pool2d", x.value, **attrs).results[0])
 
 
-def adaptive_avg_pool1d(input: Any, output_size: Sizes) -> Value:
+def adaptive_avg_pool1d(input: TensorLike, output_size: Sizes) -> Value:
     """adaptive_avg_pool2d along one axis."""
     return _adaptive("adaptive_avg_pool1d", 1, input, output_size, _means)
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Sizes) -> Value:
+def adaptive_avg_pool2d(input: TensorLike, output_size: Sizes) -> Value:
     """Means over output_size windows that cover the image: window k of m along an axis of n is floor(k n / m) to
     ceil((k + 1) n / m). None: the input's size. 1: the mean over the image."""
     return _adaptive("adaptive_avg_pool2d", 2, input, output_size, _means)
 
 
 @torch_lacks(return_indices=False)
-def adaptive_max_pool1d(input: Any, output_size: Sizes) -> Value:
+def adaptive_max_pool1d(input: TensorLike, output_size: Sizes) -> Value:
     """adaptive_max_pool2d along one axis."""
     return _adaptive("adaptive_max_pool1d", 1, input, output_size, _maxima)
 
 
 @torch_lacks(return_indices=False)
-def adaptive_max_pool2d(input: Any, output_size: Sizes) -> Value:
+def adaptive_max_pool2d(input: TensorLike, output_size: Sizes) -> Value:
     """The largest elements of the windows of adaptive_avg_pool2d."""
     return _adaptive("adaptive_max_pool2d", 2, input, output_size, _maxima)
 

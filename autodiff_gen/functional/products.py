@@ -10,14 +10,14 @@ from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, broadcast, product
 from ..ops.products.contraction import transposed
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, shape_error, torch_lacks
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape, transpose, unsqueeze
 
 __all__ = ["addmm", "baddbmm", "bilinear", "bmm", "dot", "linear", "matmul", "mm", "mv", "outer"]
 
 
-def matmul(input: Any, other: Any) -> Value:
+def matmul(input: TensorLike, other: TensorLike) -> Value:
     """The matrix product, as torch.matmul: [..., m, k], [..., k, n] -> [..., m, n]; leading axes broadcast; a vector is
     a row on the left and a column on the right."""
     a, b = as_value(input), as_value(other)
@@ -49,7 +49,7 @@ def matmul(input: Any, other: Any) -> Value:
     return apply("matmul", a, b)
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Value:
+def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Value:
     """input . weight' + bias: [..., in], [out, in], [out] -> [..., out]."""
     x, w = as_value(input), as_value(weight)
     if w.ndim != 2 or x.ndim == 0 or x.shape[-1] != w.shape[1]:
@@ -72,13 +72,13 @@ def _with_ranks(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> tuple[Valu
 
 
 @torch_lacks(out_dtype=None)
-def mm(input: Any, mat2: Any) -> Value:
+def mm(input: TensorLike, mat2: TensorLike) -> Value:
     """The product of two matrices."""
     return matmul(*_with_ranks("mm", input, mat2, (2, 2)))
 
 
 @torch_lacks(out_dtype=None)
-def bmm(input: Any, mat2: Any) -> Value:
+def bmm(input: TensorLike, mat2: TensorLike) -> Value:
     """The products of two batches of matrices: [b, m, k], [b, k, n] -> [b, m, n]."""
     a, b = _with_ranks("bmm", input, mat2, (3, 3))
     if a.shape[0] != b.shape[0]:
@@ -86,23 +86,25 @@ def bmm(input: Any, mat2: Any) -> Value:
     return matmul(a, b)
 
 
-def mv(input: Any, vec: Any) -> Value:
+def mv(input: TensorLike, vec: TensorLike) -> Value:
     """A matrix times a vector."""
     return matmul(*_with_ranks("mv", input, vec, (2, 1)))
 
 
-def dot(input: Any, tensor: Any) -> Value:
+def dot(input: TensorLike, tensor: TensorLike) -> Value:
     """The scalar product of two vectors."""
     return matmul(*_with_ranks("dot", input, tensor, (1, 1)))
 
 
-def outer(input: Any, vec2: Any) -> Value:
+def outer(input: TensorLike, vec2: TensorLike) -> Value:
     """y[i, j] = input[i] * vec2[j]."""
     a, b = _with_ranks("outer", input, vec2, (1, 1))
     return reshape(a, (a.shape[0], 1)) * b
 
 
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Value:
+def bilinear(
+    input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None
+) -> Value:
     """y[..., o] = sum of input1[..., i] * weight[o, i, j] * input2[..., j] over i and j, plus bias[o]."""
     a, b, w = as_value(input1), as_value(input2), as_value(weight)
     if (
@@ -128,12 +130,16 @@ def _scaled(y: Value, factor: float) -> Value:
 
 
 @torch_lacks(out_dtype=None)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Value:
+def addmm(
+    input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: float = 1.0, alpha: float = 1.0
+) -> Value:
     """beta * input + alpha * mat1 . mat2."""
     return _scaled(mm(mat1, mat2), alpha) + _scaled(as_value(input), beta)
 
 
 @torch_lacks(out_dtype=None)
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Value:
+def baddbmm(
+    input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: float = 1.0, alpha: float = 1.0
+) -> Value:
     """beta * input + alpha * batch1 . batch2, of batches of matrices."""
     return _scaled(bmm(batch1, batch2), alpha) + _scaled(as_value(input), beta)

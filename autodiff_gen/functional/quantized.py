@@ -32,7 +32,7 @@ from ..ir.quantization import (
 from ..ir.types import f32, planned, s8, s32
 from ..ops.quantized.pooling import pooling_s8
 from ..ops.quantized.softmax import softmax_s8
-from .arguments import as_value, axis_of, shape_error
+from .arguments import TensorLike, as_value, axis_of, shape_error
 from .quantized_arguments import (
     array_of,
     check_limits,
@@ -62,7 +62,7 @@ __all__ = [
 _MORE_BITS = 20  # of the terms of a sum while they are brought to a common scale
 
 
-def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = None) -> Value:
+def quantize(input: TensorLike, scale: TensorLike, zero_point: int = 0, axis: int | None = None) -> Value:
     """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. scale:
     a number, or with `axis` one for each element along it, and no zero_point. Gradients pass where the
     nearest integer is between -128 and 127."""
@@ -78,7 +78,7 @@ def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = Non
     return apply("quantize", x, inverse, zero=of.zero_point, quantization=of)
 
 
-def dequantize(input: Any) -> Value:
+def dequantize(input: TensorLike) -> Value:
     """s8 -> float32: scale * (input - zero_point)."""
     x = as_value(input)
     own = x.type.quantization
@@ -101,7 +101,7 @@ def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
 def quantized_conv2d(
     input: Value,
     weight: Value,
-    bias: Any,
+    bias: TensorLike,
     scale: float,
     zero_point: int,
     stride: Numbers = 1,
@@ -139,7 +139,7 @@ def quantized_conv2d(
 def quantized_linear(
     input: Value,
     weight: Value,
-    bias: Any,
+    bias: TensorLike,
     scale: float,
     zero_point: int,
     low: int = LOW,
@@ -275,7 +275,7 @@ def _result(name: str, scale: float, zero_point: int, low: int, high: int) -> di
 
 
 def product_operands(
-    name: str, x: Value, weight: Value, bias: Any, scale: float, zero_point: int, low: int, high: int
+    name: str, x: Value, weight: Value, bias: TensorLike, scale: float, zero_point: int, low: int, high: int
 ) -> tuple[list[Value], dict[str, Any]]:
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
     can overflow."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.node import Value
 from ..ir.types import Shape
-from .arguments import as_value, torch_lacks
+from .arguments import TensorLike, as_value, torch_lacks
 from .creation import full
 from .dropout import checked_seed, counted, drawn_bits
 from .elementwise import cos, log, minimum, sqrt, to
@@ -43,13 +43,13 @@ def randn(*size: Any, seed: int | None = None) -> Value:
 
 
 @torch_lacks(**_LIKE)
-def rand_like(input: Any, *, seed: int | None = None) -> Value:
+def rand_like(input: TensorLike, *, seed: int | None = None) -> Value:
     """F.rand in the shape of input."""
     return rand(as_value(input).shape, seed=seed)
 
 
 @torch_lacks(**_LIKE)
-def randn_like(input: Any, *, seed: int | None = None) -> Value:
+def randn_like(input: TensorLike, *, seed: int | None = None) -> Value:
     """F.randn in the shape of input."""
     return randn(as_value(input).shape, seed=seed)
 

@@ -9,7 +9,7 @@ from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, Size, plain, product
 from ..ops.elementwise.arithmetic import power
-from .arguments import Dims, as_value, axes_of, axis_of, shape_error, torch_lacks
+from .arguments import Dims, TensorLike, as_value, axes_of, axis_of, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
 from .shapes import flatten, reshape
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def reduce(name: str, input: Any, dim: Dims, keepdim: bool) -> Value:
+def reduce(name: str, input: TensorLike, dim: Dims, keepdim: bool) -> Value:
     x = as_value(input)
     axes = axes_of(name, x, dim)
     if all(x.shape[i] == 1 for i in axes) and x.dtype.kind == "f":  # nothing to reduce: return a view
@@ -44,13 +44,13 @@ def _dropped(x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
 
 
 @torch_lacks(dtype=None)
-def sum(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+def sum(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
     """The sum over the axes `dim` (all by default)."""
     return reduce("sum", input, dim, keepdim)
 
 
 @torch_lacks(dtype=None)
-def mean(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+def mean(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
     """The mean over the axes `dim` (all by default); over the batch axis, of the n samples at run time."""
     x = as_value(input)
     axes = axes_of("mean", x, dim)
@@ -74,12 +74,12 @@ def _divided(total: Value, count: Size, less: float) -> Value:
     return total / size if product(total.shape) == 1 else total * with_role(as_value(1.0 / size), "inv_count")
 
 
-def amax(input: Any, dim: Dims = (), keepdim: bool = False) -> Value:
+def amax(input: TensorLike, dim: Dims = (), keepdim: bool = False) -> Value:
     """The largest element over the axes `dim` (all by default); equal elements share the gradient evenly."""
     return reduce("amax", input, dim, keepdim)
 
 
-def amin(input: Any, dim: Dims = (), keepdim: bool = False) -> Value:
+def amin(input: TensorLike, dim: Dims = (), keepdim: bool = False) -> Value:
     """The smallest element over the axes `dim` (all by default); equal elements share the gradient evenly."""
     return reduce("amin", input, dim, keepdim)
 
@@ -94,24 +94,24 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
     return apply_node(f"{name}_with_index", x, axes=(axis,), keepdim=keepdim).results
 
 
-def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def max(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as `dim`, the
     maximum of two values."""
     return _extreme("max", input, dim, keepdim)
 
 
-def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def min(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as `dim`, the
     minimum of two values."""
     return _extreme("min", input, dim, keepdim)
 
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
+def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Value:
     """The first index, s32, of the largest element along `dim`; in row-major order of all elements if dim is None."""
     return _argument("max", input, dim, keepdim)
 
 
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
+def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Value:
     """The first index, s32, of the smallest element along `dim`; in row-major order of all elements if dim is None."""
     return _argument("min", input, dim, keepdim)
 
@@ -126,7 +126,7 @@ def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Value:
 
 
 @torch_lacks(dtype=None)
-def prod(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+def prod(input: TensorLike, dim: Dims = None, keepdim: bool = False) -> Value:
     """The product over the axes `dim` (all by default). The gradient is correct where elements are 0; its cost is
     quadratic in each axis' extent."""
     x = as_value(input)
@@ -157,14 +157,14 @@ def _variance(name: str, input: Any, dim: Any, correction: float, keepdim: bool)
 
 
 @torch_lacks(unbiased=True)
-def var(input: Any, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
+def var(input: TensorLike, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
     """The variance over the axes `dim` (all by default): the sum of squared deviations from the mean, divided by their
     number less `correction`."""
     return _variance("var", input, dim, correction, keepdim)
 
 
 @torch_lacks(unbiased=True)
-def std(input: Any, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
+def std(input: TensorLike, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
     """The square root of var; the gradient at 0 is 0."""
     return _root(_variance("std", input, dim, correction, keepdim))
 
@@ -176,7 +176,7 @@ def _root(x: Value) -> Value:
 
 
 @torch_lacks(out=None, dtype=None)
-def norm(input: Any, p: float | str = "fro", dim: Dims = None, keepdim: bool = False) -> Value:
+def norm(input: TensorLike, p: float | str = "fro", dim: Dims = None, keepdim: bool = False) -> Value:
     """The p-norm over the axes `dim` (all by default) for p > 0 ("fro": 2), and infinity. The gradient at 0 is 0; equal
     largest elements share the gradient of the infinity norm evenly."""
     x = as_value(input)
@@ -201,7 +201,7 @@ def _power(x: Value, exponent: float) -> Value:
     return where(zero, 0.0, power(where(zero, 1.0, x), exponent))
 
 
-def logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:
+def logsumexp(input: TensorLike, dim: Dims, keepdim: bool = False) -> Value:
     """log(sum(exp(x))) over the axes `dim`, without overflow."""
     x = as_value(input)
     axes = axes_of("logsumexp", x, dim)

@@ -12,7 +12,7 @@ from ..errors import ShapeError
 from ..ir.build import apply, broadcast_to
 from ..ir.node import Value
 from ..ir.types import plain
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, shape_error, torch_lacks
 from .indexing import index_select
 from .joining import repeat_interleave
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d
@@ -56,7 +56,7 @@ _AXES = {
 
 @torch_lacks(antialias=False)
 def interpolate(
-    input: Any,
+    input: TensorLike,
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
@@ -154,7 +154,7 @@ def _grouped(name: str, x: Value, factor: Any, what: str) -> tuple[int, list[Any
     return k, list(x.shape)
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Value:
+def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Value:
     """[..., C r^2, H, W] -> [..., C, H r, W r], r the upscale_factor. Shi et al. 2016."""
     x, name = as_value(input), "pixel_shuffle"
     r, (*n, c, h, w) = _grouped(name, x, upscale_factor, "upscale_factor")
@@ -166,7 +166,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Value:
     return reshape(y, (*n, c // (r * r), h * r, w * r))
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Value:
+def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Value:
     """[..., C, H r, W r] -> [..., C r^2, H, W], r the downscale_factor: the inverse of pixel_shuffle."""
     x, name = as_value(input), "pixel_unshuffle"
     r, (*n, c, h, w) = _grouped(name, x, downscale_factor, "downscale_factor")
@@ -178,7 +178,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Value:
     return reshape(y, (*n, c * r * r, h // r, w // r))
 
 
-def channel_shuffle(input: Any, groups: int) -> Value:
+def channel_shuffle(input: TensorLike, groups: int) -> Value:
     """The channels of [N, C, H, W], divided into groups, in the order of their places in the groups: the first of each
     group, then the second of each. Zhang et al. 2018."""
     x, name = as_value(input), "channel_shuffle"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.node import Value
-from .arguments import as_value, list_of, shape_error
+from .arguments import TensorLike, as_value, list_of, shape_error
 from .composites import remainder
 from .elementwise import abs, clamp, detach, floor, ge, le, logical_and, round, to, where
 from .indexing import gather
@@ -20,7 +20,7 @@ from .slicing import whole
 __all__ = ["affine_grid", "grid_sample"]
 
 
-def affine_grid(theta: Any, size: Sequence[int], align_corners: bool = False) -> Value:
+def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Value:
     """The positions [N, H, W, 2] in -1 to 1 that matrices theta [N, 2, 3] map those of an image [N, C, H, W] to; of its
     size (N, C, H, W) only H and W are read."""
     t, name = as_value(theta), "affine_grid"
@@ -44,7 +44,11 @@ def _positions(extent: int, align_corners: bool) -> Any:
 
 
 def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+    input: TensorLike,
+    grid: TensorLike,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = False,
 ) -> Value:
     """Images [N, C, H, W] at the positions of a grid [N, Ho, Wo, 2], x before y, -1 and 1 the borders: [N, C, Ho, Wo].
 

@@ -15,7 +15,7 @@ from ..ir.build import apply
 from ..ir.node import CONST, Value
 from ..ir.types import product
 from ..ops.support import as_s32
-from .arguments import as_value, axis_of, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import eq, gt, maximum, minimum, mul, where
 from .index_limits import in_range
 from .indexing import index_add, scatter_add
@@ -37,7 +37,7 @@ ARITHMETIC = ("sum", "mean", *COMBINATIONS)
 
 
 @torch_lacks(reduce=None)
-def scatter(input: Any, dim: int, index: Any, src: Any) -> Value:
+def scatter(input: TensorLike, dim: int, index: TensorLike, src: Any) -> Value:
     """input with src[i, j, k], or a number, in place of the element at [i, index[i, j, k], k] for dim=1; along other
     axes the index may be shorter than both. Where several elements have one place, it gets their sum, where PyTorch has
     any of them."""
@@ -54,7 +54,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any) -> Value:
 
 
 def scatter_reduce(
-    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+    input: TensorLike, dim: int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: bool = True
 ) -> Value:
     """input with src[i, j, k] combined with the element at [i, index[i, j, k], k] for dim=1; along other axes the index
     may be shorter than both. reduce: "sum", "prod", "mean", "amax" or "amin". include_self=False: elements of src
@@ -83,7 +83,7 @@ def scatter_reduce(
     return found / count if include_self else where(gt(count, 0.0), found / maximum(count, 1.0), x)
 
 
-def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
+def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
     """input with values at input[indices], as `x[:, i, j] = values` of PyTorch: integers that broadcast together, or
     one mask for a value that broadcasts; None for an axis that is whole. accumulate: values are added. Of several
     values with one place the sum is taken, where PyTorch has any of them; a number stays that number."""

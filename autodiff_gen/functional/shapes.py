@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, plain, product
-from .arguments import Dims, as_value, axes_of, axis_of, list_of, shape_error
+from .arguments import Dims, TensorLike, as_value, axes_of, axis_of, list_of, shape_error
 
 __all__ = ["broadcast_to", "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze"]
 
 
-def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
+def reshape(input: TensorLike, shape: Sequence[Size] | Size) -> Value:
     """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as
     x.shape[0], as -1, or as the number that the model gives as the largest batch. A view, except where groups of the
     batch are merged or made, [2, n, d] and [2 n, d]: floats are copied."""
@@ -98,7 +97,7 @@ def _quotient(x: Value, wanted: Shape, total: Size, rest: Size) -> Size:
     raise shape_error("reshape", [x], f"{total} elements do not fill the shape {list(wanted)}")
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
+def flatten(input: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Value:
     """Axes start_dim to end_dim merged into one."""
     x = as_value(input)
     if x.ndim == 0:
@@ -109,7 +108,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
     return reshape(x, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Value:
+def unflatten(input: TensorLike, dim: int, sizes: Sequence[int]) -> Value:
     """The axis `dim` split into several of the extents `sizes`, one of which may be -1."""
     x = as_value(input)
     axis = axis_of("unflatten", x, dim)
@@ -129,14 +128,14 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Value:
     return reshape(x, (*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
 
 
-def squeeze(input: Any, dim: Dims = None) -> Value:
+def squeeze(input: TensorLike, dim: Dims = None) -> Value:
     """input without its axes of extent 1 (only those in `dim`, if given)."""
     x = as_value(input)
     axes = axes_of("squeeze", x, dim)
     return reshape(x, tuple(d for i, d in enumerate(x.shape) if not (i in axes and d == 1)))
 
 
-def unsqueeze(input: Any, dim: int) -> Value:
+def unsqueeze(input: TensorLike, dim: int) -> Value:
     """input with an axis of extent 1 inserted at `dim`."""
     x = as_value(input)
     (dim,) = list_of("unsqueeze", x, "dim", dim)
@@ -146,14 +145,14 @@ def unsqueeze(input: Any, dim: int) -> Value:
     return reshape(x, (*x.shape[:position], 1, *x.shape[position:]))
 
 
-def permute(input: Any, dims: Sequence[int]) -> Value:
+def permute(input: TensorLike, dims: Sequence[int]) -> Value:
     """Axis i of the result is axis dims[i] of the input; a view."""
     x = as_value(input)
     wanted = list_of("permute", x, "dims", dims)
     return apply("permute", x, dims=tuple(d % x.ndim if -x.ndim <= d < x.ndim else d for d in wanted))
 
 
-def transpose(input: Any, dim0: int, dim1: int) -> Value:
+def transpose(input: TensorLike, dim0: int, dim1: int) -> Value:
     """Two axes swapped; a view."""
     x = as_value(input)
     a, b = axis_of("transpose", x, dim0), axis_of("transpose", x, dim1)
@@ -162,7 +161,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Value:
     return apply("permute", x, dims=tuple(order))
 
 
-def broadcast_to(input: Any, shape: Sequence[Size]) -> Value:
+def broadcast_to(input: TensorLike, shape: Sequence[Size]) -> Value:
     x = as_value(input)
     wanted = list_of("broadcast_to", x, "shape", shape)
     return x if x.shape == wanted else apply("broadcast_to", x, shape=wanted)

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 from ..ir.node import Value
 from ..ir.types import Dim, Size, product
 from ..ops.movement.slices import window
-from .arguments import Dims, as_value, axes_of, axis_of, shape_error
+from .arguments import Dims, TensorLike, as_value, axes_of, axis_of, shape_error
 from .shapes import groups_of_batch, merged_groups, reshape
 
 __all__ = ["chunk", "flip", "narrow", "select", "split", "unbind"]
@@ -71,7 +71,7 @@ def whole(name: str, x: Value, what: str, number: SupportsIndex) -> int:
     return operator.index(number)
 
 
-def narrow(input: Any, dim: int, start: int, length: int) -> Value:
+def narrow(input: TensorLike, dim: int, start: int, length: int) -> Value:
     """`length` elements along `dim`, starting at `start`."""
     x = as_value(input)
     axis = axis_of("narrow", x, dim)
@@ -84,7 +84,7 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Value:
     return cut(x, axis, first % d, size)
 
 
-def select(input: Any, dim: int, index: int) -> Value:
+def select(input: TensorLike, dim: int, index: int) -> Value:
     """The elements at one index along `dim`, without that axis."""
     x = as_value(input)
     axis = axis_of("select", x, dim)
@@ -94,7 +94,7 @@ def select(input: Any, dim: int, index: int) -> Value:
     return reshape(cut(x, axis, i % d, 1), tuple(e for k, e in enumerate(x.shape) if k != axis))
 
 
-def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Value]:
+def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Value]:
     """Parts along `dim`: of the given size, the last possibly smaller, or of the listed sizes."""
     x = as_value(tensor)
     axis = axis_of("split", x, dim)
@@ -129,7 +129,7 @@ def _split_batch(x: Value, axis: int, given: Any) -> list[Value]:
     return parts
 
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> list[Value]:
+def chunk(input: TensorLike, chunks: int, dim: int = 0) -> list[Value]:
     """At most `chunks` parts of one size along `dim`, the last possibly smaller."""
     x = as_value(input)
     axis = axis_of("chunk", x, dim)
@@ -142,14 +142,14 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> list[Value]:
     return split(x, -(-d // count), axis)
 
 
-def unbind(input: Any, dim: int = 0) -> list[Value]:
+def unbind(input: TensorLike, dim: int = 0) -> list[Value]:
     """The slices at all indices along `dim`, without that axis."""
     x = as_value(input)
     axis = axis_of("unbind", x, dim)
     return [select(x, axis, i) for i in range(extent_of("unbind", x, axis))]
 
 
-def flip(input: Any, dims: Dims) -> Value:
+def flip(input: TensorLike, dims: Dims) -> Value:
     """The elements in reverse order along the axes `dims`."""
     x = as_value(input)
     for axis in axes_of("flip", x, dims) if dims != () else ():

@@ -5,12 +5,10 @@ Each element's place is counted: the cost is quadratic in the extent, and there 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import plain
-from .arguments import as_value, axis_of, shape_error, torch_lacks
+from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import eq, gt, logical_and, logical_or, lt, to
 from .indexing import gather
 from .shapes import reshape, transpose, unsqueeze
@@ -38,14 +36,16 @@ def _order(name: str, x: Value, axis: int, descending: bool, count: int | None =
     return transpose(chosen, axis, -1)
 
 
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Value:
+def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Value:
     """The s32 indices that sort the input along `dim`, always stably."""
     x = as_value(input)
     return _order("argsort", x, axis_of("argsort", x, dim), descending)
 
 
 @torch_lacks(out=None)
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Value, Value]:
+def sort(
+    input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False
+) -> tuple[Value, Value]:
     """The input sorted along `dim`, always stably, and the s32 indices of its elements."""
     x = as_value(input)
     axis = axis_of("sort", x, dim)
@@ -54,7 +54,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 
 @torch_lacks(sorted=True, out=None)
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True) -> tuple[Value, Value]:
+def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True) -> tuple[Value, Value]:
     """The k largest (or smallest) elements along `dim`, in order, and their s32 indices. Of equal elements the first
     come first."""
     x, count = as_value(input), plain(k)

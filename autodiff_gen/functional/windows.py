@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ..errors import ShapeError
 from ..ir.build import apply, apply_node
 from ..ir.node import Node, Value
-from .arguments import as_value, shape_error
+from .arguments import TensorLike, as_value, shape_error
 from .shapes import reshape
 
 Numbers: TypeAlias = int | Sequence[int]
@@ -49,7 +49,7 @@ class Images:
         return reshape(y, (*((n,) if self.batched else ()), c, *space[2 - self.axes :]))
 
 
-def images(name: str, input: Any, axes: int) -> Images:
+def images(name: str, input: TensorLike, axes: int) -> Images:
     """The caller's [N, C, ...] or [C, ...] with `axes` spatial axes. Raises ShapeError for other shapes."""
     x = as_value(input)
     if x.ndim not in (axes + 1, axes + 2):

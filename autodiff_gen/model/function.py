@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import functional as _functional  # noqa: F401  (fills the registry)
 from ..errors import ModelError
@@ -13,6 +13,9 @@ from ..ir.identifiers import is_identifier
 from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.verifier import verify
 from ..passes.training.resolve_mode import resolved
+
+if TYPE_CHECKING:
+    from ..host.trainer import HostFunction
 
 
 class Function:
@@ -46,7 +49,7 @@ class Function:
         self.graph = Graph(name, tuple(inputs), named, least_n=in_mode.least_n)
         verify(self.graph)
 
-    def on_host(self, kernels: str = "ref") -> Any:
+    def on_host(self, kernels: str = "ref") -> HostFunction:
         """The generated C compiled for the host, as a callable: arrays in the order of the inputs -> a list of arrays
         in the order of the outputs. `kernels`: backends by priority."""
         from ..host.trainer import host_function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import functional as _functional  # noqa: F401  (fills the registry)
 from .. import nn
@@ -21,6 +21,11 @@ from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.context import Context, Training
 from ..passes.training.apply_optimizer import with_guard
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..host.trainer import Trainer
 
 ACCUMULATE = (None, "mean", "sum")
 GUARDS = ("loss", "gradients", None)
@@ -60,9 +65,9 @@ class Model:
         targets: Sequence[Value],
         outputs: Mapping[str, Value],
         loss: Value,
-        optimizer: Optimizer,
+        optimizer: Optimizer | torch.optim.Optimizer,
         *,
-        schedule: LRScheduler | None = None,
+        schedule: LRScheduler | torch.optim.lr_scheduler.LRScheduler | None = None,
         clip_grad_norm: float | None = None,
         clip_grad_value: float | None = None,
         accumulate: str | None = None,
@@ -106,9 +111,9 @@ class Model:
         net: Callable[[Value], Value],
         input: Sequence[int],
         loss: Callable[[Value, Value], Value],
-        optimizer: Optimizer,
+        optimizer: Optimizer | torch.optim.Optimizer,
         *,
-        schedule: LRScheduler | None = None,
+        schedule: LRScheduler | torch.optim.lr_scheduler.LRScheduler | None = None,
         clip_grad_norm: float | None = None,
         clip_grad_value: float | None = None,
         accumulate: str | None = None,
@@ -217,7 +222,7 @@ class Model:
         found = self.stages[-1][1].entries
         return [with_guard(g, guard) if g.updates else g for g in found]
 
-    def on_host(self, kernels: str = "ref", ram: int | Mapping[str, int] | None = None) -> Any:
+    def on_host(self, kernels: str = "ref", ram: int | Mapping[str, int] | None = None) -> Trainer:
         """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
         and load. `kernels`: backends by priority; `ram`: as for a board, the bytes that parameters, optimizer state and
         arena may take together, or those of regions of memory by name, the main one first: {"sram": 96 << 10, "ccm": 64

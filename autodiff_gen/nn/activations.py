@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..init import constant
 from ..ir.node import Value
 from ..ir.types import plain
@@ -19,27 +20,31 @@ class _Plain(Module):
 
     function: ClassVar[staticmethod[[Any], Value]]
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return type(self).function(input)
 
 
 class _Activation(_Plain):
     """`inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
 
+    printed = "inplace=?"
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
 
 
 class _AlongAxis(Module):
     """A function of the input along an axis."""
 
+    printed = "dim="
     function: ClassVar[staticmethod[[Any, int], Value]]
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return type(self).function(input, self.dim)
 
 
@@ -70,34 +75,40 @@ class ReLU6(_Activation):
 class Hardtanh(Module):
     """`F.hardtanh` as a layer."""
 
+    printed = "min_val= max_val= inplace=?"
+
     @torch_lacks(min_value=None, max_value=None)
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.hardtanh(input, self.min_val, self.max_val)
 
 
 class LeakyReLU(Module):
     """`F.leaky_relu` as a layer."""
 
+    printed = "negative_slope= inplace=?"
+
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
-        self.negative_slope = negative_slope
+        self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.leaky_relu(input, self.negative_slope)
 
 
 class ELU(Module):
     """`F.elu` as a layer."""
 
+    printed = "alpha= inplace=?"
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.alpha = alpha
+        self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.elu(input, self.alpha)
 
 
@@ -110,11 +121,13 @@ class SELU(_Activation):
 class GELU(Module):
     """x Phi(x), Phi the normal distribution function; approximate="tanh" avoids erf."""
 
+    printed = "approximate="
+
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.gelu(input, self.approximate)
 
 
@@ -133,11 +146,13 @@ class Mish(_Activation):
 class Softplus(Module):
     """`F.softplus` as a layer."""
 
+    printed = "beta= threshold="
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.softplus(input, self.beta, self.threshold)
 
 
@@ -186,60 +201,72 @@ class Softmin(_AlongAxis):
 class CELU(Module):
     """`F.celu` as a layer."""
 
+    printed = "alpha= inplace=?"
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.alpha = alpha
+        self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.celu(input, self.alpha)
 
 
 class GLU(Module):
     """a * sigmoid(b) with the halves a and b of the input along `dim`."""
 
+    printed = "dim="
+
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.glu(input, self.dim)
 
 
 class Hardshrink(Module):
     """`F.hardshrink` as a layer."""
 
+    printed = "lambd"
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(Module):
     """`F.softshrink` as a layer."""
 
+    printed = "lambd"
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.softshrink(input, self.lambd)
 
 
 class Threshold(Module):
     """`F.threshold` as a layer."""
 
+    printed = "threshold= value= inplace=?"
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
-        self.threshold, self.value = threshold, value
+        self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.threshold(input, self.threshold, self.value)
 
 
 class PReLU(Module):
     """F.prelu with a weight [num_parameters]: one slope for all negative elements, or one for each channel."""
+
+    printed = "num_parameters="
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
@@ -250,5 +277,5 @@ class PReLU(Module):
         self.num_parameters = count
         self.weight = Parameter(constant((count,), init))
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.prelu(input, self.weight)

@@ -8,7 +8,7 @@ from .. import functional as F
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..functional.arguments import as_value, shape_error
+from ..functional.arguments import TensorLike, as_value, shape_error
 from ..functional.attention import split_mask, weights
 from ..ir.names import with_role
 from ..ir.node import Value
@@ -58,12 +58,12 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
+        query: TensorLike,
+        key: TensorLike,
+        value: TensorLike,
+        key_padding_mask: TensorLike | None = None,
         need_weights: bool = True,
-        attn_mask: Any = None,
+        attn_mask: TensorLike | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Value, Value | None]:

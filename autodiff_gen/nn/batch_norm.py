@@ -8,7 +8,7 @@ from .. import functional as F
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..functional.arguments import as_value
+from ..functional.arguments import TensorLike, as_value
 from ..ir.node import Value
 from .module import Module
 from .parameter import Buffer, Parameter
@@ -19,6 +19,7 @@ MOST_BATCHES = 2**31 - 1  # num_batches_tracked saturates here
 class _Norm(Module):
     """Initial values: weight 1, bias 0, running_mean 0, running_var 1, num_batches_tracked (s32) 0."""
 
+    printed = "num_features eps= momentum= affine= bias= track_running_stats="
     ranks: tuple[int, ...] = ()
     shapes = ""
 
@@ -68,7 +69,7 @@ class _BatchNorm(_Norm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         x = as_value(input)
         self._check(x, x.shape[1] if x.ndim > 1 else None)
         if not self.track_running_stats:
@@ -108,7 +109,7 @@ class _InstanceNorm(_Norm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         x = as_value(input)
         unbatched = x.ndim == self.ranks[0]
         self._check(x, x.shape[0 if unbatched else 1] if x.ndim else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -84,6 +85,16 @@ class Sequential(_List):
 
 class ModuleList(_List):
     """A list of modules, named "0", "1", ..."""
+
+    def _printed_children(self) -> list[str]:
+        """Equal modules in a row are printed once, with their number."""
+        lines, first = [], 0
+        for text, group in itertools.groupby(map(repr, self)):
+            count = len(list(group))
+            name = f"({first}): " if count == 1 else f"({first}-{first + count - 1}): {count} x "
+            lines.append(name + text)
+            first += count
+        return lines
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ from .. import functional as F
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..functional.windows import Numbers
 from ..ir.node import Value
 from ..ir.types import plain
@@ -97,6 +98,10 @@ def channel_axis(groups: int, inputs: int, outputs: int) -> int | None:
 
 
 class _Conv(_Convolution):
+    printed = (
+        "in_channels out_channels kernel_size= stride= padding=? dilation=? groups=? bias=? padding_mode=?"
+    )
+
     @torch_lacks(device=None, dtype=None)
     def __init__(
         self,
@@ -119,7 +124,7 @@ class _Conv(_Convolution):
         """That of the input channels in the weight; None where it has those of one group only."""
         return channel_axis(self.groups, self.in_channels, self.out_channels)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         x, padding = self._padded(input, self.padding_mode)
         convolve = F.conv1d if self.axes == 1 else F.conv2d
         return convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
@@ -138,6 +143,9 @@ class Conv2d(_Conv):
 
 
 class _ConvTranspose(_Convolution):
+    printed = (
+        "in_channels out_channels kernel_size= stride= padding=? dilation=? output_padding=? groups=? bias=?"
+    )
     transposed = True
 
     @torch_lacks(padding_mode="zeros", device=None, dtype=None)
@@ -157,7 +165,7 @@ class _ConvTranspose(_Convolution):
         self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
         self.output_padding = self._numbers("output_padding", output_padding, 0)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         numbers = self.stride, self.padding, self.output_padding, self.groups, self.dilation
         convolve = F.conv_transpose1d if self.axes == 1 else F.conv_transpose2d
         return convolve(input, self.weight, self.bias, *numbers)

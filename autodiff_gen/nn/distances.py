@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import functional as F
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from .module import Module
 
@@ -16,7 +15,7 @@ class CosineSimilarity(Module):
         super().__init__()
         self.dim, self.eps = dim, eps
 
-    def forward(self, x1: Any, x2: Any) -> Value:
+    def forward(self, x1: TensorLike, x2: TensorLike) -> Value:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -27,5 +26,5 @@ class PairwiseDistance(Module):
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
-    def forward(self, x1: Any, x2: Any) -> Value:
+    def forward(self, x1: TensorLike, x2: TensorLike) -> Value:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from ..ir.types import plain
 from .module import Module
@@ -22,6 +22,7 @@ def probability(layer: str, p: float) -> float:
 
 
 class _Dropout(Module):
+    printed = "p= inplace=False"
     function: Callable[..., Value]
 
     @torch_lacks(inplace=False)
@@ -29,7 +30,7 @@ class _Dropout(Module):
         super().__init__()
         self.p, self.seed = probability(type(self).__name__, p), seed
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return type(self).function(input, self.p, self.training, seed=self.seed)
 
 

@@ -11,6 +11,7 @@ from .. import functional as F
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from ..ir.types import plain
 from .module import Module
@@ -21,6 +22,7 @@ class Linear(Module):
     """y = x . weight' + bias; weight [out_features, in_features]. Weight and bias [out_features] are initialised
     uniformly within 1 / sqrt(in_features)."""
 
+    printed = "in_features= out_features= bias="
     channel_axis = 1  # of the weight: that of the input channels
 
     @torch_lacks(device=None, dtype=None)
@@ -38,13 +40,15 @@ class Linear(Module):
         else:
             self.register_parameter("bias", None)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.linear(input, self.weight, self.bias)
 
 
 class Bilinear(Module):
     """F.bilinear with a weight [out_features, in1_features, in2_features] and a bias [out_features], initialised
     uniformly within 1 / sqrt(in1_features)."""
+
+    printed = "in1_features= in2_features= out_features= bias="
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
@@ -58,13 +62,15 @@ class Bilinear(Module):
         self.weight = Parameter(init.uniform((out_features, in1_features, in2_features), bound))
         self.register_parameter("bias", Parameter(init.uniform((out_features,), bound)) if bias else None)
 
-    def forward(self, input1: Any, input2: Any) -> Value:
+    def forward(self, input1: TensorLike, input2: TensorLike) -> Value:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
 
 class Embedding(Module):
     """F.embedding with a weight [num_embeddings, embedding_dim], initialised from the standard normal distribution; the
     row `padding_idx` is 0 and gets no gradient."""
+
+    printed = "num_embeddings embedding_dim padding_idx=?"
 
     @torch_lacks(
         max_norm=None,
@@ -94,7 +100,7 @@ class Embedding(Module):
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = Parameter(start)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.embedding(input, self.weight, self.padding_idx)
 
 
@@ -104,27 +110,31 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Any:
         return input
 
 
 class Flatten(Module):
     """Axes start_dim to end_dim merged into one; see F.flatten."""
 
+    printed = "start_dim= end_dim="
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.flatten(input, self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):
     """One axis split into several; see F.unflatten."""
 
+    printed = "dim= unflattened_size="
+
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.unflatten(input, self.dim, self.unflattened_size)

@@ -10,6 +10,7 @@ from typing import Any
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from .module import Module
 
@@ -38,7 +39,7 @@ class NLLLoss(Loss):
         super().__init__(reduction)
         self.weight, self.ignore_index = weight, ignore_index
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.nll_loss(
             input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
         )
@@ -62,7 +63,7 @@ class CrossEntropyLoss(Loss):
         super().__init__(reduction)
         self.weight, self.ignore_index, self.label_smoothing = weight, ignore_index, label_smoothing
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.cross_entropy(
             input,
             target,
@@ -80,7 +81,7 @@ class MSELoss(Loss):
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__(reduction)
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -91,7 +92,7 @@ class L1Loss(Loss):
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__(reduction)
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -103,7 +104,7 @@ class SmoothL1Loss(Loss):
         super().__init__(reduction)
         self.beta = beta
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -114,7 +115,7 @@ class HuberLoss(Loss):
         super().__init__(reduction)
         self.delta = delta
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.huber_loss(input, target, self.reduction, self.delta)
 
 
@@ -126,7 +127,7 @@ class BCELoss(Loss):
         super().__init__(reduction)
         self.weight = weight
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -138,7 +139,7 @@ class BCEWithLogitsLoss(Loss):
         super().__init__(reduction)
         self.weight, self.pos_weight = weight, pos_weight
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
@@ -154,7 +155,7 @@ class KLDivLoss(Loss):
         super().__init__(reduction)
         self.log_target = log_target
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -166,7 +167,7 @@ class CosineEmbeddingLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Value:
+    def forward(self, input1: TensorLike, input2: TensorLike, target: TensorLike) -> Value:
         return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
@@ -178,7 +179,7 @@ class HingeEmbeddingLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
@@ -198,7 +199,7 @@ class TripletMarginLoss(Loss):
         super().__init__(reduction)
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Value:
+    def forward(self, anchor: TensorLike, positive: TensorLike, negative: TensorLike) -> Value:
         return F.triplet_margin_loss(
             anchor,
             positive,

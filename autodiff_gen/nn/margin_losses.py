@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from .losses import Loss
 
@@ -19,7 +20,7 @@ class MarginRankingLoss(Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Value:
+    def forward(self, input1: TensorLike, input2: TensorLike, target: TensorLike) -> Value:
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
@@ -30,7 +31,7 @@ class SoftMarginLoss(Loss):
     def __init__(self, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -42,7 +43,7 @@ class MultiLabelSoftMarginLoss(Loss):
         super().__init__(reduction)
         self.weight = weight
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
@@ -58,7 +59,7 @@ class MultiMarginLoss(Loss):
         super().__init__(reduction)
         self.p, self.margin, self.weight = p, margin, weight
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, reduction=self.reduction)
 
 
@@ -76,7 +77,7 @@ class TripletMarginWithDistanceLoss(Loss):
         super().__init__(reduction)
         self.distance_function, self.margin, self.swap = distance_function, margin, swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Value:
+    def forward(self, anchor: TensorLike, positive: TensorLike, negative: TensorLike) -> Value:
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -95,7 +96,7 @@ class GaussianNLLLoss(Loss):
         super().__init__(reduction)
         self.full, self.eps = full, eps
 
-    def forward(self, input: Any, target: Any, var: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike, var: TensorLike) -> Value:
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
@@ -109,7 +110,7 @@ class PoissonNLLLoss(Loss):
         super().__init__(reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
-    def forward(self, input: Any, target: Any) -> Value:
+    def forward(self, input: TensorLike, target: TensorLike) -> Value:
         return F.poisson_nll_loss(
             input, target, self.log_input, self.full, self.eps, reduction=self.reduction
         )
@@ -122,7 +123,9 @@ class CTCLoss(Loss):
         super().__init__(reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Value:
+    def forward(
+        self, log_probs: TensorLike, targets: TensorLike, input_lengths: Any, target_lengths: Any
+    ) -> Value:
         return F.ctc_loss(
             log_probs,
             targets,

@@ -6,7 +6,7 @@ from the position in that module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..ir.node import STATE, Value
 from ..ir.origin import building, current
 from .alternatives import MODULE
 from .parameter import Buffer, Parameter, QuantizedParameter, Stored
+from .printed import printed_arguments
 from .selection import current as selection_now
 
 
@@ -30,6 +31,7 @@ class Module:
     """
 
     training = True
+    printed: ClassVar[str] = ""  # the arguments that `repr` shows: see printed.py
     fixed_batch: int | None = None  # of an imported network that has its batch as a number
 
     def __init__(self) -> None:
@@ -87,12 +89,17 @@ class Module:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        """The tree of modules as PyTorch prints it, with the shapes of parameters."""
-        held = ((name, p) for name, p in self._members()[0].items() if p is not None)
-        own = ", ".join(f"{name}={list(p.shape)}{'' if p.requires_grad else ' frozen'}" for name, p in held)
-        below = [f"({name}): {module!r}" for name, module in self.named_children()]
+        """The tree of modules as PyTorch prints it."""
+        own, below = self.extra_repr(), self._printed_children()
         inside = "".join(f"\n{line}" for line in ([own] if own else []) + below).replace("\n", "\n  ") + "\n"
         return f"{type(self).__name__}({inside if below else own})"
+
+    def extra_repr(self) -> str:
+        """What `repr` says of the module's own arguments: those that its class lists in `printed`."""
+        return printed_arguments(self)
+
+    def _printed_children(self) -> list[str]:
+        return [f"({name}): {module!r}" for name, module in self.named_children()]
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set a parameter; None: the layer has no such parameter (no bias)."""

@@ -4,15 +4,16 @@ axis, (left, right, top, bottom) for two."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from .. import functional as F
 from ..errors import ModelError
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from .module import Module
 
 
 class _Pad(Module):
+    printed = "padding"
     axes: int
     mode = "constant"
 
@@ -25,11 +26,13 @@ class _Pad(Module):
             )
         self.padding, self.value = sides, 0.0
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.pad(input, self.padding, self.mode, self.value if self.mode == "constant" else None)
 
 
 class _ConstantPad(_Pad):
+    printed = "padding= value="
+
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value

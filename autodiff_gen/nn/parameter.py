@@ -155,6 +155,9 @@ class Parameter(Stored):
         self._requires_grad = requires_grad
         self._channels: Channels | None = None
 
+    def __repr__(self) -> str:
+        return f"Parameter containing: f32{list(self.shape)}, requires_grad={self.requires_grad}"
+
     @property
     def channels(self) -> Channels | None:
         """The channels that train; None: all of them."""

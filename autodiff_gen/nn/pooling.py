@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .. import functional as F
 from ..functional import torch_lacks
+from ..functional.arguments import TensorLike
 from ..functional.pooling import Sizes
 from ..functional.windows import Numbers
 from ..ir.node import Value
@@ -13,6 +15,7 @@ from .module import Module
 
 
 class _MaxPool(Module):
+    printed = "kernel_size= stride= padding= dilation= ceil_mode="
     axes: int
 
     @torch_lacks(return_indices=False)
@@ -25,10 +28,11 @@ class _MaxPool(Module):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
         self.dilation, self.ceil_mode = dilation, ceil_mode
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         pool = F.max_pool1d if self.axes == 1 else F.max_pool2d
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
@@ -48,6 +52,8 @@ class MaxPool2d(_MaxPool):
 class AvgPool1d(Module):
     """F.avg_pool1d."""
 
+    printed = "kernel_size= stride= padding="
+
     def __init__(
         self,
         kernel_size: Numbers,
@@ -57,16 +63,19 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        sizes = (kernel_size, kernel_size if stride is None else stride, padding)
+        self.kernel_size, self.stride, self.padding = (k if isinstance(k, Sequence) else (k,) for k in sizes)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         numbers = self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         return F.avg_pool1d(input, *numbers)
 
 
 class AvgPool2d(Module):
     """F.avg_pool2d."""
+
+    printed = "kernel_size= stride= padding="
 
     def __init__(
         self,
@@ -78,11 +87,12 @@ class AvgPool2d(Module):
         divisor_override: int | None = None,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         numbers = self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         return F.avg_pool2d(input, *numbers, self.divisor_override)
 
@@ -90,13 +100,14 @@ class AvgPool2d(Module):
 class _Adaptive(Module):
     """Windows that divide the image into so many parts."""
 
+    printed = "output_size="
     function: ClassVar[staticmethod[[Any, Sizes], Value]]
 
     def __init__(self, output_size: Sizes) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return type(self).function(input, self.output_size)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import functional as F
 from ..errors import ShapeError
 from ..functional import torch_lacks
-from ..functional.arguments import as_value
+from ..functional.arguments import TensorLike, as_value
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, Size
@@ -21,6 +21,8 @@ from .recurrent_cells import Kind, States, check_sizes, kind_of, register_weight
 
 class _Recurrent(Module):
     """Base of RNN, LSTM and GRU. dropout: of the input of each layer except the first, in training mode."""
+
+    printed = "input_size hidden_size num_layers=? bias=? batch_first=? dropout=? bidirectional=?"
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class RNN(_Recurrent):
         super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Value, Value]:
         y, (h,) = self._run(input, hx)
         return y, h
 
@@ -168,7 +170,9 @@ class LSTM(_Recurrent):
         kind = kind_of("LSTM")
         super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Value, tuple[Value, Value]]:
+    def forward(
+        self, input: TensorLike, hx: tuple[TensorLike, TensorLike] | None = None
+    ) -> tuple[Value, tuple[Value, Value]]:
         y, (h, c) = self._run(input, hx)
         return y, (h, c)
 
@@ -178,6 +182,10 @@ class GRU(_Recurrent):
     forward(x, h_0=None) -> (y, h_n). As in PyTorch, r multiplies the product with the state, its bias included;
     with reset_after=False (Keras' name) r multiplies the state before the product, as in the paper.
     """
+
+    printed = (
+        "input_size hidden_size num_layers=? bias=? batch_first=? dropout=? bidirectional=? reset_after=?"
+    )
 
     @torch_lacks(device=None, dtype=None)
     def __init__(
@@ -196,6 +204,6 @@ class GRU(_Recurrent):
         super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
         self.reset_after = reset_after
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Value, Value]:
         y, (h,) = self._run(input, hx)
         return y, h

@@ -10,7 +10,7 @@ from .. import functional as F
 from .. import init
 from ..errors import ModelError, ShapeError
 from ..functional import torch_lacks
-from ..functional.arguments import as_value
+from ..functional.arguments import TensorLike, as_value
 from ..ir.names import with_role
 from ..ir.node import Value
 from .module import Module
@@ -68,7 +68,8 @@ class Kind:
 
         def product(h: Value, first: int = 0, last: int = self.gates) -> Value:
             whole = (first, last) == (0, self.gates)
-            u, b = (v if whole or v is None else v[first * hidden : last * hidden] for v in (weight, bias))
+            u = weight if whole else weight[first * hidden : last * hidden]
+            b = bias if whole or bias is None else bias[first * hidden : last * hidden]
             return with_role(F.linear(h, u, b), "h_gates" if whole or first == 0 else "h_n")
 
         return product
@@ -108,6 +109,8 @@ def register_weights(module: Module, kind: Kind, features: int, hidden: int, bia
 class _Cell(Module):
     """Base of RNNCell, LSTMCell and GRUCell: one step."""
 
+    printed = "input_size hidden_size bias=?"
+
     def __init__(self, kind: Kind, input_size: int, hidden_size: int, bias: bool) -> None:
         super().__init__()
         self.name = type(self).__name__
@@ -140,13 +143,16 @@ class _Cell(Module):
 class RNNCell(_Cell):
     """One step of an RNN: forward(x[n, input_size], h=None) -> h."""
 
+    printed = "input_size hidden_size bias=? nonlinearity=?"
+
     @torch_lacks(device=None, dtype=None)
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh"
     ) -> None:
         super().__init__(kind_of("RNNCell", nonlinearity), input_size, hidden_size, bias)
+        self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None) -> Value:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> Value:
         return self._run(input, hx)[0]
 
 
@@ -157,7 +163,9 @@ class LSTMCell(_Cell):
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__(kind_of("LSTMCell"), input_size, hidden_size, bias)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+    def forward(
+        self, input: TensorLike, hx: tuple[TensorLike, TensorLike] | None = None
+    ) -> tuple[Value, Value]:
         h, c = self._run(input, hx)
         return h, c
 
@@ -171,5 +179,5 @@ class GRUCell(_Cell):
     ) -> None:
         super().__init__(kind_of("GRUCell", reset_after=reset_after), input_size, hidden_size, bias)
 
-    def forward(self, input: Any, hx: Any = None) -> Value:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> Value:
         return self._run(input, hx)[0]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
+from ..functional.arguments import TensorLike
 from ..ir.node import Value
 from .module import Module
 
 
 class Upsample(Module):
     """F.interpolate to `size`, or by `scale_factor`."""
+
+    printed = "scale_factor=? size=? mode="
 
     def __init__(
         self,
@@ -21,10 +24,11 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.size, self.mode = size, mode
+        self.scale_factor = float(scale_factor) if isinstance(scale_factor, int) else scale_factor
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
         )
@@ -47,31 +51,37 @@ class UpsamplingBilinear2d(Upsample):
 class PixelShuffle(Module):
     """[N, C r^2, H, W] -> [N, C, H r, W r], r the upscale_factor."""
 
+    printed = "upscale_factor="
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.pixel_shuffle(input, self.upscale_factor)
 
 
 class PixelUnshuffle(Module):
     """[N, C, H r, W r] -> [N, C r^2, H, W], r the downscale_factor."""
 
+    printed = "downscale_factor="
+
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
 
 class ChannelShuffle(Module):
     """The channels of [N, C, H, W] in the order of their places in `groups` groups; see F.channel_shuffle."""
 
+    printed = "groups="
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: TensorLike) -> Value:
         return F.channel_shuffle(input, self.groups)

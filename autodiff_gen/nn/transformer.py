@@ -11,7 +11,7 @@ import numpy as np
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..functional.arguments import as_value
+from ..functional.arguments import TensorLike, as_value
 from ..ir.names import with_role
 from ..ir.node import Value
 from .attention import MultiheadAttention
@@ -81,7 +81,11 @@ class TransformerEncoderLayer(_Layer):
     Dropout is applied to the attention weights, after the activation, and to the residual branches."""
 
     def forward(
-        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
+        self,
+        src: TensorLike,
+        src_mask: TensorLike | None = None,
+        src_key_padding_mask: TensorLike | None = None,
+        is_causal: bool = False,
     ) -> Value:
         """Masks as in MultiheadAttention."""
         x = as_value(src)
@@ -124,7 +128,11 @@ class TransformerEncoder(Module):
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
+        self,
+        src: TensorLike,
+        mask: TensorLike | None = None,
+        src_key_padding_mask: TensorLike | None = None,
+        is_causal: bool | None = None,
     ) -> Value:
         """Masks as in MultiheadAttention, for every layer."""
         x = as_value(src)
@@ -142,12 +150,12 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: TensorLike,
+        memory: TensorLike,
+        tgt_mask: TensorLike | None = None,
+        memory_mask: TensorLike | None = None,
+        tgt_key_padding_mask: TensorLike | None = None,
+        memory_key_padding_mask: TensorLike | None = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Value:
@@ -187,12 +195,12 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: TensorLike,
+        memory: TensorLike,
+        tgt_mask: TensorLike | None = None,
+        memory_mask: TensorLike | None = None,
+        tgt_key_padding_mask: TensorLike | None = None,
+        memory_key_padding_mask: TensorLike | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Value:
@@ -245,14 +253,14 @@ class Transformer(Module):
 
     def forward(
         self,
-        src: Any,
-        tgt: Any,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        src_key_padding_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        src: TensorLike,
+        tgt: TensorLike,
+        src_mask: TensorLike | None = None,
+        tgt_mask: TensorLike | None = None,
+        memory_mask: TensorLike | None = None,
+        src_key_padding_mask: TensorLike | None = None,
+        tgt_key_padding_mask: TensorLike | None = None,
+        memory_key_padding_mask: TensorLike | None = None,
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,

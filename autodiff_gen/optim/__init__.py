@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from ..errors import unknown_name as _unknown_name
+from ..ir.graph import State
 from . import adam_variants, lr_scheduler, rules
 from .adam_variants import *  # noqa: F403
 from .alternatives import ALTERNATIVES as _ALTERNATIVES
@@ -13,7 +14,16 @@ from .ema import EMA
 from .optimizer import Gradients, Optimizer, Step
 from .rules import *  # noqa: F403
 
-__all__ = ["EMA", "Gradients", "Optimizer", "Step", "clip_grad_norm", "clip_grad_value", "lr_scheduler"]
+__all__ = [
+    "EMA",
+    "Gradients",
+    "Optimizer",
+    "State",
+    "Step",
+    "clip_grad_norm",
+    "clip_grad_value",
+    "lr_scheduler",
+]
 __all__ += [*rules.__all__, *adam_variants.__all__]
 
 if not _TYPE_CHECKING:

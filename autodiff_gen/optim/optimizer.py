@@ -156,6 +156,13 @@ class Optimizer:
     def _name(self) -> str:
         return f"optim.{type(self).__name__}"
 
+    def __repr__(self) -> str:
+        """The options of each parameter group, as PyTorch prints them."""
+        lines = [f"{type(self).__name__} ("]
+        for k, (_, options) in enumerate(self._groups):
+            lines += [f"Parameter Group {k}", *(f"    {name}: {options[name]}" for name in sorted(options))]
+        return "\n".join([*lines, ")"])
+
     def __getattr__(self, name: str) -> Any:
         raise unknown_name(f"optim.{type(self).__name__}", name, METHODS, (), AttributeModelError)
 

@@ -41,8 +41,16 @@ def test_ruff_format(root: Path) -> None:
     check(root, *module("ruff"), "format", "--no-cache", "--check", ".")
 
 
-def test_mypy_strict(root: Path) -> None:
-    check(root, *module("mypy"))
+def test_mypy_strict(root: Path, tmp_path: Path) -> None:
+    """The compiler, and the programs of the documents, which read its types as a user's do."""
+    documents = [root / "README.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("docs/learn/*.md"))]
+    for document in documents:
+        for k, text in enumerate(re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.M | re.S)):
+            if "import autodiff_gen as ag" in text:
+                (tmp_path / f"{document.stem}_{k}.py").write_text(text)
+    programs = sorted(tmp_path.glob("*.py"))
+    assert len(programs) >= 5
+    check(root, *module("mypy"), "autodiff_gen", *programs)
 
 
 def test_clang_format(root: Path, files: list[Path]) -> None:
