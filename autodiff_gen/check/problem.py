@@ -12,6 +12,7 @@ from .. import functional as F
 from ..autodiff import grad
 from ..errors import ModelError, ShapeError, counted
 from ..ir.graph import State
+from ..ir.index_checks import valid_inputs
 from ..ir.interpreter import evaluate
 from ..ir.node import STATE, Value, topological
 from ..ir.types import planned
@@ -59,6 +60,8 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
     n = _rows(data, model.inputs, model.batch)
     inputs = (*model.inputs, *model.targets)
 
+    valid = valid_inputs(inputs, step.checks)
+
     def feeds(low: float, high: float) -> dict[Value, Any]:
         generator = np.random.default_rng(seed)
         arrays = {}
@@ -71,7 +74,7 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
                 arrays[v] = arrays[v] + change
         for v in inputs:
             bounds = (low, high) if v in model.inputs else (0.1, 0.9)
-            arrays[v] = _data(v, generator, bounds, data, n)
+            arrays[v] = _data(v, generator, bounds, data, n, valid.get(v))
         if model.lr is not None:
             arrays[model.lr] = model.default_lr
         for _ in range(steps or 0):
@@ -97,9 +100,11 @@ def _of_function(function: Function, name: str, seed: int, data: Mapping[str, An
         loss = loss + term
     n = _rows(data, inputs, function.batch)
 
+    valid = valid_inputs(inputs, function.graph.checks)
+
     def feeds(low: float, high: float) -> dict[Value, Any]:
         generator = np.random.default_rng(seed)
-        return {v: _data(v, generator, (low, high), data, n) for v in inputs}
+        return {v: _data(v, generator, (low, high), data, n, valid.get(v)) for v in inputs}
 
     chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
     return Problem(name, loss, variables, tuple(grad(loss, list(variables))), chosen, n, where)
@@ -144,7 +149,12 @@ def _finite(loss: Value, feeds: Any, n: int, given: bool) -> tuple[dict[Value, A
 
 
 def _data(
-    v: Value, generator: np.random.Generator, bounds: tuple[float, float], data: Mapping[str, Any], n: int
+    v: Value,
+    generator: np.random.Generator,
+    bounds: tuple[float, float],
+    data: Mapping[str, Any],
+    n: int,
+    valid: int | None,
 ) -> Any:
     shape = tuple(d if isinstance(d, int) else d.at(n) for d in v.type.shape)
     if v.name is not None and v.name in data:
@@ -155,5 +165,5 @@ def _data(
     if v.type.dtype.kind == "f":
         return generator.uniform(*bounds, shape)
     info = np.iinfo(v.type.dtype.numpy)
-    classes = v.node.attrs.get("classes")
+    classes = valid or v.node.attrs.get("classes")
     return generator.integers(0 if classes else info.min, classes or info.max, shape)

@@ -89,16 +89,15 @@ def _batches(
 
 
 def _of_data(args: argparse.Namespace, model: Model) -> Iterator[Mapping[str, Any]]:
+    from ..codegen.compiler import input_args
     from ..codegen.link_layout import LinkArray, LinkLayout
-    from ..codegen.program import Arg
     from ..device.dataset import load_dataset, rows_per_step
+    from ..ir.index_checks import checks_of
     from ..model.loader import find_model
 
     targets, arrays = set(model.targets), []
-    for v in (*model.inputs, *model.targets):
-        attrs = v.node.attrs
-        arg = Arg(str(v.name), str(v.name), v.type, "input", attrs.get("classes"), attrs.get("ignored"), v)
-        arrays.append(LinkArray(arg, arg.c_name, 0, v in targets, model.batch))
+    for arg in input_args((*model.inputs, *model.targets), checks_of([model.loss])):
+        arrays.append(LinkArray(arg, arg.c_name, 0, arg.value in targets, model.batch))
     data = load_dataset(args.data, find_model(args.model)[0], LinkLayout(tuple(arrays), ()))
     rows = rows_per_step(tuple(arrays))
     for start in range(0, max(len(data) - rows + 1, 1), rows):

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ModelError, PlanError
-from ..ir.graph import Graph, State
+from ..ir.graph import Check, Graph, State
 from ..ir.identifiers import HEADERS, Scope, identifier, of_program
+from ..ir.index_checks import valid_inputs
 from ..ir.module import Module
 from ..ir.names import name_of
-from ..ir.node import CONST, INPUT, Value
+from ..ir.node import CONST, INPUT, Value, topological
 from ..ir.types import varies
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
@@ -25,7 +26,7 @@ from ..passes.context import Context
 from ..targets.board import Board
 from ..targets.memory import Space
 from .does_not_fit import does_not_fit, states_do_not_fit
-from .program import Arg, Entry, Program, Slot
+from .program import INDEX, Arg, CheckPlan, Entry, Program, Slot
 from .program_regions import Ram, budget_of, over, spaces_of, with_regions
 from .specification import FunctionSpec, ModelSpec
 
@@ -234,28 +235,45 @@ def _entries(
         verify(graph, context.verified)
     plans = lower(graphs, context, dump, thorough)
     names = c_names or [f"{program}_{graph.name}" for graph in graphs]
-    return tuple(_entry(g, p, program, c_name) for g, p, c_name in zip(graphs, plans, names, strict=True))
+    checks = _checks(graphs, tables)
+    return tuple(
+        _entry(g, p, program, c_name, tuple(checks[k] for k in g.checks))
+        for g, p, c_name in zip(graphs, plans, names, strict=True)
+    )
 
 
-def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str) -> Entry:
+def _checks(graphs: Sequence[Graph], tables: Backends) -> dict[Check, CheckPlan]:
+    """A plan for each check of the entries."""
+    found = {}
+    for check in dict.fromkeys(check for graph in graphs for check in graph.checks):
+        graph = Graph("check", (), {INDEX: check.value})
+        graph = replace(graph, inputs=tuple(graph.leaves(INPUT)))
+        found[check] = CheckPlan(check, lower([graph], Context(backends=tables))[0])
+    return found
+
+
+def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str, checks: tuple[CheckPlan, ...]) -> Entry:
     scope = Scope(of_program(program))
     scope.taken -= {"n", "lr", "read", "write"}
     takes_n = any(varies(v.type.shape) for v in graph.inputs)
     if takes_n:
         scope.taken |= {"n", *plan.loop_names}
-    inputs = [_input(v, scope) for v in graph.inputs]
+    inputs = [replace(a, c_name=scope.fresh(a.name)) for a in input_args(graph.inputs, graph.checks)]
     outputs = [Arg(k, scope.fresh(k), v.type, "output") for k, v in graph.outputs.items()]
     # n is between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)
     ordered = [a for a in inputs if not a.by_value] + [a for a in inputs if a.by_value] + outputs
-    return Entry(graph.name, c_name, tuple(ordered), takes_n, plan)
+    return Entry(graph.name, c_name, tuple(ordered), takes_n, plan, checks)
 
 
-def _input(v: Value, scope: Scope) -> Arg:
-    attrs = v.node.attrs
-    role = "input" if v.node.op is INPUT else "param"
-    return Arg(
-        v.name or "x", scope.fresh(v.name or "x"), v.type, role, attrs.get("classes"), attrs.get("ignored"), v
-    )
+def input_args(inputs: Sequence[Value], checks: Sequence[Check]) -> list[Arg]:
+    """The arguments that inputs become, in their order."""
+    valid = valid_inputs(inputs, checks)
+    found = []
+    for v in inputs:
+        role, name = "input" if v.node.op is INPUT else "param", v.name or "x"
+        own = tuple(check for check in checks if v.node in topological([check.value]))
+        found.append(Arg(name, name, v.type, role, valid.get(v, v.node.attrs.get("classes")), v, own))
+    return found
 
 
 def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], graphs: Sequence[Graph] = ()) -> int:

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from ..ir.identifiers import Scope
 from ..ir.node import Value, base
 from ..ir.types import Shape, product
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
 from ..lowering.phases import Phases
+from ..lowering.plan import EntryPlan
 from .entry_body import EntryBody, poisoned
 from .entry_names import ONE_STRUCT
 from .geometry import Geometry
-from .program import Arg, Entry, Program
+from .index_check import index_check
+from .program import INDEX, Entry, Program
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def entry_code(
         steps = [(*code, *body.freed(step)) for code, step in zip(steps, entry.plan.steps, strict=True)]
         steps[:1] = [(*_poisoned_arenas(program), *code) for code in steps[:1]]
     checks = (*_checks(entry, program), *_regions(steps, program))
-    return EntryCode(entry, checks, _scans(entry, program), tuple(steps))
+    return EntryCode(entry, checks, _scans(entry, program, tables, geometry), tuple(steps))
 
 
 def in_parts(code: EntryCode) -> EntryCode:
@@ -86,11 +89,16 @@ def _body(
     tables: Mapping[Value, str],
     geometry: Mapping[Geometry, str],
     poison: bool = False,
+    plan: EntryPlan | None = None,
 ) -> EntryBody:
+    """The body of an entry, or that of a check of its arguments."""
+    outputs = {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"}
+    if plan is not None:
+        outputs = {INDEX: c.Name(Scope([a.c_name for a in entry.args]).fresh(INDEX))}
     return EntryBody(
-        entry.plan,
+        plan or entry.plan,
         {a.value: c.Name(a.c_name) for a in entry.args if a.value is not None},
-        {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"},
+        outputs,
         program.slot_places,
         {v: c.Name(name) for v, name in tables.items()},
         geometry=geometry,
@@ -179,13 +187,16 @@ def _regions(steps: Sequence[c.Statements], program: Program) -> c.Statements:
     )
 
 
-def _scans(entry: Entry, program: Program) -> c.Statements:
-    """What is tested before the first step: labels out of range, and inputs that are not finite."""
+def _scans(
+    entry: Entry, program: Program, tables: Mapping[Value, str], geometry: Mapping[Geometry, str]
+) -> c.Statements:
+    """What is tested before the first step: indices out of range, and inputs that are not finite."""
     prefix = program.name.upper()
     out: list[c.Statement] = []
-    for a in entry.args:
-        if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
-            out.append(_range_check(a, a.classes, prefix))
+    for check in entry.checks:
+        out += index_check(
+            check, _body(entry, program, tables, geometry, plan=check.plan), f"{prefix}_ERR_LABEL"
+        )
     guarded = [a for a in entry.args if a.role == "input" and a.type.dtype.kind == "f"]
     if entry.plan.graph.guard is not None and guarded:
         names = ((a, c.Name(a.c_name)) for a in guarded)
@@ -196,32 +207,3 @@ def _scans(entry: Entry, program: Program) -> c.Statements:
 
 def _not_finite(place: c.Expr, shape: Shape) -> c.Expr:
     return c.Unary("!", c.Call("ag_all_finite", (place, c_syntax.size(product(shape)))))
-
-
-def _range_check(arg: Arg, classes: int, prefix: str) -> c.Statement:
-    count = product(arg.type.shape)
-    name = c.Name(arg.c_name)
-    if arg.limits:  # for each element of a sample
-        width = len(arg.limits)
-        samples = product(arg.type.shape) // width
-        first = c.Binary("*", c.number(width), c.Name("i"))
-        checks = tuple(
-            _limit_check(
-                arg, c.Element(name, c.Binary("+", first, c.number(k)) if k else first), limit, prefix
-            )
-            for k, limit in enumerate(arg.limits)
-        )
-        return c.For("i", c_syntax.size(samples), checks)
-    label: c.Expr = c.Element(name, c.number(0) if count == 1 else c.Name("i"))
-    rejected = _limit_check(arg, name if arg.by_value else label, classes, prefix)
-    return rejected if count == 1 else c.For("i", c_syntax.size(count), (rejected,))
-
-
-def _limit_check(arg: Arg, label: c.Expr, limit: int, prefix: str) -> c.Statement:
-    tests: list[c.Expr] = [c.Binary(">=", label, c.number(limit))]
-    if arg.type.dtype.kind == "i":
-        tests.insert(0, c.Binary("<", label, c.number(0)))
-    test = _any(tests)
-    if arg.ignored is not None:
-        test = c.Binary("&&", c.Binary("!=", label, c.number(arg.ignored)), test)
-    return _rejected(test, f"{prefix}_ERR_LABEL")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..ir.graph import State
+from ..ir.graph import Check, State
 from ..ir.names import abbreviations
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise
@@ -18,6 +18,8 @@ from ..lowering.c import c_ast as c
 from ..lowering.plan import EntryPlan
 from .constants import constant_names
 
+INDEX = "index"  # the output of a check's plan
+
 
 @dataclass(frozen=True)
 class Arg:
@@ -27,20 +29,21 @@ class Arg:
     c_name: str
     type: Type
     role: str  # "input", "param" (a parameter given to a plain function), "output"
-    classes: int | None = None  # integer inputs: values must be in [0, classes)
-    ignored: int | None = None  # one more value that such an input may hold
+    classes: int | None = None  # integer inputs that are indices: values in [0, classes) are valid
     value: Value | None = None  # the graph's input, None for outputs
-
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """Where the elements of a sample have several limits, that of each; what no index shows has the largest."""
-        limits = () if self.value is None else self.value.node.attrs.get("limits", ())
-        most = max(limits, default=0)
-        return tuple(k or most for k in limits) if len(set(limits) - {0}) > 1 else ()
+    checks: tuple[Check, ...] = ()  # those of indices that are computed of it
 
     @property
     def by_value(self) -> bool:
         return self.role != "output" and self.type.shape == ()
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """How an index is computed before the first step, as the output `INDEX` of an entry of its own."""
+
+    check: Check
+    plan: EntryPlan
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,12 @@ class Entry:
     args: tuple[Arg, ...]
     takes_n: bool
     plan: EntryPlan
+    checks: tuple[CheckPlan, ...] = ()
+
+    @property
+    def plans(self) -> tuple[EntryPlan, ...]:
+        """Those of the checks, and that of the steps."""
+        return (*(check.plan for check in self.checks), self.plan)
 
     @property
     def parameters(self) -> tuple[Arg | None, ...]:
@@ -168,7 +177,8 @@ class Program:
     @property
     def headers(self) -> tuple[str, ...]:
         """What the entries' expressions need beyond ag_math.h."""
-        nests = [s.nest for e in self.entries for _, s in e.plan.all_steps() if s.nest is not None]
+        plans = [plan for e in self.entries for plan in e.plans]
+        nests = [s.nest for plan in plans for _, s in plan.all_steps() if s.nest is not None]
         lowers = [n.op.lower for nest in nests for n in nest.region.nodes]
         return tuple(sorted({k.header for k in lowers if isinstance(k, Elementwise) and k.header}))
 
@@ -185,12 +195,12 @@ class Program:
     @property
     def arena_words(self) -> int:
         """float arena[arena_words]: the largest over the entries, which share it."""
-        return max(e.plan.plans["float"].peak for e in self.entries) // 4
+        return max(p.plans["float"].peak for e in self.entries for p in e.plans) // 4
 
     @property
     def int_words(self) -> int:
         """int32_t int_arena[int_words], absent when 0."""
-        return max(e.plan.plans["int"].peak for e in self.entries) // 4
+        return max(p.plans["int"].peak for e in self.entries for p in e.plans) // 4
 
     @property
     def state_bytes(self) -> int:
@@ -218,8 +228,8 @@ class Program:
     def bound_bytes(self) -> int:
         """The least struct_bytes that any placement of the chosen orders could reach."""
         bounds: dict[str, int] = {}
-        for e in self.entries:
-            bounds |= {a: max(p.bound, bounds.get(a, 0)) for a, p in e.plan.plans.items()}
+        for plan in (plan for e in self.entries for plan in e.plans):
+            bounds |= {a: max(p.bound, bounds.get(a, 0)) for a, p in plan.plans.items()}
         padding = sum(r.padding_words for r in self.regions) if self.regions else self.padding_words
         handle = self.handle_bytes if self.regions else 4 * self.split
         return self.state_bytes + 4 * padding + handle + sum(bounds.values())
@@ -228,20 +238,20 @@ class Program:
     def arenas(self) -> Mapping[str, int]:
         """The words of each arena of the plans, the most over the entries."""
         words: dict[str, int] = {}
-        for e in self.entries:
-            words |= {a: max(p.peak // 4, words.get(a, 0)) for a, p in e.plan.plans.items()}
+        for plan in (plan for e in self.entries for plan in e.plans):
+            words |= {a: max(p.peak // 4, words.get(a, 0)) for a, p in plan.plans.items()}
         return words
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels that are called, each once, by symbol."""
-        found = {k.symbol: k for e in self.entries for k in e.plan.kernels}
+        found = {k.symbol: k for e in self.entries for plan in e.plans for k in plan.kernels}
         return tuple(found[s] for s in sorted(found))
 
     @cached_property
     def scopes(self) -> frozenset[str]:
         """The paths of modules in the names of values."""
-        graphs = [plan.graph for e in self.entries for plan in e.plan.all_plans()]
+        graphs = [inner.graph for e in self.entries for plan in e.plans for inner in plan.all_plans()]
         nodes = [n for g in graphs for m in g.nodes for n in (m, *(i for r in m.regions for i in r.nodes))]
         origins = {n.origin for n in nodes}
         return frozenset(
@@ -257,7 +267,7 @@ class Program:
     def constant_names(self) -> Mapping[Value, str]:
         """Constant arrays at file scope and what they are called."""
         arguments = [a.c_name for e in self.entries for a in e.args]
-        return constant_names([e.plan for e in self.entries], arguments, self.layers)
+        return constant_names([plan for e in self.entries for plan in e.plans], arguments, self.layers)
 
     @property
     def slot_places(self) -> Mapping[State, c.Expr]:

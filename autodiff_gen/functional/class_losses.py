@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.index_ranges import range_of
 from ..ir.names import with_role
-from ..ir.node import CONST, INPUT, Value
+from ..ir.node import CONST, Value
 from ..ir.types import Dim, Size, plain, planned
 from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
-from .index_limits import choices, index_source, known_index
+from .index_limits import index_source
 from .indexing import pick
 from .losses import number_of, reduced, weights_of
 from .reductions import sum
@@ -55,15 +54,14 @@ class _Chosen:
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
             raise ShapeError(f"{name}: ignore_index={ignore_index!r} must be a whole number")
         classes = planned(x.shape)[-1]
-        self.index, self.replaced = t, False
+        self.index = t
         self.ignored: Value | None = None
         self.weight: Value | None = None
         self.table: Value | None = None
         if _may_be(t, ignore_index):
             self.ignored = eq(t, ignore_index)
             if not 0 <= ignore_index < classes:
-                known_index(name, x, t, ignore_index)
-                self.index, self.replaced = where(self.ignored, 0, t), True
+                self.index = where(self.ignored, 0, t)
         if weight is not None:
             self.table = class_weights(name, x, weight)
             self.weight = self.pick(broadcast_to(self.table, x.shape))
@@ -73,8 +71,7 @@ class _Chosen:
 
     def pick(self, x: Value) -> Value:
         """x[..., target]; a finite number where the target is ignored."""
-        chosen = apply("pick", x, self.index) if self.replaced else pick(x, self.index)
-        return with_role(chosen, "of_target")
+        return with_role(pick(x, self.index), "of_target")
 
     def reduced(self, name: str, losses: Value, reduction: str) -> Value:
         """The reduction of the losses of the samples that are not ignored; a mean is weighted."""
@@ -93,17 +90,10 @@ def _number(extent: Size) -> Any:
 def _may_be(t: Value, number: int) -> bool:
     """Whether the target can contain this number."""
     source = index_source(t)
-    for v in (t, source):
-        if v.dtype.kind not in "iu":
-            continue  # computed of floats
-        info = np.iinfo(v.dtype.numpy)
-        if not info.min <= number <= info.max:
-            return False
     if source.node.op is CONST:
         return bool((source.node.attrs["value"] == number).any())
-    if choices(source):
-        return any(_may_be(choice, number) for choice in choices(source))
-    return source.node.op is INPUT or number >= 0
+    low, high = range_of(t)
+    return low <= number <= high
 
 
 @torch_lacks(size_average=None, reduce=None)

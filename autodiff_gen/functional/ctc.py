@@ -68,7 +68,7 @@ def ctc_loss(
     last = _forward(x, labels, lengths, int(blank))
     # The probability of the last label or of the blank after it.
     after = gather(last, 1, ends * 2)
-    before = where(eq(ends, 0), NEVER, gather(last, 1, ends * 2 - 1))
+    before = where(eq(ends, 0), NEVER, gather(last, 1, where(eq(ends, 0), 0, ends * 2 - 1)))
     likelihood = reshape(_log_sum(after, before), (n,))
     impossible = 0.0 if zero_infinity else float("inf")
     losses = where(likelihood < 0.1 * NEVER, impossible, neg(likelihood))

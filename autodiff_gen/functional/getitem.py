@@ -16,7 +16,7 @@ from ..ir.types import Dim, Size, planned_size
 from ..ops.movement.slices import window
 from ..ops.support import as_s32
 from .arguments import TensorLike, as_value, shape_error
-from .index_limits import in_range, index_source, is_known
+from .index_limits import from_end, index_source, is_below_batch
 from .indexing import gather, pick
 from .shapes import broadcast_to, reshape, squeeze
 from .slicing import cut_batch, extent_of, whole
@@ -26,7 +26,7 @@ __all__ = ["getitem"]
 
 def getitem(input: TensorLike, key: TensorLike) -> Value:
     """input[key]: whole numbers, slices (with negative steps too), None and an Ellipsis; and integers in lists, arrays
-    or graph values, one for an axis, or one for each of several successive axes."""
+    or graph values, one for an axis, or one for each of several successive axes; negative ones count from the end."""
     x = as_value(input)
     name = "getitem"
     keys = [_array(k) for k in (key if isinstance(key, tuple) else [key])]
@@ -153,17 +153,19 @@ def _at_indices(name: str, x: Value, chosen: Sequence[tuple[int, Value]]) -> Val
         and indices[1].shape == (x.shape[first],)
         and _counts_from_0(indices[0], x.shape[first])
     ):
-        if x.ndim == 2 and is_known(name, x, indices[1], x.shape[1]):
-            return pick(x, indices[1])
+        extent, i = x.shape[first + 1], indices[1]
+        i = i if isinstance(extent, Dim) else from_end(name, x, i, extent)
+        if x.ndim == 2 and (not isinstance(extent, Dim) or is_below_batch(i, extent)):
+            return pick(x, i)
         rest = (1,) * (x.ndim - first - 2)  # one element of each row
         shape = (*x.shape[: first + 1], 1, *x.shape[first + 2 :])
-        i = broadcast_to(reshape(indices[1], (*indices[1].shape, 1, *rest)), shape)
+        i = broadcast_to(reshape(i, (*i.shape, 1, *rest)), shape)
         return squeeze(gather(x, first + 1, i), first + 1)
     size = extent_of(name, x, first)
-    index = in_range(name, x, indices[0], size)
+    index = from_end(name, x, indices[0], size)
     for axis, other in zip(axes[1:], indices[1:], strict=True):
         extent = extent_of(name, x, axis)
-        index = as_s32(index) * extent + as_s32(in_range(name, x, other, extent))
+        index = as_s32(index) * extent + as_s32(from_end(name, x, other, extent))
         size *= extent
     y = reshape(x, (*x.shape[:first], size, *x.shape[first + len(axes) :]))
     return apply("index_select", y, index, dim=first)

@@ -8,7 +8,7 @@ from ..ir.types import Dim, Shape, plain
 from ..ops.support import as_s32
 from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, to, where
-from .index_limits import in_range, is_known, known_index
+from .index_limits import checked, from_end, in_range, known_index
 from .joining import pad
 from .shapes import broadcast_to, flatten, permute, reshape, unsqueeze
 from .slicing import cut, extent_of, whole
@@ -29,13 +29,13 @@ __all__ = [
 def pick(input: TensorLike, index: TensorLike) -> Value:
     """input[..., index[...]]: one element of the last axis for each index, as torch.gather with one index.
 
-    The index is an integer input, which the generated function checks, a constant, or indices from F.max or F.min;
-    computed indices are rejected, because nothing would check them.
+    The generated function checks an index that is computed of inputs; one that depends on parameters is rejected,
+    because nothing would check it.
     """
     x, i = as_value(input), as_value(index)
     y = apply("pick", x, i)
-    known_index("pick", x, i)
-    return y
+    known = known_index("pick", x, i)
+    return y if known is i else apply("pick", x, known)
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
@@ -89,7 +89,8 @@ def gather(input: TensorLike, dim: int, index: TensorLike) -> Value:
 
 
 def take_along_dim(input: TensorLike, indices: TensorLike, dim: int | None = None) -> Value:
-    """gather, with the other axes of input and indices broadcast; both are flattened if dim is None."""
+    """gather, with the other axes of input and indices broadcast, and with negative indices, which count from the end;
+    both are flattened if dim is None, and no index may be negative then, as in PyTorch."""
     x, name = as_value(input), "take_along_dim"
     i = indices if isinstance(indices, Value) else constant(indices)
     if dim is None:
@@ -103,6 +104,7 @@ def take_along_dim(input: TensorLike, indices: TensorLike, dim: int | None = Non
     shape = [b if a == 1 else a for a, b in zip(x.shape, i.shape, strict=True)]
     of_x = tuple(x.shape[k] if k == axis else d for k, d in enumerate(shape))
     of_i = tuple(i.shape[k] if k == axis else d for k, d in enumerate(shape))
+    i = from_end(name, x, i, extent_of(name, x, axis))
     return gather(broadcast_to(x, of_x), axis, broadcast_to(i, of_i))
 
 
@@ -139,7 +141,7 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
     """s32[..., num_classes]: 1 at the index, 0 elsewhere. The number of classes must be given.
 
-    A computed index that is out of range gives only zeros, where PyTorch raises an error."""
+    An index that depends on parameters and is out of range gives only zeros, where PyTorch raises an error."""
     t = tensor if isinstance(tensor, Value) else constant(tensor)
     num_classes = plain(num_classes)
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
@@ -150,7 +152,8 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
             [t],
             f"the index must be of an integer dtype, not {t.dtype}; ag.Input(..., dtype='s32') has one",
         )
-    is_known("one_hot", t, t, num_classes)
+    found = checked("one_hot", t, t, num_classes)
+    t = t if found is None else found
     return to(eq(unsqueeze(as_s32(t), -1), apply("iota", size=num_classes)), "s32")
 
 

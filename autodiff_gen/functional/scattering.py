@@ -17,7 +17,7 @@ from ..ir.types import product
 from ..ops.support import as_s32
 from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import eq, gt, maximum, minimum, mul, where
-from .index_limits import in_range
+from .index_limits import from_end, in_range
 from .indexing import index_add, scatter_add
 from .joining import pad
 from .reductions import amax, amin, prod
@@ -85,8 +85,9 @@ def scatter_reduce(
 
 def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Value:
     """input with values at input[indices], as `x[:, i, j] = values` of PyTorch: integers that broadcast together, or
-    one mask for a value that broadcasts; None for an axis that is whole. accumulate: values are added. Of several
-    values with one place the sum is taken, where PyTorch has any of them; a number stays that number."""
+    one mask for a value that broadcasts; None for an axis that is whole; negative integers count from the end.
+    accumulate: values are added. Of several values with one place the sum is taken, where PyTorch has any of them; a
+    number stays that number."""
     x, v, name = as_value(input), as_value(values), "index_put"
     given = {k: as_value(i) for k, i in enumerate(indices) if i is not None}
     first = min(given, default=0)
@@ -99,7 +100,7 @@ def index_put(input: TensorLike, indices: Sequence[Any], values: Any, accumulate
     size, place = 1, as_value(0)
     for axis, i in given.items():
         d = extent_of(name, x, axis)
-        size, place = size * d, as_s32(place) * d + as_s32(in_range(name, x, i, d))
+        size, place = size * d, as_s32(place) * d + as_s32(from_end(name, x, i, d))
     order = [*range(first), *given, *(k for k in range(first, x.ndim) if k not in given)]
     moved = x if order == [*range(x.ndim)] else permute(x, order)
     before, after = moved.shape[:first], moved.shape[first + len(given) :]

@@ -9,7 +9,7 @@ from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import plain
 from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
-from .elementwise import eq, gt, logical_and, logical_or, lt, to
+from .elementwise import eq, gt, logical_and, logical_or, lt, to, where
 from .indexing import gather
 from .shapes import reshape, transpose, unsqueeze
 from .slicing import extent_of
@@ -33,6 +33,7 @@ def _order(name: str, x: Value, axis: int, descending: bool, count: int | None =
     k = d if count is None else count
     found = eq(unsqueeze(place, -2), reshape(apply("iota", size=k), (k, 1)))
     chosen = apply("sum_s32", to(found, "s32") * index, axes=(y.ndim,), keepdim=False)
+    chosen = where(gt(chosen, d - 1), d - 1, chosen)  # of elements that are NaN, which have no order
     return transpose(chosen, axis, -1)
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..codegen.program import Arg
 from ..errors import ShapeError
+from ..functional.index_limits import index_source
 from ..ir.types import Dim, bound
+from .index_checks import check_indices
 
 
 @dataclass
@@ -42,7 +44,10 @@ def checked(arg: Arg, value: Any, batch: Batch) -> Any:
         raise ShapeError(f"{arg.name}: expected integer {what} ({arg.type}), got an array of {array.dtype}")
     else:
         _check_range(arg, array)
-    return np.ascontiguousarray(array, dtype=dtype.numpy).reshape(array.shape)
+    array = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(array.shape)
+    if arg.value is not None:
+        check_indices(arg.checks, {arg.value: array})
+    return array
 
 
 def out_array(arg: Arg, batch: Batch) -> Any:
@@ -77,14 +82,11 @@ def _check_shape(arg: Arg, shape: tuple[int, ...], batch: Batch) -> None:
 
 def _check_range(arg: Arg, array: Any) -> None:
     info = np.iinfo(arg.type.dtype.numpy) if arg.type.dtype.kind != "b" else None
-    low: int = 0 if info is None else int(info.min)
-    high: Any = np.broadcast_to(1 if info is None else int(info.max), array.shape)
-    if arg.classes is not None:
-        limits = np.resize(arg.limits or arg.classes, max(1, array.size))
-        low, high = 0, limits[: array.size].reshape(array.shape) - 1
-    wrong = np.argwhere(((array < low) | (array > high)) & (array != arg.ignored))
+    low, high = (0, 1) if info is None else (int(info.min), int(info.max))
+    wrong = np.argwhere((array < low) | (array > high))
     if len(wrong):
         index = tuple(int(i) for i in wrong[0])
-        also = f" (or {arg.ignored}, which is ignored)" if arg.ignored is not None else ""
+        own = [check for check in arg.checks if index_source(check.value) is arg.value]
+        low, high = max([low, *(k.low for k in own)]), min([high, *(k.high for k in own)])
         element = f"{arg.name}[{', '.join(map(str, index))}]" if index else arg.name
-        raise ShapeError(f"{element} is {array[index]}, outside {low} to {high[index]}{also}")
+        raise ShapeError(f"{element} is {array[index]}, outside {low} to {high}")

@@ -22,6 +22,7 @@ from ..ir.types import planned_size
 from ..kernels import registry as _backends
 from .arguments import Batch, checked, out_array
 from .compiler import Compiler, find_compiler
+from .index_checks import check_indices
 
 _C: dict[str, Any] = {
     "f32": ctypes.c_float,
@@ -76,6 +77,9 @@ class _Compiled:
             raise ShapeError(f"{entry.name} takes {len(inputs)} arrays ({expected}), got {len(given)}")
         batch = Batch(self.program.batch, entry.least_n)
         arrays = {a.c_name: checked(a, value, batch) for a, value in zip(inputs, given, strict=True)}
+        check_indices(
+            entry.plan.graph.checks, {a.value: arrays[a.c_name] for a in inputs if a.value is not None}
+        )
         outs = {a.c_name: out_array(a, batch) for a in entry.args if a.role == "output"}
         args: list[Any] = []
         for arg in entry.parameters:

@@ -15,6 +15,16 @@ from .parameter_layout import PartialStorage, Storage
 from .printer import show
 from .types import Type, varies
 
+
+@dataclass(frozen=True)
+class Check:
+    """No element of `value`, an expression of inputs, may be outside `low` to `high`."""
+
+    value: Value
+    low: int
+    high: int
+
+
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
 
@@ -98,6 +108,7 @@ class Graph:
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (dependences.guarded); "gradients": so is
     `bound`, a scalar that is finite only if all new states are (passes/training/finite_guard.py); None: nothing is.
+    checks: what a call compares with limits before its first step (passes/training/check_indices.py).
     """
 
     name: str
@@ -109,6 +120,7 @@ class Graph:
     inner: bool = False
     guard: str | None = None
     bound: Value | None = None
+    checks: tuple[Check, ...] = ()
 
     @property
     def roots(self) -> tuple[Value, ...]:

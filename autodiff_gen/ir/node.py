@@ -57,6 +57,10 @@ def _never(attrs: Attrs) -> bool:
     return False
 
 
+def _no_range(attrs: Attrs) -> tuple[int, int] | None:
+    return None
+
+
 def _unlimited(attrs: Attrs) -> tuple[float, float]:
     return 0.0, 0.0
 
@@ -87,6 +91,8 @@ class Op:
                   where it is.
     limits:       with these attributes, (low, high) where the result is the one operand between these limits, NaN where
                   it is NaN; (0, 0) of other ops.
+    known_range:  with these attributes, the least and the largest element of the result, which the one operand equals;
+                  None where the operands tell.
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     """
@@ -106,6 +112,7 @@ class Op:
     non_negative: bool = False
     monotone: Callable[[Attrs], bool] = _never
     limits: Callable[[Attrs], tuple[float, float]] = _unlimited
+    known_range: Callable[[Attrs], tuple[int, int] | None] = _no_range
     equality: bool = False
     materializes: bool = False
 

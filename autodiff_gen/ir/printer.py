@@ -24,6 +24,8 @@ class _Graph(Protocol):
     def updates(self) -> Mapping[Any, Value]: ...
     @property
     def bound(self) -> Value | None: ...
+    @property
+    def checks(self) -> Sequence[Any]: ...
 
 
 def show(graph: _Graph) -> str:
@@ -41,7 +43,10 @@ def show(graph: _Graph) -> str:
         for r in node.results:
             names[r] = f"%{len(names)}"
         shown = [names[v] for v in node.operands]
-        shown += [f"{k}={v!r}" for k, v in node.attrs.items() if not isinstance(v, np.ndarray)]
+        attrs = {k: v for k, v in node.attrs.items() if not isinstance(v, np.ndarray)}
+        shown += [
+            f"{k}={names.get(v, repr(v)) if isinstance(v, Value) else repr(v)}" for k, v in attrs.items()
+        ]
         left = ", ".join(f"{names[r]}: {r.type}" for r in node.results)
         lines.append(f"{indent}{left} = {node.op.name}({', '.join(shown)})")
         for region in node.regions:
@@ -60,5 +65,9 @@ def show(graph: _Graph) -> str:
         line(node, "  ")
     lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
     lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]
+    lines += [
+        f"  checked first: {names.get(k.value, repr(k.value))} is from {k.low} to {k.high}"
+        for k in graph.checks
+    ]
     lines += [] if graph.bound is None else [f"  finite only if all new states are: {names[graph.bound]}"]
     return "\n".join(lines) + "\n"

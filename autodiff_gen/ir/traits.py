@@ -125,6 +125,9 @@ def compared_with_their_extremes(nodes: Iterable[Node]) -> set[Value]:
     }
 
 
+_NOT_COMPARED = ("exact", "index_of_inputs")  # what the other attributes and the operands say
+
+
 def _key(attr: Any) -> Any:
     return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
 
@@ -133,6 +136,7 @@ def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> A
     """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
     if isinstance(node.op.lower, Leaf) and node.op is not CONST:
         return node
-    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"]) if node.attrs else ()
+    known = sorted(k for k in node.attrs if k not in _NOT_COMPARED) if node.attrs else ()
+    attrs = tuple([(k, _key(node.attrs[k])) for k in known])
     types = tuple([(r.type.dtype, r.type.shape) for r in node.results])
     return OPS[alone] if alone else node.op, operands, attrs, node.regions, types

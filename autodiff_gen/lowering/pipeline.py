@@ -56,6 +56,7 @@ from ..passes.simplify.merge_slice_gradients import merge_slice_gradients
 from ..passes.simplify.region_dce import region_dce
 from ..passes.simplify.share_functions import share_functions
 from ..passes.training.apply_optimizer import apply_optimizer
+from ..passes.training.check_indices import check_indices
 from ..passes.training.differentiate import differentiate
 from ..passes.training.finite_guard import finite_guard
 from ..passes.training.freeze_states import freeze_states
@@ -91,6 +92,7 @@ weighing = functools.partial(on_entries, weighs=lambda entry: True)
 
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
+    on_entries(check_indices),  # what a call compares with limits before its first step
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
     on_entries(fold_padding),  # images with a border that convolutions and poolings pad anyway
     on_entries(crop_propagation),  # of values of which a range is read, that is computed

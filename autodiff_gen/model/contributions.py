@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..ir.graph import State
+from ..ir.index_checks import checks_of, valid_inputs
 from ..ir.interpreter import evaluate
 from ..ir.node import INPUT, STATE, Value
 from ..ir.types import planned
@@ -50,13 +51,15 @@ def squares(
 def synthetic(model: Model) -> Iterator[dict[str, Any]]:
     """Batches of normal numbers, and of classes or other integers that are equally likely."""
     generator = np.random.default_rng(1)
+    inputs = (*model.inputs, *model.targets)
+    valid = valid_inputs(inputs, checks_of([model.loss]))
     while True:
-        yield {str(v.name): _drawn(v, generator, model.batch) for v in (*model.inputs, *model.targets)}
+        yield {str(v.name): _drawn(v, generator, model.batch, valid.get(v)) for v in inputs}
 
 
-def _drawn(v: Value, generator: np.random.Generator, n: int) -> Any:
+def _drawn(v: Value, generator: np.random.Generator, n: int, valid: int | None) -> Any:
     shape = tuple(d if isinstance(d, int) else d.at(n) for d in v.type.shape)
     if v.type.dtype.kind == "f":
         return generator.standard_normal(shape)
-    info, classes = np.iinfo(v.type.dtype.numpy), v.node.attrs.get("classes")
+    info, classes = np.iinfo(v.type.dtype.numpy), valid or v.node.attrs.get("classes")
     return generator.integers(0 if classes else info.min, classes or info.max, shape)

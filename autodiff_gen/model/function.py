@@ -12,6 +12,8 @@ from ..ir.graph import Graph
 from ..ir.identifiers import is_identifier
 from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.verifier import verify
+from ..passes.context import Context
+from ..passes.training.check_indices import check_indices
 from ..passes.training.resolve_mode import resolved
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ class Function:
                 )
         self.name, self.batch = name, largest_batch(inputs)
         named = dict(zip(outputs, in_mode.roots, strict=True))
-        self.graph = Graph(name, tuple(inputs), named, least_n=in_mode.least_n)
+        graph = Graph(name, tuple(inputs), named, least_n=in_mode.least_n)
+        self.graph = check_indices(graph, Context())
         verify(self.graph)
 
     def on_host(self, kernels: str = "ref") -> HostFunction:

@@ -17,7 +17,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.check import onnx_original
 from autodiff_gen.cli.main import main
-from autodiff_gen.errors import ModelError, ToolError
+from autodiff_gen.errors import ModelError, ShapeError, ToolError
 from autodiff_gen.frontends.imported.network import network
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.onnx.convert import convert
@@ -143,6 +143,32 @@ def test_integers_of_the_shape_of_the_batch():
     net = ag.from_onnx(model(text, table=table))
     (y,) = evaluate([net(x)], {x: np.zeros((2, 3)), **dict.fromkeys(net.parameters(), table)})
     np.testing.assert_array_equal(y, np.broadcast_to([2.0, 3.0], (2, 3, 2)))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND", "ScatterElements"])
+def test_indices_of_an_input_count_from_the_end(op: str) -> None:
+    """... on the host and in the generated C, which rejects an index below -n."""
+    from onnx.reference import ReferenceEvaluator
+
+    operands = "x, i, x" if op == "ScatterElements" else "x, i"
+    axis = "" if op == "GatherND" else "<axis = 1>"
+    shape = "3" if op == "GatherND" else "3,3,4" if op == "Gather" else "3,4"
+    places = "3,2" if op == "GatherND" else "3,4"
+    made = model(
+        f"net (float[3,4] x, int64[{places}] i) => (float[{shape}] y) {{ y = {op} {axis} ({operands}) }}"
+    )
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    rows = [[-1, 1], [2, -4], [-3, 0]] if op == "GatherND" else [[-1, 1, -4, 2], [1, -4, 3, 2], [-2, 3, 1, 0]]
+    index = np.array(rows)
+    inputs = [ag.Input("x", (3, 4)), ag.Input("i", index.shape, dtype="s32")]
+    f = ag.function(inputs, [ag.from_onnx(made)(*inputs)]).on_host()
+    (want,) = ReferenceEvaluator(made).run(None, {"x": x, "i": index})
+    np.testing.assert_array_equal(f(x, index)[0], want)
+    if op != "GatherND":  # whose tuples are places in the merged axes
+        index[0, 1] = -5
+        with pytest.raises(ShapeError, match=r"is -5, which gives the index -1, outside 0 to 3"):
+            f(x, index)
 
 
 def test_a_loop_ends_by_its_condition():

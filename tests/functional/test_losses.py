@@ -320,19 +320,19 @@ def test_an_ignored_label_passes_the_check_of_the_range(ignore_index: int, dtype
     ours = f(scores, [0, ignore_index, 2])[0]
     y = F.cross_entropy(x2 := ag.Input("x", (2, 3)), [0, 2])
     np.testing.assert_allclose(ours, evaluate([y], {x2: scores[[0, 2]]})[0], rtol=1e-6)
-    with pytest.raises(
-        ShapeError, match=rf"^t\[1\] is {wrong}, outside 0 to 2 \(or {ignore_index}, which is ignored\)$"
-    ):
+    with pytest.raises(ShapeError, match=rf"^t\[1\] is {wrong}, outside 0 to 2$"):
         f(scores, [0, wrong, 2])
-    assert f"!= {ignore_index} &&" in f.source["function.c"]
 
 
+@pytest.mark.cc
 def test_a_label_that_only_one_reader_ignores_is_checked() -> None:
     for order in (1, -1):
         x, t = ag.Input("x", (3, 3)), ag.Input("t", (3,), dtype="s32")
-        for build in [lambda: F.cross_entropy(x, t), lambda: F.pick(x, t)][::order]:  # noqa: B023
-            build()
-        assert t.node.attrs["ignored"] is None
+        losses = [F.cross_entropy(x, t), F.pick(x, t)][::order]
+        f = ag.function([x, t], losses).on_host()
+        f(np.ones((3, 3), np.float32), [0, 1, 2])
+        with pytest.raises(ShapeError, match=r"^t\[2\] is -100, outside 0 to 2$"):
+            f(np.ones((3, 3), np.float32), [0, 1, -100])
 
 
 @pytest.mark.torch
@@ -435,7 +435,7 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.cross_entropy(X, X, ignore_index=1), "^cross_entropy: ignore_index=1 is for class indices"),
     (lambda: F.cross_entropy(X, T, ignore_index=1.0), "^cross_entropy: ignore_index=1.0 must be a whole number$"),
     (lambda: F.cross_entropy(X, T, label_smoothing=1.5), "label_smoothing=1.5 must be a number from 0 to 1$"),
-    (lambda: F.cross_entropy(X, T + 1), "^pick.*: the index must be an integer input"),
+    (lambda: F.cross_entropy(X, F.to(F.sum(X @ np.ones((3, 3)), 1), "s32")), "^pick.*: the index depends on param"),
     (lambda: F.cross_entropy(X, [0, 3]), "an index is outside 0 to 2"),
     (lambda: F.cross_entropy(ag.Input("x", (2, 3, 4)), T), r"\[N, C, d\] a target \[N, d\], .*; got \[2\]$"),
     (lambda: F.smooth_l1_loss(X, X, beta=-1), "^smooth_l1_loss: beta=-1 must be a number of at least 0$"),

@@ -174,7 +174,7 @@ SCORES = ag.Input("x", (LARGEST, 3), batch_axis=0) @ ag.Input("y", (LARGEST, 3),
 
 ROWS = SCORES.shape[0]
 REJECTED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: F.nll_loss(SCORES, ag.Input("t", (LARGEST,), "s32", 0)), "of an axis that follows the batch, F.arange"),
+    (lambda: F.nll_loss(SCORES, ag.Input("t", (LARGEST,), "s32", 0)), "of an axis that follows the batch must be"),
     (lambda: F.pick(SCORES, F.argmax(F.exp(SCORES[:, None])[:, 0] * 2.0, 0) * 2), "F.arange of the batch$"),
     (lambda: F.cat([SCORES.T, SCORES.T], 1), "all extents except|of a batch that varies, the first axis of floats"),
     (lambda: F.cat([F.arange(ROWS), F.arange(ROWS)]), r"^cat\(s32\[n\]\): of a batch that varies, the first axis"),

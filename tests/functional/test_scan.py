@@ -284,5 +284,5 @@ def test_an_index_that_a_loop_iterates_along_is_checked_when_the_function_is_cal
 
 def test_an_index_that_a_loop_carries_is_rejected_where_nothing_brings_it_into_range() -> None:
     x = make_input("x", Type(f32, (3,)))
-    with pytest.raises(ShapeError, match="the index must be an integer input"):
+    with pytest.raises(ShapeError, match=r"the index depends on .* a loop"):
         F.scan(lambda i, _: (i, F.pick(x, i)), make_input("i", Type(s32, ())), length=2)

@@ -21,7 +21,6 @@ WRITERS = {"update", "setdefault", "pop", "popitem", "clear", "__setitem__"}  # 
 
 # file: the writes that stay, and why
 EXEMPT = {
-    "functional/index_limits.py": "the range of an input is known when something is indexed by it",
     "nn/parameter.py": "a parameter is listed before the network that reads it is called; names follow the call",
 }
 

@@ -79,7 +79,7 @@ def _define(line: str, rows: Iterator[str], values: dict[str, Value]) -> None:
     call = ast.parse(right.replace("%", "_"), mode="eval").body
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name), line
     operands = [_operand(a, values) for a in call.args]
-    attrs = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+    attrs = {k.arg: _attribute(k.value, values) for k in call.keywords if k.arg is not None}
     results = re.findall(rf"(%\d+): {TYPE}", left)
     if call.func.id == "scan":
         params, region = _body(next(rows), rows, values)
@@ -90,6 +90,10 @@ def _define(line: str, rows: Iterator[str], values: dict[str, Value]) -> None:
     for (name, *type), value in zip(results, made.results, strict=True):
         assert value.type == _type(*type), f"{line}: the type is {value.type}"
         values[name] = value
+
+
+def _attribute(node: ast.expr, values: dict[str, Value]) -> object:
+    return _operand(node, values) if isinstance(node, ast.Name) else ast.literal_eval(node)
 
 
 def _operand(node: ast.expr, values: dict[str, Value]) -> Value:

@@ -11,11 +11,15 @@ from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import Constant
 
 
-def _from_start(index: Any, extents: Any) -> Any:
-    """An index that is known, without numbers that count from the end."""
-    if not isinstance(index, Constant):
+def _from_start(c: Any, index: Any, extents: Any) -> Any:
+    """An index without negative numbers, which count from the end; a constant may have several extents, of the elements
+    of its last axis."""
+    if isinstance(index, Constant):
+        return Constant(np.where(index.array < 0, index.array + extents, index.array))
+    if extents is None:
         return index
-    return Constant(np.where(index.array < 0, index.array + extents, index.array))
+    index = index if c.dtype(index) == "s32" else c.emit("to", index, "s32")
+    return c.emit("where", c.emit("{} < 0", index), c.emit("{} + {}", index, int(extents)), index)
 
 
 def _gather(c: Any, a: Arguments) -> Any:
@@ -30,7 +34,7 @@ def _gather(c: Any, a: Arguments) -> Any:
             )
         if known.ndim == 0:
             return c.emit(f"{{}}[{':, ' * (axis % len(c.shape(x)))}{int(known)}]", c.operand(x))
-        index = _from_start(index, extent)
+    index = _from_start(c, index, extent)
     if isinstance(x, Constant) and len(c.shape(x)) == 2 and axis == 0 and x.array.dtype.kind == "f":
         return c.emit("embedding", index, c.weight(x, "weight"))
     x, rank = c.operand(x, "weight"), len(c.shape(index))
@@ -51,7 +55,7 @@ def _gather(c: Any, a: Arguments) -> Any:
 
 
 def _gather_elements(c: Any, a: Arguments) -> Any:
-    index = _from_start(a["indices"], c.shape(a["data"])[a["axis"]])
+    index = _from_start(c, a["indices"], c.shape(a["data"])[a["axis"]])
     return c.emit("gather", c.operand(a["data"]), a["axis"], c.operand(index))
 
 
@@ -69,15 +73,21 @@ def _scattered(c: Any, x: Any, axis: int, index: Any, source: Any, reduction: st
 
 def _scatter_elements(c: Any, a: Arguments) -> Any:
     x, source = c.operand(a["data"]), c.operand(a["updates"])
-    index = c.operand(_from_start(a["indices"], c.shape(a["data"])[a["axis"]]))
+    index = c.operand(_from_start(c, a["indices"], c.shape(a["data"])[a["axis"]]))
     return _scattered(c, x, a["axis"], index, source, a.get("reduction", "none"))
 
 
 def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
     """The place in the merged axes of these extents for each tuple of indices, of a shape."""
-    row = c.emit("reshape", c.operand(_from_start(index, extents)), (*shape, len(extents)))
+    known = isinstance(index, Constant)
+    row = c.emit(
+        "reshape", c.operand(_from_start(c, index, extents) if known else index), (*shape, len(extents))
+    )
     steps = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
-    parts = [c.emit(f"{{}}[..., {k}] * {step}", row) for k, step in enumerate(steps)]
+    parts = []
+    for k, (extent, step) in enumerate(zip(extents, steps, strict=True)):
+        column = c.emit(f"{{}}[..., {k}]", row)
+        parts.append(c.emit(f"{{}} * {step}", column if known else _from_start(c, column, extent)))
     place = parts[0]
     for part in parts[1:]:
         place = c.emit("{} + {}", place, part)
@@ -134,9 +144,7 @@ def _reverse_sequence(c: Any, a: Arguments) -> Any:
 def _one_hot(c: Any, a: Arguments) -> Any:
     depth, rank = c.number(a["depth"], "depth"), len(c.shape(a["indices"]))
     off, on = c.array(a["values"], "values").reshape(-1).tolist()
-    index = c.operand(a["indices"])
-    index = index if c.dtype(index) == "s32" else c.emit("to", index, "s32")
-    index = c.emit("where", c.emit("{} < {}", index, 0), c.emit("{} + {}", index, int(depth)), index)
+    index = _from_start(c, c.operand(a["indices"]), int(depth))
     y = c.emit("one_hot", index, int(depth))
     y = c.emit("to", y, "f32") if c.dtype(a["values"]) == "f32" else y
     if (off, on) != (0, 1):

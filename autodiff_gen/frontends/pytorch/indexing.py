@@ -15,8 +15,6 @@ def _index(c: Converter, a: Arguments) -> Any:
     """self[:, index], with integers in tensors for one or several axes."""
     chosen = _indices(c, a)
     dims = list(chosen)
-    if len(dims) == 1 and len(c.shape(chosen[dims[0]])) == 1:
-        return c.emit("index_select", a["self"], dims[0], chosen[dims[0]])
     x, rank = a["self"], len(c.shape(a["self"]))
     first = dims[0]
     if dims != list(range(first, first + len(dims))):  # PyTorch has their axes first

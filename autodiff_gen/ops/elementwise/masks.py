@@ -1,4 +1,4 @@
-"""Comparisons, masks, selection by a mask, and conversions. A mask is a byte, 0 or 1."""
+"""Comparisons, masks, selection by a mask, conversions, and marks of a range. A mask is a byte, 0 or 1."""
 
 from __future__ import annotations
 
@@ -154,4 +154,27 @@ detach = define(
     samples=ONES,
     torch="a.detach()",
     chooses=(0,),
+)
+
+
+def _integer_type(x: Type, *, low: int, high: int, index_of_inputs: Any = None) -> Type:
+    if x.dtype.kind not in "iu":
+        raise ShapeError(f"needs integers, not {x.dtype}")
+    return x
+
+
+def _as_it_is(x: Any, **attrs: Any) -> Any:
+    return x
+
+
+in_range = define(
+    "in_range",  # x, whose elements are from low to high: by construction, or since `index_of_inputs` is checked
+    infer=_integer_type,
+    ref=_as_it_is,
+    vjp=simple(None),
+    lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
+    samples=(Sample(((2, 3),), {"low": 0, "high": 4}, dtypes={0: "s32"}, high=5),),
+    torch="a",
+    chooses=(0,),
+    known_range=lambda attrs: (attrs["low"], attrs["high"]),
 )

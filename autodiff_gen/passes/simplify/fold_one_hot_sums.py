@@ -19,10 +19,10 @@ index that may be out of range, whose vector has only zeros, is left.
 
 from __future__ import annotations
 
-from ...functional.index_limits import index_source
 from ...ir.build import broadcast_to, constant, with_shape
 from ...ir.graph import Graph
-from ...ir.node import CONST, INPUT, Node, Value, base
+from ...ir.index_ranges import range_of
+from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Iota, Reduce, View
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_sum, uniform
@@ -93,19 +93,8 @@ def _has_window(v: Value) -> bool:
 
 def _is_below(index: Value, extent: int) -> bool:
     """Whether an index is from 0 to extent - 1, for certain or because the generated function checks it."""
-    source = index_source(index)
-    node, attrs = source.node, source.node.attrs
-    if node.op is INPUT:
-        ignored = attrs.get("ignored")
-        most = max(attrs.get("limits", ()), default=0)  # of parts, of which each has its own
-        return max(most, attrs.get("classes", extent + 1)) <= extent and (
-            ignored is None or 0 <= ignored < extent
-        )
-    if node.op is CONST:
-        return bool(((attrs["value"] >= 0) & (attrs["value"] < extent)).all())
-    if isinstance(node.op.lower, Iota):
-        return "strides" not in attrs and planned_size(source.shape) <= extent
-    return False
+    low, high = range_of(index)
+    return low >= 0 and high < extent
 
 
 def _without(number: Value, x: Value, axis: int, result: Value) -> Value:

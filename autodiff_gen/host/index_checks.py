@@ -1,0 +1,81 @@
+"""The checks of indices on the host: the message names the element of the input that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.build import apply, make_input
+from ..ir.graph import Check
+from ..ir.interpreter import bind, evaluate
+from ..ir.node import INPUT, Value, topological
+from ..ir.op_kinds import Elementwise, View
+from ..ir.types import Dim, Type, s32
+
+
+def inputs_of(check: Check) -> list[Value]:
+    """The inputs that an index is computed of."""
+    return [node.results[0] for node in topological([check.value]) if node.op is INPUT]
+
+
+def check_indices(checks: Iterable[Check], arrays: Mapping[Value, Any]) -> None:
+    """Raise ShapeError where arrays of inputs, of their dtypes, give an index out of range."""
+    for check in checks:
+        inputs = inputs_of(check)
+        if not arrays.keys() >= {*inputs}:
+            continue
+        (index,) = evaluate([check.value], {v: arrays[v] for v in inputs})
+        wrong = np.argwhere((index < check.low) | (index > check.high))
+        if len(wrong):
+            at = tuple(int(i) for i in wrong[0])
+            raise ShapeError(f"{_text(check, at, index[at], arrays)}, outside {check.low} to {check.high}")
+
+
+def _text(check: Check, at: tuple[int, ...], index: Any, arrays: Mapping[Value, Any]) -> str:
+    """`x[2] is 7`, and the index that is computed of it where that is another number."""
+    found = _element(check.value, at, arrays)
+    if found is None:
+        names = " and ".join(str(v.name) for v in inputs_of(check))
+        return f"{names}: an index that is computed of it is {index}"
+    v, place = found
+    number = arrays[v][place]
+    element = f"{v.name}[{', '.join(map(str, place))}]" if place else f"{v.name}"
+    return (
+        f"{element} is {number}"
+        if number == index
+        else f"{element} is {number}, which gives the index {index}"
+    )
+
+
+def _element(
+    v: Value, at: tuple[int, ...], arrays: Mapping[Value, Any]
+) -> tuple[Value, tuple[int, ...]] | None:
+    """The element of an input that the element `at` of a value is computed of; None where there are several."""
+    while v.node.op is not INPUT:
+        node = v.node
+        if isinstance(node.op.lower, View):
+            (operand,) = node.operands
+            n = next((a.shape[k] // d.coef for x, a in arrays.items() for k, d in _varying(x)), None)
+            shape = bind(operand.type.shape, n)
+            places = np.arange(int(np.prod(shape))).reshape(shape)
+            positions = make_input("positions", Type(s32, operand.type.shape))
+            (shown,) = evaluate([apply(node.op.name, positions, **node.attrs)], {positions: places}, n)
+            v, at = operand, tuple(int(i) for i in np.unravel_index(shown[at], shape))
+        elif isinstance(node.op.lower, Elementwise):
+            chosen = [node.operands[k] for k in node.op.chooses] or node.operands
+            varying = [x for x in chosen if any(n.op is INPUT for n in topological([x]))]
+            if not varying:
+                return None
+            v = varying[-1]
+            last = at[len(at) - v.ndim :]
+            at = tuple(0 if d == 1 else i for i, d in zip(last, v.type.shape, strict=True))
+        else:
+            return None
+    return v, at
+
+
+def _varying(v: Value) -> list[tuple[int, Dim]]:
+    return [(k, d) for k, d in enumerate(v.type.shape) if isinstance(d, Dim)]
