@@ -91,6 +91,66 @@ def test_small_batches_equal_one_large_one(reduction: str, options: dict[str, An
         )
 
 
+def _mask(m: Any) -> Any:
+    return m.float() if hasattr(m, "float") else F.to(m, "f32")
+
+
+IGNORED = -100
+WEIGHTS = np.float32([0.3, 2.0, 0.7])
+# Losses whose means are divided by what the data say: functions of F or torch.nn.functional (f), the logits, the labels
+# and the weights of the classes. The sums of the largest batch are those of the small ones.
+MEANS: dict[str, Callable[..., Any]] = {
+    "weight": lambda f, z, y, w: f.cross_entropy(z, y, w, label_smoothing=0.1),
+    "nll_loss": lambda f, z, y, w: f.nll_loss(f.log_softmax(z, 1), y, w),
+    "ignore_index": lambda f, z, y, w: f.cross_entropy(z, y),
+    "mask": lambda f, z, y, w: (
+        (f.cross_entropy(z, y.clamp(min=0), reduction="none") * _mask(y >= 0)).sum()
+        / (_mask(y >= 0).sum() + 1e-8)
+    ),
+    "mean of a mask": lambda f, z, y, w: (
+        (f.cross_entropy(z, y, reduction="none") * _mask(y > 0)).mean() / _mask(y > 0).mean().clamp(min=0.25)
+    ),
+    "three means": lambda f, z, y, w: (
+        f.cross_entropy(z, y, w) + 0.1 * (z * z).mean() - f.cross_entropy(z * 2.0, y) * 0.3
+    ),
+}
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name, guard", zip(MEANS, ["loss", "gradients", "gradients", "loss", "loss", "loss"], strict=True)
+)
+def test_means_over_what_the_data_say_equal_those_of_one_large_batch(name: str, guard: str) -> None:
+    """... with micro-batches that have only ignored labels, and where the whole has only these."""
+    import torch
+
+    of_all = MEANS[name]
+    x = ag.Input("x", (BATCH, FEATURES), batch_axis=0)
+    y = ag.Input("y", (BATCH,), dtype="s32", batch_axis=0)
+    network, adam = net(nn), optim.Adam(lr=0.01, weight_decay=0.1)
+    z = network(x)
+    trainer = ag.Model(
+        [x], [y], {"z": z}, of_all(F, z, y, WEIGHTS), adam, accumulate="mean", guard=guard, clip_grad_norm=0.5
+    ).on_host()
+    twin = twin_of(trainer)
+    step = torch.optim.Adam(twin.parameters(), lr=0.01, weight_decay=0.1)
+    for k, (sizes, missing) in enumerate([([8, 1, 3], 8), ([4, 8], 0), ([2, 3], 5)]):
+        values, labels = data(k, sum(sizes))
+        labels[:missing] = IGNORED
+        for a, b in pieces(values, labels, sizes):
+            assert np.isfinite(trainer.accumulate(a, b))
+        trainer.apply()
+        loss = of_all(
+            torch.nn.functional, twin(torch.tensor(values)), torch.tensor(labels), torch.tensor(WEIGHTS)
+        )
+        step.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(twin.parameters(), 0.5)
+        step.step()
+        assert_equal(trainer, twin, 2e-5)
+
+
 @pytest.mark.cc
 @pytest.mark.torch
 def test_forward_states_move_with_every_small_batch() -> None:

@@ -20,7 +20,7 @@ from ... import init
 from ...autodiff import zeros_like
 from ...errors import ModelError
 from ...functional import maximum
-from ...ir.build import make_input, make_state
+from ...ir.build import make_input, make_state, with_shape
 from ...ir.graph import Graph, State
 from ...ir.module import Module
 from ...ir.node import Value
@@ -30,7 +30,8 @@ from ...ir.types import Type, f32, planned
 from ...optim import clip_grad_norm, clip_grad_value
 from ...optim.quantized_parameters import check_averages, real_numbers, rounded
 from ..context import Context, Training
-from .differentiate import gradient_name, samples_of
+from .differentiate import gradient_name
+from .loss_terms import Term, terms_of
 
 
 def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
@@ -69,9 +70,10 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
     ]
     if training.accumulate is not None:
         accumulate, *others = others
-        sums = _Sums(training, states)
-        loss, gradients = _split(accumulate, states)
-        increased = {**accumulate.updates, **sums.increased(accumulate, gradients)}
+        terms = terms_of(step, [v for _, v in trained]) if training.accumulate == "mean" else []
+        sums = _Sums(accumulate, states, terms)
+        increased = {**accumulate.updates, **sums.increased()}
+        loss = {"loss": accumulate.outputs["loss"]}
         entries.append(replace(accumulate, outputs=loss, updates=increased))
         entries.append(Graph("apply", lr, {}, {**updates(sums.gradients()), **sums.cleared()}))
     entries = [with_guard(graph, training.guard) for graph in entries]
@@ -123,35 +125,51 @@ def _rules(
 
 
 class _Sums:
-    """Sums of gradients over small batches, in states of their own; for means also the number of samples.
-
-    A mean over n samples is weighted with n, so that small batches of any sizes together equal one large batch. Where
-    all batches are of one size, they are counted instead.
+    """Sums over small batches, in states of their own: of the gradients of each term of the loss, and of what its mean
+    is divided by. A mean over samples is weighted with their number; where all batches are of one size, they are
+    counted instead. A loss that is a sum has no terms.
     """
 
-    def __init__(self, training: Training, states: Sequence[State]) -> None:
-        self.sums = [make_state(_sum_of(state)) for state in states]
-        self.count = make_state(State("grad.count", Type(f32, ()), init.zeros(()), False, "optimizer"))
-        self.is_mean = training.accumulate == "mean"
+    def __init__(self, entry: Graph, states: Sequence[State], terms: Sequence[Term]) -> None:
+        self.states, self.terms = states, terms
+        self.added: dict[Value, Value] = {}  # the old sum of a gradient or a count -> what a batch adds to it
+        self.of_terms: list[dict[State, Value]] = []
+        for k in range(max(1, len(terms))):
+            sums = {}
+            for state in states:
+                gradient = entry.outputs.get(gradient_name(state, k))
+                if gradient is not None:
+                    sums[state] = make_state(_sum_of(state, k))
+                    self.added[sums[state]] = gradient
+            self.of_terms.append(sums)
+        self.counts: dict[Value, Value] = {}  # what is counted -> the old sum
+        for v in (v for term in terms for v in term.counts):
+            if v not in self.counts:
+                name = f"grad.count{f'.{len(self.counts) + 1}' if self.counts else ''}"
+                self.counts[v] = make_state(
+                    State(name, Type(v.dtype, ()), init.zeros(()), False, "optimizer")
+                )
+                self.added[self.counts[v]] = v
 
-    def increased(self, entry: Graph, gradients: Sequence[Value]) -> dict[State, Value]:
+    def increased(self) -> dict[State, Value]:
         """The sums after one more batch."""
-        new = {_state(old): old + g for old, g in zip(self.sums, gradients, strict=True)}
-        if self.is_mean:
-            samples = samples_of(entry)
-            new[_state(self.count)] = self.count + (1.0 if samples is None else samples)
-        return new
+        return {_state(old): old + with_shape(new, old.shape) for old, new in self.added.items()}
 
     def gradients(self) -> list[Value]:
         """What the sums come to: the gradients of one batch that holds all samples."""
-        if not self.is_mean:
-            return list(self.sums)
-        share = 1.0 / maximum(self.count, 1.0)  # where nothing was summed, the gradients are 0
-        return [total * share for total in self.sums]
+        if not self.terms:
+            return [self.of_terms[0][state] for state in self.states]
+        found: dict[State, Value] = {}
+        for term, sums in zip(self.terms, self.of_terms, strict=True):
+            divisor = term.divisor([self.counts[v] for v in term.counts])
+            # where nothing was summed, the gradients are 0
+            share = 1.0 / (divisor if term.is_weighted else maximum(divisor, 1.0))
+            for state, total in sums.items():
+                found[state] = found[state] + total * share if state in found else total * share
+        return [found[state] for state in self.states]
 
     def cleared(self) -> dict[State, Value]:
-        every = [*self.sums, *([self.count] if self.is_mean else [])]
-        return {_state(old): zeros_like(old) for old in every}
+        return {_state(old): zeros_like(old) for old in self.added}
 
 
 def _state(old: Value) -> State:
@@ -159,8 +177,9 @@ def _state(old: Value) -> State:
     return state
 
 
-def _sum_of(parameter: State) -> State:
+def _sum_of(parameter: State, term: int) -> State:
     start = init.zeros(planned(parameter.logical.shape))
     kind = Type(f32, parameter.type.shape)
     storage = parameter.storage and parameter.storage.of_zeros
-    return State(f"{parameter.name}.grad", kind, start, False, "optimizer", storage)
+    name = f"{parameter.name}.grad" + (f".{term + 1}" if term else "")
+    return State(name, kind, start, False, "optimizer", storage)

@@ -8,12 +8,13 @@
                                                loss <- %1
                                                gradient of w <- %3
 
-With `accumulate`, a second entry returns gradients that add up over small batches: those of a mean are weighted with
-the number of samples.
+With `accumulate`, a second entry returns gradients that add up over small batches: those of the numerators of means
+(loss_terms.py).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,8 +26,8 @@ from ...ir.module import Module
 from ...ir.node import CONST, Value, topological
 from ...ir.op_kinds import ViewKind
 from ...ir.traits import view_kind
-from ...ir.types import Dim
 from ..context import Context
+from .loss_terms import terms_of
 
 
 def differentiate(module: Module[Graph], context: Context) -> Module[Graph]:
@@ -38,22 +39,32 @@ def differentiate(module: Module[Graph], context: Context) -> Module[Graph]:
     loss = step.outputs["loss"]
     trained = [(module.state(state), module.old_value(v)) for state, v in training.trained]
     entries = [_with_gradients(step, trained, _gradients(loss, trained))]
-    if training.accumulate is not None:
-        samples = samples_of(step) if training.accumulate == "mean" else None
-        found = grad(loss, [v for _, v in trained], samples)
-        entries.append(replace(_with_gradients(step, trained, found), name="accumulate"))
+    if training.accumulate == "sum":
+        entries.append(replace(entries[0], name="accumulate"))
+    elif training.accumulate == "mean":
+        entries.append(_of_micro_batch(step, trained))
     return module.with_entries(*entries, *others)
 
 
-def gradient_name(state: State) -> str:
-    """The output that holds the gradient of a parameter."""
-    return f"gradient of {state.name}"
+def gradient_name(state: State, term: int = 0) -> str:
+    """The output that holds the gradient of a parameter, of one term of the loss."""
+    return f"gradient of {state.name}" + (f" in term {term + 1}" if term else "")
 
 
-def samples_of(step: Graph) -> Value | None:
-    """The number of samples of a batch as a value; None where every batch has the same."""
-    dims = [d for v in step.inputs for d in v.shape if isinstance(d, Dim)]
-    return apply("extent", extent=Dim(1, dims[0].cap)) if dims else None
+def _of_micro_batch(step: Graph, trained: Sequence[tuple[State, Value]]) -> Graph:
+    """The entry with the gradients of the numerators of all terms of the loss, which is 0 where its denominator is."""
+    terms = terms_of(step, [v for _, v in trained])
+    loss, outputs = step.outputs["loss"], {}
+    for k, term in enumerate(terms):
+        gradients = grad(term.numerator, [v for _, v in trained], term.samples)
+        pairs = zip(trained, gradients, strict=True)
+        outputs.update({gradient_name(state, k): g for (state, _), g in pairs if not k or not _is_zero(g)})
+    if any(term.is_weighted for term in terms):
+        parts = [
+            apply("div", t.numerator, t.divisor(t.counts)) if t.is_weighted else t.numerator for t in terms
+        ]
+        loss = functools.reduce(lambda a, b: apply("add", a, b), parts)
+    return replace(step, name="accumulate", outputs={**step.outputs, "loss": loss, **outputs})
 
 
 def _with_gradients(step: Graph, trained: Sequence[tuple[State, Value]], gradients: Sequence[Value]) -> Graph:
