@@ -18,19 +18,12 @@ from ..codegen.specification import FunctionSpec, ModelSpec
 from ..codegen.state_dict import check_state, given, state_dict
 from ..errors import AutodiffError, DataError, ModelError, ShapeError
 from ..ir.identifiers import is_identifier
-from ..ir.types import planned_size
+from ..ir.types import DType, planned_size
 from ..kernels import registry as _backends
 from .arguments import Batch, checked, out_array
 from .compiler import Compiler, find_compiler
 from .index_checks import check_indices
 
-_C: dict[str, Any] = {
-    "f32": ctypes.c_float,
-    "s8": ctypes.c_int8,
-    "u8": ctypes.c_uint8,
-    "s32": ctypes.c_int32,
-    "u32": ctypes.c_uint32,
-}
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 
 
@@ -88,7 +81,7 @@ class _Compiled:
             elif entry.is_lr(arg):
                 args.append(ctypes.c_float(lr if lr is not None else self._default_lr()))
             elif arg.by_value:
-                args.append(_C[arg.type.dtype.name](arrays[arg.c_name].item()))
+                args.append(_c_type(arg.type.dtype)(arrays[arg.c_name].item()))
             else:
                 array = arrays[arg.c_name] if arg.c_name in arrays else outs[arg.c_name]
                 args.append(ctypes.c_void_p(array.ctypes.data))
@@ -99,6 +92,11 @@ class _Compiled:
         if self.program.default_lr is None:
             raise ModelError(f"{self.program.name} has no default learning rate; give lr=")
         return self.program.default_lr
+
+
+def _c_type(dtype: DType) -> Any:
+    """The ctypes type of an element: bool as a byte, as in the C."""
+    return np.ctypeslib.as_ctypes_type(np.uint8 if dtype.kind == "b" else dtype.numpy)
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:
@@ -121,7 +119,7 @@ def _region_struct(region: RegionStruct) -> type[ctypes.Structure]:
 
 def _members(slots: Sequence[Slot], padding: int, floats: int, integers: int) -> list[tuple[str, Any]]:
     fields: list[tuple[str, Any]] = [
-        (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in slots
+        (s.c_name, _c_type(s.type.dtype) * planned_size(s.type.shape)) for s in slots
     ]
     arenas: list[tuple[str, Any]] = [
         ("before_arena", ctypes.c_float * padding),
