@@ -35,7 +35,9 @@ case "$*" in
         env | grep -E '^(PIP_INDEX_URL|https_proxy|PIP_CERT)=' | sed 's/^/kept /' >>"$STUB_LOG"
         [ -z "${STUB_SLEEP-}" ] || sleep "$STUB_SLEEP"
         [ "${STUB_FAIL-}" != "$(basename "$file")" ] || exit 1
+        [ ! -e "$STUB_LOG.pins" ] || sed -i "/^$(basename "$file" .txt) /d" "$STUB_LOG.pins"
         ;;
+    *'/site_scons/pins.py '*' runtime docs test torch') [ ! -e "$STUB_LOG.pins" ] || cat "$STUB_LOG.pins" ;;
     *'-m autodiff_gen.targets.toolchain '*)
         log probe
         [ -z "${STUB_MISSING-}" ] || [ -e "$STUB_LOG.apt" ] || { echo "$STUB_MISSING"; exit 4; }
@@ -111,7 +113,7 @@ def make_checkout(tmp_path: Path, root: Path, name: str) -> Checkout:
 
 
 def write_program(path: Path, text: str) -> None:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
@@ -177,6 +179,50 @@ def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
     ]
     assert len(checkout.run("test")) == 1
     assert len(checkout.run()) == 1
+
+
+def test_packages_that_others_changed_are_installed_again(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.run("test")
+    added = checkout.root / ".venv/lib/added.py"
+    added.write_text("")
+    differing = Path(f"{checkout.log}.pins")
+    lines = {
+        "runtime": "runtime numpy 1.0 is installed, not 2.0",
+        "torch": "torch torch 2.14.1 is installed, not 2.13.0",
+    }
+    for names in (["torch"], ["runtime", "torch"]):
+        differing.write_text("".join(f"{lines[name]}\n" for name in names))
+        assert len(checkout.run()) == 1  # a build is not a test
+        done = checkout.attempt("test")
+        assert done.returncode == 0, done.stderr
+        said = [line.removeprefix("scons: ") for line in done.stderr.splitlines()]
+        assert [line for line in said if "not 2." in line] == [lines[name].split(" ", 1)[1] for name in names]
+        installed = checkout.lines()[-1 - len(names) : -1]
+        assert installed == [f"pip {name}.txt" for name in names]
+        assert len(checkout.run("test")) == 1
+    checkout.env["STUB_FAIL"] = "torch.txt"
+    differing.write_text(lines["torch"])
+    done = checkout.attempt("test")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: pip could not install requirements/torch.txt")
+    assert added.exists()
+
+
+def test_installed_versions_are_compared_with_the_pinned_ones(tmp_path: Path, root: Path) -> None:
+    """By the script itself, of packages that are only metadata."""
+    site = tmp_path / "site"
+    for name, version in (("Some_Name", "1.2"), ("torch", "2.13.0+cpu"), ("other", "3.0")):
+        write_program(site / f"{name}-{version}.dist-info/METADATA", f"Name: {name}\nVersion: {version}\n")
+    (tmp_path / "good.txt").write_text("some-name==1.2 \\\n    --hash=sha256:0\n# a comment\ntorch==2.13.0\n")
+    (tmp_path / "old.txt").write_text('torch==2.13.0\nother==2.0 ; python_version >= "3"\nabsent==1\n')
+    (tmp_path / "missing.txt").write_text("absent==1\n")
+    words = [sys.executable, str(root / "site_scons/pins.py"), str(tmp_path), "good", "old", "missing"]
+    done = subprocess.run(words, env={"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "old other 3.0 is installed, not 2.0",
+        "missing absent is not installed",
+    ]
 
 
 def test_the_documentation_needs_no_toolchain(checkout: Checkout) -> None:
