@@ -9,7 +9,7 @@ from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import plain
 from .arguments import TensorLike, as_value, shape_error, torch_lacks
-from .elementwise import abs, expm1, minimum, neg, relu, sigmoid, where
+from .elementwise import abs, neg, sigmoid, where
 from .shapes import reshape
 from .slicing import chunk
 from .softmax import softmax
@@ -127,7 +127,7 @@ def celu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Value:
     x, a = as_value(input), _number("celu", "alpha", alpha)
     if a == 0:
         raise ShapeError("celu: alpha must not be 0")
-    return apply("elu", x, alpha=1.0) if a == 1 else relu(x) + minimum(a * expm1(x * (1.0 / a)), 0.0)
+    return apply("elu", x, alpha=1.0) if a == 1 else apply("celu", x, alpha=a, inverse=1.0 / a)
 
 
 def glu(input: TensorLike, dim: int = -1) -> Value:

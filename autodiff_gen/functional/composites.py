@@ -24,7 +24,6 @@ from .elementwise import (
     logical_not,
     logical_or,
     lt,
-    maximum,
     neg,
     sin,
     sqrt,
@@ -119,16 +118,22 @@ def atan(input: TensorLike) -> Value:
     return atan2(input, 1.0)
 
 
+def _cosine_of(sine: Value) -> Value:
+    """sqrt(1 - sine^2), of two roots: their product has an infinite gradient at 1 and -1, not NaN."""
+    y: Value = sqrt(1.0 - sine) * sqrt(1.0 + sine)
+    return y
+
+
 def asin(input: TensorLike) -> Value:
     """The angle whose sine is the input, between -pi/2 and pi/2; of numbers between -1 and 1."""
     x = as_value(input)
-    return atan2(x, sqrt((1.0 - x) * (1.0 + x)))
+    return atan2(x, _cosine_of(x))
 
 
 def acos(input: TensorLike) -> Value:
     """The angle whose cosine is the input, between 0 and pi; of numbers between -1 and 1."""
     x = as_value(input)
-    return atan2(sqrt((1.0 - x) * (1.0 + x)), x)
+    return atan2(_cosine_of(x), x)
 
 
 def sinh(input: TensorLike) -> Value:
@@ -184,8 +189,9 @@ def copysign(input: TensorLike, other: TensorLike) -> Value:
 def logaddexp(input: TensorLike, other: TensorLike) -> Value:
     """log(exp(input) + exp(other)), without overflow; of finite numbers."""
     x, y = as_value(input), as_value(other)
-    larger = maximum(x, y)
-    return larger + log1p(exp(neg(abs(x - y))))
+    difference = x - y
+    greater = gt(difference, 0.0)  # both forms have the same derivatives where x = y
+    return where(greater, x, y) + log1p(exp(where(greater, neg(difference), difference)))
 
 
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Value:

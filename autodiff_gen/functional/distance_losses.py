@@ -7,8 +7,8 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.node import Value
 from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
-from .elementwise import abs, eq, minimum, ne, sqrt, square, where
-from .losses import at_least_0, number_of, reduced
+from .elementwise import abs, eq, minimum, ne, relu, sqrt, square, where
+from .losses import number_of, reduced
 from .reductions import sum
 
 __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "triplet_margin_loss"]
@@ -49,7 +49,7 @@ def cosine_embedding_loss(
     lengths = (sum(square(a), -1) + TINY) * (sum(square(b), -1) + TINY)
     cosine = sum(a * b, -1) / sqrt(lengths)
     similar = where(eq(t, _one(t, 1)), 1.0 - cosine, 0.0)
-    return reduced(name, where(eq(t, _one(t, -1)), at_least_0(cosine - margin), similar), reduction)
+    return reduced(name, where(eq(t, _one(t, -1)), relu(cosine - margin), similar), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
@@ -64,7 +64,7 @@ def hinge_embedding_loss(
     if x.shape != t.shape:
         raise shape_error(name, [x, t], "input and target must have the same shape")
     _check_signs(name, [x], t)
-    dissimilar = where(ne(t, _one(t, 1)), at_least_0(margin - x), 0.0)
+    dissimilar = where(ne(t, _one(t, 1)), relu(margin - x), 0.0)
     return reduced(name, dissimilar + where(ne(t, _one(t, -1)), x, 0.0), reduction)
 
 
@@ -106,4 +106,4 @@ def triplet_margin_loss(
     to_far = _distance(a, far, p, eps)
     if swap:
         to_far = minimum(to_far, _distance(near, far, p, eps))
-    return reduced(name, at_least_0(margin + _distance(a, near, p, eps) - to_far), reduction)
+    return reduced(name, relu(margin + _distance(a, near, p, eps) - to_far), reduction)

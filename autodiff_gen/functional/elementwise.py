@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.build import apply
+from ..ir.build import apply, filled
 from ..ir.node import OPS, Value
 from ..ir.types import DType, conversion, plain
 from ..ir.types import dtype as dtype_of
@@ -188,7 +189,8 @@ def minimum(input: TensorLike, other: TensorLike) -> Value:
 
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Value:
     """input between min and max, numbers or tensors that broadcast, either of which may be None; max where min > max.
-    The gradient of input is 1 at min and max themselves, 0 beyond, where it is the limit's that is the result."""
+    The gradient of input is 1 between the limits and 0 beyond. At a limit that is a number it is 0; at a limit that is
+    a tensor, input and limit get half each. PyTorch does the same from 2.14 on; before, input got all of it."""
     x, min, max = as_value(input), plain(min), plain(max)
     if x.type.quantization is not None:
         raise shape_error("clamp", [x], conversion(x.type))
@@ -197,34 +199,40 @@ def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | No
     for name, bound in (("min", min), ("max", max)):
         if isinstance(bound, bool | str):
             raise shape_error("clamp", [x], f"{name}={bound!r} must be a number or a tensor")
-    if not (isinstance(min, int | float | None) and isinstance(max, int | float | None)):
+    if x.dtype.kind != "f" or not (
+        isinstance(min, int | float | None) and isinstance(max, int | float | None)
+    ):
         return _clamp_to_tensors(x, min, max)
-    if min is None:
-        return apply("where", x > max, max, x)
-    if max is None:
-        return apply("where", x < min, min, x)
-    if min > max:  # NaN stays NaN
+    if min != min or max != max:
+        return filled(math.nan, x.type)
+    if min is not None and max is not None and min > max:  # NaN stays NaN
         return apply("where", apply("ne", x, x), x, max)
-    return apply("where", x < min, min, apply("where", x > max, max, x))
+    low, high = -math.inf if min is None else float(min), math.inf if max is None else float(max)
+    if high == math.inf:
+        return relu(x) if low == 0 else apply("where", x <= low, low, x)
+    if low == -math.inf:
+        return apply("where", x >= high, high, x)
+    return apply("hardtanh", x, min_val=low, max_val=high)
 
 
 def _clamp_to_tensors(x: Value, min: Any, max: Any) -> Value:
-    """PyTorch's values and gradients: NaN in a limit is the result; where min = max > x, neither limit has one."""
+    """The maximum with min, then the minimum with max, and their gradients; NaN in a limit is the result."""
     low, high = (b if b is None or isinstance(b, int | float) else as_value(b) for b in (min, max))
     values = [v for v in (x, low, high) if isinstance(v, Value)]
     try:
         broadcasting(*(v.type for v in values))
     except ShapeError as error:
         raise shape_error("clamp", values, str(error)) from None
-    y = x
-    if low is not None:
-        limit = low
-        if high is not None and isinstance(low, Value):
-            limit = apply("where", apply("eq", low, high), detach(low), low)
-        y = apply("where", logical_or(y >= low, apply("ne", y, y)), y, limit)
-    if high is not None:
-        y = apply("where", logical_or(y <= high, apply("ne", y, y)), y, high)
-    return y
+    if x.dtype.kind != "f":  # no gradient
+        y = x if low is None else apply("where", x < low, low, x)
+        return y if high is None else apply("where", y > high, high, y)
+    y = x if low is None else maximum(x, low)
+    y = y if high is None else minimum(y, high)
+    if low is None or high is None:
+        return y
+    # One number is both limits: no gradient is divided.
+    alone = apply("where", x < low, low, apply("where", x > high, high, x))
+    return apply("where", apply("eq", low, high), alone, y)
 
 
 def eq(input: TensorLike, other: TensorLike) -> Value:

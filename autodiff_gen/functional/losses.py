@@ -39,11 +39,6 @@ def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Val
     raise ShapeError(f"{name}: reduction={reduction!r}; known: {known}")
 
 
-def at_least_0(v: Value) -> Value:
-    """max(v, 0), with the gradient 1 at 0, as PyTorch's clamp."""
-    return where(v < 0.0, 0.0, v)
-
-
 def weights_of(name: str, argument: str, weight: TensorLike) -> Value:
     """A weight as a float value. Raises ShapeError if it is no array of numbers."""
     if isinstance(weight, Value):
@@ -125,13 +120,13 @@ def smooth_l1_loss(
 @torch_lacks(weight=None)
 @loss_function
 def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Value:
-    """With d = input - target: d^2 / 2 if |d| <= delta, otherwise delta (|d| - delta / 2). Huber 1964."""
+    """With d = input - target: d^2 / 2 if |d| < delta, otherwise delta (|d| - delta / 2). Huber 1964."""
     x, t = _pair("huber_loss", input, target)
     if number_of("huber_loss", "delta", delta, 0.0) == 0:
         raise ShapeError("huber_loss: delta=0 must be greater than 0")
     d = with_role(x - t, "diff")
     size = abs(d)
-    losses = where(size <= delta, 0.5 * square(d), delta * (size - 0.5 * delta))
+    losses = where(size < delta, 0.5 * square(d), delta * (size - 0.5 * delta))
     return reduced("huber_loss", losses, reduction)
 
 
@@ -151,8 +146,8 @@ def binary_cross_entropy(
 ) -> Value:
     """-(t log(p) + (1 - t) log(1 - p)) of probabilities p; each logarithm is at least -100, as in PyTorch.
 
-    Its gradient is (p - t) / max(p (1 - p), 1e-12): finite, and PyTorch's, where p is 0 or 1. `weight`
-    broadcasts to the input.
+    Its gradient is (p - t) / max(p (1 - p), 1e-12): finite, and PyTorch's, where p is 0 or 1; the target's is finite
+    too, which PyTorch's is not. `weight` broadcasts to the input.
     """
     p, t = _pair("binary_cross_entropy", input, target)
     certain = p * (1.0 - p) < LEAST_VARIANCE
@@ -162,7 +157,7 @@ def binary_cross_entropy(
         # The value of the loss, and a term with the gradient with respect to p.
         (t - 1.0) * _or_minus_100(log1p(neg(p)))
         - t * _or_minus_100(log(p))
-        + (p - detach(p)) * detach((p - t) * (1.0 / LEAST_VARIANCE)),
+        + (p - detach(p)) * ((detach(p) - t) * (1.0 / LEAST_VARIANCE)),
         (t - 1.0) * log1p(neg(inside)) - t * log(inside),
     )
     return reduced("binary_cross_entropy", weighted("binary_cross_entropy", losses, weight), reduction)

@@ -14,9 +14,9 @@ from .activations import logsigmoid
 from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
 from .class_losses import class_weights, classes_last
 from .distances import pairwise_distance
-from .elementwise import detach, eq, exp, log, maximum, minimum, neg, square, to, where
+from .elementwise import detach, eq, exp, log, maximum, minimum, neg, relu, square, to, where
 from .indexing import pick
-from .losses import at_least_0, number_of, reduced, weighted
+from .losses import number_of, reduced, weighted
 from .reductions import mean, sum
 from .shapes import broadcast_to, unsqueeze
 
@@ -53,7 +53,7 @@ def margin_ranking_loss(
     one shape."""
     name = "margin_ranking_loss"
     a, b, t = _same(name, input1, input2, target)
-    return reduced(name, at_least_0(number_of(name, "margin", margin, -math.inf) - t * (a - b)), reduction)
+    return reduced(name, relu(number_of(name, "margin", margin, -math.inf) - t * (a - b)), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
@@ -95,7 +95,7 @@ def multi_margin_loss(
     if p not in (1, 2) or x.ndim > 2:
         raise shape_error(name, [x, t], f"needs scores [N, C] or [C], and p={p!r} to be 1 or 2")
     classes = planned(x.shape)[-1]
-    limit = at_least_0(number_of(name, "margin", margin, -math.inf) - unsqueeze(pick(x, t), -1) + x)
+    limit = relu(number_of(name, "margin", margin, -math.inf) - unsqueeze(pick(x, t), -1) + x)
     limit = square(limit) if p == 2 else limit
     others = where(eq(unsqueeze(as_s32(t), -1), apply("iota", size=classes)), 0.0, limit)
     losses = sum(others, -1) * (1.0 / classes)
@@ -123,7 +123,7 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = minimum(far, distance(positive, negative))
     limit = number_of(name, "margin", margin, 0.0)
-    return reduced(name, at_least_0(limit + distance(anchor, positive) - far), reduction)
+    return reduced(name, relu(limit + distance(anchor, positive) - far), reduction)
 
 
 @loss_function

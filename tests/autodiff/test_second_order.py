@@ -93,9 +93,11 @@ def ours(network: Loss, inputs: list[Any], arrays: list[Any]) -> list[Any]:
 
 def torchs(network: Loss, arrays: list[Any]) -> list[Any]:
     import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
     leaves = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
-    first = torch.autograd.grad(network(TorchFunctions(), *leaves), leaves, create_graph=True)
+    with sdpa_kernel(SDPBackend.MATH):  # PyTorch 2.14 has no second derivative of its fused attention
+        first = torch.autograd.grad(network(TorchFunctions(), *leaves), leaves, create_graph=True)
     vs = [torch.tensor(v, dtype=torch.float64) for v in directions(arrays)]
     product = torch.stack([(g * v).sum() for g, v in zip(first, vs, strict=True)]).sum()
     return [t.detach().numpy() for t in (*first, *torch.autograd.grad(product, leaves))]

@@ -56,6 +56,12 @@ hardtanh = define(
 )
 
 
+def _constant_unless(mask: Value, y: Value) -> Value:
+    """y, whose own gradient is 0 where the mask is False: second derivatives at a kink of the first are 0, as in
+    PyTorch. In C this is y."""
+    return apply("where", mask, y, apply("detach", y))
+
+
 def _leaky_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     slope = attrs["negative_slope"]
     return apply("where", (y if slope >= 0 else x) > 0.0, dy, dy * slope)
@@ -75,7 +81,8 @@ leaky_relu = define(
 
 def _elu_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
     alpha = attrs["alpha"]
-    return apply("where", (y if alpha >= 0 else x) > 0.0, dy, dy * (y + alpha))
+    signed = y if alpha >= 0 else x
+    return apply("where", signed > 0.0, dy, dy * (_constant_unless(signed < 0.0, y) + alpha))
 
 
 elu = define(
@@ -88,11 +95,29 @@ elu = define(
     torch="torch.nn.functional.elu(a, alpha)",
 )
 
+celu = define(
+    "celu",  # x, or alpha (e^(x/alpha) - 1) where x <= 0; inverse: 1 / alpha
+    infer=_float,
+    ref=lambda x, *, alpha, inverse: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * inverse)),
+    vjp=by_operand(
+        lambda dy, x, y, attrs: apply(
+            "where", y > 0.0, dy, dy * (_constant_unless(y < 0.0, y) * attrs["inverse"] + 1.0)
+        )
+    ),
+    lower=Elementwise("{0} > 0.0f ? {0} : {alpha} * ag_expm1f({0} * {inverse})", SELECT, ADD, calls=True),
+    samples=(*_rows({"alpha": 0.5, "inverse": 2.0}), *_rows({"alpha": -2.0, "inverse": -0.5})),
+    torch="torch.nn.functional.celu(a, alpha)",
+)
+
 selu = define(
     "selu",  # SELU_SCALE * elu(x, SELU_ALPHA)
     infer=floating,
     ref=lambda x: SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(np.minimum(x, 0))),
-    vjp=simple(lambda dy, x, y: apply("where", y > 0.0, dy * SELU_SCALE, dy * (y + SELU_SCALE * SELU_ALPHA))),
+    vjp=simple(
+        lambda dy, x, y: apply(
+            "where", y > 0.0, dy * SELU_SCALE, dy * (_constant_unless(y < 0.0, y) + SELU_SCALE * SELU_ALPHA)
+        )
+    ),
     lower=Elementwise(
         "{0} > 0.0f ? 1.050701f * {0} : 1.7580993f * ag_expm1f({0})", SELECT, UNARY, calls=True
     ),
@@ -171,13 +196,20 @@ silu = define(
 )
 
 
+def _softplus_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
+    """sigmoid(x), and dy above the threshold. The result determines it if that has no step at the threshold in float32,
+    log(1 + e^x) = x."""
+    threshold = attrs["threshold"]
+    if np.float32(np.exp(-threshold)) + np.float32(threshold) == np.float32(threshold):
+        return apply("where", y > threshold, dy, -(dy * apply("expm1", -y)))
+    return apply("where", x > threshold, dy, dy * apply("sigmoid", _constant_unless(x < threshold, x)))
+
+
 softplus = define(
     "softplus",  # log(1 + e^x), and x above the threshold
     infer=_float,
     ref=lambda x, *, threshold: np.where(x > threshold, x, np.log1p(np.exp(x))),
-    vjp=by_operand(
-        lambda dy, x, y, attrs: apply("where", y > attrs["threshold"], dy, -(dy * apply("expm1", -y)))
-    ),
+    vjp=by_operand(_softplus_gradient),
     lower=Elementwise("{0} > {threshold} ? {0} : ag_log1pf(ag_expf({0}))", SELECT, ADD, calls=True),
     samples=(*_rows({"threshold": 20.0}, 4.0), *_rows({"threshold": 1.0})),
     torch="torch.nn.functional.softplus(a, threshold=threshold)",

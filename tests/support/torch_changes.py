@@ -1,0 +1,37 @@
+"""What PyTorch changed among the versions that are supported; this project follows the newer ones."""
+
+from __future__ import annotations
+
+import functools
+
+CLAMP = (
+    2,
+    14,
+)  # clamp: the gradient is 0 at a number, and divided among input and limit at a tensor; before: 1
+
+# Rows, functions and layers of the tests by their names, and the first version whose gradients are ours.
+CHANGED: dict[str, tuple[int, int]] = dict.fromkeys(
+    (
+        *("clamp", "clamp_at_the_limits", "clamp_to_tensors", "clamp_min_tensor", "clamp_max_tensor"),
+        *("clamp_to_a_tensor_and_a_number", "clamp_to_a_number_and_a_tensor", "clamp_to_one_tensor"),
+        *("cosine_embedding_loss", "CosineEmbeddingLoss", "cosine_embedding_loss_zeros"),
+        *("hinge_embedding_loss", "HingeEmbeddingLoss", "hinge_embedding_loss_kink"),
+        *("margin_ranking_loss", "MarginRankingLoss", "margin_ranking_loss_kink"),
+        *("triplet_margin_loss", "TripletMarginLoss"),
+        *("triplet_margin_with_distance_loss", "TripletMarginWithDistanceLoss"),
+    ),
+    CLAMP,
+)
+
+
+@functools.cache
+def installed() -> tuple[int, ...]:
+    """The version of the PyTorch that the tests compare with."""
+    import torch
+
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+def older_than_change(name: str) -> bool:
+    """Whether the gradients of a row cannot be compared with the installed PyTorch."""
+    return name in CHANGED and installed() < CHANGED[name]
