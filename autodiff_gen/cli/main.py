@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from .. import progress
 from ..errors import AutodiffError, ToolError
 from ..targets.installation import __version__
 from ..targets.schema import near
@@ -67,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_command(parser, words)
         args = parser.parse_args(words)
         _check_output(args)
-        code: int = args.run(args)
+        with progress.on_terminal(sys.stderr):
+            code: int = args.run(args)
         sys.stdout.flush()
         return code
     except _UsageError as error:

@@ -14,6 +14,7 @@ from ..host.trainer import Trainer
 from ..kernels import registry
 from ..model.loader import find_model, load_model
 from ..model.model import Model
+from ..progress import doing
 from ..targets import board as boards
 from ..targets.build_commands import build_folder
 from .board import Board
@@ -44,7 +45,8 @@ class Session:
         self._changes = {"kernels": kernels or "", "ram": _words_of(ram)}
         self.model, self.path = loaded, find_model(model)[0]
         chosen = None if kernels is None else registry.parse_list(kernels)
-        self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
+        with doing(f"compiling {name or file_name} for {board}"):
+            self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
 
     @property
     def elf(self) -> Path:
@@ -77,7 +79,8 @@ class Session:
     def firmware(self) -> str:
         """The port of the firmware of the link, which is built. Raises LinkError, ToolError."""
         port = f"{self.runner}:{self.elf}"
-        build_link(self.program, self.profile, self.elf)
+        with doing(f"building {self.elf}"):
+            build_link(self.program, self.profile, self.elf)
         return port
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from .. import progress
 from ..errors import GraphError
 from ..ir.graph import Graph
 from ..ir.module import Module
@@ -165,6 +166,7 @@ def run(
     last = len(PIPELINE) if until is None else names().index(until) + 1
     verified: list[Graph] = []
     for stage in PIPELINE[first:last]:
+        progress.step(stage.__name__.replace("_", " "))
         module = stage(module, context)
         graphs = [_graph(entry) for entry in module.entries]
         for graph in graphs if check else ():

@@ -17,6 +17,7 @@ from ..ir.interpreter import evaluate
 from ..ir.node import INPUT, STATE, Value
 from ..ir.types import planned
 from ..passes.training.differentiate import gradient_name
+from ..progress import step
 from .model import Model
 
 
@@ -27,15 +28,16 @@ def squares(
     logical shape. everything: the model in which they all train, as a whole; batches: arrays by the names of inputs and
     targets. Raises ModelError where a gradient is not finite, ShapeError for wrong shapes."""
     module = dict(everything.stages)["differentiate"]
-    step = module.entries[0]
+    entry = module.entries[0]
     names = [gradient_name(module.state(state)) for state in states]
-    held = {v: v.node.attrs["state"] for v in step.leaves(STATE)}
+    held = {v: v.node.attrs["state"] for v in entry.leaves(STATE)}
     feeds = {v: state.stored(state.init.array()) for v, state in held.items()}
     sums = [np.zeros(planned(state.logical.shape)) for state in states]
     count = 0
     for arrays in batches:
-        given = {v: arrays[str(v.name)] for v in step.leaves(INPUT)}
-        found = evaluate([step.outputs[name] for name in names], {**feeds, **given})
+        step(f"batch {count + 1}")
+        given = {v: arrays[str(v.name)] for v in entry.leaves(INPUT)}
+        found = evaluate([entry.outputs[name] for name in names], {**feeds, **given})
         for total, state, gradient in zip(sums, states, found, strict=True):
             total += np.square(module.state(state).restored(gradient).astype(np.float64))
         count += 1

@@ -1,0 +1,78 @@
+"""What a command is doing: one line on a terminal, which is rewritten and removed at the end; nothing in a pipe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+EVERY = 0.1  # seconds between two lines
+_CLEAR = "\r\x1b[K"
+
+
+class _Line:
+    """tasks: what is done, the whole first."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._begin, self._next = stream, time.monotonic(), 0.0
+        self.tasks: list[str] = []
+
+    def show(self, detail: str = "") -> None:
+        now = time.monotonic()
+        if now < self._next or not self.tasks:
+            return
+        self._next = now + EVERY
+        words = ", ".join([*self.tasks, *([detail] if detail else [])])
+        text = f"{words} ({now - self._begin:.0f} s)"
+        self._stream.write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
+        self._stream.flush()
+
+    def clear(self) -> None:
+        if self._next:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+        self._next = 0.0
+
+
+_line: _Line | None = None
+
+
+@contextmanager
+def on_terminal(stream: TextIO) -> Iterator[None]:
+    """Show on this stream what is done meanwhile, if it is a terminal."""
+    global _line
+    before = _line
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
+        _line = _Line(stream)
+    try:
+        yield
+    finally:
+        if _line is not None and _line is not before:
+            _line.clear()
+        _line = before
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """A task, or a part of the one that is being done."""
+    line = _line
+    if line is None:
+        yield
+        return
+    line.tasks.append(what)
+    line.show()
+    try:
+        yield
+    finally:
+        line.tasks.pop()
+        if not line.tasks:
+            line.clear()
+
+
+def step(what: str) -> None:
+    """A step of the task that is being done."""
+    if _line is not None:
+        _line.show(what)
