@@ -31,6 +31,7 @@ from .loops.next_blocks import NEXT
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts
 from .source import Source, source_of
+from .stack import stack_bounds, stack_line
 
 _COMPILED = Path(__file__).parent / "__pycache__"  # of the templates too
 
@@ -107,7 +108,7 @@ def _header(program: Program, source: Source) -> dict[str, Any]:
         else "functions"
         if len(program.entries) > 1
         else "a function",
-        "facts": [*_facts(program), *(f"  {f.shown}" for f in source.own)],
+        "facts": [*_facts(program), *(f"  {f.shown}" for f in source.own), *_stack(program, source)],
         "slots": [_slot(s) for s in program.slots],
         "regions": [
             (r, [_slot(s) for s in r.slots], _arena_comment(program, r.arenas[0])) for r in program.regions
@@ -186,6 +187,12 @@ def _facts(program: Program) -> list[str]:
     return lines
 
 
+def _stack(program: Program, source: Source) -> list[str]:
+    """The stack that its functions take, as lines."""
+    line = stack_line(stack_bounds(source, program))
+    return folded(f"{line}.", WIDTH - 3, "  ") if line else []
+
+
 def _floats(program: Program) -> int:
     """Bytes of the arenas but that of integers."""
     return sum(4 * words for arena, words in program.arenas.items() if arena != "int")
@@ -240,6 +247,8 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
     arguments = tuple(c.Name(p.name) for p in parameters(code.entry, program))
     return {
         "signature": _signature(name, code, program),
+        "abort": _head(f"int {program.name}_abort", [c.Parameter(f"{program.struct} *", "t")]),
+        "to_abort": code.entry.plan.steps_before_updates,
         "call": PRINTER.expression(c.Call(name, arguments)),
         "checks": PRINTER.lines(code.checks),
         "pointers": PRINTER.lines(code.pointers),

@@ -213,6 +213,13 @@ class Trainer:
         outs = self._compiled.run(self._entries["train_step"], arrays, lr)
         return float(outs[0])
 
+    def abort(self) -> None:
+        """Abandon a step in parts: the weights are as before it. Raises AutodiffError where its updates have begun,
+        ModelError without split=True."""
+        if not self.program.split:
+            raise ModelError("abort: no step is made in parts; build the model with split=True")
+        self._compiled.call(f"{self.program.name}_abort")
+
     def accumulate(self, *arrays: Any) -> float:
         """Add the gradients of one micro-batch to the accumulated ones; returns its loss. For models with
         accumulate=."""

@@ -39,7 +39,8 @@ HEADERS = frozenset(_HEADERS.split())
 # Macros and functions of every program, less its own name and the underscore.
 _PROGRAM = """
     OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT ERR_INPUT ERR_LOSS ERR_BUSY ERR_ALIGNMENT MORE PARTS BATCH
-    GRAPH_ID DEFAULT_LR STATE_BYTES TRAINER_BYTES WORK_BYTES H init save load strstatus train_part trainer work
+    PARTS_TO_ABORT
+    GRAPH_ID DEFAULT_LR STATE_BYTES TRAINER_BYTES WORK_BYTES H init save load strstatus train_part abort trainer work
     size_is_as_planned
 """
 

@@ -90,6 +90,12 @@ class EntryPlan:
     mixed: str = ""  # why its batch cannot be divided, where it exceeds the budget
 
     @property
+    def steps_before_updates(self) -> int:
+        """How many steps are made before the first that writes to a state."""
+        writes = (any(r in self.states for r in step.node.results) for step in self.steps)
+        return next((k for k, does in enumerate(writes) if does), len(self.steps))
+
+    @property
     def loop_names(self) -> tuple[str, ...]:
         """What loops over micro-batches call the first sample of one, and how many it has."""
         return ("start", "count") if self.samples else ()

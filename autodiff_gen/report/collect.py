@@ -10,6 +10,7 @@ from ..codegen.entries import step_trees
 from ..codegen.entry_names import Inside
 from ..codegen.program import Entry, Program, RegionStruct
 from ..codegen.program_regions import Ram, spaces_of
+from ..codegen.stack import stack_of
 from ..errors import counted
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
@@ -78,6 +79,7 @@ def collect(program: Program, board: Board, ram: Ram) -> Report:
         program.bound_bytes,
         sum(s.bytes for s in spaces) if spaces else None,
         program.guard_cost,
+        stack_of(program) if board.target.core.startswith("cortex-m") else "",
         tuple(_region(r, program, spaces) for r in program.regions),
     )
 

@@ -239,6 +239,7 @@ class Report:
     bound_bytes: int
     ram: int | None
     guard_cost: str
+    stack: str  # of each entry, in words
     regions: tuple[RegionRecord, ...] = ()
 
     @property

@@ -43,7 +43,7 @@ def _heading(report: Report) -> str:
 
 def _sizes(report: Report) -> str:
     lines = [table(("memory", "bytes"), [(what, str(size)) for what, size in report.memory], right=(1,))]
-    lines += [report.guard_cost] if report.guard_cost else []
+    lines += [line for line in (report.guard_cost, report.stack) if line]
     if report.ram is not None and report.struct_bytes > report.ram:
         live = ", ".join(f"{name} {size}" for name, size in report.live[:6])
         lines.append(f"does not fit {report.board_id}; live at the peak: {live}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -179,6 +180,50 @@ def test_a_step_in_parts_is_the_same_step(name):
         assert bytes_of(trainer) == bytes_of(whole)
         assert np.array_equal(trainer.predict(x), whole.predict(x))
         assert trainer.train_step(x, label) == whole.train_step(x, label)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    "layers",
+    [
+        lambda: (nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4)),
+        lambda: (nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 4)),
+    ],
+    ids=["perceptron", "batch norm"],
+)
+def test_a_step_is_abandoned_until_its_updates_begin(layers):
+    model = classifier(*layers(), split=True)
+    trainer, whole = model.on_host(), classifier(*layers()).on_host()
+    header = emit(trainer.program)["model.h"]
+    most = int(re.search(r"MODEL_PARTS_TO_ABORT (\d+)", header)[1])
+    parts = int(re.search(r"MODEL_PARTS (\d+)", header)[1])
+    x, label = batch(model)
+    loss = ctypes.c_float()
+    arrays = [ctypes.c_void_p(a.ctypes.data) for a in (x, label)]
+    words = [
+        ctypes.byref(trainer.memory),
+        *arrays,
+        ctypes.c_int32(3),
+        ctypes.c_float(0.1),
+        ctypes.byref(loss),
+    ]
+    part, predicted = trainer.library["model_train_part"], whole.predict(x)
+    before = trainer.state_dict()
+    assert 0 < most < parts
+    for done in range(most + 1):
+        for _ in range(done):
+            assert part(*words) == 1
+        trainer.abort()
+        assert all(np.array_equal(before[k], v) for k, v in trainer.state_dict().items())
+        assert np.array_equal(trainer.predict(x), predicted)
+    for done in range(1, parts):
+        assert part(*words) == 1
+        if done > most:
+            with pytest.raises(AutodiffError, match=r"abort: a step is not finished \(status -8\)"):
+                trainer.abort()
+    assert part(*words) == 0 and loss.value == whole.train_step(x, label)
+    assert bytes_of(trainer) == bytes_of(whole)
+    assert trainer.library["model_abort"](None) == -1
 
 
 @pytest.mark.cc

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...codegen.program_regions import Ram
+from ...codegen.stack import stack_of
 from ...errors import ToolError
 from ...targets.board import Board
 from ...targets.installation import __version__
@@ -140,5 +141,6 @@ def _readme(project: Project, files: Files, form: str) -> str:
         rows=shown,
         tools=tools,
         notes=files.notes,
+        stack=stack_of(project.program) if project.board.target.core.startswith("cortex-m") else "",
         samples=f"{folder}/samples.c" if '"ag_samples.h"' in project.main else "",
     )

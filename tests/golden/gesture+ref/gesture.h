@@ -16,6 +16,7 @@
  *   predict step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
  *   predict step 2.2: ag_gemm_nt_f32_ref (m=n n=60 k=20)
  *   predict step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
+ * Stack on Cortex-M, at most, in bytes: init, save and load 256, train_step 1,644, predict 1,328.
  */
 #ifndef GESTURE_H
 #define GESTURE_H

@@ -11,6 +11,7 @@
  *   train_step step 10: ag_ger_f32_ref (m=32 n=784)
  *   predict step 1: ag_gemv_f32_ref (m=32 n=784)
  *   predict step 3: ag_gemv_f32_ref (m=10 n=32)
+ * Stack on Cortex-M, at most, in bytes: init, save and load 256, train_step 1,348, predict 1,324.
  */
 #ifndef MNIST_H
 #define MNIST_H

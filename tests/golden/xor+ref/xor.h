@@ -4,6 +4,7 @@
  * State 168 bytes, arena 304, together 472;
  * lower bound of this order: 472.
  * Kernel backends by priority: ref.
+ * Stack on Cortex-M, at most, in bytes: init, save and load 256, train_step 436, predict 292.
  */
 #ifndef XOR_H
 #define XOR_H
