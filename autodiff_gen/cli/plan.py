@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments import Command, model_argument, positive, target_arguments
 
 if TYPE_CHECKING:
+    from ..model.file_plan import FilePlan
     from ..model.loader import LoadedFile
     from ..model.model import Model
     from ..model.update_plan import Proposal
@@ -45,7 +46,7 @@ def add_commands(command: Command) -> None:
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    from ..codegen.budget_notes import budget_notes
+    from ..codegen.budget_notes import budget_notes, work_notes
     from ..kernels import registry
     from ..model.build import write_all
     from ..model.file_plan import FilePlan
@@ -57,8 +58,11 @@ def run_plan(args: argparse.Namespace) -> int:
     plan = FilePlan(args.model, board, kernels, args.ram, args.name)
     batches, source = _batches(args, plan.model, plan.file)
     proposal, chosen = plan.propose(islice(batches, args.batches))
-    print(_text(proposal, plan.budget, source))
-    for line in budget_notes(proposal.program, chosen.entries(), board.target.clock_hz):
+    print(_text(proposal, plan, source))
+    clock_hz = board.target.clock_hz
+    for line in work_notes(proposal.program, clock_hz):
+        print(line)
+    for line in budget_notes(proposal.program, lambda: plan.without_budget(chosen), clock_hz):
         print(line)
     lines = update_lines(proposal.rows, plan.file.names)
     print("\n".join(["", "Lines for the model file, after the network and before the model:", "", *lines]))
@@ -104,7 +108,7 @@ def _of_data(args: argparse.Namespace, model: Model) -> Iterator[Mapping[str, An
         yield {name: array[start : start + rows] for name, array in data.train.items()}
 
 
-def _text(proposal: Proposal, budget: int, source: str) -> str:
+def _text(proposal: Proposal, plan: FilePlan, source: str) -> str:
     from ..ir.types import planned_size
     from ..report.text_table import table
 
@@ -116,11 +120,12 @@ def _text(proposal: Proposal, budget: int, source: str) -> str:
         elements = planned_size(row.state.logical.shape)
         rows.append((row.state.name, str(elements), f"{row.share:.2%}", trains, size))
     program = proposal.program
-    free = budget - program.struct_bytes
+    budget, free = plan.budget, plan.budget - program.struct_bytes
     return "\n".join(
         [
             table(head, rows, right=(1, 2, 4)),
             "",
+            f"{plan.what}, kernels {', '.join(program.backends.names)}, batch {program.samples}",
             "contribution: its part of the squares of all gradients; bytes: of its state, and of what is kept for it, "
             "by an estimate",
             f"gradients: of {source}",

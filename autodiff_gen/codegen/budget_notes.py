@@ -1,40 +1,55 @@
-"""What a RAM budget costs: lines for the user."""
+"""What a program's work is, and what a RAM budget costs: lines for the user."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from ..errors import counted
-from ..ir.graph import Graph
-from ..lowering.plan_search import work_without_budget
+from ..lowering.plan_macs import macs_of
+from .instructions import instructions
 from .program import Program
 
+UNLIMITED = 1 << 40  # bytes of RAM
 
-def budget_notes(program: Program, graphs: Sequence[Graph], clock_hz: int | None = None) -> list[str]:
+
+def work_notes(program: Program, clock_hz: int | None = None) -> list[str]:
+    """The work of each entry of a program, a line for each; clock_hz: of the core."""
+    cycles = program.backends.cost.cycles
+    return [
+        f"{entry.name}: {macs_of(entry.plan):,} multiply-accumulates and about {found:,.0f} instructions"
+        + _time(found * cycles, clock_hz, "")
+        for entry, found in zip(program.entries, instructions(program).values(), strict=True)
+    ]
+
+
+def budget_notes(program: Program, without: Callable[[], Program], clock_hz: int | None = None) -> list[str]:
     """What the RAM budget changes in the cost of entries, a line for each, against the program without one: time
-    by the cycles of an instruction in the cost table, if it has them. graphs: those that the program was compiled of;
-    clock_hz: of the core."""
+    by the cycles of an instruction in the cost table, if it has them. without: compiles the latter; clock_hz: of the
+    core."""
+    changed = [entry for entry in program.entries if entry.plan.work is not None]
+    if not changed:
+        return []
+    others = without()
+    before, now = instructions(others), instructions(program)
+    plans = {entry.name: entry.plan for entry in others.entries}
     notes = []
-    for entry in program.entries:
-        graph = next((g for g in graphs if g.name == entry.name), None)
-        if entry.plan.work is None or graph is None:
-            continue
-        now, before = entry.plan.work, work_without_budget(graph, program.backends)
-        more, instructions = now.macs - before.macs, now.instructions - before.instructions
-        most = entry.plan.samples
+    for entry in changed:
+        name, most = entry.name, entry.plan.samples
+        macs = macs_of(plans[name])
+        more, added = macs_of(entry.plan) - macs, now[name] - before[name]
         at_a_time = f", which computes {counted(most, 'sample')} at a time," if most else ""
-        shares = more / max(before.macs, 1), instructions / max(before.instructions, 1)
+        shares = more / max(macs, 1), added / max(before[name], 1)
         notes.append(
-            f"the RAM budget changes {entry.name}{at_a_time} by {more:+,} multiply-accumulates ({shares[0]:+.1%}) and "
-            f"about {instructions:+,.0f} instructions ({shares[1]:+.1%})"
-            + _time(instructions * program.backends.cost.cycles, clock_hz)
+            f"the RAM budget changes {name}{at_a_time} by {more:+,} multiply-accumulates ({shares[0]:+.1%}) and "
+            f"about {added:+,.0f} instructions ({shares[1]:+.1%})"
+            + _time(added * program.backends.cost.cycles, clock_hz, "+")
         )
     return notes
 
 
-def _time(cycles: float, clock_hz: int | None) -> str:
+def _time(cycles: float, clock_hz: int | None, sign: str) -> str:
     if not cycles:
         return ""
     if clock_hz is None:
-        return f", some {cycles:+,.0f} cycles"
-    return f", some {1000 * cycles / clock_hz:+,.1f} ms at {clock_hz / 1e6:g} MHz"
+        return f", some {cycles:{sign},.0f} cycles"
+    return f", some {1000 * cycles / clock_hz:{sign},.1f} ms at {clock_hz / 1e6:g} MHz"

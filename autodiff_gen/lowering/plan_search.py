@@ -9,14 +9,10 @@ from dataclasses import replace
 
 from ..ir.graph import Graph
 from ..ir.module import Module
-from ..kernels.registry import Backends
 from ..passes.context import Context
 from ..passes.memory.micro_batches import is_divided, parts_of_batch
-from ..passes.memory.tile_and_fuse import tile_and_fuse
-from ..passes.training.freeze_states import freeze_states
-from ..passes.work import Work, work_of
 from .arena.cache_misses import cache_misses
-from .pipeline import Dump, finished, peak_of, run, until_the_budget, without_cycle_collection
+from .pipeline import Dump, finished, peak_of, until_the_budget, without_cycle_collection
 from .plan import EntryPlan
 
 RETRIES = 3  # plans of an entry that exceeds its budget: a limit of compile time
@@ -111,10 +107,3 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
 
 def _planned(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
     return finished(until_the_budget([graph], context, dump), context, dump)[0]
-
-
-def work_without_budget(graph: Graph, backends: Backends) -> Work:
-    """The work of a complete graph that may take any memory."""
-    ends = freeze_states.__name__, tile_and_fuse.__name__
-    *_, (_, module) = run(Module((graph,)), Context(backends=backends), *ends, check=False)
-    return work_of(module.entries[0].nodes, backends.cost)

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..codegen.budget_notes import budget_notes
+from ..codegen.budget_notes import UNLIMITED, budget_notes
 from ..codegen.compiler import compile_functions, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Program
 from ..codegen.program_regions import Ram
 from ..errors import ToolError
+from ..progress import doing
 from ..targets.board import Board
 from .function import Functions
 from .loader import deps_json, load_file
@@ -39,9 +40,12 @@ def build(
     program = compile_file(file.made, name, kernels, board, ram, dump)
     deps = deps_json(file.files, program.backends.sources(program.kernels))
     paths = write_all(out, {**emit(program, poison=poison), f"{name}.deps.json": deps})
-    if isinstance(file.made, Model):
-        for line in budget_notes(program, file.made.entries(), board.target.clock_hz):
-            note(line)
+
+    def without_budget() -> Program:
+        return compile_file(file.made, name, kernels, board, UNLIMITED)
+
+    for line in budget_notes(program, without_budget, board.target.clock_hz):
+        note(line)
     return paths
 
 
@@ -55,9 +59,10 @@ def compile_file(
     must_fit: bool = True,
 ) -> Program:
     """Compile the model or functions of a model file; the other arguments are those of compile_model."""
-    if isinstance(definition, Model):
-        return compile_model(definition, name, kernels, board, ram, dump, must_fit)
-    return compile_functions(definition, name, kernels, board, ram, dump, must_fit)
+    with doing(f"compiling {name}" + (f" for {board.id}" if board is not None else "")):
+        if isinstance(definition, Model):
+            return compile_model(definition, name, kernels, board, ram, dump, must_fit)
+        return compile_functions(definition, name, kernels, board, ram, dump, must_fit)
 
 
 def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:

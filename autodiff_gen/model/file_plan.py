@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..codegen.budget_notes import UNLIMITED
 from ..codegen.compiler import compile_model
 from ..codegen.program import Program
 from ..codegen.program_regions import Ram, budget_of, over, spaces_of
@@ -12,17 +13,20 @@ from ..errors import ModelError
 from ..ir.graph import Channels, State
 from ..kernels import registry
 from ..nn.selection import training_only
+from ..progress import doing
 from ..targets.board import Board
 from .contributions import squares
 from .loader import LoadedFile, load_file
 from .model import Model
 from .update_costs import costs
-from .update_plan import Proposal, propose
+from .update_plan import MOST_TRIES, Proposal, propose
 
 
 class FilePlan:
     """model, file: as they are without a plan; budget: bytes of state and arena together. Raises ModelError where there
     is no budget, or no parameter of a network trains."""
+
+    tries = 0  # choices that were compiled
 
     def __init__(
         self, path: str, board: Board, kernels: Sequence[str] | None, ram: Ram, name: str | None
@@ -34,6 +38,7 @@ class FilePlan:
         self.budget = budget
         self.model, self.file, reached = self._load(None)
         self._name = name or self.file.name
+        self.what = f"{self._name} for {board.name} ({board.id})"
         self._states = [state for state in self.model.trained if state.name in reached]
         if not self._states:
             raise ModelError(
@@ -50,12 +55,18 @@ class FilePlan:
             models.append((program, model))
             return program, free
 
-        found = squares(self.model, self._states, batches)
+        with doing(f"computing gradients of {self._name}"):
+            found = squares(self.model, self._states, batches)
         backends = registry.for_board(self._board, self._kernels)
         estimates = costs(self.model, self._states, backends)
         proposal = propose(self._states, found, estimates, self.budget, compiled)
         (chosen,) = (model for program, model in models if program is proposal.program)
         return proposal, chosen
+
+    def without_budget(self, model: Model) -> Program:
+        """The program of a choice that may take any memory."""
+        with doing(f"compiling {self._name} for {self._board.id}, without a budget"):
+            return compile_model(model, self._name, self._kernels, self._board, UNLIMITED)
 
     def _load(self, channels: Mapping[str, Channels | None] | None) -> tuple[Model, LoadedFile, set[str]]:
         """The model in which these parameters and channels train, None for all, and the names of those it has."""
@@ -68,7 +79,11 @@ class FilePlan:
     def _compiled(self, model: Model) -> tuple[Program, int]:
         """The program, and the bytes that it leaves free, negative where it does not fit."""
         rest = self._kernels, self._board, self._ram
-        program = compile_model(model, self._name, *rest, must_fit=False, thorough=False)
+        self.tries += 1
+        with doing(
+            f"compiling {self._name} for {self._board.id}, choice {self.tries} of at most {MOST_TRIES}"
+        ):
+            program = compile_model(model, self._name, *rest, must_fit=False, thorough=False)
         missing = sum(
             needed - space.bytes for space, needed in over(program, spaces_of(self._board, self._ram))
         )

@@ -7,7 +7,7 @@ It says which parameters are worth trying; what a choice really takes is known b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..ir.traits import is_free
 from ..kernels.registry import Backends
 from ..lowering.pipeline import run
 from ..passes.context import Context
+from ..passes.training.differentiate import gradient_name
 from .model import Model
 
 MASK_BITS = 8  # masks are stored as bits: of 8 elements in a byte, of 4 bytes each
@@ -53,13 +54,17 @@ class Costs:
 
 
 def costs(everything: Model, states: Sequence[State], backends: Backends) -> Costs:
-    """Those of the parameters `states`, which all train in `everything`."""
-    step, context = everything.entries()[0], Context(backends=backends)
-    *_, (_, module) = run(Module((step,)), context, "freeze_states", "transpose_elimination", check=False)
+    """Those of the parameters `states`, which all train in `everything`. A parameter's cone is that of its gradient:
+    its update may read the gradients of all others, as clipping by their norm does."""
+    stages = dict(everything.stages)
+    known, stored = stages["differentiate"], everything.stages[-1][1]
+    step: Graph = known.entries[0]
+    gradients = {known.state(state): step.outputs[gradient_name(known.state(state))] for state in states}
+    bare = replace(step, outputs={"loss": step.outputs["loss"]}, updates={**step.updates, **gradients})
+    stop = "freeze_states", "transpose_elimination"
+    *_, (_, module) = run(Module((bare,)), Context(backends=backends), *stop, check=False)
     graph: Graph = module.entries[0]
-    stored = everything.stages[-1][1]
-    updates = [graph.updates[stored.state(state)] for state in states]
-    cones = [_late_nodes(new) for new in updates]
+    cones = [_late_nodes(graph.updates[known.state(state)]) for state in states]
     count: dict[Node, int] = {}
     for cone in cones:
         for n in cone:

@@ -27,6 +27,7 @@ from .update_costs import Costs
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 MOST_TRIES = 5  # programs that are compiled to find the best choice that fits: a limit of time
 
+NOISE = 1e-10  # of all squares: what rounding leaves of a gradient that is 0, such as that of a bias before a BatchNorm
 CLOSE = 50  # a choice that leaves no more than this part of the budget free is close enough: a limit of time
 
 
@@ -121,8 +122,9 @@ def _nothing_fits(states: Sequence[State], programs: Mapping[tuple[float, ...], 
 
 
 def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[float, float]]:
-    """For each parameter what a fraction adds up to; of one without channels only the whole."""
-    found = []
+    """For each parameter what a fraction adds up to, 0 where that is rounding errors; of one without channels only the
+    whole."""
+    found: list[dict[float, float]] = []
     for state in states:
         axis, values = state.channel_axis, squares[state]
         count = 1 if axis is None else planned(state.logical.shape)[axis]
@@ -135,7 +137,8 @@ def _gains(states: Sequence[State], squares: Mapping[State, Any]) -> list[dict[f
                 chosen = Channels(axis, part).index(numbers)
                 gains[part] = float(along[list(chosen)].sum())
         found.append(gains)
-    return found
+    least = NOISE * sum(gains[1.0] for gains in found)
+    return [{part: gain if gain > least else 0.0 for part, gain in gains.items()} for gains in found]
 
 
 def _choice(gains: Sequence[Mapping[float, float]], costs: Costs, limit: float) -> _Choice:

@@ -20,7 +20,7 @@ from .memory import Region, Space, Store, check_memory, further_regions, main_re
 from .schema import HOST, PROFILES, near
 
 _MEASURED = [
-    f.name for f in fields(CostTable) if f.name not in ("kernels", "cache", "cycles", "block_moves")
+    f.name for f in fields(CostTable) if f.name not in ("kernels", "calls", "cache", "cycles", "block_moves")
 ]  # of [cost]
 Costs = TypeVar("Costs", Cache, KernelCost)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
@@ -267,14 +267,14 @@ def _cost(section: dict[str, Any], path: Path) -> CostTable:
         return made(**value)
 
     values = dict(section)
-    kernels = values.pop("kernels", {})
+    kernels, calls = values.pop("kernels", {}), values.pop("calls", {})
     by_symbol = {name: complete(f"kernels.{name}", v, KernelCost) for name, v in kernels.items()}
     for name, value in values.items():
         if isinstance(value, dict):
             values[name] = (
                 complete(name, value, KernelCost) if name != "cache" else complete(name, value, Cache)
             )
-    return CostTable(kernels=MappingProxyType(by_symbol), **values)
+    return CostTable(kernels=MappingProxyType(by_symbol), calls=MappingProxyType(calls), **values)
 
 
 def _support(name: str, path: Path) -> Path:

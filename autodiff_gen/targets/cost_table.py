@@ -62,7 +62,8 @@ class CostTable:
     through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
     vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
     never are. cache: what a batch is divided for, None where it is not. kernels: by symbol, those of kernels that
-    serve the same calls, where the cheapest is called. cycles: of an instruction, in the mean of a training step, by
+    serve the same calls, where the cheapest is called. calls: by symbol, what the parts of a call take
+    (kernels/call_parts.py), for estimates of time. cycles: of an instruction, in the mean of a training step, by
     an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks of floats by one
     instruction (codegen/loops/block_moves.py).
     """
@@ -83,6 +84,7 @@ class CostTable:
     column_sums: KernelCost
     axpby: KernelCost
     kernels: Mapping[str, KernelCost] = field(default_factory=lambda: MappingProxyType({}))
+    calls: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     cache: Cache | None = None
     cycles: float = 0.0
     block_moves: bool = False

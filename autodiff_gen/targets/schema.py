@@ -184,6 +184,7 @@ _TREE: dict[str, Any] = {
         "cache": {"bytes": Integer(1, 0x7FFFFFFF), **dict.fromkeys(("miss", "packing", "load"), _cost)},
         **dict.fromkeys(("gemm", "gemv", "column_sums", "axpby"), _KERNEL),
         "kernels": {"*": _KERNEL},
+        "calls": {"*": {"*": _cost}},
     },
     "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
     "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},

@@ -90,6 +90,38 @@ def test_the_lines_give_the_program_that_is_printed(
     assert any(row[3] != "all" for row in rows), "the budget is too small for all"
 
 
+CLIPPED = """
+net = nn.Sequential(
+    *(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.BatchNorm2d(16)),
+    *(nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4)),
+)
+{lines}
+model = ag.Model.supervised(
+    net, input=(4, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.{optimizer}(lr=0.01), {clipping}
+)
+"""
+
+
+@pytest.mark.parametrize("clipping", ["clip_grad_norm=1.0", "clip_grad_norm=1.0, accumulate='mean'"])
+def test_clipping_changes_neither_the_gradients_nor_what_their_way_takes(
+    clipping: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = written(tmp_path, CLIPPED.replace("{clipping}", clipping), "", "SGD")
+    assert planned(model, 19_000) == 0
+    shown = capsys.readouterr().out
+    rows = [line.split() for line in shown.splitlines()[2:12]]
+    share = {name: float(part.rstrip("%")) for name, _, part, *_ in rows}
+    trained = {row[0] for row in rows if row[3] != "-"}
+    assert sum(share[name] for name in trained) > 30 and {"8.weight", "8.bias"} <= trained
+    assert trained.isdisjoint({"0.bias", "3.bias"}), (
+        "a BatchNorm subtracts the mean: its gradient is rounding errors"
+    )
+    assert "before for STM32F405RG (stm32), kernels ref, batch 4" in shown
+    assert re.search(
+        r"^train_step: [\d,]+ multiply-accumulates and about [\d,]+ instructions, some ", shown, re.M
+    )
+
+
 SMALL = """
 net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
 w = ag.Param("w", np.ones(3, np.float32))

@@ -1,0 +1,264 @@
+"""What the work of a kernel's call consists of: how many calls of micro-kernels, products in tiles, products of single
+pixels, and so on, as kernels/tiles/ computes them. A board's table says what each of them takes. Stdlib only.
+
+Parts by name: `call` is 1; `result` are elements that are stored; `product` are multiply-accumulates, `term` those in
+tiles, incomplete tiles included; `tile` are tiles, `run` their runs of products that are next to each other in memory.
+Of convolutions, `region` are the parts of an image whose windows have the same valid taps, `panel` are
+multiply-accumulates with weights that are `packed` first, `single` are those of pixels that fill no tile,
+and `scattered` are tiles whose pixels are in several rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import TypeAlias
+
+Facts: TypeAlias = Mapping[str, float]
+Parts: TypeAlias = dict[str, float]
+
+TILE = 4  # rows and columns of a tile of products
+CHANNELS = 8  # of a tile of a depthwise convolution, and columns of a panel
+PANEL = 32  # pixels from which weights are packed
+NARROW = 12  # elements of a row of a window that are computed together though not the same windows have them
+
+
+_TILED = ("term", "tile", "run", "panel", "packed", "panel_run", "single", "single_run", "scattered")
+
+
+def call_parts(kernel: str, facts: Facts) -> Parts:
+    """Of a call of a kernel, by the contract's name or its own without ag_; empty where a size is not known."""
+    family = next((f for prefix, f in _FAMILIES.items() if kernel.startswith(prefix)), None)
+    try:
+        return {} if family is None else {"call": 1.0, **family({**_DEFAULTS, **facts})}
+    except KeyError:
+        return {}
+
+
+_DEFAULTS = {"groups": 1.0, "dilation_h": 1.0, "dilation_w": 1.0, "epilogue": 0.0, "panel": 0.0, "n": 1.0}
+
+
+def _matrices(f: Facts) -> Parts:
+    m, n, k = f["m"], f["n"], f["k"]
+    tiles = _tiles(m) * _tiles(n)
+    parts = {"term": TILE * TILE * tiles * k, "tile": tiles, "row": m, "result": m * n, "product": m * n * k}
+    return {**parts, "update": m * n * (f.get("beta", 0.0) != 0), "epilogue": m * n * f["epilogue"]}
+
+
+def _rows(f: Facts) -> Parts:
+    """Whole tiles of rows, and each other row as the product of a vector and a matrix."""
+    rest = f["m"] % TILE if f["n"] >= TILE else 0
+    parts = _matrices({**f, "m": f["m"] - rest})
+    parts["epilogue"] = f["m"] * f["n"] * f["epilogue"]
+    return {**parts, "single": rest * f["n"] * f["k"], "single_run": rest * f["n"], "single_row": rest}
+
+
+def _vector(f: Facts) -> Parts:
+    rows, columns = f["m"], f["n"]
+    update = f.get("beta", 0.0) != 0
+    return {"row": rows, "column": columns, "term": rows * columns, "update": rows * columns * update}
+
+
+def _axpby(f: Facts) -> Parts:
+    return {"term": f["n"]}
+
+
+def _pooling(f: Facts) -> Parts:
+    pixels = f["n"] * f["oh"] * f["ow"]
+    taps = f["kh"] * f["kw"]
+    return {
+        "result": pixels * f["c"],
+        "window": pixels,
+        "tap": pixels * taps,
+        "term": pixels * taps * f["c"],
+        "tile": pixels * _tiles(f["c"], CHANNELS),
+        "run": pixels * taps * (_tiles(f["c"], CHANNELS) if f["c"] >= CHANNELS else f["c"]),
+    }
+
+
+def _pooled(f: Facts) -> Parts:
+    windows = f["n"] * f["ph"] * f["pw"]
+    results = windows * f["pool_h"] * f["pool_w"]
+    terms = f["kh"] * f["kw"] * f["c"]
+    return {
+        "result": results * f["o"],
+        "run": results * f["o"] * f["kh"],
+        "term": results * TILE * _tiles(f["o"]) * terms,
+        "pooled": windows * f["o"] * terms,
+        "window": windows * terms,
+        "pixel": f["n"] * f["h"] * f["w"] * f["c"],
+    }
+
+
+def _forward(f: Facts) -> Parts:
+    if f["groups"] > 1:
+        return _window_sums(f, _taps_of_results(f, "h"), _taps_of_results(f, "w"), f["oh"] * f["ow"])
+    return _regions(f, _taps_of_results(f, "h"), _taps_of_results(f, "w"), f["o"], f["c"], by_rows=False)
+
+
+def _dx(f: Facts) -> Parts:
+    if f["groups"] > 1:
+        return _window_sums(f, _taps_of_inputs(f, "h"), _taps_of_inputs(f, "w"), f["h"] * f["w"])
+    return _regions(f, _taps_of_inputs(f, "h"), _taps_of_inputs(f, "w"), f["c"], f["o"], by_rows=True)
+
+
+def _regions(
+    f: Facts,
+    rows: list[tuple[int, int]],
+    columns: list[tuple[int, int]],
+    results: float,
+    terms: float,
+    by_rows: bool,
+) -> Parts:
+    """A convolution, or, `by_rows`, its gradient, which adds up a row of taps at a time. rows, columns: how many of
+    them have so many valid taps, region by region."""
+    parts = dict.fromkeys(("region", "product", *_TILED), 0.0)
+    parts["result"] = f["n"] * sum(a for a, _ in rows) * sum(b for b, _ in columns) * results
+    parts["epilogue"] = parts["result"] * f["epilogue"]
+    for height, v in rows:
+        for width, u in columns:
+            parts["region"] += 1
+            pixels, products = f["n"] * height * width, v * u * terms
+            parts["product"] += pixels * products * results
+            if not products:
+                continue
+            run, runs, calls = (terms, u, v) if by_rows else (u * terms, v, 1)
+            if f["panel"] and pixels >= PANEL and results % CHANNELS == 0:
+                parts["panel"] += TILE * _tiles(pixels) * results * products
+                parts["packed"] += products * results
+                parts["panel_run"] += _tiles(pixels) * results / CHANNELS * v
+                continue
+            whole, rest = divmod(pixels, TILE)
+            if rest and rest * (run + CHANNELS) <= TILE * run and (not by_rows or results >= CHANNELS):
+                parts["single"] += rest * products * results
+                parts["single_run"] += rest * results * runs * calls
+            elif rest:
+                whole += 1
+            tiles = whole * _tiles(results)
+            parts["term"] += TILE * TILE * tiles * products
+            parts["tile"] += tiles * calls
+            parts["run"] += tiles * calls * runs
+            if width % TILE and len(columns) > 1:
+                parts["scattered"] += min(whole, f["n"] * height) * _tiles(results) * calls
+    return parts
+
+
+def _window_sums(
+    f: Facts, rows: list[tuple[int, int]], columns: list[tuple[int, int]], pixels: float
+) -> Parts:
+    """A depthwise convolution, or its gradient: one call of the micro-kernel for each run of results."""
+    n, tiles = f["n"], _tiles(f["c"], CHANNELS)
+    parts = dict.fromkeys(("tile", "result", "term", "product"), 0.0)
+    parts["region"] = n * len(rows) * len(columns)
+    parts["epilogue"] = n * pixels * f["c"] * f["epilogue"]
+    for height, v in rows:
+        for width, u in columns:
+            if u * v:
+                parts["tile"] += n * min(height, width) * tiles
+                parts["result"] += n * height * width * tiles * CHANNELS
+                parts["term"] += n * height * width * v * u * tiles * CHANNELS
+                parts["product"] += n * height * width * v * u * f["c"]
+    return parts
+
+
+def _dw(f: Facts) -> Parts:
+    n, kw, c, o = f["n"], int(f["kw"]), f["c"], f["o"]
+    windows = [[_windows(f, axis, tap) for tap in range(int(f[f"k{axis}"]))] for axis in "hw"]
+    if f["groups"] > 1:
+        tiles = _tiles(c, CHANNELS)
+        pairs = [(b - a, d - c_) for a, b in windows[0] for c_, d in windows[1]]
+        return {
+            "tile": n * len(pairs) * tiles,
+            "term": n * sum(v * u for v, u in pairs) * tiles * CHANNELS,
+            "run": n * sum(min(pair) for pair in pairs) * tiles,
+            "product": n * sum(v * u for v, u in pairs) * c,
+            "result": n * len(pairs) * c,
+        }
+    parts = dict.fromkeys(("region", "tile", "term", "run", "few", "edge", "edge_tile"), 0.0)
+    valid = sum(b - a for a, b in windows[0]) * sum(b - a for a, b in windows[1])
+    parts |= {"product": n * valid * c * o, "result": n * f["kh"] * kw * c * o}
+    row, length = windows[1], kw * c
+    same = len(set(row)) == 1
+    step = length if same or length <= NARROW else c if c >= TILE else TILE
+    for first in range(0, int(length), int(step)):
+        count = min(step, length - first)
+        low, high = row[int(first // c)], row[int((first + count - 1) // c)]
+        common = max(0, min(low[1], high[1]) - max(low[0], high[0]))
+        cut = max(low[1], high[1]) - min(low[0], high[0]) - common
+        tiles = n * _tiles(o) * _tiles(count)
+        for begin, end in windows[0]:
+            parts["region"] += n
+            parts["tile"] += tiles
+            parts["term"] += TILE * TILE * tiles * (end - begin) * common
+            parts["few"] += (count < TILE) * TILE * TILE * tiles * (end - begin) * common
+            parts["run"] += (common < f["ow"]) * tiles * min(end - begin, common)
+            parts["edge"] += n * cut
+            parts["edge_tile"] += tiles * cut
+    return parts
+
+
+_FAMILIES: Mapping[str, Callable[[Facts], Parts]] = {
+    "gemm_rows": _rows,
+    "gemm": _matrices,
+    "dense": _matrices,
+    "gemv": _vector,
+    "ger": _vector,
+    "column_sums": _vector,
+    "axpby": _axpby,
+    "max_pool2d": _pooling,
+    "avg_pool2d": _pooling,
+    "conv2d_pool": _pooled,
+    "conv2d_dx": _dx,
+    "conv2d_dw": _dw,
+    "conv2d": _forward,
+    "depthwise2d_dx": _dx,
+    "depthwise2d_dw": _dw,
+    "depthwise2d": _forward,
+}
+
+
+def _tiles(extent: float, of: int = TILE) -> float:
+    return -(-extent // of)
+
+
+def _grouped(taps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """How many neighbours have the same first and last valid tap, and how many taps these are."""
+    return [(len(list(same)), end - first) for (first, end), same in groupby(taps)]
+
+
+def _axis(f: Facts, axis: str) -> tuple[int, int, int, int, int, int]:
+    """Results, inputs, taps, stride, padding, dilation."""
+    pad = f["pad_top"] if axis == "h" else f["pad_left"]
+    return tuple(  # type: ignore[return-value]
+        map(int, (f[f"o{axis}"], f[axis], f[f"k{axis}"], f[f"stride_{axis}"], pad, f[f"dilation_{axis}"]))
+    )
+
+
+def _taps_of_results(f: Facts, axis: str) -> list[tuple[int, int]]:
+    results, inputs, taps, stride, pad, dilation = _axis(f, axis)
+    valid = []
+    for i in range(results):
+        inside = [t for t in range(taps) if 0 <= i * stride - pad + t * dilation < inputs]
+        valid.append((inside[0], inside[-1] + 1) if inside else (0, 0))
+    return _grouped(valid)
+
+
+def _taps_of_inputs(f: Facts, axis: str) -> list[tuple[int, int]]:
+    """Of the gradient: those inputs apart that the same taps reach, which are a stride apart."""
+    results, inputs, taps, stride, pad, dilation = _axis(f, axis)
+    found = []
+    for phase in range(min(stride, inputs)):
+        valid = []
+        for i in range(phase, inputs, stride):
+            at = [(i + pad - t * dilation) for t in range(taps)]
+            hit = [t for t, x in enumerate(at) if x % stride == 0 and 0 <= x // stride < results]
+            valid.append((hit[0], hit[0] + len(hit)) if hit else (0, 0))
+        found += _grouped(valid)
+    return found
+
+
+def _windows(f: Facts, axis: str, tap: int) -> tuple[int, int]:
+    """The results whose windows have a tap inside."""
+    results, inputs, _, stride, pad, dilation = _axis(f, axis)
+    inside = [i for i in range(results) if 0 <= i * stride - pad + tap * dilation < inputs]
+    return (inside[0], inside[-1] + 1) if inside else (0, 0)
