@@ -97,7 +97,7 @@ def comparisons(
 
     program = without_dropout(program)
     inputs = _inputs(program, np.random.default_rng(seed), data or {})
-    original = Original(file, program.tied)
+    original = Original(file, program.tied, program.views)
     theirs = original.outputs(inputs)
     generator = np.random.default_rng(seed + 1)
     classes = len(theirs) == 1 and theirs[0].ndim == 2 and theirs[0].shape[1] > 1

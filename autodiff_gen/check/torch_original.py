@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..errors import ToolError
+from ..frontends.imported.program import WeightView
 
 Arrays = Mapping[str, NDArray[Any]]
 DROPOUT = ("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
@@ -43,9 +44,15 @@ MEANS = {
 
 
 class Original:
-    """The program of a file, with the weights of the file. tied: the names of weights that are others -> those."""
+    """The program of a file, with the weights of the file. tied: the names of weights that are others -> those; views:
+    as those of Program."""
 
-    def __init__(self, file: Path | IO[bytes], tied: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        file: Path | IO[bytes],
+        tied: Mapping[str, str],
+        views: Mapping[str, WeightView],
+    ) -> None:
         if not isinstance(file, Path):
             file.seek(0)
         self.module = torch.export.load(file).module()
@@ -55,6 +62,7 @@ class Original:
         self.module.recompile()
         for name, other in tied.items():  # torch.export.load has made two parameters of them
             setattr(*_place(self.module, name), getattr(*_place(self.module, other)))
+        share(self.module, views)
         self._start = {name: tensor.detach().clone() for name, tensor in self._states()}
 
     def outputs(self, inputs: Arrays) -> list[NDArray[Any]]:
@@ -110,6 +118,22 @@ class Original:
             return _flat(self.module(*map(_tensor, inputs.values())))
         finally:
             torch.set_default_dtype(before)
+
+
+def share(module: Any, views: Mapping[str, WeightView]) -> None:
+    """Compute weights that show elements of other ones from those before each call of a module, in which they have
+    become weights of their own."""
+
+    def shown(*_: Any) -> None:
+        for name, view in views.items():
+            owner, attribute = _place(module, name)
+            weight = getattr(*_place(module, view.base))
+            weight = weight if view.trained else weight.detach()
+            vars(owner)[attribute] = weight.flatten()[torch.from_numpy(view.elements)]
+
+    for name in views:
+        delattr(*_place(module, name))
+    module.register_forward_pre_hook(shown)
 
 
 def _place(module: Any, name: str) -> tuple[Any, str]:

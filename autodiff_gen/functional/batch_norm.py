@@ -39,6 +39,10 @@ def batch_norm(
     n = 1.
     """
     x = as_value(input)
+    if momentum is None:
+        raise ShapeError(
+            f"batch_norm({x!r}): momentum=None averages over all batches, which nn.BatchNorm1d and nn.BatchNorm2d do"
+        )
     channels = _channels("batch_norm", x, 2)
     running = _running("batch_norm", x, running_mean, running_var, channels)
     axes = (0, *range(2, x.ndim))

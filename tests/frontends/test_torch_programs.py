@@ -1,10 +1,13 @@
 """Whole programs of PyTorch with losses inside: the generated C trains as the module does, or one line says why not."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import autodiff_gen as ag
 
@@ -340,6 +343,65 @@ def pointed(m, x, label):
     return loss * 1e-3
 
 
+def sharpness_aware(m, x, label):
+    """SAM: a module that is called with its own parameters, and with others."""
+    own = dict(m["net"].named_parameters())
+    gradients = torch.autograd.grad(F.cross_entropy(m["net"](x), label), list(own.values()))
+    norm = sum(g.square().sum() for g in gradients).sqrt()
+    moved = {n: p + 0.05 * g / norm for (n, p), g in zip(own.items(), gradients, strict=True)}
+    return F.cross_entropy(torch.func.functional_call(m["net"], moved, (x,)), label)
+
+
+def adapted(m, support, wanted, query, target):
+    """MAML of a module."""
+    own = dict(m["net"].named_parameters())
+    loss = F.mse_loss(m["net"](support), wanted)
+    gradients = torch.autograd.grad(loss, list(own.values()), create_graph=True)
+    moved = {n: p - 0.1 * g for (n, p), g in zip(own.items(), gradients, strict=True)}
+    return F.mse_loss(torch.func.functional_call(m["net"], moved, (query,)), target) + loss
+
+
+def hidden_from_autograd(m, x, label):
+    """A change that autograd does not record leaves a tensor its gradient."""
+    h = m["net"](x)
+    h.data.clamp_(-0.5, 0.5)
+    q, seen = h.clone(), h.detach()
+    q.data = (h > 0).float()
+    with torch.no_grad():
+        h.mul_(2)
+        inner = h * 2
+        inner.add_(1)
+    return F.cross_entropy(q * h.data.exp() + h * m["net"][0].weight.data.norm() + inner * seen, label)
+
+
+def masked_by_constants(m, a, b):
+    """Masks whose values are known choose elements, and Python reads them."""
+    z = F.normalize(torch.cat([m["net"](a), m["net"](b)]), dim=1)
+    similar = z @ z.T
+    apart = ~torch.eye(len(z), dtype=torch.bool)
+    scores = similar[apart].view(len(z), -1)
+    upper = torch.triu(torch.ones(len(z), len(z)), diagonal=1).bool()
+    rows, columns = torch.triu_indices(len(z), len(z), 1)
+    pairs = (
+        torch.masked_select(similar, upper).sum() / int(upper.sum()) + similar[rows, columns].square().mean()
+    )
+    kept = m["masks"].kept[:3]
+    z = z.masked_scatter(apart[:, :3] & upper[:, :3], torch.arange(24.0))
+    z[:, kept] = z[:, kept] * 2
+    return (
+        F.cross_entropy(scores, torch.zeros(len(z), dtype=torch.long))
+        + pairs
+        + z[:, kept.nonzero()[:, 0]].mean()
+    )
+
+
+def without_infinities(m, a, b):
+    z = m["net"](a) @ m["net"](b).T
+    z.fill_diagonal_(float("-inf"))
+    y = torch.where(torch.isinf(z), 0.0, z) + torch.isfinite(z) * z.exp()
+    return y.square().mean() + torch.isneginf(z).sum()
+
+
 X, LABEL, WORDS = (6,), ("label", 3), ("words", 7)
 PROGRAMS = {
     "adversarial": (
@@ -433,15 +495,27 @@ PROGRAMS = {
         [X, LABEL],
         lambda: {"encoder": nn.LSTM(1, 4, batch_first=True), "score": nn.Linear(4, 1)},
     ),
+    "sharpness-aware": (sharpness_aware, [X, LABEL], lambda: {"net": two()}),
+    "adapted": (adapted, [X, (3,), X, (3,)], lambda: {"net": two()}),
+    "hidden from autograd": (hidden_from_autograd, [X, LABEL], lambda: {"net": two()}),
+    "masked by constants": (masked_by_constants, [X, X], lambda: {"net": two(), "masks": Masks()}),
+    "without infinities": (without_infinities, [X, X], lambda: {"net": two()}),
+    "checkpointed": (
+        lambda m, x, label: F.cross_entropy(checkpoint(m["net"], m["first"](x), use_reentrant=True), label),
+        [X, LABEL],
+        lambda: {"first": nn.Linear(6, 6), "net": two()},
+    ),
     "sum over the batch": (sum_over_batch, [X, (3,)], lambda: {"net": two()}),
 }
 FIXED = (
     "Barlow twins",
     "contrastive",
     "detected",
+    "masked by constants",
     "mixed up",
     "prototypes",
     "transcribed",
+    "without infinities",
 )  # in these the batch is a number
 
 
@@ -528,6 +602,15 @@ REJECTED = {
             (m["net"](x) * (factor := torch.ones(3, requires_grad=True))).sum(), factor
         )[0].sum(),
         r"has a gradient with respect to a constant; compute it from an input, as by torch.zeros_like\(x\)",
+    ),
+    "a copy of a module": (
+        lambda m, x: copy.deepcopy(m["net"])(x).sum(),
+        r"it does not record a tensor that forward makes; compute with functions of torch of the inputs, .*"
+        r" \(test_torch_programs.py:\d+\)$",
+    ),
+    "an error of its own": (
+        lambda m, x: m["net"](x) / 0 @ x,
+        r"must have same .* \(test_torch_programs.py:\d+\)$",
     ),
     "targets in one axis": (
         lambda m, x: F.ctc_loss(m["net"](x)[:, None], torch.ones(3, dtype=torch.long), (BATCH,), (3,)),

@@ -1,5 +1,7 @@
 """Losses, optimizers and schedules of PyTorch: the C trains as the module does, or one line says why not."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,11 @@ from torch.optim import lr_scheduler as scheduler
 from torch_optimizers import SCHEDULES
 
 import autodiff_gen as ag
-from autodiff_gen import optim
+from autodiff_gen import nn, optim
 from autodiff_gen.frontends.pytorch.schedules import schedule
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import topological
+from autodiff_gen.model.loss_function import layer_of
 
 pytestmark = pytest.mark.torch
 
@@ -149,7 +153,10 @@ def warm_up_then_cosine(optimizer):
 MADE = {
     f"{name} {k}": lambda o, name=name, options=options: getattr(scheduler, name)(o, **options)
     for k, (name, options) in enumerate(SCHEDULES)
-} | {"warm-up, then cosine": warm_up_then_cosine}
+} | {
+    "warm-up, then cosine": warm_up_then_cosine,
+    "LambdaLR": lambda o: scheduler.LambdaLR(o, lambda t: 0.9**t / (1 + 0.1 * t)),
+}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -183,7 +190,11 @@ def stepped(optimizer):
 WRONG_SCHEDULES = {
     "stepped": (stepped, r"torch.optim.lr_scheduler.StepLR has been stepped to 1; give a new one$"),
     "other": (lambda _: scheduler.StepLR(sgd_of_two(), 3), "is of another optimizer than the model's; .*StepLR$"),
-    "lambda": (lambda o: scheduler.LambdaLR(o, float), "LambdaLR cannot be converted; write its function with graph"),
+    "lambda": (
+        lambda o: scheduler.LambdaLR(o, lambda t: min(1.0, t / 5)),
+        r"LambdaLR cannot be converted; its function takes no graph values; make a table: rates = .* and schedule=",
+    ),
+    "lambdas": (lambda o: scheduler.LambdaLR(o, [float, int]), "LambdaLR has a function for each group; give one for"),
     "plateau": (scheduler.ReduceLROnPlateau, "Plateau cannot be converted; give the learning rate to each training"),
     "own": (lambda o: OwnLR(o, 3), "torch.optim.lr_scheduler.OwnLR has no counterpart in ag.optim.lr_scheduler$"),
     "scale_fn": (lambda o: scheduler.CyclicLR(o, 0.1, 1, scale_fn=float), "CyclicLR has a scale_fn; use a mode"),
@@ -203,6 +214,78 @@ def test_schedules_that_cannot_be_taken_over(name):
     optimizer = sgd_of_two()
     with pytest.raises(ag.AutodiffError, match=f"^schedule: .*{message}"):
         schedule(make(optimizer), optimizer)
+
+
+def test_the_table_that_the_message_proposes_has_the_rates():
+    rates = np.array([min(1.0, t / 5) for t in range(8)], np.float32)
+    ours = optim.lr_scheduler.LambdaLR(
+        lambda t: ag.functional.index_select(rates, 0, ag.functional.to(t, "s32"))[0]
+    )
+    t = ag.Input("t", ())
+    rate = ours.rate(1.0, t)
+    assert [float(evaluate([rate], {t: k})[0]) for k in (0, 3, 7, 50)] == pytest.approx([0.0, 0.6, 1.0, 1.0])
+
+
+LOSSES = {
+    "cross_entropy": (torch.nn.functional.cross_entropy, "label"),
+    "partial": (
+        functools.partial(torch.nn.functional.cross_entropy, weight=torch.ones(2), label_smoothing=0.1),
+        "label",
+    ),
+    "nll_loss": (torch.nn.functional.nll_loss, "label"),
+    "ours": (ag.functional.cross_entropy, "label"),
+    "mse_loss": (torch.nn.functional.mse_loss, "target"),
+    "logits": (torch.nn.functional.binary_cross_entropy_with_logits, "target"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_function_as_loss_is_the_layer(name):
+    loss, target = LOSSES[name]
+    model = ag.Model.supervised(net_of_two()[1], (4, 4), loss, optim.SGD(lr=0.1))
+    function, options = getattr(loss, "func", loss), getattr(loss, "keywords", {})
+    scores = torch.randn(4, 2, generator=torch.Generator().manual_seed(1))
+    wanted = torch.tensor([0, 1, 1, 0]) if target == "label" else torch.rand(4, 2)
+    theirs = getattr(torch.nn.functional, function.__name__)(scores, wanted, **options)
+    made = layer_of(loss)(
+        ag.Input("z", (4, 2)), ag.Input("y", wanted.shape, "s32" if target == "label" else "f32")
+    )
+    inputs = {
+        n.name: n for n in (v for node in topological([made]) for v in node.results) if n.name in ("z", "y")
+    }
+    found = evaluate([made], {inputs["z"]: scores.numpy(), inputs["y"]: wanted.numpy()})[0]
+    assert model.targets[0].name == target and float(found) == pytest.approx(theirs.item(), rel=1e-5)
+
+
+def test_a_function_that_is_no_loss_of_ours():
+    _, net = net_of_two()
+    message = "loss: .*cosine_similarity has no counterpart in ag.nn; write it as"
+    with pytest.raises(ag.AutodiffError, match=message):
+        ag.Model.supervised(net, (4, 4), torch.nn.functional.cosine_similarity, optim.SGD(lr=0.1))
+
+
+class Tagged(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = torch.nn.Embedding(5, 3), torch.nn.Linear(3 * 2 + 4, 2)
+
+    def forward(self, words, x):
+        return self.out(torch.cat([self.words(words).flatten(1), x], 1))
+
+
+def test_supervised_takes_inputs_in_place_of_a_shape():
+    module = Tagged()
+    net = ag.from_torch(module, (torch.zeros(2, 2, dtype=torch.long), torch.zeros(2, 4)))
+    words = ag.Input("words", (4, 2), "s32", batch_axis=0)
+    x = ag.Input("x", (4, 4), batch_axis=0)
+    model = ag.Model.supervised(
+        net, [words, x], torch.nn.CrossEntropyLoss(), torch.optim.SGD(module.parameters())
+    )
+    assert [v.name for v in (*model.inputs, *model.targets)] == ["words", "x", "label"]
+    single = ag.Model.supervised(
+        lambda v: net_of_two()[1](ag.functional.to(v, "f32")), x, nn.MSELoss(), optim.SGD()
+    )
+    assert single.inputs == (x,)
 
 
 class Neighbours(torch.nn.Module):

@@ -93,6 +93,12 @@ def with_layers(program: Program) -> Program:
             texts.setdefault(one[0], set()).add((one[1].constructor, one[1].evaluated))
     good = {path: next(iter(made)) for path, made in texts.items() if len(made) == 1}
     inside = {frame.path for call in calls for frame in call.frames}
+    for call, one in zip(
+        calls, found, strict=True
+    ):  # a module that is called with other weights too is no layer
+        for frame in call.frames:
+            if one is None or one[0] != frame.path:
+                good.pop(frame.path, None)
     good = {
         path: made
         for path, made in good.items()
@@ -169,6 +175,7 @@ def _matches(path: str, refs: Mapping[str, WeightRef], program: Program) -> bool
     """Whether these are all weights of the module."""
     held = {*weights_of(path, program.weights), *weights_of(path, program.tied)} - {f"{path}.{TRACKED}"}
     same = all(program.tied.get(f"{path}.{key}", f"{path}.{key}") == ref.name for key, ref in refs.items())
+    same = same and not any(ref.name in program.updates for ref in refs.values())
     return same and held == {f"{path}.{key}" for key in refs}
 
 

@@ -15,6 +15,10 @@ MOST = 20  # problems that a message lists
 MALFORMED = (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError)
 
 
+class Rejected(ModelError):
+    """Of what no other form of the network has."""
+
+
 def malformed(error: Exception) -> str:
     """What is wrong with a damaged node, by one of MALFORMED."""
     return f"has arguments that its definition does not allow: {type(error).__name__} {error}; export it anew"
@@ -55,8 +59,8 @@ class Problems:
         hint = f"; {ALTERNATIVES[name]}" if name in ALTERNATIVES else hint
         self.add(op, f"has no counterpart{hint}", source)
 
-    def check(self) -> None:
-        """Raises ModelError if there is a problem."""
+    def check(self, kind: type[ModelError] = ModelError) -> None:
+        """Raises this kind of error if there is a problem."""
         if not self.found:
             return
         texts = []
@@ -64,4 +68,4 @@ class Problems:
             where = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
             texts.append(f"{op} {what}" + (f" ({where})" if where else ""))
         rest = f"; and {len(texts) - MOST} more" if len(texts) > MOST else ""
-        raise ModelError(f"{self.name} cannot be imported: {'; '.join(texts[:MOST])}{rest}")
+        raise kind(f"{self.name} cannot be imported: {'; '.join(texts[:MOST])}{rest}")

@@ -63,6 +63,15 @@ class Weight:
     trained: bool = True
 
 
+class WeightView(NamedTuple):
+    """A weight that shows elements of another one, `base`. elements: the position of each in it; trained: whether the
+    gradient of the view is part of the base's."""
+
+    base: str
+    elements: NDArray[Any]
+    trained: bool
+
+
 @dataclass(frozen=True)
 class Call:
     """results = function(*args, **options).
@@ -87,8 +96,10 @@ class Call:
 class Program:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
     the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
-    another one -> the name of that; class_name: that of the network; evaluated: paths of layers in evaluation mode
-    also while the model trains; integers: names of results that are no floats, where that is known."""
+    another one -> the name of that; views: the name of a weight that shows elements of another one, as its transpose
+    does -> the view; updates: the new values of buffers that a call changes; class_name: that of the network;
+    evaluated: paths of layers in evaluation mode also while the model trains; integers: names of results that are no
+    floats, where that is known."""
 
     inputs: dict[str, str]
     outputs: Any
@@ -96,6 +107,8 @@ class Program:
     weights: dict[str, Weight]
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     tied: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, WeightView] = field(default_factory=dict)
+    updates: Mapping[str, Any] = field(default_factory=dict)
     class_name: str = "Network"
     modules: tuple[str, ...] = ()  # paths of modules in the order of the original, as far as known
     layers: dict[str, str] = field(default_factory=dict)  # path -> the constructor call, by layers.py
@@ -117,7 +130,7 @@ class Program:
 def frozen_after_detach(program: Program) -> Program:
     """The program in which parameters that outputs depend on by detached values alone are not trained: no gradient
     reaches them, so that PyTorch's optimizers leave them as they are."""
-    needed = set(references(program.outputs))
+    needed = set(references(program.outputs))  # by gradients
     for call in reversed(program.calls):
         if call.function != "detach" and any(ValueRef(name) in needed for name in names(call.results)):
             needed.update(call_references(call))

@@ -90,6 +90,34 @@ def _nan_to_num(c: Converter, a: Arguments) -> Any:
     return c.emit("where", c.emit("ne", x, x), a.get("nan") or 0.0, y)
 
 
+def _is_infinite(c: Converter, a: Arguments) -> Any:
+    x = a["self"]
+    return c.emit("ne", x, x) if is_integer(c, x) else c.emit("eq", c.emit("abs", x), np.inf)
+
+
+def _is_finite(c: Converter, a: Arguments) -> Any:
+    x = a["self"]
+    return c.emit("eq", x, x) if is_integer(c, x) else c.emit("lt", c.emit("abs", x), np.inf)
+
+
+def _fill_diagonal(c: Converter, a: Arguments) -> Any:
+    """A number on the diagonal, in place of the elements there."""
+    shape = c.shape(a["self"])
+    if a.get("wrap") or (len(shape) > 2 and len(set(shape)) > 1):
+        raise Unsupported("has wrap=True or axes of other extents; use torch.where with a mask")
+    if None in shape:
+        if len(shape) > 2:
+            raise Unsupported("has a size that depends on the batch; use a number")
+        sizes = (c.emit(f"{{}}.shape[{k}]", a["self"]) if d is None else d for k, d in enumerate(shape))
+        diagonal: Any = c.emit("eye", *sizes, dtype="bool")
+    else:
+        extents = [d or 0 for d in shape]
+        mask = np.zeros(extents, np.bool_)
+        np.fill_diagonal(mask[: min(extents)], True)
+        diagonal = c.constant(mask)
+    return c.emit("where", diagonal, a["fill_value"], a["self"])
+
+
 def _affine_grid(c: Converter, a: Arguments) -> Any:
     size = tuple(d if isinstance(d, int) else 1 for d in a["size"])  # the batch is that of theta
     options = {"align_corners": True} if a["align_corners"] else {}
@@ -111,6 +139,11 @@ COMPOSITIONS: dict[str, Rule] = {
     "aten.grid_sampler": _grid_sample,
     "aten.grid_sampler_2d": _grid_sample,
     "aten.dist": _dist,
+    "aten.fill_diagonal": _fill_diagonal,
+    "aten.isfinite": _is_finite,
+    "aten.isinf": _is_infinite,
+    "aten.isneginf": lambda c, a: c.emit("eq", a["self"], -np.inf),
+    "aten.isposinf": lambda c, a: c.emit("eq", a["self"], np.inf),
     "aten.logaddexp2": _logaddexp2,
     "aten.cumprod": _cumprod,
     "aten.cummax": _cumulative_extreme("max"),

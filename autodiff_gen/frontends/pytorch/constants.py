@@ -99,6 +99,16 @@ def _eye(c: Converter, a: Arguments) -> Any:
     return c.constant(np.eye(a["n"], a.get("m", a["n"]), dtype=_dtype(a.get("dtype"), "float32")))
 
 
+def _triangle(indices: Any) -> Rule:
+    """The rows and columns of a triangle of a matrix."""
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        found = indices(a["row"], a.get("offset", 0), a["col"])
+        return c.constant(np.stack(found).astype(np.int32))
+
+    return rule
+
+
 def _scalar(c: Converter, a: Arguments) -> Any:
     number = a["s"]
     return c.constant(np.asarray(number, _dtype(a.get("dtype"), "float32")))
@@ -124,4 +134,6 @@ CONSTANTS: dict[str, Rule] = {
     "aten.eye": _eye,
     "aten.linspace": _linspace,
     "aten.scalar_tensor": _scalar,
+    "aten.tril_indices": _triangle(np.tril_indices),
+    "aten.triu_indices": _triangle(np.triu_indices),
 }

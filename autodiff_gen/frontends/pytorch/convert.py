@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ..imported.problems import MALFORMED, Problems, importing, malformed
+from ..imported.problems import MALFORMED, Problems, Rejected, importing, malformed
 from ..imported.program import (
     BUFFER,
     CONSTANT,
@@ -26,18 +26,22 @@ from ..imported.program import (
     ValueRef,
     Weight,
     WeightRef,
+    WeightView,
     call_references,
     frozen_after_detach,
     names,
     references,
 )
+from ..imported.states import with_states
 from .aten import CONTROL_FLOW, NAMES, OF_ROWS, TABLE, VIEWS
 from .complex_numbers import Complex, is_complex, rule_of
 from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
 from .rules import EMPTY, Unsupported, is_empty
+from .shared_memory import Elements, steps, views
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
+CHANGED_INPUT = "changes its input {!r} in place; change a clone() of it instead"
 CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
@@ -66,6 +70,11 @@ class _Conversion:
         self.root = {n: n for n in exported.inputs}  # of a view: the tensor whose elements it shows
         self.weights: dict[str, Weight] = {}
         self.tied: dict[str, str] = {}
+        self.views: dict[str, WeightView] = {}
+        self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
+        self.detached: dict[Any, Any] = {}  # what is detached -> the tensor with its gradient
+        self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not
+        self.unrecorded: set[str] = set()  # tensors that are made in torch.no_grad()
         self.zeros: set[str] = set()  # values that are zeros of a shape
         self.calls: list[Call] = []
         self.made: set[str] = set(exported.inputs)  # names of all values
@@ -89,9 +98,13 @@ class _Conversion:
         for k, node in enumerate(self.exported.nodes):
             self.node = node
             self._convert(node, k, last_read)
-        for changed in self.exported.changed:
-            self._problem("the network", f"changes {changed} in place; return the new value instead")
-        self.problems.check()
+        self.node = None
+        for name in self.exported.changed:
+            self._problem("the network", CHANGED_INPUT.format(name))
+        for name, new in self.exported.updated.items():
+            if self._may_update(name):
+                self.updates[name] = self.value(new)
+        self.problems.check(Rejected if self.keeps_gradients else ModelError)
         outputs = tuple(map(self.value, self.exported.outputs))
         self._check_outputs(outputs)
         made = Program(
@@ -101,11 +114,13 @@ class _Conversion:
             self.weights,
             self.shapes,
             tied=self.tied,
+            views=self.views,
             class_name=self.exported.class_name,
             modules=self.exported.modules,
         )
+        made = with_states(frozen_after_detach(made), self.updates, self.name)
         made.calls = self._size_calls_at_their_readers(made.live)
-        return frozen_after_detach(made)
+        return made
 
     # Inputs and weights
 
@@ -139,23 +154,47 @@ class _Conversion:
         return OURS[dtype]
 
     def _read_weights(self) -> None:
-        at: dict[Any, str] = {}
-        for graph_name, (kind, name, persistent) in self.exported.weights.items():
-            stored = self.exported.stored.get(name)
-            if stored is None:
-                raise ModelError(f"{self.name}: the weight {name!r} is missing in the file")
-            role = PARAMETER if kind == "parameter" else BUFFER if persistent else CONSTANT
+        roles = {
+            name: PARAMETER if kind == "parameter" else BUFFER if persistent else CONSTANT
+            for kind, name, persistent in self.exported.weights.values()
+        }
+        missing = next((name for name in roles if name not in self.exported.stored), None)
+        if missing is not None:
+            raise ModelError(f"{self.name}: the weight {missing!r} is missing in the file")
+        shown = views(self.exported.stored, roles, self.name)
+        for graph_name, (_, name, _) in self.exported.weights.items():
+            stored, role = self.exported.stored[name], roles[name]
+            if name in shown:
+                continue
             if stored.dtype == "complex64" and role != PARAMETER:
                 self._read_complex(graph_name, name, stored)
                 continue
-            if role != CONSTANT and stored.where in at:
-                self.tied[name] = at[stored.where]
-                self.known[graph_name] = WeightRef(at[stored.where])
-                continue
-            at[stored.where] = name
             self.weights[name] = Weight(self._array(name, stored, role), role, stored.requires_grad)
             self.known[graph_name] = WeightRef(name)
             self.root[graph_name] = graph_name
+        for graph_name, (_, name, _) in self.exported.weights.items():
+            if name in shown:
+                self._read_view(graph_name, name, *shown[name])
+
+    def _read_view(self, graph_name: str, name: str, base: str, elements: Elements) -> None:
+        """A weight that is a view of another one: the same parameter, or a value that is computed of it."""
+        stored, of = self.exported.stored[name], self.exported.stored[base]
+        ref: ValueRef | WeightRef = WeightRef(base)
+        if stored.where == of.where and stored.requires_grad == of.requires_grad:
+            self.tied[name] = base
+        else:
+            self.views[name] = WeightView(base, elements, stored.requires_grad)
+            for function, *args in steps(of.array.shape, elements):
+                place = f"{graph_name}.elements"
+                if isinstance(args[0], np.ndarray):
+                    self.weights[place] = Weight(args[0], CONSTANT)
+                    args = [WeightRef(place)]
+                ref = self._emit(f"{graph_name}.view", function, (ref, *args))
+            if not stored.requires_grad and of.requires_grad:
+                ref = self._emit(f"{graph_name}.view", "detach", (ref,))
+            self.shapes[ref.name], self.dtypes[ref.name] = elements.shape, stored.dtype
+        self.known[graph_name] = ref
+        self.root[graph_name] = graph_name
 
     def _read_complex(self, graph_name: str, name: str, stored: Stored) -> None:
         """Complex constants and buffers, which no training changes."""
@@ -227,6 +266,8 @@ class _Conversion:
         except MALFORMED as error:
             self._problem(node.target, malformed(error))
             return
+        if not node.recorded:
+            self.unrecorded.update(node.results)
         source = next((v.name for v in node.arguments.values() if isinstance(v, ValueRef)), None)
         for r, value in zip(node.results, results, strict=False):
             self.known[r] = value
@@ -241,35 +282,75 @@ class _Conversion:
                 if isinstance(part, ValueRef):
                     self.shapes.setdefault(part.name, self.exported.shapes[r])
                     self.dtypes[part.name] = "float32"
+        if key == "aten.detach":
+            self.detached[results[0]] = self._with_gradient(arguments["self"])
         if isinstance(changed, ValueRef):
-            before, root = self.known[changed.name], self.root.get(changed.name, changed.name)
-            self.root[node.results[0]] = root
-            same = [n for n, r in self.root.items() if r == root and self.known[n] == before]
-            self.known.update((n, results[0]) for n in (*same, changed.name))
+            self._change(node, changed.name, results[0])
+
+    def _with_gradient(self, ref: Any) -> Any:
+        """The tensor whose elements a detached one shows; others as they are."""
+        return self.detached.get(ref, ref)
+
+    def _change(self, node: Node, name: str, new: Any) -> None:
+        """Let all names of a tensor that an operator changed in place mean its new value. What autograd does not
+        record, in torch.no_grad() or of a detached tensor, leaves the tensor its gradient."""
+        root, before = self.root.get(name, name), self.known[name]
+        whole = self._with_gradient(before)
+        recorded = (node.recorded and before == whole) or root in self.unrecorded
+        weight = self.exported.weights[root][1] if root in self.exported.weights else None
+        names = [n for n, r in self.root.items() if r == root and self._with_gradient(self.known[n]) == whole]
+        with_gradient = [n for n in (*names, name) if self.known[n] == whole]
+        self.root[node.results[0]] = root
+        shape, dtype = self.exported.shapes[node.results[0]], self.exported.dtypes[node.results[0]]
+        stored = new
+        if not recorded and dtype == "float32":
+            stored = new = self.emit("detach", new)
+            if weight is None or self.exported.stored[weight].requires_grad:
+                self.keeps_gradients = True
+                own = self.emit("{} - {}", whole, self.emit("detach", whole))
+                new = self.emit("{} + {}", stored, own)
+        if weight is not None:
+            self.updates[weight] = stored
+        self.known.update(dict.fromkeys((*with_gradient, node.results[0]), new))
+        hidden = [n for n in names if n not in with_gradient]
+        if hidden and dtype == "float32":
+            stored = self.emit("detach", new) if stored is new else stored
+            self.known.update(dict.fromkeys(hidden, stored))
+        if stored is not new:
+            self.detached[stored] = new
+        for ref in (stored, new):
+            if isinstance(ref, ValueRef):
+                self.shapes[ref.name], self.dtypes[ref.name] = shape, dtype
 
     def _may_change(self, name: str, k: int, last_read: Mapping[str, int]) -> bool:
         """Whether a tensor may be replaced by the result of an in-place operator: nothing else shows its elements."""
         root = self.root.get(name, name)
+        if root in self.exported.inputs:
+            self._problem("the network", CHANGED_INPUT.format(root))
+            return False
         if root in self.exported.weights:
             weight = self.exported.weights[root][1]
-            if weight.rpartition(".")[2] != TRACKED:
-                self._problem(
-                    "the network",
-                    f"changes {weight!r} in place, which only the layers of torch.nn may do; import the module that "
-                    "does so in evaluation mode",
-                )
-            return False
-        if root in self.exported.inputs:
-            self._problem(
-                "the network", f"changes its input {root!r} in place; change a clone() of it instead"
-            )
-            return False
+            if weight.rpartition(".")[2] == TRACKED or not self._may_update(weight):
+                return False
         assert self.node is not None
+        whole = self._with_gradient(self.known.get(name))
         others = (n for n, r in self.root.items() if r == root and n != name and n not in self.node.results)
-        if any(last_read.get(n, -1) > k and self.known.get(n) != self.known.get(name) for n in others):
+        is_read = (n for n in others if last_read.get(n, -1) > k or n in self.exported.weights)
+        if any(self._with_gradient(self.known.get(n)) != whole for n in is_read):
             self._problem(self.node.target, CHANGED_VIEW)
             return False
         return True
+
+    def _may_update(self, weight: str) -> bool:
+        """Whether a forward pass may change a parameter or buffer."""
+        if weight in self.tied or weight in self.views:
+            what = f"changes {weight!r} in place, which shows the memory of another one; change that"
+        elif self.exported.stored[weight].dtype == "bool":
+            what = f"changes {weight!r} in place, which is a mask; keep integers in its place"
+        else:
+            return True
+        self._problem("the network", what)
+        return False
 
     def _unknown(self, target: str, key: str) -> None:
         assert self.node is not None
@@ -331,10 +412,19 @@ class _Conversion:
     def emit(self, function: str, *args: Any, **options: Any) -> ValueRef:
         """Add a call; returns the reference to its result."""
         assert self.node is not None
-        name = self.node.results[0]
+        return self.emit_all(function, (self._unused(self.node.results[0]),), *args, **options)[0]
+
+    def _unused(self, name: str) -> str:
         while name in self.made:
             name += ".next"
-        return self.emit_all(function, (name,), *args, **options)[0]
+        return name
+
+    def _emit(self, name: str, function: str, args: tuple[Any, ...]) -> ValueRef:
+        """Add a call that is part of no module."""
+        name = self._unused(name)
+        self.calls.append(Call(function, args, results=(name,)))
+        self.made.add(name)
+        return ValueRef(name)
 
     def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
         """Add a call with several results, in nested tuples; returns references to them."""

@@ -6,18 +6,23 @@ import contextlib
 import inspect
 import io
 import logging
+import sysconfig
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ... import nn
 from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
+from ..imported.problems import Rejected
 from ..imported.program import Program
+from ..imported.states import unchanged_in_evaluation
 from .convert import CHANGED_VIEW, convert, is_known
 from .functions import exported_functions
+from .known_values import known_values
 from .operators import exported_operators
 from .pt2 import read
 from .recurrent import shapes_without_steps
@@ -46,7 +51,7 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     """
     name = type(module).__name__
     file, program, net = _imported(module, input, name)
-    remember(module, net)
+    remember(module, net, program)
     originals.append(Original(name, program, file))
     return net
 
@@ -63,10 +68,21 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
                 file = exports.saved(functional, free)
                 exported = read(file, name)
                 program = convert(exported, name)
+                chosen = sorted(exports.depended & program.updates.keys())
+                if chosen:
+                    raise Rejected(
+                        f"{name} cannot be imported: masks or control flow depend on {chosen[0]!r}, which it changes; "
+                        "use torch.where"
+                    )
+                if program.updates:
+                    changed = exports.changed_in_evaluation()
+                    program = unchanged_in_evaluation(program, program.updates.keys() - changed)
                 net = network(program, name)
                 if not exported.symbols:
                     net.fixed_batch = exports.batch
                 return file, program, net
+            except Rejected:
+                raise
             except ModelError as error:
                 if first is None or CHANGED_VIEW in str(first):  # in which the other form has no part
                     first = error
@@ -99,12 +115,28 @@ class _Exports:
         self.name = type(module).__name__
         self.examples = _examples(torch, input)
         self.programs: dict[bool, Any] = {}  # by whether the batch is free, each exported once
+        self.depended: set[str] = set()  # buffers whose values choose what is exported
         self.is_free = False  # whether a file with a free batch was saved
 
     @property
     def batch(self) -> int | None:
         """That of the examples."""
         return next((int(e.shape[0]) for e in self.examples if e.ndim), None)
+
+    def changed_in_evaluation(self) -> Collection[str]:
+        """The parameters and buffers that forward changes in evaluation mode too."""
+        modes = [(m, m.training) for m in self.module.modules()]
+        if not any(training for _, training in modes):
+            return {name for name, _ in (*self.module.named_parameters(), *self.module.named_buffers())}
+        self.module.eval()
+        try:
+            found = _Exports(self.module, self.examples)
+            return convert(read(found.saved(free=False), self.name), self.name).updates.keys()
+        except ModelError:  # of what is not used in evaluation
+            return ()
+        finally:
+            for m, training in modes:
+                m.training = training
 
     def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
         """The file that torch.export.save writes. functional: without in-place operators, and those that the importer
@@ -127,11 +159,13 @@ class _Exports:
                     with (
                         exported_functions(self.torch, self.name),
                         exported_operators(self.torch, self.name),
+                        known_values(self.torch, self.module) as depended,
                         _no_checks_of_values(self.torch),
                         _attributes_kept(self.torch, self.module),
                     ):
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
                     self.programs[dynamic] = exported
+                    self.depended |= depended
                 exported = self.programs[dynamic]
                 if functional:
                     with _operators_loaded_once(self.torch):
@@ -268,6 +302,18 @@ def _silence() -> Iterator[None]:
             logging.disable(level)
 
 
+# What torch.export says where it is at fault itself, or finds a fault of its own.
+NO_REASON = (
+    "file an issue",
+    "file a bug",
+    "report",
+    "github.com",
+    "fake tensor",
+    "INTERNAL ASSERT",
+    "FakeTensor",
+)
+
+
 def _reason(error: Exception) -> str:
     """The first line of an error, and the user's line that it names."""
     text = str(error)
@@ -279,6 +325,21 @@ def _reason(error: Exception) -> str:
         first = "it cannot trace torch.func; use torch.autograd.grad(y, x, create_graph=True)"
     elif "data-dependent" in text:
         first = "control flow depends on data; use torch.where, or fix the condition before the export"
+    elif any(words.lower() in first.lower() for words in NO_REASON):
+        first = (
+            "it does not record a tensor that forward makes; compute with functions of torch of the inputs, "
+        )
+        first += "parameters and buffers, without .numpy(), torch.Tensor() and nn.Parameter()"
+    return f"{first[:300]}{_place(error, lines)}"
+
+
+def _place(error: Exception, lines: Sequence[str]) -> str:
+    """The user's file and line, of the traceback or of the message."""
+    ours, python = Path(__file__).resolve().parents[2], sysconfig.get_paths()["stdlib"]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        of_torch = "torch" in file.parts or file.is_relative_to(ours) or frame.filename.startswith("<")
+        if not of_torch and (not file.is_relative_to(python) or "site-packages" in file.parts):
+            return f" ({file.name}:{frame.lineno})"
     places = [line for line in lines if line.startswith("File ") and "/torch/" not in line]
-    place = f" ({places[-1].removeprefix('File ')})" if places else ""
-    return f"{first[:300]}{place}"
+    return f" ({places[-1].removeprefix('File ')})" if places else ""

@@ -1,5 +1,6 @@
 """Subclasses of torch.autograd.Function, whose `backward` torch.export does not see: while a module is exported, a call
-becomes its result, detached, and a term of value 0 whose gradient is what `backward` returns.
+becomes its result, detached, and a term of value 0 whose gradient is what `backward` returns. One of PyTorch's own,
+checkpoint(use_reentrant=True), becomes a call of the function: no gradient reaches it if none of its operands has one.
 
 That is x * h - (x * h).detach() for each operand x, where h is `backward` of ones: `backward` has to multiply the
 gradient element by element, as surrogate gradients, straight-through estimators and reversed gradients do.
@@ -39,6 +40,11 @@ def exported_functions(torch: Any, name: str) -> Iterator[None]:
     original = Function.__dict__["apply"]
 
     def apply(cls: Any, *args: Any, **options: Any) -> Any:
+        if cls is torch.utils.checkpoint.CheckpointFunction:  # use_reentrant=True
+            function, _, *operands = args
+            records = any(isinstance(t, torch.Tensor) and t.requires_grad for t in operands)
+            with torch.set_grad_enabled(records):
+                return function(*operands)
         if cls.__module__.partition(".")[0] == "torch":
             return original.__func__(cls, *args, **options)
         called.append((cls, tuple(_description(torch, a) for a in args)))

@@ -17,13 +17,14 @@ NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bf
 class Node:
     """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
     sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
-    and class; source: the user's file and line."""
+    and class; source: the user's file and line; recorded: whether it is outside of torch.no_grad()."""
 
     target: str
     arguments: Mapping[str, Any]
     results: tuple[str, ...]
     modules: tuple[tuple[str, str, str], ...]
     source: str
+    recorded: bool = True
 
     @property
     def key(self) -> str:
@@ -83,9 +84,9 @@ def node_of(node: Mapping[str, Any]) -> Node:
 
 
 def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> Iterator[Node]:
-    """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached. Those inside
-    torch.autocast() too, if it changes nothing on a CPU. tensors: what is known of tensors by name, to which those
-    inside are added."""
+    """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached, but for tensors
+    from outside that they change. Those inside torch.autocast() too, if it changes nothing on a CPU. tensors: what is
+    known of tensors by name, to which those inside are added."""
     for entry in given:
         node = node_of(entry)
         region = _region([a["arg"] for a in entry["inputs"]], node.target)
@@ -102,11 +103,19 @@ def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> I
         for end, result in zip(ends, node.results, strict=True):
             names.setdefault(end, f"{result}.inside" if detached else result)
             tensors[names[end]] = tensors[result]
-        yield from (_renamed(n, names) for n in flat_nodes(graph["nodes"], tensors))
+        changed = set(names.values()) - {
+            names[end] for end in ends
+        }  # tensors from outside, and what changes them
+        for n in flat_nodes(graph["nodes"], tensors):
+            n = _renamed(n, names)
+            if n.in_place and getattr(n.arguments.get("self"), "name", None) in changed:
+                changed.update(n.results)
+            yield replace(n, recorded=False) if detached else n
         for end, result in zip(ends, node.results, strict=True):
             if names[end] != result:
                 inside = {"self": ValueRef(names[end])}
-                target = "aten.detach.default" if detached else "aten.alias.default"
+                is_detached = detached and names[end] not in changed
+                target = "aten.detach.default" if is_detached else "aten.alias.default"
                 yield Node(target, inside, (result,), node.modules, node.source)
 
 

@@ -2,6 +2,7 @@
 
     torch.autograd.grad(y, xs, dy)              ->  autodiff_gen.grad(y, dy, xs)
     torch.nn.functional.ctc_loss(log_probs, ..) ->  autodiff_gen.ctc_loss(log_probs, ..)
+    BatchNorm(momentum=None)                    ->  autodiff_gen.batch_norm(x, ..)
 
 Gradients inside a module are those of physics-informed networks, gradient penalties and MAML.
 """
@@ -45,6 +46,14 @@ def _library(torch: Any) -> Any:
             given.shape if reduction == "none" else ()
         ),
         torch.nn.functional.ctc_loss,
+    )
+    define(
+        "batch_norm(Tensor x, Tensor mean, Tensor var, Tensor tracked, Tensor? weight, Tensor? bias, float eps) "
+        "-> Tensor",
+        lambda x, *_: torch.empty_like(x),
+        lambda x, mean, var, tracked, weight, bias, eps: torch.nn.functional.batch_norm(
+            x, mean, var, weight, bias, True, 1.0 / float(tracked.add_(1)), eps
+        ),
     )
     return library  # its operators exist as long as it does
 
@@ -98,14 +107,39 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
         )
         return torch.ops.autodiff_gen.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
 
-    ours = {torch.autograd.grad: grad, torch.nn.functional.ctc_loss: ctc_loss}
+    def set_data(x: Any, values: Any) -> None:
+        """What the tensor shows from now on; its gradient stays."""
+        if x.shape != values.shape:
+            raise ModelError(f"{name}: .data gets another shape; compute with a new tensor")
+        x.detach().copy_(values)
+
+    ours = {
+        torch.autograd.grad: grad,
+        torch.nn.functional.ctc_loss: ctc_loss,
+        torch.Tensor.data.__get__: lambda x: x.detach(),
+        torch.Tensor.data.__set__: set_data,
+    }
 
     class Replaced(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return ours.get(func, func)(*args, **(kwargs or {}))
 
-    with Replaced():
-        yield
+    BatchNorm = torch.nn.modules.batchnorm._BatchNorm
+    forward = BatchNorm.forward
+
+    def batch_norm(self: Any, x: Any) -> Any:
+        """With momentum=None PyTorch reads the number of batches, on which its momentum depends."""
+        if self.momentum is not None or not self.training or not self.track_running_stats:
+            return forward(self, x)
+        state = self.running_mean, self.running_var, self.num_batches_tracked
+        return torch.ops.autodiff_gen.batch_norm(x, *state, self.weight, self.bias, self.eps)
+
+    BatchNorm.forward = batch_norm
+    try:
+        with Replaced():
+            yield
+    finally:
+        BatchNorm.forward = forward
 
 
 def _grad(c: Converter, a: Arguments) -> Any:
@@ -120,7 +154,13 @@ def _grad(c: Converter, a: Arguments) -> Any:
     return c.emit_all(form, c.names(), a["y"], xs, *given)
 
 
+def _batch_norm(c: Converter, a: Arguments) -> Any:
+    operands = (a["x"], a["mean"], a["var"], a.get("weight"), a.get("bias"))
+    return c.emit("batch_norm", *operands, training=True, momentum=None, eps=a["eps"])
+
+
 OPERATORS: dict[str, Rule] = {
+    "autodiff_gen.batch_norm": _batch_norm,
     "autodiff_gen.grad": _grad,
     "autodiff_gen.ctc_loss": same(
         "ctc_loss", "log_probs targets input_lengths target_lengths blank reduction zero_infinity"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
-from ..imported.program import Shape
+from ..imported.program import Shape, ValueRef
 from .graph import Node, argument_of, class_name_of, dtype_name, flat_nodes, shape_of
 
 SCHEMA = 8  # the major version of the graph's schema
@@ -40,7 +40,8 @@ class Stored:
 class Exported:
     """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns one tensor;
     weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the state_dict, whether
-    that has it; stored: tensors by this name; changed: inputs and buffers that the network changes; shapes, dtypes: of
+    that has it; stored: tensors by this name; changed: inputs that the network changes; updated: parameters and buffers
+    that it changes by their names in the state_dict, where the program gives their new values; shapes, dtypes: of
     tensors; symbols: the inputs and axes of dynamic sizes; modules: paths in order; class_name: of the
     network."""
 
@@ -51,6 +52,7 @@ class Exported:
     weights: Mapping[str, tuple[str, str, bool]]
     stored: Mapping[str, Stored]
     changed: tuple[str, ...]
+    updated: Mapping[str, Any]
     shapes: Mapping[str, Shape]
     dtypes: Mapping[str, str]
     symbols: frozenset[tuple[str, int]]
@@ -97,7 +99,7 @@ class _Archive:
         inputs = _Inputs(signature["input_specs"])
         tensors = dict(graph["tensor_values"])
         nodes = list(flat_nodes(graph["nodes"], tensors))
-        outputs, changed = _outputs(signature["output_specs"], nodes)
+        outputs, changed, updated = _outputs(signature["output_specs"], nodes)
         key = models[0].removeprefix("models/").removesuffix(".json")
         return Exported(
             nodes,
@@ -107,6 +109,7 @@ class _Archive:
             inputs.weights,
             self._tensors("weights", key) | self._tensors("constants", key),
             changed,
+            updated,
             {n: shape_of(meta["sizes"]) for n, meta in tensors.items()},
             {n: dtype_name(meta["dtype"]) for n, meta in tensors.items()},
             frozenset(
@@ -196,24 +199,27 @@ class _Inputs:
 
 def _outputs(
     specs: Sequence[Mapping[str, Any]], nodes: Sequence[Node]
-) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    """The user's outputs; and the inputs and buffers that change, but for those of normalisation layers."""
+) -> tuple[tuple[Any, ...], tuple[str, ...], dict[str, Any]]:
+    """The user's outputs; the inputs that change; and the new values of parameters and buffers by name, but for the
+    statistics of normalisation layers."""
     statistics = {name for node in nodes if "batch_norm" in node.target for name in node.results}
     outputs, changed = [], []
+    updated: dict[str, Any] = {}
     for spec in specs:
         ((kind, entry),) = spec.items()
         if kind == "user_output":
             outputs.append(argument_of(entry["arg"]))
         elif kind == "user_input_mutation":
-            changed.append(f"its input {entry['user_input_name']!r}")
-        elif kind == "buffer_mutation":
-            ours = entry["arg"]["name"] in statistics or entry["buffer_name"].rpartition(".")[2] == TRACKED
-            changed += [] if ours else [repr(entry["buffer_name"])]
+            changed.append(entry["user_input_name"])
+        elif kind in ("buffer_mutation", "parameter_mutation"):
+            name, value = entry[kind.replace("mutation", "name")], entry["arg"]["name"]
+            if value not in statistics and name.rpartition(".")[2] != TRACKED:
+                updated[name] = ValueRef(value)
         elif kind != "token":
             raise ModelError(
                 f"an output of the program is a {kind}; export the network alone, without its loss"
             )
-    return tuple(outputs), tuple(changed)
+    return tuple(outputs), tuple(changed), updated
 
 
 def _is_single(calls: Sequence[Mapping[str, Any]]) -> bool:

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ... import nn, optim
 from ...errors import ModelError
+from ..imported.program import Program
 from . import schedules
 
-# id of a parameter of PyTorch -> it, and the parameter that from_torch made of it; None if the network does not use it.
-_imported: dict[int, tuple[weakref.ref[Any], nn.Parameter | None]] = {}
+
+@dataclass
+class _Imported:
+    """A parameter of PyTorch, its name, and the parameter that from_torch made of it; None if the network does not use
+    it. shares: the ids of other parameters that show the same memory."""
+
+    tensor: weakref.ref[Any]
+    name: str
+    own: nn.Parameter | None
+    shares: set[int] = field(default_factory=set)
+
+
+_imported: dict[int, _Imported] = {}  # by the id of the parameter of PyTorch
 # Options by which PyTorch selects an implementation.
 SPEED = {"foreach", "fused", "capturable", "differentiable"}
 
@@ -23,19 +37,27 @@ def is_torch(given: Any) -> bool:
     return any(cls.__module__.partition(".")[0] == "torch" for cls in type(given).__mro__)
 
 
-def remember(module: Any, net: nn.Module) -> None:
+def remember(module: Any, net: nn.Module, program: Program) -> None:
     """Note which parameter of ours each parameter of a torch.nn.Module became, for `optimizer`."""
     held = {
         f"{path}.{name}" if path else name: own
         for path, inner in net.named_modules()
         for name, own in inner._members()[0].items()
     }
-    became: dict[int, nn.Parameter | None] = {}
-    for name, parameter in module.named_parameters(remove_duplicate=False):  # a shared one has several names
-        own = became.get(id(parameter))
-        own = held.get(name) if own is None else own
-        became[id(parameter)] = own
-        _imported[id(parameter)] = weakref.ref(parameter), own
+    bases = {**program.tied, **{name: view.base for name, view in program.views.items() if view.trained}}
+    named = dict(module.named_parameters(remove_duplicate=False))  # a shared one has several names
+    became: dict[int, _Imported] = {}
+    for name, parameter in named.items():
+        own = held.get(name) or held.get(bases.get(name, ""))
+        new = _Imported(weakref.ref(parameter), name, own)
+        before = became.setdefault(id(parameter), new)
+        before.own = before.own or own
+    for name, base in bases.items():
+        one, other = (named.get(n) for n in (name, base))
+        if one is not None and other is not None and one is not other:
+            became[id(one)].shares.add(id(other))
+            became[id(other)].shares.add(id(one))
+    _imported.update(became)
 
 
 def loss(given: Any) -> Any:
@@ -83,7 +105,9 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
     chosen = inspect.signature(type(given)).parameters.keys() - SPEED
     groups = []
     for group in given.param_groups:
-        parameters = [p for tensor in group["params"] if (p := _of(tensor, name)) is not None]
+        found = [_of(tensor, name) for tensor in group["params"]]
+        _check_shared(found, group, given)
+        parameters = list(dict.fromkeys(of.own for of in found if of.own is not None))
         options = {k: v for k, v in group.items() if k in chosen and k in given.defaults}
         options["lr"] = float(group.get("initial_lr", group["lr"]) if scheduled else group["lr"])
         made(**options)  # rejects what is not supported
@@ -94,11 +118,31 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
     return optimizer
 
 
-def _of(tensor: Any, name: str) -> nn.Parameter | None:
+def _of(tensor: Any, name: str) -> _Imported:
     known = _imported.get(id(tensor))
-    if known is None or known[0]() is not tensor:
+    if known is None or known.tensor() is not tensor:
         raise ModelError(
             f"optimizer: a parameter {list(tensor.shape)} of torch.optim.{name} belongs to no module that from_torch "
             "imported; create the optimizer of the module's parameters()"
         )
-    return known[1]
+    return known
+
+
+def _check_shared(found: Sequence[_Imported], group: Mapping[str, Any], given: Any) -> None:
+    """Raises ModelError where a group has parameters of PyTorch that share memory, and the optimizer does not train
+    them as the one parameter that they are here: it updates the memory once for each."""
+    name = type(given).__name__
+    chosen = {id(of.tensor()) for of in found}
+    for of in found:
+        missing = next((_imported[other].name for other in of.shares if other not in chosen), None)
+        if missing is not None:
+            raise ModelError(
+                f"optimizer: torch.optim.{name} has {of.name!r}, but in this group not {missing!r}, which shares its "
+                "memory; give it both, in one group"
+            )
+        if of.shares and (name != "SGD" or group.get("weight_decay")):
+            other = _imported[min(of.shares)].name
+            raise ModelError(
+                f"optimizer: torch.optim.{name} updates the memory that {of.name!r} and {other!r} share twice in each "
+                "step; make them one parameter, or use ag.optim, which updates it once"
+            )

@@ -1,0 +1,92 @@
+"""Weights of a program that are views of another weight's memory: they stay one parameter.
+
+d.weight = nn.Parameter(e.weight.t())    ->    d.weight is the value permute(e.weight, (1, 0))
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError
+from ..imported.program import PARAMETER
+from .pt2 import Stored
+
+Elements = NDArray[Any]  # for each element of a weight its position in memory
+
+
+def views(
+    stored: Mapping[str, Stored], roles: Mapping[str, str], network: str
+) -> dict[str, tuple[str, Elements]]:
+    """For each weight that is a view of another: that weight, and for each element its position in that weight.
+
+    stored: by name; roles: of those that the network uses, in order. Raises ModelError for weights that have only a
+    part in common, and for one whose own elements have memory in common.
+    """
+    found: dict[str, tuple[str, Elements]] = {}
+    for names in _in_one_memory(stored, list(roles)):
+        elements = {n: _elements(stored[n]) for n in names}
+        for n, own in elements.items():
+            if np.unique(own).size < own.size and roles[n] == PARAMETER:
+                raise ModelError(
+                    f"{network}: elements of the parameter {n!r} share memory; make it of a clone() of the tensor"
+                )
+        # A view is one of the largest; of equal ones a parameter that trains comes first.
+        names.sort(key=lambda n: (-elements[n].size, roles[n] != PARAMETER, not stored[n].requires_grad))
+        bases: list[str] = []
+        for n in names:
+            common = [b for b in bases if np.intersect1d(elements[b], elements[n]).size]
+            base = next((b for b in common if np.isin(elements[n], elements[b]).all()), None)
+            if len(common) > 1 or (common and base is None):
+                raise ModelError(
+                    f"{network}: the weights {n!r} and {common[0]!r} have a part of their memory in common; make each "
+                    "of a clone(), or compute both in forward from one parameter"
+                )
+            if base is None:
+                bases.append(n)
+            else:
+                order = np.argsort(elements[base], axis=None)
+                places = np.searchsorted(elements[base].ravel()[order], elements[n])
+                found[n] = base, order[places]
+    return found
+
+
+def _in_one_memory(stored: Mapping[str, Stored], names: Sequence[str]) -> list[list[str]]:
+    """The weights of each file that has several."""
+    files: dict[Any, list[str]] = {}
+    for n in names:
+        if n in stored:
+            files.setdefault(stored[n].where[0], []).append(n)
+    return [found for found in files.values() if len(found) > 1 or _repeats(stored[found[0]])]
+
+
+def _repeats(weight: Stored) -> bool:
+    _, _, shape, strides = weight.where
+    return any(d > 1 and s == 0 for d, s in zip(shape, strides, strict=True))
+
+
+def _elements(weight: Stored) -> Elements:
+    _, offset, shape, strides = weight.where
+    places = np.full(shape, offset)
+    for k, (d, s) in enumerate(zip(shape, strides, strict=True)):
+        places += (np.arange(d) * s).reshape(-1, *(1,) * (len(shape) - k - 1))
+    return places
+
+
+def steps(base: tuple[int, ...], elements: Elements) -> list[tuple[Any, ...]]:
+    """The calls, each a function and its arguments after the first, that make the view of a weight of shape `base`."""
+    count = math.prod(base)
+    if elements.size == count:
+        own = np.arange(count).reshape(base)
+        for order in itertools.permutations(range(len(base))):
+            if (own.transpose(order).ravel() == elements.ravel()).all():
+                permuted = [own.shape[k] for k in order]
+                moved = [("permute", order)] if order != tuple(range(len(base))) else []
+                return moved + ([("reshape", elements.shape)] if permuted != list(elements.shape) else [])
+    chosen = ("{}[{}]", elements.ravel().astype(np.int32))
+    return [("reshape", (count,)), chosen, ("reshape", elements.shape)]

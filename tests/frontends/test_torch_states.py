@@ -1,0 +1,255 @@
+"""Buffers and parameters that a forward pass of PyTorch changes, and weights that share memory: the generated C trains
+and predicts as the module does."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import autodiff_gen as ag
+from autodiff_gen.check.original import comparisons
+from autodiff_gen.frontends.pytorch.export import originals
+
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+
+STEPS, BATCH = 3, 4
+
+
+class Observed(nn.Module):
+    """Running statistics of what is observed, and the number of steps."""
+
+    def __init__(self, always=False, assigned=False):
+        super().__init__()
+        self.net, self.always, self.assigned = nn.Linear(6, 3), always, assigned
+        self.register_buffer("mean", torch.zeros(6))
+        self.register_buffer("steps", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training or self.always:
+            self.steps += 1
+            new = self.mean + (x.mean(0) - self.mean) / self.steps
+            if self.assigned:
+                self.mean = new
+            else:
+                self.mean.copy_(new)
+        return self.net(x - self.mean)
+
+
+class Followed(nn.Module):
+    """A target network, as BYOL has it. form: of its update."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.online = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+        self.target, self.form = copy.deepcopy(self.online).requires_grad_(form != "no_grad"), form
+
+    def forward(self, x):
+        for p, q in zip(self.online.parameters(), self.target.parameters(), strict=True):
+            if self.form == "data":
+                q.data = 0.9 * q.data + 0.1 * p.data
+            elif self.form == "data in place":
+                q.data.mul_(0.9).add_(p.data, alpha=0.1)
+            else:
+                with torch.no_grad():
+                    q.lerp_(p, 0.1)
+        with torch.no_grad():
+            wanted = self.target(x.flip(1))
+        return self.online(x) - wanted
+
+
+class Remembered(nn.Module):
+    """A queue of features, a codebook that follows them, and the state of a cell."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, self.cell = nn.Linear(6, 3), nn.RNNCell(3, 3)
+        self.register_buffer("queue", torch.arange(24.0).view(8, 3) / 24)
+        self.register_buffer("state", torch.zeros(BATCH, 3))
+
+    def forward(self, x):
+        z = self.net(x)
+        state = self.cell(z, self.state)
+        y = state @ self.queue.clone().T[:3, :3]
+        self.queue[:4] = self.queue[4:].clone()
+        self.queue[4:] = z.detach()
+        self.state = state.detach()
+        return y
+
+
+class Sn(nn.Module):
+    def __init__(self, norm):
+        super().__init__()
+        self.net = norm(nn.Linear(6, 3))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Transposed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(6, 3), nn.Linear(3, 6)
+        self.decoder.weight = nn.Parameter(self.encoder.weight.t())
+        self.out = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.out(self.decoder(torch.tanh(self.encoder(x))))
+
+
+class Parts(nn.Module):
+    """A view of another shape, rows of it, a frozen one, and two halves of one tensor, which are no views."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, both = nn.Linear(6, 3), torch.randn(2, 3)
+        self.flat = nn.Parameter(self.net.weight.view(2, 9))
+        self.rows = nn.Parameter(self.net.weight.data[1:])
+        self.register_buffer("frozen", self.net.weight.detach())
+        self.first, self.second = nn.Parameter(both[0]), nn.Parameter(both[1])
+
+    def forward(self, x):
+        y = self.net(x) + self.flat.square().sum() * self.first + self.rows.sum() * self.second
+        return y + x @ (self.frozen * self.net.weight).T
+
+
+NETWORKS = {
+    "observed in training": Observed,
+    "observed always": lambda: Observed(always=True),
+    "observed, assigned": lambda: Observed(assigned=True),
+    "observed always, assigned": lambda: Observed(always=True, assigned=True),
+    "followed, data": lambda: Followed("data"),
+    "followed, data in place": lambda: Followed("data in place"),
+    "followed, no_grad": lambda: Followed("no_grad"),
+    "remembered": Remembered,
+    "spectral norm": lambda: Sn(nn.utils.parametrizations.spectral_norm),
+    "spectral norm of before": lambda: Sn(nn.utils.spectral_norm),
+    "momentum=None": lambda: nn.Sequential(nn.BatchNorm1d(6, momentum=None), nn.Linear(6, 3)),
+    "transposed": Transposed,
+    "parts": Parts,
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_generated_c_trains_and_predicts_as_the_module(name):
+    torch.manual_seed(3)
+    module, numbers = NETWORKS[name](), np.random.default_rng(4)
+    before = {n: t.clone() for n, t in module.state_dict().items()}
+    net = ag.from_torch(module, (BATCH, 6))
+    assert module.training and all(torch.equal(t, before[n]) for n, t in module.state_dict().items())
+    original = originals.pop()
+    if (
+        name != "remembered"
+    ):  # of which PyTorch has a gradient as a module, but not as a program of torch.export
+        wrong = [row for row in comparisons(original.program, original.file, name) if not row.good]
+        assert not wrong
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    trainer = ag.Model.supervised(net, (BATCH, 6), nn.MSELoss(), optimizer).on_host()
+    for _ in range(STEPS):
+        x, wanted = (numbers.normal(size=(BATCH, d)).astype(np.float32) for d in (6, 3))
+        optimizer.zero_grad()
+        loss = F.mse_loss(module(torch.from_numpy(x)), torch.from_numpy(wanted))
+        loss.backward()
+        optimizer.step()
+        assert trainer.train_step(x, wanted) == pytest.approx(loss.item(), rel=1e-4)
+    ours, theirs = trainer.state_dict(), module.state_dict()
+    shared = original.program.views.keys() | original.program.tied.keys()
+    unused = {n for n in theirs if n.endswith("num_batches_tracked")}
+    assert theirs.keys() - ours.keys() <= shared | unused
+    for n in theirs.keys() & ours.keys():
+        np.testing.assert_allclose(ours[n], theirs[n].numpy(), rtol=1e-3, atol=1e-5, err_msg=n)
+    predicted, after = trainer.predict(x), trainer.state_dict()
+    np.testing.assert_allclose(predicted, module.eval()(torch.from_numpy(x)).detach(), rtol=1e-3, atol=1e-5)
+    assert all(np.array_equal(after[n], ours[n]) for n in ours)
+
+
+class Changing(nn.Module):
+    def __init__(self, change, tensor=None):
+        super().__init__()
+        self.net, self.change = nn.Linear(6, 3), change
+        self.register_buffer("kept", torch.zeros(6) if tensor is None else tensor)
+
+    def forward(self, x):
+        return self.change(self, x)
+
+
+def clipped(m, x):
+    m.net.weight.data.clamp_(-0.1, 0.1)
+    return m.net(x)
+
+
+def flagged(m, x):
+    m.kept.fill_(True)
+    return m.net(x)
+
+
+def chosen(m, x):
+    y = m.net(x[:, m.kept < 2].sum(1, keepdim=True) * x)
+    m.kept.add_(1)
+    return y
+
+
+def overlapping():
+    module, both = nn.Module(), torch.randn(5, 6)
+    module.first, module.second = nn.Parameter(both[:3]), nn.Parameter(both[2:])
+    module.forward = lambda x: x @ module.first.T + x @ module.second.T
+    return module
+
+
+def repeated():
+    module = nn.Module()
+    module.scale = nn.Parameter(torch.randn(1).expand(6))
+    module.forward = lambda x: x * module.scale
+    return module
+
+
+REJECTED = {
+    "a trained weight": (
+        lambda: Changing(clipped),
+        "changes 'net.weight' in place, which the optimizer trains; compute with a new tensor of it, or",
+    ),
+    "a mask": (
+        lambda: Changing(flagged, torch.tensor(False)),
+        "changes 'kept' in place, which is a mask; keep integers in its place",
+    ),
+    "a choice by a state": (
+        lambda: Changing(chosen),
+        "masks or control flow depend on 'kept', which it changes; use torch.where",
+    ),
+    "a part in common": (
+        overlapping,
+        "the weights '(first|second)' and '(first|second)' have a part of their memory in common; make each of a clone",
+    ),
+    "elements in common": (repeated, "elements of the parameter 'scale' share memory; make it of a clone"),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_states_that_cannot_be_imported_are_one_line(name):
+    make, message = REJECTED[name]
+    with pytest.raises(ag.AutodiffError, match=message) as error:
+        ag.from_torch(make(), (BATCH, 6))
+    assert "\n" not in str(error.value)
+
+
+def test_an_optimizer_of_torch_has_all_parameters_that_share_memory():
+    module = Transposed()
+    net = ag.from_torch(module, (BATCH, 6))
+    for optimizer, message in (
+        (
+            torch.optim.Adam(module.parameters()),
+            "torch.optim.Adam updates the memory that .* share twice in each",
+        ),
+        (
+            torch.optim.SGD(module.parameters(), weight_decay=0.1),
+            "torch.optim.SGD updates the memory that .* twice",
+        ),
+        (
+            torch.optim.SGD(module.decoder.parameters()),
+            "has 'decoder.weight', but in this group not 'encoder.weight'",
+        ),
+    ):
+        with pytest.raises(ag.AutodiffError, match=f"^optimizer: .*{message}"):
+            ag.Model.supervised(net, (BATCH, 6), nn.MSELoss(), optimizer)
