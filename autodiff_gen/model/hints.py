@@ -45,6 +45,8 @@ def hint(error: BaseException) -> str:
         return ""
     if _is_of(error, Value, "operand '{}' does not support ufuncs"):
         return "; a function of NumPy takes no graph values; use that of F, such as F.tanh"
+    if any(_is_of(error, Value, text) for text in ("must be Tensor, not {}", "but got {}")):
+        return "; a function of PyTorch takes no graph values; use that of ag.functional"
     if _is_of(error, Dim, "'{}'"):
         return (
             "; Dim is the number of samples, known when the model runs; compute with the whole batch, or fix its "
@@ -98,7 +100,7 @@ def _of_supervised(error: BaseException) -> str:
         return ""
     if "scores" in frames[-1].f_locals:
         return "; Model.supervised gives the loss the scores and the target"
-    return "; Model.supervised gives the network one input; ag.Model(inputs=[...]) takes several"
+    return "; Model.supervised gives the network its `input`, which may be a list of several ag.Input"
 
 
 def _is_own(function: Any) -> bool:

@@ -21,6 +21,7 @@ from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.context import Context, Training
 from ..passes.training.apply_optimizer import with_guard
+from .loss_function import layer_of
 
 if TYPE_CHECKING:
     import torch
@@ -108,8 +109,8 @@ class Model:
     @classmethod
     def supervised(
         cls,
-        net: Callable[[Value], Value],
-        input: Sequence[int],
+        net: Callable[..., Value],
+        input: Sequence[int] | Value | Sequence[Value],
         loss: Callable[[Value, Value], Value],
         optimizer: Optimizer | torch.optim.Optimizer,
         *,
@@ -124,34 +125,42 @@ class Model:
     ) -> Model:
         """A model with one input "x" of shape `input` (batch size first), one output "scores" and one target.
 
-        loss: a layer of ag.nn or of torch.nn, or a function of (scores, target). For losses over classes the target is
+        input: a shape; or an ag.Input, as of integers, or several in a list, which the network takes in this order.
+        loss: a layer of ag.nn or of torch.nn, F.cross_entropy or another function of them, or a function of (scores,
+        target). For losses over classes the target is
         "label", the class indices u8[B], of scores [B, C, ...] u8[B, ...] (s32 for more than 256 classes, or if u8
         cannot represent the loss's ignore_index); otherwise it is "target", of the scores' shape.
         """
+        single = isinstance(input, Value) or not any(isinstance(v, Value) for v in input)
+        inputs: list[Any] = [input] if single else list(input)
+        shapes = [tuple(v.shape) if isinstance(v, Value) else tuple(v) for v in inputs]
         if torch_training.is_torch(net):
+            example = shapes[0] if single else "EXAMPLES"
             raise ModelError(
-                f"the network is {type(net).__name__} of PyTorch; import it: ag.from_torch(net, input={tuple(input)})"
+                f"the network is {type(net).__name__} of PyTorch; import it: ag.from_torch(net, input={example})"
             )
-        if torch_training.is_torch(loss):
-            loss = torch_training.loss(loss)
+        loss = torch_training.loss(loss) if torch_training.is_torch(loss) else layer_of(loss)
         for what, given in (("network", net), ("loss", loss)):
             if isinstance(given, type):
                 raise ModelError(f"the {what} is the class {given.__name__}; make one: {given.__name__}()")
             if not callable(given):
                 raise ModelError(f"the {what} is {type(given).__name__}, expected a layer or a function")
         batch = net.fixed_batch if isinstance(net, nn.Module) else None
-        if batch is not None and input[0] != batch:
+        if batch is not None and shapes[0][0] != batch:
             raise ModelError(
                 f"the network was imported for a batch of {batch}, which it has as a number; give "
-                f"input={(batch, *input[1:])}, or import it for {input[0]}"
+                f"input={(batch, *shapes[0][1:])}, or import it for {shapes[0][0]}"
             )
-        x = Input("x", input, batch_axis=0 if batch is None else None)
-        scores = net(x)
+        xs = [
+            v if isinstance(v, Value) else Input("x", v, batch_axis=0 if batch is None else None)
+            for v in inputs
+        ]
+        scores = net(*xs)
         if not isinstance(scores, Value):
             raise ModelError(f"the network returned {type(scores).__name__}, expected one graph value")
         target = _target(scores, loss)
         model = cls(
-            [x],
+            xs,
             [target],
             {"scores": scores},
             loss(scores, target),

@@ -133,7 +133,7 @@ BAD_FILES = [
         r"model.py:3: elements of a graph value cannot be set; use F.where with a mask",
     ),
     (SUPERVISED.format(", h", "self.fc(x)", ", target"),
-     r"model.py:7: .* 'h'; Model.supervised gives the network one input; ag.Model\(inputs=\[...\]\) takes several$"),
+     r"model.py:7: .* 'h'; Model.supervised gives the network its `input`, which may be a list of several ag.Input$"),
     (SUPERVISED.format("", "self.fc(x)", ""),
      r"model.py:7: .* 2 were given; Model.supervised gives the loss the scores and the target$"),
     (SUPERVISED.format("", "self.fc(x, x)", ", target"),

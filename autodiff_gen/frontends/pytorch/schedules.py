@@ -9,10 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...errors import ModelError
+from ...functional.inputs import Input
+from ...ir.interpreter import evaluate
 from ...optim import lr_scheduler
 from ...optim.alternatives import SCHEDULES
 
-_LAMBDA = "write its function with graph values, for ag.optim.lr_scheduler.LambdaLR"
+_LAMBDA = (
+    "its function takes no graph values; make a table: rates = np.array([rate(t) for t in range(STEPS)], np.float32) "
+    'and schedule=ag.optim.lr_scheduler.LambdaLR(lambda t: F.index_select(rates, 0, F.to(t, "s32"))[0])'
+)
+STEPS = (*range(100), 101, 333, 1000, 9999)  # for which a function of PyTorch's LambdaLR is compared
 
 
 def schedule(given: Any, optimizer: Any) -> lr_scheduler.LRScheduler:
@@ -47,13 +53,36 @@ def _leaves(given: Any) -> Iterator[Any]:
 def _converted(given: Any) -> lr_scheduler.LRScheduler:
     name = type(given).__name__
     made = vars(lr_scheduler).get(name)
-    instead = _LAMBDA if name == "LambdaLR" else SCHEDULES.get(name)
+    if name == "LambdaLR":
+        return _lambda(given)
+    instead = SCHEDULES.get(name)
     if instead is not None:
         raise ModelError(f"schedule: {_name(given)} cannot be converted; {instead}")
     if not (isinstance(made, type) and issubclass(made, lr_scheduler.LRScheduler)):
         raise ModelError(f"schedule: {_name(given)} has no counterpart in ag.optim.lr_scheduler")
     options = SETTINGS[name](given) if name in SETTINGS else _attributes(given, made)
     return made(**options)
+
+
+def _lambda(given: Any) -> lr_scheduler.LRScheduler:
+    """One whose function computes the same rates of graph values."""
+    function, *others = given.lr_lambdas
+    if any(other is not function for other in others):
+        raise ModelError(f"schedule: {_name(given)} has a function for each group; give one for all")
+    t = Input("t", ())
+    try:
+        made = lr_scheduler.LambdaLR(function)
+        rate = made.rate(1.0, t)
+        found = [float(evaluate([rate], {t: k}, float_dtype="float64")[0]) for k in STEPS]
+        good = all(
+            math.isclose(a, function(k), rel_tol=1e-5, abs_tol=1e-9)
+            for a, k in zip(found, STEPS, strict=True)
+        )
+    except Exception:  # what Python computes with numbers only
+        good = False
+    if not good:
+        raise ModelError(f"schedule: {_name(given)} cannot be converted; {_LAMBDA}")
+    return made
 
 
 def _attributes(given: Any, made: type) -> dict[str, Any]:
