@@ -323,7 +323,7 @@ def _reason(error: Exception) -> str:
         first = "has packed sequences; pad them"
     elif "functorch" in text or "TensorWrapper" in text:
         first = "it cannot trace torch.func; use torch.autograd.grad(y, x, create_graph=True)"
-    elif "data-dependent" in text:
+    elif "data-dependent" in text or "higher order operator" in text:
         first = "control flow depends on data; use torch.where, or fix the condition before the export"
     elif any(words.lower() in first.lower() for words in NO_REASON):
         first = (

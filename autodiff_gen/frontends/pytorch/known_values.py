@@ -164,6 +164,8 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
     class Known(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
+            if torch.compiler.is_dynamo_compiling():  # as torch.cond is
+                return func(*args, **kwargs)
             name = getattr(func, "__name__", "")
             given = [
                 t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)
