@@ -136,21 +136,29 @@ class Printer:
 
     def _element(self, array: c.Expr, index: c.Expr, is_first: bool = False) -> str:
         """is_first: where an array begins, not an element beside others."""
+        if isinstance(array, c.Binary) and array.symbol == "+":
+            array, start = array.left, array.right
+            if index == c.number(0):
+                index = start
+            elif isinstance(index, c.Sum):
+                index = replace(index, terms=(start, *index.terms))
+            else:
+                index = c.Sum((start, index))
         inside = self._text(index)
         if isinstance(index, c.Binary) and index.symbol == "*" and not is_first:
             # beside `i * 10 + 1`; of a product alone clang-tidy warns, as an int is made wider
             inside += " + 0"
-        if isinstance(array, c.Binary) and array.symbol == "+":
-            start = self._text(array.right)
-            pointer = self._text(array.left, ATOM)
-            return f"{pointer}[{start}]" if inside == "0" else f"{pointer}[{start} + {inside}]"
         return f"{self._text(array, ATOM)}[{inside}]"
 
     def _sum(self, total: c.Sum) -> str:
+        *before, last = total.terms
+        if total.less and before:  # in parentheses, as c.Sum says
+            return self._sum(c.Sum((*before, c.Sum((last,), total.less))))
         first, *others = total.terms
+        is_difference = isinstance(first, c.Sum) and bool(first.less)
         added = [f" + {self._text(t, MUL)}" for t in others]
         subtracted = [f" - {self._text(t, MUL)}" for t in total.less]
-        return self._text(first, ADD) + "".join([*added, *subtracted])
+        return self._text(first, MUL if is_difference else ADD) + "".join([*added, *subtracted])
 
     # Statements
 

@@ -11,7 +11,7 @@ from ...ir.names import short_name
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
-from ...ir.types import s8
+from ...ir.types import planned_size, s8
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from .accesses import window_of
@@ -220,18 +220,23 @@ class LoopTree:
         return place if at is None else self._at(place, at, index)
 
     def _at(self, place: c.Expr, at: Strided, index: tuple[Index, ...]) -> c.Expr:
-        """`name[i * 10 + j + 4]`: the widest steps first; what counts downwards comes last."""
-        up: list[c.Expr] = []
-        down: list[c.Expr] = []
+        """`name[i * 10 + j + 4]`: the widest steps first. An index that counts downwards is one from the axis' end,
+        `name[i * 10 + (4 - j)]`."""
+        terms: list[c.Expr] = []
         offset = at.offset
-        for i, step in sorted(zip(index, at.strides, strict=True), key=lambda at_axis: -abs(at_axis[1])):
-            if i is not None and i.number is not None:
-                offset += i.number * step
-            elif i is not None and step:
-                (up if step > 0 else down).append(c.times(self._expr(i), abs(step)))
+        axes = zip(index, at.strides, at.shape, strict=True)
+        for i, step, extent in sorted(axes, key=lambda axis: -abs(axis[1])):
+            if i is None or i.number is not None:
+                offset += 0 if i is None else (i.number or 0) * step
+            elif step < 0:
+                last = planned_size((extent,)) - 1
+                offset += last * step
+                terms.append(c.times(c.total([c.number(last)], [self._expr(i)]), -step))
+            elif step:
+                terms.append(c.times(self._expr(i), step))
         if offset:
-            up.append(c.number(offset))
-        return c.Element(place, c.total(up, down))
+            terms.append(c.number(offset))
+        return c.Element(place, c.total(terms))
 
     def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
         """The name of a new local; hint: what it is, if the expression does not say so."""
