@@ -8,7 +8,8 @@
  * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
  * (lowering/nests/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over
  * a vector or two, and has to be there when a compiler looks for vectors
- * (codegen/loops/independent_loops.py).
+ * (codegen/loops/independent_loops.py). Or the loop adds up elements in another order than memory's
+ * (codegen/loops/sums_in_order.py).
  *
  * AG_NOINLINE: a function whose loops differ in sizes is compiled once, not for each of its calls. */
 #ifndef AG_LOOPS_H

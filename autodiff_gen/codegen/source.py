@@ -26,6 +26,7 @@ from .loops.next_blocks import with_next_blocks
 from .loops.outlining import outlined
 from .loops.role_names import Layers, kind_of
 from .loops.row_results import with_row_results
+from .loops.sums_in_order import with_sums_in_order
 from .loops.tiles_from_zero import with_tiles_from_zero
 from .loops.vector_loops import all_short
 from .program import Entry, Program
@@ -86,6 +87,8 @@ def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]
             steps = with_both_alternatives(steps, floats)
         steps = with_masked_sums(with_block_moves(steps, cost, floats), cost, floats)
         steps = with_next_blocks(steps, cost)
+        if cost.vector > 1:
+            steps = tuple(map(with_sums_in_order, steps))
         out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))
     return out
 

@@ -97,9 +97,9 @@ class Binary:
 
 @dataclass(frozen=True)
 class Sum:
-    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one may take several lines. The last term is in parentheses with
-    what is subtracted: GCC 12.2 deletes loops whose index ends in a constant less a variable, `i * 20 + 4 - j` (at -O1
-    and -O2 on x86-64, in `ivopts`), and compiles `i * 20 + (4 - j)` correctly."""
+    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one may take several lines. What is subtracted is in
+    parentheses with the last term: GCC 12.2 deletes loops whose index ends in a constant less a variable,
+    `i * 20 + 4 - j` (at -O1 and -O2 on x86-64, in `ivopts`), and compiles `i * 20 + (4 - j)` correctly."""
 
     terms: tuple[Expr, ...]
     less: tuple[Expr, ...] = ()
