@@ -12,6 +12,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import scons_object_cache
 import scons_tree
@@ -81,7 +83,17 @@ def support_objects(b, console="auto"):
     return objects(compiler, build_commands.support_sources(b))
 
 
-def program(b, tables, kernels, own, elf, *, cc, flags, include):
+def program(
+    b: board.Board,
+    tables: registry.Backends,
+    kernels: Sequence[Path],
+    own: Sequence[Path],
+    elf: Path,
+    *,
+    cc: str | None,
+    flags: Sequence[str],
+    include: Sequence[Path],
+) -> Path:
     """`elf`, linked of the sources `kernels`, the board's support, and `own`, which alone see the folders `include`."""
     compiler = [
         cc or build_commands.tool(b, "gcc"),
@@ -105,12 +117,12 @@ def program(b, tables, kernels, own, elf, *, cc, flags, include):
     return elf
 
 
-def run(name, elf, folder, timeout=100):
+def run(name: str, elf: Path, folder: Path, timeout: int = 100) -> str:
     """What the program prints; it runs in `folder`, where its data is, and must exit with 0 in `timeout` seconds."""
     return call(build_commands.qemu_argv(board.load(name), elf), folder, timeout)
 
 
-def call(command, folder, timeout, env=None):
+def call(command: Sequence[str], folder: Path, timeout: int, env: Mapping[str, str] | None = None) -> str:
     """What a command prints in `folder`; it must exit with 0 in `timeout` seconds."""
     done = subprocess.run(
         command,

@@ -45,19 +45,26 @@ def program_of(case: Case, name: str) -> Program:
 def library_of(
     programs: Sequence[Program], opt: str = "-O1", cc: str | None = None, *, poison: bool = False
 ) -> ctypes.CDLL:
-    """The programs, whose names differ, as one file of C: a call of the compiler costs more than most programs do.
-    poison: as of `emit`, so that a value which is read too late, or before it is written, shows up in the results."""
+    """The programs, whose names differ, in one library. poison: as of `emit`, so that a value which is read too late,
+    or before it is written, shows up in the results."""
+    called = [kernel for program in programs for kernel in program.kernels]
+    files = joined_files(programs, poison=poison)
+    return Compiler(find_compiler(cc), opt).library(files, programs[0].backends, called)
+
+
+def joined_files(programs: Sequence[Program], *, poison: bool = False) -> dict[str, str]:
+    """The programs, whose names differ, as one file of C with their headers: a call of the compiler costs more than
+    most programs do. poison: as of `library_of`."""
     together = {"together.c": ""}
     for program in programs:
         for name, text in emit(program, poison=poison).items():
             if name.endswith(".c"):
                 for static in set(_STATIC.findall(text)):
                     text = re.sub(rf"\b{static}\b", f"{static}_of_{program.name}", text)
-                together["together.c"] += text
+                together["together.c"] += text.replace("#define AG_MATH_SHORTCUTS 1", "")
             else:
                 together[name] = text
-    called = [kernel for program in programs for kernel in program.kernels]
-    return Compiler(find_compiler(cc), opt).library(together, programs[0].backends, called)
+    return together
 
 
 def host_functions(specs: Sequence[Any]) -> list[HostFunction]:
