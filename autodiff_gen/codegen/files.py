@@ -252,8 +252,14 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
         "call": PRINTER.expression(c.Call(name, arguments)),
         "checks": PRINTER.lines(code.checks),
         "pointers": PRINTER.lines(code.pointers),
-        "steps": [PRINTER.lines(step) for step in code.steps],
+        "steps": [PRINTER.lines(_after_label(step)) for step in code.steps],
     }
+
+
+def _after_label(step: c.Statements) -> c.Statements:
+    """In braces if it begins with a declaration, which C99 does not allow after a label."""
+    first = next((s for s in step if not isinstance(s, c.Comment | c.Heading | c.Blank)), None)
+    return (c.Block(step),) if isinstance(first, c.Declare | c.Array | c.Table) else step
 
 
 def _signature(name: str, code: EntryCode, program: Program) -> str:

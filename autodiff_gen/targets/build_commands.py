@@ -13,10 +13,11 @@ from .memory import Region, further_regions
 
 CONSOLES = ("auto", "semihosting", "uart")
 STRICT_FLAGS = (
+    "-pedantic-errors",
     "-Wall",
     "-Wextra",
-    "-Wpedantic",
     "-Wconversion",
+    "-Wcast-qual",
     "-Wshadow",
     "-Wdouble-promotion",
     "-Werror",

@@ -12,12 +12,12 @@ typedef struct ag_channels_s8 {
 
 ALWAYS_INLINE ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *multiplier,
                                             const int8_t *shift) {
-    const ag_channels_s8 c = {_mm256_loadu_si256((const __m256i *)bias), multiplier, shift};
+    const ag_channels_s8 c = {_mm256_loadu_si256((const __m256i *)(const void *)bias), multiplier, shift};
     return c;
 }
 
 ALWAYS_INLINE __m256i widened(const int8_t *p) {
-    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p));
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
 ALWAYS_INLINE void ag_taps(ag_sums_s8 *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,

@@ -22,8 +22,8 @@ ALWAYS_INLINE ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high)
 
 /* The first `count` of eight elements, 4 or 8; others are 0. */
 ALWAYS_INLINE eight elements(const int32_t *p, int32_t count) {
-    return (eight)(count < 8 ? _mm256_zextsi128_si256(_mm_loadu_si128((const __m128i *)p))
-                             : _mm256_loadu_si256((const __m256i *)p));
+    return (eight)(count < 8 ? _mm256_zextsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p))
+                             : _mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
 /* The same of bytes. */

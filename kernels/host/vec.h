@@ -67,7 +67,7 @@ ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
     return (lane_mask)((1u << count) - 1u);
 #elif defined __AVX__
     static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    return (lane_mask){_mm256_loadu_si256((const __m256i *)(ones + LANES - count)), count};
+    return (lane_mask){_mm256_loadu_si256((const __m256i *)(const void *)(ones + LANES - count)), count};
 #else
     return count;
 #endif

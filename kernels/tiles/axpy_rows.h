@@ -5,7 +5,7 @@
 
 #include "tiles/row_updates.h"
 
-#if AG_AXPY_ROWS_ASSEMBLY
+#ifdef AG_AXPY_ROWS_ASSEMBLY
 #include "axpy_rows_assembly.h"
 #else
 /* dst += factor * src for `rows` rows of `row_length` floats, both >= 1; the skips, in bytes, are the gaps

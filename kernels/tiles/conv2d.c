@@ -32,7 +32,7 @@ typedef struct {
     int32_t n, w_step, row, row_end;
 } ag_conv2d_part;
 
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 /* All output channels of the pixels in t, whose a, c, k, k_runs and skips are set; `w` is the first weight of
  * the sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const float *w, const ag_conv2d_part *part) {
@@ -181,12 +181,12 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
 #endif
     while (cursor.remaining > 0) {
         ag_pixel_tile pixels;
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
         ag_next_pixels(&t, &pixels, &cursor);
         ag_conv2d_output_channels(&t, w, part);
 #else
         t.beta = 0.0f;
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
         if (blocks == 1) {
             ag_row_tiles(AG_MICROKERNEL(nt), &t, &cursor, g->outputs, w, g->filter, AG_TILE_N);
         }

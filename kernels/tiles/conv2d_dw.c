@@ -59,7 +59,7 @@ static AG_NOINLINE void ag_set_dw_windows(ag_tile *t, const ag_dw_row *r) {
     }
 }
 
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 /* dw = alpha * sums + beta * dw of `rows` output channels from a[0] on and `columns` elements, those at b[0]
  * and up, or at b[j] each. t->c and its steps, the reduction over an image, alpha and beta are set. */
 static void ag_dw_tiles(ag_tile *t, const ag_dw_row *r, int32_t rows, int32_t columns) {

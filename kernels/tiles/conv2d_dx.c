@@ -17,7 +17,7 @@
 #include "pack_b.h"
 #endif
 
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 /* All channels of the pixels that remain; k, k_runs, blocks, skips and b_step are set. */
 static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, const ag_conv2d_group *g) {
     ag_pixel_tile pixels;
@@ -137,7 +137,7 @@ static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, in
 #endif
     while (cursor->remaining > 0) {
         t->beta = 0.0f;
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
         if (v == 1 && g->s->x_c == 1) {
             ag_row_tiles(AG_MICROKERNEL(nn), t, cursor, g->channels, w, 1, 1);
         }
@@ -195,7 +195,7 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ax
     t.b_step = ag_bytes(g->filter);
     t.a_skip = ag_bytes((ptrdiff_t)columns->in_tap * s->ldy - g->outputs);
     t.b_skip = ag_bytes((ptrdiff_t)columns->w_tap * g->channels - g->outputs * g->filter);
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     ag_set_blocks(&t, v, a_row, b_row);
     (s->x_c == 1 ? ag_dx_pixels : ag_dx_channels_apart)(&t, &cursor, w, g);
 #else

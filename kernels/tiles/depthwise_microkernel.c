@@ -9,7 +9,7 @@
 #include "tiles/depthwise_microkernel.h"
 #include "tiles/vectors.h"
 
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 enum { MOST_SUMS = 12 };
 #else
 enum { MOST_SUMS = DEPTHWISE_RESULTS * AG_CHANNEL_TILE / LANES };
@@ -63,7 +63,7 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
 ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const float *from, float *c) {
     const float *a[DEPTHWISE_RESULTS];
     vec sum[MOST_SUMS];
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     const int32_t last = s->channels - (e.vectors - 1) * LANES;
     const lane_mask mask = first_lanes(last < LANES ? last : LANES);
 #else
@@ -76,7 +76,7 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
             sum[v * e.results + r] = ag_channels(e, s->init, v, mask);
         }
     }
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     for (int32_t block = 0; block < s->k_blocks; block++) {
         ag_add_runs(e, s, a, block * s->a_block, ag_after(s->b, block * s->b_block), mask, sum);
     }
@@ -91,7 +91,7 @@ ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const flo
     }
 }
 
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 ALWAYS_INLINE void ag_results_from(ag_extent e, const ag_depthwise_tile *s, int32_t i) {
     ag_results(e, s, ag_after(s->a, (ptrdiff_t)i * s->a_next),
                ag_element_after(s->c, (ptrdiff_t)i * s->c_next));

@@ -25,7 +25,7 @@ typedef struct {
     float *c;
     int32_t count;
     int32_t a_next, c_next;
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     int32_t channels; /* at most AG_CHANNEL_TILE */
     int32_t
         k_blocks; /* of k_runs each; the first products of two blocks are a_block and b_block bytes apart */

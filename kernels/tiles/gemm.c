@@ -15,7 +15,7 @@
 #include "ag_kernels.h"
 #include "tiles/epilogue.h"
 #include "tiles/local_tile.h"
-#if AG_PACKED_K
+#if defined(AG_PACKED_K) && AG_PACKED_K
 #include "pack_b.h"
 #endif
 
@@ -67,7 +67,7 @@ static void ag_gemm_scalar(const ag_product *t) {
     }
 }
 
-#if !AG_GENERAL_TILES
+#if !defined(AG_GENERAL_TILES) || !AG_GENERAL_TILES
 /* A tile of which rows i0 and columns j0 and up are stored. */
 static AG_NOINLINE void ag_cut_tile(ag_microkernel_fn *kernel, ag_tile *t, float *c, ptrdiff_t i_step,
                                     ptrdiff_t j_step, int32_t i0, int32_t j0, float beta) {
@@ -87,7 +87,7 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
     t.alpha = p->alpha;
     t.a_step = ag_bytes(p->a.p_step);
     t.b_step = ag_bytes(p->b.p_step);
-#if AG_PACKED_K
+#if defined(AG_PACKED_K) && AG_PACKED_K
     float packed[AG_PACKED_K * AG_TILE_N];
     const bool packs = kernel == AG_MICROKERNEL(nt) && rows >= 2 * AG_TILE_M && p->k <= AG_PACKED_K;
     if (packs) {
@@ -102,7 +102,7 @@ static void ag_gemm_rows(const ag_product *p, int32_t i, int32_t rows) {
         const float *b = p->b.data + (j - column_overlap) * p->b.i_step;
         float *c = p->c.data + i * c_i + j * c_j;
         width = ag_set_columns(&t, kernel, whole ? p->n - j : AG_TILE_N, b, p->b.i_step, AG_TILE_N);
-#if AG_PACKED_K
+#if defined(AG_PACKED_K) && AG_PACKED_K
         if (packs) {
             ag_pack_columns(packed, b, p->b.i_step, p->k);
             t.b[0] = packed;

@@ -7,7 +7,7 @@
 #include "tiles/helpers.h"
 #include "tiles/moving_pointers.h"
 #include "tiles/vectors.h"
-#if AG_SHORT_RUN
+#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
 #include "tiles/axpy_rows.h"
 #else
 #include "tiles/row_sums.h"
@@ -45,7 +45,7 @@ ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, 
     for (uint32_t k = (uint32_t)n / (AG_GEMV_RUN * LANES); k > 0; k--) {
         ag_run_products(rows, AG_GEMV_RUN, row, &x, sum);
     }
-#if AG_SHORT_RUN
+#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
     for (; left >= AG_SHORT_RUN; left -= AG_SHORT_RUN) {
         ag_run_products(rows, AG_SHORT_RUN, row, &x, sum);
     }
@@ -70,7 +70,7 @@ ALWAYS_INLINE void ag_row_products(int32_t rows, const float *a, ptrdiff_t lda, 
  * begin with `old`, and alpha and beta are 1. */
 ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, const float *x, float *y,
                                 const float *old, int32_t n, float alpha, float beta) {
-#if AG_SHORT_RUN
+#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
     vecs sum = load_first(rows, old);
     (void)alpha, (void)beta;
     ag_row_products(rows, a, lda, x, n, sum.val);
@@ -108,7 +108,7 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
         old = addend != NULL ? addend : y;
         beta = addend != NULL ? 1.0f : 0.0f;
     }
-#if AG_SHORT_RUN
+#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
     static const float zeros[GEMV_ROWS] = {0.0f};
     if (beta == 0.0f) {
         old = zeros;
@@ -140,7 +140,7 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
     AG_FINISH(epilogue, y - rows, rows, 1, rows);
 }
 
-#if AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */
+#if defined(AG_SHORT_RUN) && AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */
 enum { ADDED_ROWS = 8 };
 
 /* The next `vectors` vectors of y += those of ADDED_ROWS rows times f. */

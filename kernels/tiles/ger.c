@@ -3,7 +3,7 @@
 #include "tiles/moving_pointers.h"
 #include "tiles/row_updates.h"
 
-#if AG_ALL_MODES
+#if defined(AG_ALL_MODES) && AG_ALL_MODES
 ALWAYS_INLINE void ag_update_all(beta_mode mode, float *a, ptrdiff_t lda, const float *x, const float *y,
                                  int32_t m, int32_t n, float alpha, float beta) {
     for (; m >= 4; m -= 4, a += 4 * lda, x += 4) {
@@ -17,7 +17,7 @@ ALWAYS_INLINE void ag_update_all(beta_mode mode, float *a, ptrdiff_t lda, const 
 
 void AG_SYMBOL(ger_f32)(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
                         float alpha, float beta) {
-#if AG_ALL_MODES
+#if defined(AG_ALL_MODES) && AG_ALL_MODES
     if (beta == 0.0f) {
         ag_update_all(BETA_ZERO, a, lda, x, y, m, n, alpha, beta);
     } else if (beta == 1.0f) {

@@ -5,7 +5,7 @@
 
 #include "tiles/microkernel.h"
 
-#if !AG_GENERAL_TILES
+#if !defined(AG_GENERAL_TILES) || !AG_GENERAL_TILES
 /* Stores rows i0 and up, columns j0 ... end - 1, the first of them at `c`; steps are in elements. All of t
  * but c, c_step and beta is set. Where it is inlined, chains of calls take less stack; where it is not, loops
  * of other tiles have more registers. */

@@ -34,13 +34,13 @@ typedef struct {
     float *c;
     int32_t c_step; /* from one row of C to the next */
     float alpha, beta;
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
     int32_t run; /* columns of C, of tiles side by side: a multiple of AG_TILE_N; "tn": any even number from
                     AG_TILE_N on */
     int32_t
         b_next; /* bytes from the rows of B of a tile to those of the next one; columns of B are adjacent */
 #endif
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     int32_t rows, columns; /* of C; where columns of B are in b[], at most AG_TILE_N */
     int32_t a_row;         /* bytes from row to row of A, whose first one is at a[0], ... */
     float *const *c_rows;  /* ... unless this is not null: then row i of A is at a[i], row i of C at */
@@ -52,7 +52,7 @@ typedef struct {
 
 /* Distances between blocks in elements. */
 static inline void ag_set_blocks(ag_tile *t, int32_t blocks, ptrdiff_t a_next, ptrdiff_t b_next) {
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     t->k_blocks = blocks;
     t->a_next = a_next * (ptrdiff_t)sizeof(float);
     t->b_next = b_next * (ptrdiff_t)sizeof(float);
@@ -84,14 +84,14 @@ static inline float ag_scalar_sum(const ag_tile *t, const float *a, const float 
 
 /* The tile to come is a single one. */
 static inline void ag_one_tile(ag_tile *t) {
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
     t->run = AG_TILE_N;
 #else
     (void)t;
 #endif
 }
 
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
 /* The tile to come is a run of `columns` columns; b as in ag_set_columns. */
 static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, ptrdiff_t b_column,
                                    int32_t pointers) {
@@ -108,7 +108,7 @@ static inline void ag_set_tile_run(ag_tile *t, int32_t columns, const float *b, 
  * to them, 1 or AG_TILE_N. */
 static inline int32_t ag_set_columns(ag_tile *t, ag_microkernel_fn *kernel, int32_t columns, const float *b,
                                      ptrdiff_t b_column, int32_t pointers) {
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
     const bool even = kernel == AG_MICROKERNEL(tn) && columns > AG_TILE_N;
     const int32_t left =
         even ? columns % 2 * (columns > 5 ? 3 : 1) : columns % AG_TILE_N; /* most of a tile */

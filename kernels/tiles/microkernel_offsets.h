@@ -27,7 +27,7 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_til
                                        ? 1
                                        : -1];
 
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
 typedef char ag_tile_runs_match[offsetof(ag_tile, run) == 72 && offsetof(ag_tile, b_next) == 76 ? 1 : -1];
 #endif
 

@@ -90,7 +90,7 @@ static AG_NOINLINE void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_curso
     }
 }
 
-#if !AG_GENERAL_TILES
+#if !defined(AG_GENERAL_TILES) || !AG_GENERAL_TILES
 /* A tile that is computed into a local array: channels k, ..., `stride` apart, of which `overlap` are already
  * stored and `end` wanted. */
 static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, const ag_pixel_tile *pixels,
@@ -111,7 +111,7 @@ static AG_NOINLINE void ag_edge_tile(ag_microkernel_fn *kernel, ag_tile *t, cons
 }
 #endif
 
-#if AG_TILE_RUNS
+#if defined(AG_TILE_RUNS) && AG_TILE_RUNS
 /* The tiles of a row but the last one, with all of their channels, of one k-run or of a k-run for each row of
  * the window: runs of `kernel`, whose operands b are those of ag_set_columns. Channels that fill no tile are
  * computed with some of those before. t has all but b, a and c; beta is 0. */
@@ -204,7 +204,7 @@ static AG_NOINLINE void ag_pixels_one_by_one(const ag_tile *t, const ag_pixel_ti
 }
 #endif
 
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
 /* The next pixels and their results as operands of a micro-kernel: full tiles of one row, or a tile that
  * continues in the next row. */
 static inline void ag_next_pixels(ag_tile *t, ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {

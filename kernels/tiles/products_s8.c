@@ -74,7 +74,7 @@ static void one_window(int8_t *y, const void *elements, const ag_rows_s8 *c) {
 static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t *copy, const ag_rows_s8 *c,
                      const ag_conv2d_shape *s) {
 #if AG_WINDOWS == 2
-    uint32_t *const columns = (uint32_t *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
+    uint32_t *const columns = (uint32_t *)(void *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
     int32_t remaining = n * s->oh * s->ow, filled = 0;
 #endif
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
@@ -111,7 +111,7 @@ static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t
 #if AG_WINDOWS == 1
 /* bias for products of x, after the window in scratch memory. */
 static const int32_t *bias_of(const ag_rows_s8 *c, int8_t *copy, int32_t zero) {
-    int32_t *const result = (int32_t *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
+    int32_t *const result = (int32_t *)(void *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
     memset(copy, zero, (size_t)c->k);
     for (int32_t o = 0, rows; o < c->count; o += rows) {
         rows = rows_from(&o, c->count);

@@ -97,7 +97,7 @@ ALWAYS_INLINE void ag_sums_of_rows(int32_t wide, bool weighted, const float *a, 
     while (n >= wide * LANES) {
         SUMS_OF(wide, false, wide * LANES);
     }
-#if AG_PARTIAL_BLOCKS
+#if defined(AG_PARTIAL_BLOCKS) && AG_PARTIAL_BLOCKS
     while (n > 3 * LANES) {
         SUMS_OF(4, true, n < 4 * LANES ? n : 4 * LANES);
     }

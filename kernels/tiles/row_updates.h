@@ -41,7 +41,7 @@ ALWAYS_INLINE void ag_update_rows(beta_mode mode, int32_t rows, bool by_runs, fl
         for (uint32_t k = (uint32_t)n / (RUN * LANES); k > 0; k--) {
             ag_update_run(mode, rows, RUN, row, f, &y, beta);
         }
-#if AG_SHORT_RUN
+#if defined(AG_SHORT_RUN) && AG_SHORT_RUN
         for (; left >= AG_SHORT_RUN * LANES; left -= AG_SHORT_RUN * LANES) {
             ag_update_run(mode, rows, AG_SHORT_RUN, row, f, &y, beta);
         }

@@ -3,6 +3,10 @@
 #ifndef AG_TILES_SYMBOLS_H
 #define AG_TILES_SYMBOLS_H
 
+#ifndef AG_BACKEND
+#error "define AG_BACKEND as the folder of the backend, e.g. -DAG_BACKEND=mve for kernels/mve and kernels/tiles"
+#endif
+
 #define AG_JOIN_(a, b) a##_##b
 #define AG_JOIN(a, b) AG_JOIN_(a, b)
 

@@ -51,7 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if !AG_MOVE_INSTRUCTIONS
+#ifndef AG_MOVE_INSTRUCTIONS
 ALWAYS_INLINE vec next_vec(const float **p) {
     const vec v = load(*p);
     *p += LANES;
@@ -64,7 +64,7 @@ ALWAYS_INLINE void put_vec(float **p, vec v) {
 }
 #endif
 
-#if !AG_RUN_INSTRUCTIONS
+#ifndef AG_RUN_INSTRUCTIONS
 typedef struct {
     vec val[RUN];
 } vecs;
@@ -104,7 +104,7 @@ ALWAYS_INLINE void put_run(int32_t vectors, float **p, vecs r) {
 #define second_run next_run
 #endif
 
-#if !AG_LANE_FACTORS
+#ifndef AG_LANE_FACTORS
 typedef struct {
     multiplier val[4];
 } factors;

@@ -35,7 +35,7 @@ static const float ag_zero_channels[AG_CHANNEL_TILE] = {0};
  * channels.
  */
 static inline int32_t ag_next_channel_tile(int32_t channel, int32_t channels) {
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     return channel + AG_CHANNEL_TILE < channels ? channel + AG_CHANNEL_TILE : channels;
 #else
     const int32_t next = channel + AG_CHANNEL_TILE, last = channels - AG_CHANNEL_TILE;
@@ -46,7 +46,7 @@ static inline int32_t ag_next_channel_tile(int32_t channel, int32_t channels) {
 /* `blocks` blocks of k-runs, such as the images, whose products are this many elements apart. */
 static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels, int32_t blocks,
                                          ptrdiff_t a_block, ptrdiff_t b_block) {
-#if AG_GENERAL_TILES
+#if defined(AG_GENERAL_TILES) && AG_GENERAL_TILES
     s->channels = channels < AG_CHANNEL_TILE ? channels : AG_CHANNEL_TILE;
     s->k_blocks = blocks;
     s->a_block = a_block * (ptrdiff_t)sizeof(float);

@@ -21,7 +21,7 @@ void ag_machine_put(char c);
 /* Enables the UART's receive interrupt; ag_machine_interrupt then passes each byte to ag_uart_received
  * (uart.c), and a byte that overran the previous one to ag_uart_overran. */
 void ag_machine_listen(void);
-void ag_machine_interrupt(void);
+__attribute__((used)) void ag_machine_interrupt(void); /* only assembly names it */
 void ag_uart_received(uint8_t byte);
 void ag_uart_overran(void);
 

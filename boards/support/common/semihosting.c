@@ -14,7 +14,7 @@ enum {
     SYS_EXIT_EXTENDED = 0x20,
 };
 
-volatile uint32_t ag_semihosting_probing;
+__attribute__((used)) volatile uint32_t ag_semihosting_probing;
 static bool present;
 
 static uint32_t call(uintptr_t operation, const uintptr_t *block) {

@@ -48,7 +48,7 @@ __attribute__((naked)) void Reset_Handler(void) {
                      : "i"(AG_STACK_PAINT));
 }
 
-void ag_start(void) {
+__attribute__((used)) void ag_start(void) {
     ag_guard_memory();
     ag_begin();
 }

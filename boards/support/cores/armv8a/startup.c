@@ -29,7 +29,7 @@ AG_FUNCTION(ag_vectors, ".vectors",
 /* clang-format on */
 
 /* libm's errno is 16 bytes after TPIDR_EL0 (Arm IHI 0057: thread-local variables). */
-uint64_t ag_thread[8];
+__attribute__((used)) uint64_t ag_thread[8];
 
 /* clang-format off */
 AG_FUNCTION(Reset_Handler, ".text.Reset_Handler",
@@ -54,7 +54,7 @@ AG_FUNCTION(Reset_Handler, ".text.Reset_Handler",
     ".ltorg \n")
 /* clang-format on */
 
-void ag_start(void) {
+__attribute__((used)) void ag_start(void) {
     ag_guard_memory();
     ag_begin();
 }

@@ -37,12 +37,12 @@ __attribute__((naked)) void Reset_Handler(void) {
         : "i"(AG_STACK_PAINT));
 }
 
-void ag_start(void) {
+__attribute__((used)) void ag_start(void) {
     VTOR = (uint32_t)ag_vectors;
 #if defined(__ARM_FP)
     CPACR |= 0xf00000u;
 #endif
-#if defined(__ARM_FEATURE_MVE) || __ARM_ARCH_8_1M_MAIN__
+#if defined(__ARM_FEATURE_MVE) || defined(__ARM_ARCH_8_1M_MAIN__)
     CCR |= 1u << 19;
 #endif
     __asm__ volatile("dsb\n isb" ::: "memory");
