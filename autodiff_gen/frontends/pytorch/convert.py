@@ -41,7 +41,6 @@ from .rules import EMPTY, Unsupported, is_empty
 from .shared_memory import Elements, steps, views
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
-CHANGED_INPUT = "changes its input {!r} in place; change a clone() of it instead"
 CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
@@ -100,7 +99,7 @@ class _Conversion:
             self._convert(node, k, last_read)
         self.node = None
         for name in self.exported.changed:
-            self._problem("the network", CHANGED_INPUT.format(name))
+            self._changed_input(name)
         for name, new in self.exported.updated.items():
             if self._may_update(name):
                 self.updates[name] = self.value(new)
@@ -326,7 +325,7 @@ class _Conversion:
         """Whether a tensor may be replaced by the result of an in-place operator: nothing else shows its elements."""
         root = self.root.get(name, name)
         if root in self.exported.inputs:
-            self._problem("the network", CHANGED_INPUT.format(root))
+            self._changed_input(root)
             return False
         if root in self.exported.weights:
             weight = self.exported.weights[root][1]
@@ -362,6 +361,9 @@ class _Conversion:
         else:
             name = key.removeprefix("aten.").strip("_")
             self.problems.unknown(key, TABLE, self._place(), NAMES.get(name, name))
+
+    def _changed_input(self, name: str) -> None:
+        self._problem("the network", f"changes its input {name!r} in place; change a clone() of it instead")
 
     def _problem(self, op: str, what: str) -> None:
         self.problems.add(op, what, self._place())
