@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ModelError, PlanError
 from ..ir.graph import Check, Graph, State
-from ..ir.identifiers import HEADERS, Scope, identifier, of_program
+from ..ir.identifiers import HEADERS, OK_OF, Scope, identifier, of_program
 from ..ir.index_checks import valid_inputs
 from ..ir.module import Module
 from ..ir.names import name_of
@@ -186,10 +186,15 @@ def _check_name(name: str) -> None:
     """A name that only begins others may be a keyword, such as `xor`."""
     if not name or identifier(f"{name}_") != f"{name}_":
         raise ModelError(_bad_name(name))
-    if name in HEADERS:
+    if name.lower() in HEADERS:
         raise ModelError(
             f"{name!r}: <{name}.h> is a header of C, and {name}.h would be read in its place; give another name with "
             "--name (name= of ./scons)"
+        )
+    if name.lower() in OK_OF:
+        raise ModelError(
+            f"{name!r}: {OK_OF[name.lower()]} defines {name.upper()}_OK, which {name}.h would define again; give another "
+            "name with --name (name= of ./scons)"
         )
     if f"{name}_".startswith("ag_"):
         raise ModelError(

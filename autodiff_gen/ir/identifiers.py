@@ -33,8 +33,26 @@ TYPES = frozenset(_TYPES.split())
 _HEADERS = """
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint
     stdio stdlib string tgmath time wchar wctype
+    alloca arduino fcntl malloc newlib pthread reent sched stdalign stdatomic stdnoreturn strings threads unistd
 """
-HEADERS = frozenset(_HEADERS.split())
+HEADERS = frozenset(_HEADERS.split())  # of C, and what its headers and Arduino's include
+
+# Who defines <NAME>_OK, in whose name no program may define it.
+OK_OF = {
+    **dict.fromkeys("frwx", "<unistd.h>"),
+    "esp": "ESP-IDF",
+    "hal": "STM32's HAL",
+    "pico": "the Pico SDK",
+}
+
+# Macros with small letters that stand for something else wherever they occur. One with arguments is none of them: it
+# stands for something only before a parenthesis, where no array is.
+_MACROS = """
+         linux unix i386
+    fd_set noreturn physadr quad sa_handler sa_sigaction signgam stderr stdin stdout strtodf tzname
+    Serial Serial1 Serial2 Serial3 SerialUSB
+"""  # predefined by gcc and clang; newlib and glibc; cores of Arduino (SAMD, mbed, ESP32)
+MACROS = frozenset(_MACROS.split())
 
 # Macros and functions of every program, less its own name and the underscore.
 _PROGRAM = """
@@ -58,6 +76,12 @@ def is_reserved(name: str) -> bool:
         re.match(r"_[A-Z_]|(U?INT\w*|SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MIN|MAX|WIDTH|C)$", name)
         is not None
     )
+
+
+def may_be_macro(name: str) -> bool:
+    """Whether a header of a platform may define it: a name in capitals, as registers (`GPIOA`), pins (`B1`, `A0`) and
+    constants (`PI`, `M_PI`, `INPUT`) are called in Arduino.h, CMSIS, ESP-IDF and <math.h>; or one of MACROS."""
+    return re.fullmatch(r"[A-Z][A-Z0-9_]*", name) is not None or name in MACROS
 
 
 def identifier(name: str) -> str:
@@ -94,8 +118,10 @@ class Scope:
         self._last: dict[str, int] = {}  # the highest number that each base has got
 
     def fresh(self, wanted: str) -> str:
-        """`wanted` as an identifier, or with the lowest free number after it; the prefix ag_ is the kernels'."""
+        """`wanted` as an identifier, with _ if it may be a macro, or with the lowest free number after it; the prefix
+        ag_ is the kernels'."""
         base = identifier(wanted)
+        base = f"{base}_" if may_be_macro(base) else base
         base = f"x_{base}" if base.lower().startswith("ag_") else base
         name, k = base, self._last.get(base, 1)
         while name in self.taken:
