@@ -51,12 +51,19 @@ class Options:
             raise Mistake(
                 f"{self.section} of platformio.ini has no {PREFIX}model: add {PREFIX}model = model.py"
             )
-        text, self.model = self.model, self.path(self.model)
-        if not os.path.isfile(self.model):
-            raise Mistake(f"{PREFIX}model = {text}: no such file: {self.model}")
-        self.name = self.name or self.default_name()
-        if not self.name.isidentifier() or not self.name.isascii():
-            raise Mistake(f"{self.name!r} cannot be the name of C files and functions: set {PREFIX}name")
+        whole = self.path(self.model)  # one path may have spaces
+        self.models = [whole] if os.path.isfile(whole) else [self.path(m) for m in words(self.model)]
+        if missing := [m for m in self.models if not os.path.isfile(m)]:
+            raise Mistake(f"{PREFIX}model = {' '.join(given['model'].split())}: no such file: {missing[0]}")
+        self.names = self.name.replace(",", " ").split() or [default_name(m) for m in self.models]
+        if len(self.names) != len(self.models):
+            raise Mistake(
+                f"{PREFIX}name = {self.name}: give {len(self.models)} names, with spaces between them"
+            )
+        for name in self.names:
+            if not name.isidentifier() or not name.isascii():
+                raise Mistake(f"{name!r} cannot be the name of C files and functions: set {PREFIX}name")
+        env.AutodiffPackage("targets.model_names").check_different(self.names)
         if self.ram and not (self.ram.isascii() and self.ram.isdecimal()):
             raise Mistake(f"{PREFIX}ram = {self.ram}: must be a number of bytes")
         if self.board.endswith(".toml") or "/" in self.board:
@@ -70,11 +77,20 @@ class Options:
     def path(self, text):
         return os.path.normpath(os.path.join(self.project, text))
 
-    def default_name(self):
-        """The folder's name when the file is called model.py and the name is valid in C, otherwise the file's stem."""
-        path = Path(self.model)
-        folder = path.parent.name
-        return folder if path.name == "model.py" and folder.isascii() and folder.isidentifier() else path.stem
+
+def words(text):
+    """The paths of an option; one with spaces is in quotes."""
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote without its end
+        return text.split()
+
+
+def default_name(model):
+    """The folder's name when the file is called model.py and the name is valid in C, otherwise the file's stem."""
+    path = Path(model)
+    folder = path.parent.name
+    return folder if path.name == "model.py" and folder.isascii() and folder.isidentifier() else path.stem
 
 
 def declare(env, options):
@@ -90,7 +106,10 @@ def declare(env, options):
         env[f"AUTODIFF_{word}COMSTR"] = f"{what} $TARGET"
     build = env.AutodiffBuild()
     folder = os.path.join(env.subst("$BUILD_DIR"), "autodiff")
-    made = env.TrainSources(os.path.join(folder, options.name), options.model)
+    made = [
+        env.TrainSources(os.path.join(folder, name), model)
+        for name, model in zip(options.names, options.models, strict=True)
+    ]
 
     env.Append(CPPPATH=[env.Dir(folder), *(str(p) for p in build.backends.include_dirs())])
     compiler = env.Clone()
@@ -100,8 +119,9 @@ def declare(env, options):
     ]
     compiler.Append(CFLAGS=["-std=c99"], CCFLAGS=["-fno-strict-aliasing", "-fno-math-errno"])
     objects = [
-        compile_one(compiler, f"{folder}/{options.name}{end}", source, [env.AutodiffContractFlag()])
-        for end, source in (("", made[0]), ("_params", made[2]))
+        compile_one(compiler, f"{folder}/{name}{end}", source, [env.AutodiffContractFlag()])
+        for name, files in zip(options.names, made, strict=True)
+        for end, source in (("", files[0]), ("_params", files[2]))
     ]
     kernels = {}
     for source in build.backends.sources():
@@ -121,14 +141,16 @@ def declare(env, options):
             support / env.AutodiffPackage("targets.platformio").PORT_DEFAULTS,
         ]
         objects += [compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in port]
-    archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
+    name = "_".join(options.names)
+    archive = env.StaticLibrary(os.path.join(folder, name), objects)
     if "PIO_UNIT_TESTING" in env.get("CPPDEFINES", []):  # tests may call any kernel
-        linked = env.StaticLibrary(
-            os.path.join(folder, f"{options.name}_all_kernels"), list(kernels.values())
-        )
+        linked = [env.StaticLibrary(os.path.join(folder, f"{name}_all_kernels"), list(kernels.values()))]
     else:
-        linked = env.CalledKernels(os.path.join(folder, f"lib{options.name}_kernels.a"), made[3], kernels)
-    env.Prepend(LIBS=[archive, linked])
+        linked = [
+            env.CalledKernels(os.path.join(folder, f"lib{n}_kernels.a"), files[3], kernels)
+            for n, files in zip(options.names, made, strict=True)
+        ]
+    env.Prepend(LIBS=[archive, *linked])
     if options.samples:
         samples(env, options, folder)
 

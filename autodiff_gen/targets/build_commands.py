@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import ToolError
@@ -61,6 +61,14 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
     if console != "auto":
         flags.append(f"-DAG_CONSOLE_{console.upper()}=1")
     return flags
+
+
+def cxx_flags(board: Board, cflags: Iterable[str]) -> list[str]:
+    """Flags of a C++ file, from those of a C file: on a board without exceptions, type information and destructors of
+    static objects, which need a heap."""
+    bare = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-use-cxa-atexit"]
+    own = [f for f in cflags if not f.startswith("-std=c")]
+    return ["-std=gnu++17", *own, *([] if board.is_host else bare)]
 
 
 def model_flags(board: Board) -> list[str]:

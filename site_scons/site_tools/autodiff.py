@@ -98,8 +98,13 @@ def check_python(python, env):
 
 
 def literal(text):
-    """A word of a list-form action, protected from substitution."""
+    """A path or flag, protected from substitution."""
     return str(text).replace("$", "$$")
+
+
+def word(text):
+    """A word of a list-form action, protected from substitution and from the shell."""
+    return SCons.Subst.Literal(str(text))
 
 
 def python_command(env, *words):
@@ -132,7 +137,7 @@ def model_files(env, deps_json, model):
 
 def depend_on_model_files(target, source, env):
     """After a build: its targets depend on the files that the model has just opened, some for the first time."""
-    files = [env.File(f) for f in _listed(Path(target[3].get_abspath()).read_text())]
+    files = [env.File(literal(f)) for f in _listed(Path(target[3].get_abspath()).read_text())]
     for made in target:
         new = [file for file in files if file not in made.depends]
         if new:
@@ -176,7 +181,7 @@ def board_env(env):
     build, firmware = build_of(env), package("targets.build_commands")
     board = build.board
     clone = env.Clone()
-    for name in ("cc", "ar", "gnulink"):
+    for name in ("cc", "cxx", "ar", "gnulink"):
         clone.Tool(name)
     compiler = firmware.tool(board, "gcc")
     if shutil.which(compiler, path=clone["ENV"]["PATH"]) is None:
@@ -188,6 +193,7 @@ def board_env(env):
         raise SCons.Errors.UserError(str(error)) from None
     clone.Replace(
         CC=compiler,
+        CXX=firmware.tool(board, "g++"),
         LINK="$CC",
         AR=firmware.tool(board, "ar"),
         ARFLAGS="rcs",
@@ -199,14 +205,17 @@ def board_env(env):
     )
     clone.AppendUnique(
         CCFLAGS=[literal(f) for f in firmware.compile_flags(board)],
-        CPPPATH=[str(p) for p in (*build.backends.include_dirs(), *firmware.include_dirs(board))],
+        CPPPATH=[literal(p) for p in (*build.backends.include_dirs(), *firmware.include_dirs(board))],
     )
     return clone
 
 
 def board_object(env, target, source, flags=()):
-    """One object file; `env` is a board_env. Remembered for compile_commands.json."""
-    node = env.Object(target, source, CCFLAGS=[*env["CCFLAGS"], *flags])[0]
+    """One object file of C or C++; `env` is a board_env. Remembered for compile_commands.json."""
+    board, ccflags = build_of(env).board, [*env["CCFLAGS"], *flags]
+    if not str(source).endswith(".c"):
+        ccflags = package("targets.build_commands").cxx_flags(board, map(str, ccflags))
+    node = env.Object(target, source, CCFLAGS=ccflags)[0]
     build_of(env).objects.append((node, env.File(source), flags))
     return node
 
@@ -224,9 +233,9 @@ def kernel_objects(env, folder):
         objects = build.kernels[folder] = {}
         for source in build.backends.sources():
             # SCons looks for headers where the compiler does
-            own = compiler.Override({"CPPPATH": [str(source.headers), *compiler["CPPPATH"]]})
+            own = compiler.Override({"CPPPATH": [literal(source.headers), *compiler["CPPPATH"]]})
             target, flags = f"{folder}/kernels/{source.object}.o", [literal(f) for f in source.cflags]
-            objects[source.object] = board_object(own, target, str(source.path), flags)
+            objects[source.object] = board_object(own, target, literal(source.path), flags)
     return build.kernels[folder]
 
 
@@ -273,7 +282,10 @@ def train_sources(env, name, model):
     files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
     env.Depends(
         made,
-        [env.File(str(f)) for f in (*generator_files(), *build.board.files, *build.backends.tables, *files)],
+        [
+            env.File(literal(f))
+            for f in (*generator_files(), *build.board.files, *build.backends.tables, *files)
+        ],
     )
     return made
 
@@ -302,7 +314,7 @@ def train_lib(env, name, model):
         *build.backends.include_dirs(),
         *package("targets.build_commands").include_dirs(build.board),
     ):
-        env.AppendUnique(CPPPATH=[str(path)])
+        env.AppendUnique(CPPPATH=[literal(path)])
     compiler = board_env(env)
     sources = (made[0], made[2])
     flags = model_flags(env)
@@ -321,7 +333,7 @@ def link_lib(env, name, model):
     action = SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR")
     made = env.Command(f"{folder}/{stem}_link.c", env.File(model), action)
     env.Precious(made)
-    env.Depends(made, [env.File(f"{folder}/{stem}.h"), *(env.File(str(f)) for f in generator_files())])
+    env.Depends(made, [env.File(f"{folder}/{stem}.h"), *(env.File(literal(f)) for f in generator_files())])
     return board_object(board_env(env), f"{folder}/obj/{stem}_link.o", made[0])
 
 
@@ -329,10 +341,10 @@ def generator_flags(env):
     """The environment's board, kernels and RAM as flags of the generator, for a list-form action."""
     board = build_of(env).board
     own = board.path.parent != package("targets.board").boards_dir()
-    words = ["--board", literal(board.path if own else board.id)]
+    words = ["--board", word(board.path if own else board.id)]
     for key in ("kernels", "ram"):
         value = env.subst(f"$AUTODIFF_{key.upper()}")
-        words += [f"--{key}", literal(value)] if value else []
+        words += [f"--{key}", word(value)] if value else []
     return words
 
 
@@ -340,7 +352,8 @@ def compile_commands(env, target):
     """compile_commands.json for editors: how every object of the environment is compiled."""
     entries = []
     for node, source, _flags in build_of(env).objects:
-        words = node.get_build_env().subst_list("$CCCOM", SCons.Subst.SUBST_CMD, [node], [source])[0]
+        command = "$CCCOM" if str(source).endswith(".c") else "$CXXCOM"
+        words = node.get_build_env().subst_list(command, SCons.Subst.SUBST_CMD, [node], [source])[0]
         entry = {"directory": os.getcwd(), "file": str(source), "output": str(node)}
         entries.append({**entry, "arguments": [str(w) for w in words]})
     text = env.Value(json.dumps(entries, indent=1, sort_keys=True) + "\n")
@@ -355,6 +368,7 @@ def short_lines(env):
     """Print `CC main.o` instead of whole commands."""
     for name, word in (
         ("CCCOMSTR", "CC"),
+        ("CXXCOMSTR", "CXX"),
         ("ARCOMSTR", "AR"),
         ("LINKCOMSTR", "LINK"),
         ("AUTODIFF_GENCOMSTR", "GEN"),
@@ -395,6 +409,7 @@ def generate(env):
     env.AddMethod(called_kernels, "CalledKernels")
     env.AddMethod(kernel_archive, "KernelArchive")
     env.AddMethod(python_command, "AutodiffPython")
+    env.AddMethod(lambda env, text: word(text), "AutodiffWord")
     env.AddMethod(compile_commands, "CompileCommands")
     env.AddMethod(short_lines, "ShortLines")
     env.AddMethod(contract_flag, "AutodiffContractFlag")

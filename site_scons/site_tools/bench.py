@@ -79,7 +79,10 @@ def bench_kernels(env, folder, alias="bench-kernels", *words):
     command += env.AutodiffFlags()
     targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
     made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
-    env.Depends(made, [env.File(str(f)) for f in (*env.AutodiffGenerator(), *build.backends.tables)])
+    env.Depends(
+        made,
+        [env.File(str(f).replace("$", "$$")) for f in (*env.AutodiffGenerator(), *build.backends.tables)],
+    )
     main = env.BoardEnv()
     main.AppendUnique(CCFLAGS=DEFINES)
     program = env.Firmware(

@@ -22,8 +22,11 @@ NEXT = (
 )
 
 
+CXX = (".cpp", ".cc", ".cxx")
+
+
 def firmware(env, target, source):
-    """Link C sources, objects and archives with the board's start-up and support code. Returns the files."""
+    """Link C and C++ sources, objects and archives with the board's start-up and support code. Returns the files."""
     board = env.AutodiffBuild().board
     support = env.AutodiffPackage("targets.build_commands")
     if board.target.support.name == env.AutodiffPackage("targets.platformio").ARDUINO:
@@ -37,7 +40,10 @@ def firmware(env, target, source):
     objects = list(support_objects(env, folder))
     for item in Flatten([source]):
         name, end = os.path.splitext(os.path.basename(str(item)))
-        objects.append(compiler.BoardObject(f"{folder}/obj/{name}.o", item) if end == ".c" else item)
+        is_source = end == ".c" or end in CXX
+        objects.append(compiler.BoardObject(f"{folder}/obj/{name}.o", item) if is_source else item)
+        if end in CXX and board.is_host:
+            compiler["LINK"] = "$CXX"
 
     # `size` prints the sizes, in one form for all boards.
     map_path = f"{base}.map"
@@ -47,7 +53,7 @@ def firmware(env, target, source):
     compiler["LINKCOM"] = "$LINK -o $TARGET $LINKFLAGS $SOURCES $AUTODIFF_LINKFLAGS $_LIBDIRFLAGS $_LIBFLAGS"
     link = [Action("$LINKCOM", "$LINKCOMSTR"), Action(print_sizes, None)]
     made = compiler.Command([f"{base}.elf", map_path], objects, link)
-    compiler.Depends(made, [compiler.File(f[2:]) for f in flags if f.startswith("-T")])
+    compiler.Depends(made, [compiler.File(f[2:].replace("$", "$$")) for f in flags if f.startswith("-T")])
     if not board.is_host:
         for end, form in ((".bin", "binary"), (".hex", "ihex")):
             copy = Action([["$OBJCOPY", "-O", form, "$SOURCE", "$TARGET"]], "$AUTODIFF_COPYCOMSTR")
@@ -62,7 +68,9 @@ def support_objects(env, folder):
         compiler = env.BoardEnv()
         paths = env.AutodiffPackage("targets.build_commands").support_sources(env.AutodiffBuild().board)
         known[folder] = [
-            compiler.BoardObject(f"{folder}/obj/support/{path.parent.name}/{path.stem}.o", str(path))
+            compiler.BoardObject(
+                f"{folder}/obj/support/{path.parent.name}/{path.stem}.o", str(path).replace("$", "$$")
+            )
             for path in paths
         ]
     return known[folder]

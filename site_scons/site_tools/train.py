@@ -2,6 +2,7 @@
 
     env = Environment(tools=["train"], toolpath=[autodiff_gen.scons_tools()], AUTODIFF_BOARD="my_board.toml")
     env.TrainFirmware("build/net", "model.py", ["main.c"])
+    env.TrainFirmware("build/both", ["a.py", "b.py"], ["main.c"])  # two models in one program
 
 `scons` builds the firmware, `scons run` runs it in QEMU, `scons -h` lists the other targets and options. Commands are
 printed in short; `verbose=1` prints them whole. The construction variables are those of the tool `autodiff`.
@@ -12,6 +13,7 @@ import shlex
 from pathlib import Path
 
 import SCons.Errors
+import SCons.Util
 from SCons.Script import ARGUMENTS, BUILD_TARGETS, Action, Default
 
 TARGETS = {
@@ -37,8 +39,9 @@ def is_verbose(arguments):
 
 
 def train_firmware(env, name, model, source=(), files=(), prefix=""):
-    """Declare the targets of a model: `name` is the folder and the stem of the generated files, `source` the C files,
-    objects and archives of the program, none for a model without one, and `files` what the program reads when it runs.
+    """Declare the targets of a model: `name` is the folder and the stem of the generated files, `source` the C and C++
+    files, objects and archives of the program, none for a model without one, and `files` what the program reads when it
+    runs. Of several models the files have the names of the models, in the folder of `name`; `name` may be a list too.
     `prefix` comes before the names of the targets, for several models in one SConstruct, each in its own folder.
     Returns the program's files, or the archives of the model."""
     env = env.Clone()  # the folder of one model is not in the include path of another
@@ -51,12 +54,15 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
     if ARGUMENTS.get("baud"):
         _check_baud(env)
         env.AppendUnique(CCFLAGS=[f"-DAG_UART_BAUD={ARGUMENTS['baud']}"])
-    folder = os.path.dirname(name) or "."
     wanted = {str(t).removeprefix(prefix) for t in BUILD_TARGETS if str(t).startswith(prefix)} & set(TARGETS)
+    if isinstance(model, (list, tuple)) and len(model) > 1:
+        return _several(env, name, model, source, files, wanted, prefix)
+    name, model = ((x[0] if isinstance(x, (list, tuple)) else x) for x in (name, model))
     library = env.TrainLib(name, model)
     if "bench" in wanted:
         return _bench(env, name, model, library, wanted, prefix)
-    words = shlex.join([_shown(env.File(model).get_abspath()), *env.AutodiffFlags()])
+    folder = os.path.dirname(name) or "."
+    words = shlex.join([_shown(env.File(model).get_abspath()), *map(str, env.AutodiffFlags())])
     if {"link", "run"} <= wanted:
         raise SCons.Errors.UserError(
             f"{prefix}link {prefix}run: the firmware of the link waits for a host; autodiff-gen train {words} "
@@ -77,13 +83,54 @@ def train_firmware(env, name, model, source=(), files=(), prefix=""):
             )
     linked = made is not library
     if linked:
-        env.Size(made, f"{prefix}size")
-        env.Run([*made, *files], f"{prefix}run")
-        if "run" in wanted:  # what says where its data are from is the first to print
-            for node, *_ in env.AutodiffBuild().objects:
-                env.Requires(node, files)
-        env.Upload(made, f"{prefix}upload")
+        _program(env, made, files, wanted, prefix)
     _report(env, name, model, made if linked else [], prefix)
+    return _default(env, folder, made, prefix)
+
+
+def _several(env, name, models, source, files, wanted, prefix):
+    """The program of several models, whose kernels and runtime it has once."""
+    names = name if isinstance(name, (list, tuple)) else _names(env, os.path.dirname(name), models)
+    stems, folders = [os.path.basename(n) for n in names], {os.path.dirname(n) or "." for n in names}
+    try:
+        env.AutodiffPackage("targets.model_names").check_different(stems)
+    except env.AutodiffPackage("errors").AutodiffError as error:
+        raise SCons.Errors.UserError(str(error)) from None
+    if len(names) != len(models) or len(folders) > 1:
+        raise SCons.Errors.UserError(f"TrainFirmware: give {len(models)} names in one folder, not {names}")
+    if alone := wanted & {"link", "hil", "report", "bench"}:
+        raise SCons.Errors.UserError(
+            f"{prefix}{min(alone)}: it serves one model, and this program has {' and '.join(stems)}; declare one of "
+            "them by a TrainFirmware of its own, with prefix= and another folder"
+        )
+    (folder,) = folders
+    libraries = [env.TrainLib(n, m) for n, m in zip(names, models, strict=True)]
+    made = (
+        env.Firmware(f"{folder}/firmware", [*source, *libraries]) if source else SCons.Util.flatten(libraries)
+    )
+    if source:
+        _program(env, made, files, wanted, prefix)
+    return _default(env, folder, made, prefix)
+
+
+def _names(env, folder, models):
+    """The generated files of models, in the folder, after each model's own name."""
+    paths = [Path(env.File(m).get_abspath()) for m in models]
+    return [os.path.join(folder, p.parent.name if p.name == "model.py" else p.stem) for p in paths]
+
+
+def _program(env, made, files, wanted, prefix):
+    """The targets of a linked program."""
+    env.Size(made, f"{prefix}size")
+    env.Run([*made, *files], f"{prefix}run")
+    if "run" in wanted:  # what says where its data are from is the first to print
+        for node, *_ in env.AutodiffBuild().objects:
+            env.Requires(node, files)
+    env.Upload(made, f"{prefix}upload")
+
+
+def _default(env, folder, made, prefix):
+    """What is built where no target is named."""
     commands = env.CompileCommands(f"{folder}/compile_commands.json")
     env.Requires(made, commands)
     env.Alias(f"{prefix}firmware", [made, commands])
@@ -156,11 +203,14 @@ def _report(env, name, model, made, prefix):
     folder = Path(env.Dir(os.path.dirname(name) or ".").get_abspath())
 
     def write(target, source, env):
-        words = ["-m", "autodiff_gen", "report", source[0].get_abspath(), "--name", os.path.basename(name)]
-        words += [*env.AutodiffFlags(), "--out", str(folder / "report.html")]
-        words += ["--elf", source[1].get_abspath()] if made else []
+        words = ["-m", "autodiff_gen", "report", env.AutodiffWord(source[0].get_abspath())]
+        words += ["--name", os.path.basename(name), *env.AutodiffFlags()]
+        words += ["--out", env.AutodiffWord(folder / "report.html")]
+        words += ["--elf", env.AutodiffWord(source[1].get_abspath())] if made else []
         # what bench has recorded so far
-        words += ["--bench", str(folder / "bench.json")] if (folder / "bench.json").is_file() else []
+        words += (
+            ["--bench", env.AutodiffWord(folder / "bench.json")] if (folder / "bench.json").is_file() else []
+        )
         status = env.Execute(Action([env.AutodiffPython(*words)], None))
         if made and not status:
             env.AutodiffUsage(source[1].get_abspath())
