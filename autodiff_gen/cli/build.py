@@ -54,7 +54,12 @@ def _add_export(command: Command) -> None:
         "export",
         "Write a project that compiles as it is, for CMake, make, Arduino, PlatformIO or another build system.",
     )
-    model_argument(export)
+    export.add_argument(
+        "models",
+        metavar="MODEL",
+        nargs="+",
+        help="a model file, an example's name, or a .pt2 or .onnx file; several models share kernels and runtime",
+    )
     target_arguments(export)
     export.add_argument(
         "--as",
@@ -77,7 +82,10 @@ def run_export(args: argparse.Namespace) -> int:
     from ..model.project.export import export
 
     board, kernels = board_and_kernels(args)
-    done = export(args.model, board, args.out, args.name, kernels, args.ram, args.form)
+    names = None if args.name is None else args.name.split(",")
+    done = export(args.models, board, args.out, names, kernels, args.ram, args.form)
+    for note in done.notes:
+        print(f"note: {note}")
     for path in done.kept:
         print(f"{args.out / path}: kept, as it was changed after the last export")
     next_step = next(iter(done.commands), "README.md says how to compile it")

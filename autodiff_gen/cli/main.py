@@ -41,6 +41,7 @@ class _Parser(argparse.ArgumentParser):
                 f"unknown option {word!r}{near(word, flags)}"
                 if word.startswith("-")
                 else f"unexpected argument {unknown[0]!r}"
+                + (f": {known.command} serves one model" if os.path.exists(word) and "model" in known else "")
             )
             raise _UsageError(what)
         return known

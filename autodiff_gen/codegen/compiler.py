@@ -193,8 +193,8 @@ def _check_name(name: str) -> None:
         )
     if name.lower() in OK_OF:
         raise ModelError(
-            f"{name!r}: {OK_OF[name.lower()]} defines {name.upper()}_OK, which {name}.h would define again; give another "
-            "name with --name (name= of ./scons)"
+            f"{name!r}: {OK_OF[name.lower()]} defines {name.upper()}_OK, which {name}.h would define again; give "
+            "another name with --name (name= of ./scons)"
         )
     if f"{name}_".startswith("ag_"):
         raise ModelError(

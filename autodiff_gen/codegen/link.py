@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..ir.identifiers import Scope
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..targets.installation import __version__
@@ -47,22 +48,29 @@ def link_source(program: Program) -> str:
     )
 
 
-def main_source(program: Program) -> str:
-    """The text of a main program that trains on arrays that are to be filled."""
+def main_source(programs: Sequence[Program]) -> str:
+    """The text of a main program that trains each on arrays that are to be filled."""
+    models = [_trained(p, f"_{p.name}" if len(programs) > 1 else "") for p in programs]
+    return templates().get_template("main.c.j2").render(models=models, version=__version__)
+
+
+def _trained(program: Program, of: str) -> dict[str, Any]:
+    """What the main program declares and calls; `of`: the end of names where there are several models."""
     layout, train = link_layout(program), entry(program, "train_step")
-    lr = c.Name(f"{program.name.upper()}_DEFAULT_LR")
-    arrays = {a.name: c.Name(a.member) for a in layout.inputs}
-    return (
-        templates()
-        .get_template("main.c.j2")
-        .render(
-            p=program,
-            version=__version__,
-            inputs=[_member(a) | {"count": a.bytes(a.batch) // a.type.dtype.size} for a in layout.inputs],
-            takes_n=train.takes_n,
-            call=_call(train, train.c_name, c.Name("trainer"), arrays, lr, c.Unary("&", c.Name("loss"))),
-        )
-    )
+    scope = Scope(["check", "loss", "step", "train", "trainer"])
+    arrays = {a.name: f"{scope.fresh(a.member)}{of}" for a in layout.inputs}
+    given = {name: c.Name(array) for name, array in arrays.items()}
+    lr, loss = c.Name(f"{program.name.upper()}_DEFAULT_LR"), c.Unary("&", c.Name("loss"))
+    return {
+        "p": program,
+        "of": of,
+        "inputs": [
+            _member(a) | {"member": arrays[a.name], "count": a.bytes(a.batch) // a.type.dtype.size}
+            for a in layout.inputs
+        ],
+        "takes_n": train.takes_n,
+        "call": _call(train, train.c_name, c.Name(f"trainer{of}"), given, lr, loss),
+    }
 
 
 def _member(a: LinkArray) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-/* Macros that headers of platforms define, each group after its source: to include before the headers of a program. */
+/* Macros that headers of platforms define, each group after its source: to include before the headers of a
+ * program. */
 #ifndef PLATFORM_MACROS_H
 #define PLATFORM_MACROS_H
 
@@ -53,14 +54,14 @@
 #define abs(x) ((x) > 0 ? (x) : -(x))
 #define constrain(amt, low, high) ((amt) < (low) ? (low) : ((amt) > (high) ? (high) : (amt)))
 #undef round
-#define round(x) ((x) >= 0 ? (long)((x) + 0.5) : (long)((x)-0.5))
-#define radians(deg) ((deg)*DEG_TO_RAD)
-#define degrees(rad) ((rad)*57.295779513082320876798154814105)
+#define round(x) ((x) >= 0 ? (long)((x) + 0.5) : (long)((x) - 0.5))
+#define radians(deg) ((deg) * DEG_TO_RAD)
+#define degrees(rad) ((rad) * 57.295779513082320876798154814105)
 #define sq(x) ((x) * (x))
 #define word(...) makeWord(__VA_ARGS__)
 #define interrupts() sei()
 #define noInterrupts() cli()
-#define lowByte(w) ((unsigned char)((w)&0xff))
+#define lowByte(w) ((unsigned char)((w) & 0xff))
 #define bitRead(value, bit) (((value) >> (bit)) & 0x01)
 
 /* binary.h and the pins of a variant; the ports of SAMD, mbed and ESP32 */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from autodiff_gen.model.project.parts import parts_of
 from autodiff_gen.targets import board
 
 XOR = "\n4 of 4 right\n"
-# What Arduino gives every file; its own folders of headers are those of the core, here the declarations of a sketch.
+# What Arduino gives every file.
 ARDUINO = [
     "-Os",
     "-mcpu=cortex-m4",
@@ -30,10 +31,25 @@ ARDUINO = [
     "-ffunction-sections",
 ]
 ARDUINO += ["-fdata-sections", "-Werror", "-Wall"]
+CXX = ["-std=gnu++17", "-fpermissive", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
+# The declarations of a core that a sketch uses, with nothing of this project.
 CORE = f"""\
-#include "{ROOT}/platformio/arduino/Arduino.h"
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+struct Port {{
+    void begin(unsigned long);
+    void flush();
+    size_t write(uint8_t);
+    explicit operator bool();
+}};
+extern Port Serial;
 extern "C" unsigned long millis(void);
 extern "C" void delay(unsigned long);
+#endif
+#include "{ROOT}/tests/c/platform_macros.h"
+#undef Serial
 """
 
 
@@ -152,6 +168,165 @@ def test_a_model_without_a_program_gets_one_that_trains(way: str, tmp_path: Path
     assert len(losses) == 10 and losses[-1] < losses[0] / 2
 
 
+CPP = """\
+#include "ag_console.h"
+#include "net.h"
+#include "test.h"
+
+static net_trainer net;
+static test_trainer test;
+
+struct Counter {
+    int n;
+    Counter() : n(7) {}
+};
+static Counter counter;
+
+int main() {
+    const float x[15] = {}, y[2] = {};
+    const uint8_t label[5] = {};
+    float first[2], last[2];
+    if (net_init(&net, 0) != NET_OK || test_init(&test, 0) != TEST_OK) {
+        return 1;
+    }
+    for (int k = 0; k < 9; k++) {
+        float *loss = k == 0 ? first : last;
+        if (net_train_step(&net, x, label, 5, NET_DEFAULT_LR, &loss[0]) != NET_OK ||
+            test_train_step(&test, x, y, &loss[1]) != TEST_OK) {
+            return 1;
+        }
+    }
+    ag_print(counter.n == 7 && last[0] < first[0] && last[1] < first[1] ? "both trained\\n" : "no\\n");
+    return 0;
+}
+"""
+
+
+def unoptimised(*folders: Path) -> None:
+    """Make the build files compile without optimisation, which takes a fraction of the time."""
+    for folder in folders:
+        for path in (folder / "CMakeLists.txt", folder / "Makefile"):
+            if path.is_file():
+                path.write_text(re.sub(r"-O3 -ftracer|-O2", "-O0", path.read_text()))
+
+
+def two(folder: Path) -> list[str]:
+    """Two models in the folder; CMake reserves the name of one of them."""
+    for name, way in zip(("net", "test"), WAYS, strict=True):
+        (folder / f"{name}.py").write_text(BEGUN + way)
+    return [str(folder / "net.py"), str(folder / "test.py")]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    "form, build, on",
+    [
+        ("make", "make -s all run", "host"),
+        pytest.param(
+            "cmake",
+            "cmake -S . -B build && cmake --build build -t run",
+            "stm32",
+            marks=[pytest.mark.qemu, pytest.mark.slow],
+        ),
+    ],
+)
+def test_two_models_in_a_program_in_cpp(form: str, build: str, on: str, tmp_path: Path) -> None:
+    """In one with a path that needs quotes; the runtime and each kernel are there once."""
+    models, out = two(tmp_path), tmp_path / "it's (2) & more for $5"
+    (tmp_path / "main.cpp").write_text(CPP)
+    export(models, board.load(on), out, form=form)
+    unoptimised(out)
+    assert "both trained" in run("sh", "-c", build, cwd=out)
+    compiled = [p.name for p in (out / "lib").rglob("*.c")]
+    assert len(compiled) == len({*compiled}) and {"ag_main.c", "net.c", "test.c"} < {*compiled}
+    assert "serve one model" in (out / "README.md").read_text()
+
+
+@pytest.mark.cc
+def test_two_models_without_a_program_get_one_that_trains_both(tmp_path: Path) -> None:
+    export(two(tmp_path), board.load("host"), tmp_path / "out", form="make")
+    unoptimised(tmp_path / "out")
+    printed = run("make", "-s", "all", "run", cwd=tmp_path / "out")
+    for name in ("net", "test"):
+        losses = [float(x) for x in re.findall(rf"^{name}: step \d+, loss ([\d.]+)$", printed, re.MULTILINE)]
+        assert len(losses) == 10 and losses[-1] < losses[0] / 2
+
+
+USE = """\
+#include "net.h"
+#include "test.h"
+#include <stdio.h>
+static net_trainer net;
+static test_trainer test;
+int main(void) { return puts(net_strstatus(net_init(&net, 0) + test_init(&test, 0))) < 0; }
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.slow
+def test_cmake_exports_in_one_project(tmp_path: Path) -> None:
+    """As subfolders, and as installed packages; of other boards, or of one name, they are rejected."""
+    net, test = two(tmp_path)
+    host = board.load("host")
+    for name, model, on in (("net", net, host), ("test", test, host), ("board", test, board.load("stm32"))):
+        export(model, on, tmp_path / name, form="cmake")
+    unoptimised(tmp_path / "net", tmp_path / "test")
+    prefix = tmp_path / "a prefix (1)"
+    for name in ("net", "test"):
+        run("cmake", "-S", name, "-B", f"{name}/build", cwd=tmp_path)
+        run("cmake", "--build", f"{name}/build", cwd=tmp_path)
+        run("cmake", "--install", f"{name}/build", "--prefix", prefix, cwd=tmp_path)
+    ways = {
+        "folders": "add_subdirectory(../net net)\nadd_subdirectory(../test test)",
+        "packages": "find_package(net 0.1 REQUIRED)\nfind_package(test REQUIRED)",
+        "boards": "add_subdirectory(../net net)\nadd_subdirectory(../board board)",
+        "names": "add_subdirectory(../net net)\nadd_subdirectory(../net again)",
+    }
+    said = {}
+    for way, lines in ways.items():
+        own = tmp_path / way
+        own.mkdir()
+        (own / "app.c").write_text(USE)
+        (own / "CMakeLists.txt").write_text(
+            f"cmake_minimum_required(VERSION 3.21)\nproject(own C)\n{lines}\n"
+            "add_executable(app app.c)\ntarget_link_libraries(app PRIVATE net::net test::test)\n"
+        )
+        words = ["cmake", "-S", own, "-B", own / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+        said[way] = " ".join(done.stderr.split())
+        if way in ("folders", "packages"):
+            assert done.returncode == 0, done.stderr
+            run("cmake", "--build", "build", cwd=own)
+            assert run("build/app", cwd=own) == "ok\n"
+    assert re.search(
+        r"test was exported for stm32 with .*, and another model of this project for host with .*: export both",
+        said["boards"],
+    )
+    assert "this project has another model called net: export one of them with --name" in said["names"]
+
+
+@pytest.mark.parametrize(
+    "names, message",
+    [
+        (["net", "net"], "two models in one program are called 'net' and 'net'"),
+        (["net", "Net"], "two models in one program are called 'net' and 'Net'"),
+        (["net", "net_params"], "so that both would have a file net_params"),
+        (["net", "net_init"], "the models 'net' and 'net_init' both define net_init"),
+        (["net"], "--name net: give 2 names, with commas between them"),
+    ],
+)
+def test_models_of_one_program_have_names_of_their_own(
+    names: list[str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ToolError, match=message):
+        export(["xor", "scalar"], board.load("host"), tmp_path, names, form="make")
+
+
+def test_two_models_that_do_not_fit_together_are_told(tmp_path: Path) -> None:
+    done = export(["xor", "tanh4"], board.load("stm32"), tmp_path, ram=600, form="plain")
+    assert re.match(r"stm32 has 600 bytes of RAM for trainers, and these take xor_trainer \d+", done.notes[0])
+
+
 @pytest.mark.qemu
 def test_plain_compiles_as_its_readme_says(tmp_path: Path) -> None:
     export("xor", board.load("stm32"), tmp_path, form="plain", kernels=None)
@@ -176,28 +351,46 @@ int ag_flash_open(ag_flash *flash, uint32_t state_bytes) { return ag_flash_file_
 
 
 @pytest.mark.qemu
-def test_arduino_needs_one_folder_of_headers_and_no_flags(tmp_path: Path) -> None:
-    export("lenet", board.load("mps2_an386"), tmp_path, form="arduino", kernels=None)
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_arduino_finds_everything_by_its_own_rules(language: str, tmp_path: Path) -> None:
+    """Its rules for libraries in src/: the include path has src/ and the core, and no folder below src/; every C file
+    below src/ is compiled; a sketch is compiled in a folder of its own, as C++ that begins with Arduino.h."""
+    models = ["lenet"] if language == "c" else [*two(tmp_path)]
+    if language == "cpp":
+        (tmp_path / "main.cpp").write_text(CPP)
+    out = tmp_path / "out"
+    export(models, board.load("mps2_an386"), out, form="arduino", kernels=None)
     (tmp_path / "core").mkdir()
     (tmp_path / "core/Arduino.h").write_text(CORE)
-    include = [f"-I{tmp_path / 'src'}", f"-I{tmp_path / 'core'}"]
-    sketch = "examples/lenet/lenet.ino"
+    (example,) = (out / "examples").iterdir()
+    sketch = tmp_path / "build/sketch"
+    shutil.copytree(example, sketch)
+    ino = sketch / f"{example.name}.ino"
+    ino.rename(ino.with_suffix(".ino.cpp")).write_text(
+        f"#include <Arduino.h>\n{ino.with_suffix('.ino.cpp').read_text()}"
+    )
+    # what data.py writes, and what a sketch of one's own may include
+    (sketch / "samples.c").write_text('#include "ag_samples.h"\n#include "ag_store.h"\n')
+    include = [f"-I{tmp_path / 'core'}", f"-I{out / 'src'}"]
     objects = []
-    for source in [*sources(tmp_path), sketch]:
-        cxx = not source.endswith(".c")
-        tool = (
-            ["arm-none-eabi-g++", "-fno-exceptions", "-xc++"] if cxx else ["arm-none-eabi-gcc", "-std=gnu11"]
-        )
-        # the declarations of a sketch print by the runtime
-        headers = [*include, f"-I{tmp_path / 'src/ag_runtime'}"] if cxx else include
-        objects.append(f"{source}.o")
-        run(*tool, *ARDUINO, *headers, "-c", source, "-o", objects[-1], cwd=tmp_path)
+    for k, source in enumerate([*(out / "src").rglob("*.c*"), *sketch.rglob("*.c*")]):
+        cxx = source.suffix == ".cpp"
+        tool = ["arm-none-eabi-g++", *CXX] if cxx else ["arm-none-eabi-gcc", "-std=gnu11"]
+        objects.append(f"{k}.o")
+        run(*tool, *ARDUINO, *include, "-c", source, "-o", objects[-1], cwd=tmp_path)
     run("arm-none-eabi-ld", "-r", *objects, "-o", "all.o", cwd=tmp_path)
-    undefined = set(run("arm-none-eabi-nm", "-u", "all.o", cwd=tmp_path).split()) - {"U", "w", "v"}
-    own = {name for name in undefined if name.startswith(("ag_", "lenet_"))}
-    # the model and the UART of the board link's firmware, which no project of Arduino has; weak symbols of samples
-    assert {n for n in own if not n.startswith(("ag_linked_", "ag_uart_", "ag_samples_in_flash"))} == set()
-    assert list(tmp_path.rglob("*.inc"))
+    listed = run("arm-none-eabi-nm", "all.o", cwd=tmp_path).split("\n")
+    undefined = {line.split()[-1] for line in listed if " U " in line}
+    own = {name for name in undefined if name.startswith(("ag_", "lenet_", "net_"))}
+    # the model and the UART of the board link's firmware, which no project of Arduino has
+    assert {n for n in own if not n.startswith(("ag_linked_", "ag_uart_"))} == set()
+    mains = {line.split()[-1] for line in listed if " T " in line} & {"ag_main", "_Z7ag_mainv"}
+    assert mains == {"ag_main" if language == "c" else "_Z7ag_mainv"}
+    properties = dict(line.split("=", 1) for line in (out / "library.properties").read_text().splitlines())
+    assert all(properties.values()) and not properties["name"].lower().startswith("arduino")
+    assert all((out / "src" / header).is_file() for header in properties["includes"].split(","))
+    assert language == "cpp" or list(tmp_path.rglob("*.inc"))
 
 
 def test_a_later_export_keeps_a_changed_program_and_removes_old_files(tmp_path: Path) -> None:
@@ -211,6 +404,15 @@ def test_a_later_export_keeps_a_changed_program_and_removes_old_files(tmp_path: 
     texts = {p.relative_to(tmp_path).as_posix(): p.read_text() for p in tmp_path.rglob("*.c")}
     assert texts == {"src/main.c": "mine", "lib/a/a.c": "2"}
     assert [p.name for p in (tmp_path / "lib").iterdir()] == ["a"]
+
+
+def test_a_program_in_another_language_replaces_the_exported_one(tmp_path: Path) -> None:
+    first = {"src/main.c": "int main;", "lib/a/a.c": "1"}
+    assert write_project(tmp_path, first) == []
+    (tmp_path / "src/main.c").rename(tmp_path / "src/main.cpp")
+    for _ in range(2):
+        assert write_project(tmp_path, first) == ["src/main.c"]
+        assert [p.name for p in (tmp_path / "src").iterdir()] == ["main.cpp"]
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:

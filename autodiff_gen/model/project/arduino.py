@@ -25,23 +25,27 @@ def arduino(project: Project) -> Files:
     support = support_part("ag_arduino", f"{ARDUINO}/system.cpp", PORT_DEFAULTS)
     (sketch,) = support_part("", f"{ARDUINO}/sketch.cpp").files.values()
     name = project.name
-    parts = {"": project.parts[0], **{part.name: part for part in (*project.parts[1:], support)}}
-    places = {posixpath.join(folder, file) for folder, part in parts.items() for file in part.files}
+    *kernels, runtime = project.shared
+    # A sketch finds headers of src/ only: those of the models and of the runtime.
+    parts = [("", part) for part in (*project.generated, runtime)] + [
+        (p.name, p) for p in (*kernels, support)
+    ]
+    searched = list(dict.fromkeys(folder for folder, _ in parts))
+    places = {posixpath.join(folder, file) for folder, part in parts for file in part.files}
     defines = [f for f in project.cflags if f.startswith("-D")]
     files = {}
-    for folder, part in parts.items():
+    for folder, part in parts:
         pragmas = _pragmas([*defines, *_OPTIMISATION, *part.cflags])
         for file, text in part.files.items():
             place = posixpath.join(folder, file)
-            folders = [posixpath.dirname(place), folder, *parts]
+            folders = [posixpath.dirname(place), folder, *searched]
             head = pragmas if file in part.sources else ""
             files[f"src/{_renamed(place)}"] = head + _with_paths(text, folders, places)
     example = f"examples/{name}/{name}"
-    files[f"{example}.ino"] = sketch.replace(
-        "#include <Arduino.h>", f"#include <Arduino.h>\n#include <{name}.h>"
-    )
-    main = _with_paths(project.main, list(parts), places)
-    files[f"{example}_main.c"] = f"#define main ag_main /* the sketch calls it */\n{main}"
+    headers = "\n".join(["#include <Arduino.h>", *(f"#include <{n}.h>" for n in project.names)])
+    files[f"{example}.ino"] = sketch.replace("#include <Arduino.h>", headers)
+    main = _with_paths(project.main, searched, places)
+    files[f"{example}_main{project.main_end}"] = f"#define main ag_main /* the sketch calls it */\n{main}"
     files["library.properties"] = render("library.properties", project=project)
     command = f"arduino-cli compile --fqbn BOARD --library . {posixpath.dirname(example)}"
     return Files(files, {command: "or copy this folder to the libraries of the Arduino IDE"})
@@ -58,7 +62,8 @@ def _pragmas(flags: Sequence[str]) -> str:
     options = ", ".join(
         f'"{f[2:] if f.startswith("-f") else f[1:]}"' for f in flags if f.startswith(("-f", "-O"))
     )
-    return "\n".join([*lines, f"#pragma GCC optimize({options})", ""])
+    pragma = ["#if !defined(__clang__)", f"#pragma GCC optimize({options})", "#endif"]
+    return "\n".join([*lines, *pragma, ""])
 
 
 def _with_paths(text: str, folders: Sequence[str], places: Collection[str]) -> str:

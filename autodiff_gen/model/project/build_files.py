@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...targets import build_commands
-from .parts import BOARD, RUNTIME, Files, Part, Project, board_part, support_part
+from ...targets.installation import __version__
+from .parts import BOARD, CXX, RUNTIME, Files, Part, Project, board_part, support_part
 from .render import render
 
 
 @dataclass(frozen=True)
 class _Listed:
-    """A part as templates see it, with paths in the project; `needs`: other parts that it is linked with."""
+    """A part as templates see it, with paths in the project; `model`: that whose C it is, `needs`: other parts that it
+    is linked with."""
 
     name: str
+    model: str
     sources: list[str]
     folder: str
     flags: str
@@ -22,14 +27,40 @@ class _Listed:
     needs: list[str]
 
 
+# Targets that CMake makes or reserves (its policy CMP0037), and libraries of a linker.
+_RESERVED = """
+    all all_build clean continuous depend edit_cache experimental help install nightly nightlymemorycheck package
+    package_source preinstall rebuild_cache run_tests test zero_check
+    c gcc m nosys pthread
+"""
+
+
 def cmake(project: Project) -> Files:
     """The files of the project. Raises ToolError."""
     project, files = _with_board(project)
-    files["CMakeLists.txt"] = _text("CMakeLists.txt", project)
+    files["CMakeLists.txt"] = _text(
+        "CMakeLists.txt",
+        project,
+        built_as=_built_as(project),
+        plain_names=[name for name in project.names if name.lower() not in _RESERVED.split()],
+    )
     if not project.board.is_host:
         files["toolchain.cmake"] = _text("toolchain.cmake", project)
     run = _command(project, "cmake --build build --target run")
     return Files(files, {"cmake -S . -B build && cmake --build build": "", **run})
+
+
+def _built_as(project: Project) -> str:
+    """What two exports must have in common for their kernels and runtime to be the same: in words, and a digest of all
+    flags and headers and of the runtime."""
+    shared = hashlib.sha256(" ".join(project.cflags).encode())
+    for part in project.shared[:-1]:
+        for name in sorted(n for n in part.files if n.endswith(".h") or part.name == RUNTIME):
+            shared.update(f"{part.name}/{name}\n{part.files[name]}".encode())
+    kernels = ",".join(b.name for b in project.programs[0].backends.backends)
+    return (
+        f"{project.board.id} with kernels {kernels} by autodiff_gen {__version__} ({shared.hexdigest()[:8]})"
+    )
 
 
 def make(project: Project) -> Files:
@@ -42,19 +73,19 @@ def make(project: Project) -> Files:
 def plain(project: Project) -> Files:
     """Sources and their flags in README.md, without start-up code: for projects that have their own."""
     port = support_part("ag_port", "plain/*.c")
-    project = replace(project, parts=(*project.parts, port))
+    project = replace(project, shared=(*project.shared, port))
     notes = render("compile.md", parts=_listed(project), flags=_words(project.cflags))
     return Files(_files(project), {}, notes)
 
 
 def _with_board(project: Project) -> tuple[Project, dict[str, str]]:
-    project = replace(project, parts=(*project.parts, board_part(project.board)))
+    project = replace(project, shared=(*project.shared, board_part(project.board)))
     return project, _files(project)
 
 
 def _files(project: Project) -> dict[str, str]:
     files = {f"lib/{part.name}/{name}": text for part in project.parts for name, text in part.files.items()}
-    return {"src/main.c": project.main, **files}
+    return {f"src/main{project.main_end}": project.main, **files}
 
 
 def _run(project: Project) -> str:
@@ -68,7 +99,7 @@ def _command(project: Project, run: str) -> dict[str, str]:
     return {run: "run it on the host" if project.board.is_host else "run it in QEMU"} if _run(project) else {}
 
 
-def _text(template: str, project: Project) -> str:
+def _text(template: str, project: Project, **own: Any) -> str:
     *parts, board_part = _listed(project)
     return render(
         template,
@@ -78,21 +109,29 @@ def _text(template: str, project: Project) -> str:
         board_part=board_part,
         all_parts=[*parts, board_part],
         flags=project.cflags,
+        cxxflags=project.cxxflags,
+        cxx_ends=CXX,
         ldflags=project.ldflags(f"lib/{BOARD}"),
         prefix=project.board.toolchain.prefix,
         run=_run(project),
+        **own,
     )
 
 
 def _listed(project: Project) -> list[_Listed]:
-    return [_one(part, project.parts[number:]) for number, part in enumerate(project.parts, 1)]
+    """Parts of models are linked with all kernels, parts of kernels with those of lower priority."""
+    models, kernels = len(project.generated), project.shared
+    return [
+        _one(part, part.name if k < models else "", kernels[max(0, k + 1 - models) :])
+        for k, part in enumerate(project.parts)
+    ]
 
 
-def _one(part: Part, later: Sequence[Part]) -> _Listed:
-    """Parts of kernels are linked with those of lower priority."""
+def _one(part: Part, model: str, later: Sequence[Part]) -> _Listed:
     folder = f"lib/{part.name}"
     return _Listed(
-        part.name,
+        f"model_{part.name}" if model else part.name,
+        model,
         [f"{folder}/{source}" for source in part.sources],
         folder,
         _words(part.cflags),

@@ -8,16 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...codegen.program_regions import Ram
+from ...codegen.program import Program
+from ...codegen.program_regions import Ram, budget_of
 from ...codegen.stack import stack_of
-from ...errors import ToolError
+from ...errors import ToolError, counted
+from ...ir.identifiers import of_program
 from ...targets.board import Board
 from ...targets.installation import __version__
+from ...targets.model_names import check_different
 from ..build import compile_file, write_all
 from ..loader import find_model, load_file
 from .arduino import arduino
 from .build_files import cmake, make, plain
-from .parts import Files, Project, main_of, parts_of
+from .main_program import main_of
+from .parts import CXX, Files, Project, parts_of
 from .platformio import platformio
 from .render import render
 
@@ -32,7 +36,7 @@ MANIFEST = "export.json"
 
 # What README.md says of files and folders.
 _ROWS = (
-    ("src/main.c", "the program"),
+    ("src/main{end}", "the program"),
     ("lib/{name}", "the generated C"),
     ("lib/ag_*", "the kernels that it calls, and the runtime"),
     ("lib/ag_board", "start-up code, linker script, console"),
@@ -45,37 +49,71 @@ _ROWS = (
 
 
 class Exported(NamedTuple):
-    """The commands to try, with what they do, and the files that were kept."""
+    """The commands to try, with what they do, the files that were kept, and what else to know."""
 
     commands: Mapping[str, str]
     kept: Sequence[str]
+    notes: Sequence[str] = ()
 
 
 def export(
-    model: str,
+    models: str | Sequence[str],
     board: Board,
     out: Path,
-    name: str | None = None,
+    names: str | Sequence[str] | None = None,
     kernels: Sequence[str] | None = ("ref",),
     ram: Ram = None,
     form: str = "platformio",
 ) -> Exported:
-    """Write the project into the folder `out`, which is empty or has one of an earlier export. `form`: of FORMATS. The
-    main.c in the model's folder becomes its program. Raises AutodiffError."""
-    file = load_file(model)
-    program = compile_file(file.made, name if name is not None else file.name, kernels, board, ram)
-    main = main_of(program, find_model(model)[0])
-    project = Project(program, board, main, parts_of(program, board))
+    """Write the project into the folder `out`, which is empty or has one of an earlier export. `form`: of FORMATS;
+    `names`: of the models, if not their own. The main program in the models' folder becomes the project's. Raises
+    AutodiffError."""
+    models = [models] if isinstance(models, str) else models
+    names = [names] if isinstance(names, str) else names or [find_model(model)[1] for model in models]
+    if len(names) != len(models):
+        raise ToolError(
+            f"--name {','.join(names)}: give {counted(len(models), 'name')}, with commas between them"
+        )
+    check_different(names)
+    made = [load_file(model).made for model in models]
+    programs = [compile_file(m, n, kernels, board, ram) for m, n in zip(made, names, strict=True)]
+    _check_symbols(programs)
+    main, end = main_of(programs, [find_model(model)[0] for model in models])
+    parts = parts_of(programs[0], board, *programs[1:])
+    count = len(programs)
+    project = Project(tuple(programs), board, main, end, parts[:count], parts[count:])
     files = FORMATS[form](project)
     texts = {**files.texts, "README.md": _readme(project, files, form)}
-    return Exported(files.commands, write_project(out, texts))
+    return Exported(files.commands, write_project(out, texts), _notes(programs, board, ram))
+
+
+def _check_symbols(programs: Sequence[Program]) -> None:
+    """Raise ToolError if two programs define a function or macro of one name."""
+    owners: dict[str, str] = {}
+    for program in programs:
+        for symbol in sorted({*of_program(program.name), *(e.c_name for e in program.entries)}):
+            if (other := owners.setdefault(symbol, program.name)) != program.name:
+                raise ToolError(
+                    f"the models {other!r} and {program.name!r} both define {symbol}: give one another name"
+                )
+
+
+def _notes(programs: Sequence[Program], board: Board, ram: Ram) -> list[str]:
+    budget, total = budget_of(board, ram), sum(p.struct_bytes for p in programs)
+    if budget is None or total <= budget:
+        return []
+    sizes = " and ".join(f"{p.struct} {p.struct_bytes}" for p in programs)
+    return [
+        f"{board.id} has {budget} bytes of RAM for trainers, and these take {sizes}: give each less with --ram, or "
+        "store them in a union if only one of them is used at a time"
+    ]
 
 
 def write_project(out: Path, files: Mapping[str, str]) -> list[str]:
     """Write files by path below `out`, and remove those of the last export that are no longer among them. Returns the
     programs that were kept, as the user has changed them. Raises ToolError."""
     before = _before(out)
-    kept = [f for f in files if _is_program(f) and f in before and _changed(out / f, before[f])]
+    kept = [f for f in files if _is_program(f) and _has_own(out, f, before)]
     for old in before.keys() - files.keys():
         if not (_is_program(old) and _changed(out / old, before[old])):
             (out / old).unlink(missing_ok=True)
@@ -84,7 +122,9 @@ def write_project(out: Path, files: Mapping[str, str]) -> list[str]:
     for path, text in files.items():
         if path not in kept:
             folders.setdefault((out / path).parent, {})[Path(path).name] = text
-    digests = {path: before[path] if path in kept else _digest(text) for path, text in sorted(files.items())}
+    digests = {
+        path: before.get(path, "") if path in kept else _digest(text) for path, text in sorted(files.items())
+    }
     manifest = json.dumps({"generator": f"autodiff_gen {__version__}", "files": digests}, indent=1) + "\n"
     for folder, texts in {out: {}, **folders}.items():
         write_all(folder, {**texts, MANIFEST: manifest} if folder == out else texts)
@@ -111,7 +151,15 @@ def _before(out: Path) -> dict[str, str]:
 
 
 def _is_program(path: str) -> bool:
-    return path == "src/main.c" or path.startswith("examples/")
+    return path.startswith(("src/main.", "examples/"))
+
+
+def _has_own(out: Path, path: str, before: Mapping[str, str]) -> bool:
+    """Whether the user has changed the program, or has written it in another language: main.cpp in place of main.c."""
+    if _changed(out / path, before.get(path, "")):
+        return True
+    others = ((out / path).with_suffix(end) for end in (".c", *CXX))
+    return any(o.is_file() and o.relative_to(out).as_posix() not in before for o in others if o != out / path)
 
 
 def _changed(path: Path, digest: str) -> bool:
@@ -123,7 +171,11 @@ def _digest(text: str) -> str:
 
 
 def _readme(project: Project, files: Files, form: str) -> str:
-    rows = [(path.format(name=project.name), what) for path, what in _ROWS]
+    rows = [
+        (path.format(name=name, end=project.main_end), what)
+        for path, what in _ROWS
+        for name in (project.names if "{name}" in path else [""])
+    ]
     shown = [row for row in rows if any(f.startswith(row[0].rstrip("*")) for f in files.texts)]
     folder = next(path.rpartition("/")[0] for path in files.texts if _is_program(path))
     own = "platform" in dict(shown) or form in ("cmake", "make")
@@ -141,6 +193,14 @@ def _readme(project: Project, files: Files, form: str) -> str:
         rows=shown,
         tools=tools,
         notes=files.notes,
-        stack=stack_of(project.program) if project.board.target.core.startswith("cortex-m") else "",
+        stacks=_stacks(project),
         samples=f"{folder}/samples.c" if '"ag_samples.h"' in project.main else "",
     )
+
+
+def _stacks(project: Project) -> list[str]:
+    """The stack that the functions of each program need, in words."""
+    if not project.board.target.core.startswith("cortex-m"):
+        return []
+    found = [(p.name, stack_of(p)) for p in project.programs]
+    return [f"{name}: {said}" if len(found) > 1 else said for name, said in found if said]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ...codegen.files import emit
-from ...codegen.link import main_source
 from ...codegen.program import Program
 from ...errors import ToolError
 from ...kernels.callees import included
@@ -18,6 +17,7 @@ from ...targets.board import Board
 from ...targets.platformio import ARDUINO
 
 INCLUDED = "tiles/"  # the folder of a part whose C files are included by others, not compiled
+CXX = (".cpp", ".cc", ".cxx")
 RUNTIME, BOARD = "ag_runtime", "ag_board"
 _LINKER_SCRIPT = "common/firmware.ld"
 
@@ -54,41 +54,47 @@ class Part:
 
 @dataclass(frozen=True)
 class Project:
-    """A program for a board. `main`: the text of its main program; `parts`: the generated C first, then the kernels by
-    priority, the runtime, and the code of the board if the project has any."""
+    """Programs for a board. `main`: the text of the main program, and `main_end`, of its file; `generated`: the C of
+    each; `shared`: the kernels by priority, the runtime, and the code of the board if the project has any."""
 
-    program: Program
+    programs: tuple[Program, ...]
     board: Board
     main: str
-    parts: tuple[Part, ...]
+    main_end: str
+    generated: tuple[Part, ...]
+    shared: tuple[Part, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [program.name for program in self.programs]
 
     @property
     def name(self) -> str:
-        return self.program.name
+        return "_".join(self.names)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (*self.generated, *self.shared)
 
     @property
     def cflags(self) -> list[str]:
         """Flags of every C file."""
         return build_commands.compile_flags(self.board)
 
+    @property
+    def cxxflags(self) -> list[str]:
+        """Flags of C++, which the main program may be."""
+        return build_commands.cxx_flags(self.board, self.cflags)
+
     def ldflags(self, scripts: str) -> list[str]:
         """Flags of the linker, after the objects; `scripts`: the folder of the part with the board's code."""
-        flags = [*build_commands.link_flags(self.board), *self.program.backends.ldflags]
+        flags = [*build_commands.link_flags(self.board), *self.programs[0].backends.ldflags]
         return [f"-T{scripts}/{_LINKER_SCRIPT}" if f.startswith("-T") else f for f in flags]
 
 
-def main_of(program: Program, model: Path) -> str:
-    """The main program: that in the model's folder, otherwise one to begin with."""
-    main = model.with_name("main.c")
-    if main.is_file():
-        return main.read_text(encoding="utf-8")
-    if {e.name for e in program.entries} >= {"train_step", "predict"}:
-        return main_source(program)
-    return f'#include "{program.name}.h"\n\nint main(void) {{\n    return 0;\n}}\n'
-
-
-def parts_of(program: Program, board: Board) -> tuple[Part, ...]:
-    """The generated C, the kernels that it calls and the runtime. Raises ToolError."""
+def parts_of(program: Program, board: Board, *others: Program) -> tuple[Part, ...]:
+    """The generated C of the programs, the kernels that they call and the runtime. Raises ToolError."""
+    programs = (program, *others)
     backends = program.backends.backends
     for backend in backends:
         if backend.external:
@@ -97,9 +103,13 @@ def parts_of(program: Program, board: Board) -> tuple[Part, ...]:
                 "which an exported project cannot carry: leave it out of kernels="
             )
     contract = "-ffp-contract=off" if program.backends.only_ref else "-ffp-contract=fast"
-    generated = Part(program.name, emit(program), (contract, *build_commands.model_flags(board)))
+    flags = (contract, *build_commands.model_flags(board))
     runtime = Part(RUNTIME, _texts([installation.runtime()], "*.[ch]"))
-    return (generated, *(_kernels(program, backend) for backend in backends), runtime)
+    return (
+        *(Part(p.name, emit(p), flags) for p in programs),
+        *(_kernels(programs, backend) for backend in backends),
+        runtime,
+    )
 
 
 def board_part(board: Board) -> Part:
@@ -129,12 +139,13 @@ def support_part(name: str, *patterns: str) -> Part:
     )
 
 
-def _kernels(program: Program, backend: Backend) -> Part:
-    """The kernels of a backend that the program calls, the files that they share, and all headers; those of the
+def _kernels(programs: Sequence[Program], backend: Backend) -> Part:
+    """The kernels of a backend that the programs call, the files that they share, and all headers; those of the
     contract go with `ref`."""
-    root, last = program.backends.root, backend is program.backends.backends[-1]
+    backends = programs[0].backends
+    root, last = backends.root, backend.name == backends.backends[-1].name
     files = _texts([backend.folder, *([root] if last else [])], "*.h")
-    symbols = program.backends.with_callees(program.kernels)
+    symbols = backends.with_callees(kernel for p in programs for kernel in p.kernels)
     called = {k.source for k in backend.kernels if k.symbol in symbols}
     sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
     files |= {path.name: path.read_text(encoding="utf-8") for path in sources}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ PORT = "socket://127.0.0.1:5400"
 
 def platformio(project: Project) -> Files:
     """The files of the project; commands of the default environment are first. Raises ToolError."""
-    board, name = project.board, project.name
+    board = project.board
     environments = _environments(board)
-    files = {"platformio.ini": _ini(name, environments), "src/main.c": project.main}
-    generated, *kernels, runtime = project.parts
+    files = {"platformio.ini": _ini(project.names, environments), f"src/main{project.main_end}": project.main}
+    *kernels, runtime = project.shared
     needs = (*(part.name for part in (*kernels, runtime)), "ag_arduino")
     # The flags of the whole program are PlatformIO's, so that only the contraction of this part's is given.
-    files |= _library(generated, generated.cflags[:1], needs)
+    for part in project.generated:
+        files |= _library(part, part.cflags[:1], needs)
     for part in (*kernels, runtime):
         files |= _library(part, part.cflags if part is not runtime else (), ())
     if board.platformio:
@@ -105,13 +106,19 @@ def _library(part: Part, flags: Iterable[str], needs: Iterable[str], frameworks:
     return {**texts, f"lib/{part.name}/library.json": json.dumps(data, indent=2) + "\n"}
 
 
-def _ini(name: str, environments: dict[str, dict[str, str]]) -> str:
+def _ini(names: Sequence[str], environments: dict[str, dict[str, str]]) -> str:
     lines = [
-        f"; {name}: a self-contained project; README.md lists the commands.",
+        f"; {' and '.join(names)}: a self-contained project; README.md lists the commands.",
         "",
         "[platformio]",
     ]
-    lines += [f"default_envs = {next(iter(environments))}", "", "[env]", f"lib_deps = {name}"]
+    lines += [
+        f"default_envs = {next(iter(environments))}",
+        "",
+        "[env]",
+        "lib_deps =",
+        *(f"    {name}" for name in names),
+    ]
     for env, options in environments.items():
         lines += ["", f"[env:{env}]", *(f"{k} = {v}" for k, v in options.items())]
     return "\n".join(lines) + "\n"
