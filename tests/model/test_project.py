@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from exported_projects import BEGUN, CPP, WAYS, run, two
 
 from autodiff_gen.cli import build as command
 from autodiff_gen.cli.main import main
@@ -51,20 +51,6 @@ extern "C" void delay(unsigned long);
 #include "{ROOT}/tests/c/platform_macros.h"
 #undef Serial
 """
-
-
-def run(*words: object, cwd: Path) -> str:
-    """The output; fails the test with all that was printed when the command fails."""
-    done = subprocess.run(
-        [str(w) for w in words],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
-    return done.stdout
 
 
 def sources(folder: Path) -> list[str]:
@@ -146,18 +132,6 @@ def test_make(tmp_path: Path) -> None:
     assert run("make", "all", cwd=out) == "make: Nothing to be done for 'all'.\n"
 
 
-BEGUN = """\
-import autodiff_gen as ag
-from autodiff_gen import nn, optim
-net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
-"""
-WAYS = (
-    "model = ag.Model.supervised(net, (5, 3), nn.CrossEntropyLoss(), optim.Adam(lr=0.1))",
-    "schedule = optim.lr_scheduler.StepLR(10)\n"
-    "model = ag.Model.supervised(net, (1, 3), nn.MSELoss(), optim.SGD(lr=0.1), schedule=schedule, split=True)",
-)
-
-
 @pytest.mark.cc
 @pytest.mark.parametrize("way", WAYS)
 def test_a_model_without_a_program_gets_one_that_trains(way: str, tmp_path: Path) -> None:
@@ -168,163 +142,9 @@ def test_a_model_without_a_program_gets_one_that_trains(way: str, tmp_path: Path
     assert len(losses) == 10 and losses[-1] < losses[0] / 2
 
 
-CPP = """\
-#include "ag_console.h"
-#include "net.h"
-#include "test.h"
-
-static net_trainer net;
-static test_trainer test;
-
-struct Counter {
-    int n;
-    Counter() : n(7) {}
-};
-static Counter counter;
-
-int main() {
-    const float x[15] = {}, y[2] = {};
-    const uint8_t label[5] = {};
-    float first[2], last[2];
-    if (net_init(&net, 0) != NET_OK || test_init(&test, 0) != TEST_OK) {
-        return 1;
-    }
-    for (int k = 0; k < 9; k++) {
-        float *loss = k == 0 ? first : last;
-        if (net_train_step(&net, x, label, 5, NET_DEFAULT_LR, &loss[0]) != NET_OK ||
-            test_train_step(&test, x, y, &loss[1]) != TEST_OK) {
-            return 1;
-        }
-    }
-    ag_print(counter.n == 7 && last[0] < first[0] && last[1] < first[1] ? "both trained\\n" : "no\\n");
-    return 0;
-}
-"""
-
-
-def unoptimised(*folders: Path) -> None:
-    """Make the build files compile without optimisation, which takes a fraction of the time."""
-    for folder in folders:
-        for path in (folder / "CMakeLists.txt", folder / "Makefile"):
-            if path.is_file():
-                path.write_text(re.sub(r"-O3 -ftracer|-O2", "-O0", path.read_text()))
-
-
-def two(folder: Path) -> list[str]:
-    """Two models in the folder; CMake reserves the name of one of them."""
-    for name, way in zip(("net", "test"), WAYS, strict=True):
-        (folder / f"{name}.py").write_text(BEGUN + way)
-    return [str(folder / "net.py"), str(folder / "test.py")]
-
-
-@pytest.mark.cc
-@pytest.mark.parametrize(
-    "form, build, on",
-    [
-        ("make", "make -s all run", "host"),
-        pytest.param(
-            "cmake",
-            "cmake -S . -B build && cmake --build build -t run",
-            "stm32",
-            marks=[pytest.mark.qemu, pytest.mark.slow],
-        ),
-    ],
-)
-def test_two_models_in_a_program_in_cpp(form: str, build: str, on: str, tmp_path: Path) -> None:
-    """In one with a path that needs quotes; the runtime and each kernel are there once."""
-    models, out = two(tmp_path), tmp_path / "it's (2) & more for $5"
-    (tmp_path / "main.cpp").write_text(CPP)
-    export(models, board.load(on), out, form=form)
-    unoptimised(out)
-    assert "both trained" in run("sh", "-c", build, cwd=out)
-    compiled = [p.name for p in (out / "lib").rglob("*.c")]
-    assert len(compiled) == len({*compiled}) and {"ag_main.c", "net.c", "test.c"} < {*compiled}
-    assert "serve one model" in (out / "README.md").read_text()
-
-
-@pytest.mark.cc
-def test_two_models_without_a_program_get_one_that_trains_both(tmp_path: Path) -> None:
-    export(two(tmp_path), board.load("host"), tmp_path / "out", form="make")
-    unoptimised(tmp_path / "out")
-    printed = run("make", "-s", "all", "run", cwd=tmp_path / "out")
-    for name in ("net", "test"):
-        losses = [float(x) for x in re.findall(rf"^{name}: step \d+, loss ([\d.]+)$", printed, re.MULTILINE)]
-        assert len(losses) == 10 and losses[-1] < losses[0] / 2
-
-
-USE = """\
-#include "net.h"
-#include "test.h"
-#include <stdio.h>
-static net_trainer net;
-static test_trainer test;
-int main(void) { return puts(net_strstatus(net_init(&net, 0) + test_init(&test, 0))) < 0; }
-"""
-
-
-@pytest.mark.cc
-@pytest.mark.slow
-def test_cmake_exports_in_one_project(tmp_path: Path) -> None:
-    """As subfolders, and as installed packages; of other boards, or of one name, they are rejected."""
-    net, test = two(tmp_path)
-    host = board.load("host")
-    for name, model, on in (("net", net, host), ("test", test, host), ("board", test, board.load("stm32"))):
-        export(model, on, tmp_path / name, form="cmake")
-    unoptimised(tmp_path / "net", tmp_path / "test")
-    prefix = tmp_path / "a prefix (1)"
-    for name in ("net", "test"):
-        run("cmake", "-S", name, "-B", f"{name}/build", cwd=tmp_path)
-        run("cmake", "--build", f"{name}/build", cwd=tmp_path)
-        run("cmake", "--install", f"{name}/build", "--prefix", prefix, cwd=tmp_path)
-    ways = {
-        "folders": "add_subdirectory(../net net)\nadd_subdirectory(../test test)",
-        "packages": "find_package(net 0.1 REQUIRED)\nfind_package(test REQUIRED)",
-        "boards": "add_subdirectory(../net net)\nadd_subdirectory(../board board)",
-        "names": "add_subdirectory(../net net)\nadd_subdirectory(../net again)",
-    }
-    said = {}
-    for way, lines in ways.items():
-        own = tmp_path / way
-        own.mkdir()
-        (own / "app.c").write_text(USE)
-        (own / "CMakeLists.txt").write_text(
-            f"cmake_minimum_required(VERSION 3.21)\nproject(own C)\n{lines}\n"
-            "add_executable(app app.c)\ntarget_link_libraries(app PRIVATE net::net test::test)\n"
-        )
-        words = ["cmake", "-S", own, "-B", own / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
-        said[way] = " ".join(done.stderr.split())
-        if way in ("folders", "packages"):
-            assert done.returncode == 0, done.stderr
-            run("cmake", "--build", "build", cwd=own)
-            assert run("build/app", cwd=own) == "ok\n"
-    assert re.search(
-        r"test was exported for stm32 with .*, and another model of this project for host with .*: export both",
-        said["boards"],
-    )
-    assert "this project has another model called net: export one of them with --name" in said["names"]
-
-
-@pytest.mark.parametrize(
-    "names, message",
-    [
-        (["net", "net"], "two models in one program are called 'net' and 'net'"),
-        (["net", "Net"], "two models in one program are called 'net' and 'Net'"),
-        (["net", "net_params"], "so that both would have a file net_params"),
-        (["net", "net_init"], "the models 'net' and 'net_init' both define net_init"),
-        (["net"], "--name net: give 2 names, with commas between them"),
-    ],
-)
-def test_models_of_one_program_have_names_of_their_own(
-    names: list[str], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ToolError, match=message):
-        export(["xor", "scalar"], board.load("host"), tmp_path, names, form="make")
-
-
-def test_two_models_that_do_not_fit_together_are_told(tmp_path: Path) -> None:
-    done = export(["xor", "tanh4"], board.load("stm32"), tmp_path, ram=600, form="plain")
-    assert re.match(r"stm32 has 600 bytes of RAM for trainers, and these take xor_trainer \d+", done.notes[0])
+def test_a_program_for_another_name_is_none_for_this_one(tmp_path: Path) -> None:
+    export("xor", board.load("host"), tmp_path, "run", form="make")
+    assert "run_init(&trainer" in (tmp_path / "src/main.c").read_text()
 
 
 @pytest.mark.qemu

@@ -29,6 +29,14 @@ lib_deps = {library}
 custom_autodiff_model = net/model.py
 """
 
+MODEL_LINE = "custom_autodiff_model = net/model.py\n"
+
+OTHER = """\
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+model = ag.Model.supervised(nn.Linear(2, 1), input=(1, 2), loss=nn.MSELoss(), optimizer=optim.SGD(lr=0.1))
+"""
+
 SKETCH = """\
 #include <Arduino.h>
 
@@ -81,6 +89,23 @@ def new_project(folder, library_spec):
     return folder
 
 
+def add_model(folder):
+    """A second model in the program."""
+    (folder / "net" / "an other.py").write_text(OTHER)
+    for path, old, new in (
+        ("src/sketch.cpp", "static int", '#include "other.h"\nstatic other_trainer other;\nstatic int'),
+        ("src/sketch.cpp", "}\n", "    Serial.println(other_strstatus(other_init(&other, 0)));\n}\n"),
+        (
+            "platformio.ini",
+            MODEL_LINE,
+            f"{MODEL_LINE[:-1]} 'net/an other.py'\ncustom_autodiff_name = net other\n",
+        ),
+    ):
+        text = (folder / path).read_text()
+        assert old in text
+        (folder / path).write_text(text.replace(old, new, 1))
+
+
 def losses(folder):
     trainer = load_model(str(folder / "net" / "model.py"))[0].on_host()
     x, label = np.zeros((1, 100), np.float32), np.uint8([2])
@@ -97,6 +122,8 @@ def test_a_sketch_trains_with_the_library(how, library, tmp_path):
     else:
         spec = f"{how}://{library}"
     folder = new_project(tmp_path / "my project", spec)
+    if how == "packed":
+        add_model(folder)
     if (
         how != "symlink"
     ):  # which has the board's own kernels, whose exp differs from that of `ref` in the last bits
@@ -109,6 +136,7 @@ def test_a_sketch_trains_with_the_library(how, library, tmp_path):
     else:
         assert printed == [f"{loss:.6f}" for loss in expected]
     assert re.findall(r".*warning.*", said) == []
+    assert len(re.findall("^ok$", said, re.MULTILINE)) == (2 if how == "packed" else 1)
     if how != "symlink":
         assert (folder / ".pio/libdeps/board/autodiff_gen/kernels/ag_kernels.h").is_file()
 
@@ -177,9 +205,6 @@ def test_editors_ask_without_a_build(project):
     assert {p: p.stat().st_mtime_ns for p in generated.rglob("*")} == before
 
 
-MODEL_LINE = "custom_autodiff_model = net/model.py\n"
-
-
 def more(option):
     """(old, new) that add an option of the library."""
     return MODEL_LINE, f"{MODEL_LINE}custom_autodiff_{option}\n"
@@ -198,6 +223,14 @@ MISTAKES = {
     "unknown option": (
         ("autodiff_model", "autodiff_modell"),
         "unknown option custom_autodiff_modell; did you mean",
+    ),
+    "two of one name": (
+        ("net/model.py", "net/model.py net/model.py"),
+        "Error: two models in one program are called 'net' and 'net'",
+    ),
+    "a name too few": (
+        ("net/model.py", "net/model.py net/helper.py\ncustom_autodiff_name = net"),
+        "Error: custom_autodiff_name = net: give 2 names",
     ),
     "bad name": (more("name = 2nd"), "'2nd' cannot be the name of C files"),
     "bad ram": (more("ram = 64K"), "custom_autodiff_ram = 64K: must be a number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,12 +13,13 @@ MAINS = ("main.c", "main.cpp")
 
 
 def main_of(programs: Sequence[Program], models: Sequence[Path]) -> tuple[str, str]:
-    """The text of the main program, and how its file ends. Models of several folders have none in common."""
+    """The text of the main program, and how its file ends: in the folder of all models, with a header of them."""
     folders = {model.resolve().parent for model in models}
-    for name in MAINS:
-        mains = [folder / name for folder in folders if (folder / name).is_file()]
-        if len(folders) == 1 and mains:
-            return mains[0].read_text(encoding="utf-8"), mains[0].suffix
+    for path in [folder / name for folder in folders for name in MAINS if len(folders) == 1]:
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            if any(re.search(rf'^ *# *include *["<]{p.name}\.h[">]', text, re.MULTILINE) for p in programs):
+                return text, path.suffix
     return _begun(programs), ".c"
 
 
