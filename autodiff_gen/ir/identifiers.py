@@ -80,8 +80,9 @@ def is_reserved(name: str) -> bool:
 
 def may_be_macro(name: str) -> bool:
     """Whether a header of a platform may define it: a name in capitals, as registers (`GPIOA`), pins (`B1`, `A0`) and
-    constants (`PI`, `M_PI`, `INPUT`) are called in Arduino.h, CMSIS, ESP-IDF and <math.h>; or one of MACROS."""
-    return re.fullmatch(r"[A-Z][A-Z0-9_]*", name) is not None or name in MACROS
+    constants (`PI`, `M_PI`, `INPUT`) are called in Arduino.h, CMSIS, ESP-IDF and <math.h>; or one of MACROS. None ends
+    with _."""
+    return re.fullmatch(r"[A-Z][A-Z0-9_]*(?<!_)", name) is not None or name in MACROS
 
 
 def identifier(name: str) -> str:

@@ -17,7 +17,7 @@ from autodiff_gen import optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
-from autodiff_gen.ir.identifiers import KEYWORDS, is_reserved, may_be_macro
+from autodiff_gen.ir.identifiers import KEYWORDS, Scope, is_reserved, may_be_macro
 from autodiff_gen.model.loader import load_model
 
 MACROS = ROOT / "tests/c/platform_macros.h"
@@ -41,6 +41,12 @@ def files() -> dict[str, str]:
         inputs=inputs, targets=[], outputs=outputs, loss=F.sum(F.square(x)), optimizer=optim.SGD(lr=0.01)
     )
     return emit(compile_model(model, "net"))
+
+
+def test_a_name_gets_one_underscore() -> None:
+    """Also where it is made of a name that has got one, as in NAME_link.c."""
+    assert Scope().fresh(Scope().fresh("GPIOA")) == Scope().fresh("GPIOA_") == "GPIOA_"
+    assert "const float *GPIOA_," in files()["net.h"]
 
 
 def macros(compiler: str, text: str) -> set[str]:
