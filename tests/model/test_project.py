@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from exported_projects import BEGUN, CPP, WAYS, run, two
+from exported_projects import BEGUN, CPP, WAYS, run, two, unoptimised
 
 from autodiff_gen.cli import build as command
 from autodiff_gen.cli.main import main
@@ -101,6 +101,7 @@ def test_what_a_file_includes_is_in_the_project(on: str) -> None:
 def test_cmake(tmp_path: Path) -> None:
     out = tmp_path / "it's (2) & more for $5"
     export("xor", board.load("stm32"), out, form="cmake", kernels=None)
+    unoptimised(out)
     run("cmake", "-S", ".", "-B", "build", cwd=out)
     assert XOR in run("cmake", "--build", "build", "-t", "run", cwd=out)
     assert (out / "build/firmware.bin").is_file()
@@ -127,6 +128,7 @@ def test_cmake_as_a_part_of_another_project(tmp_path: Path) -> None:
 def test_make(tmp_path: Path) -> None:
     out = tmp_path / "it's (2) & more"
     export("xor", board.load("stm32"), out, form="make")
+    unoptimised(out)
     assert " make`." in (out / "README.md").read_text()
     assert XOR in run("make", "-s", "all", "run", cwd=out)
     assert run("make", "all", cwd=out) == "make: Nothing to be done for 'all'.\n"
@@ -137,6 +139,7 @@ def test_make(tmp_path: Path) -> None:
 def test_a_model_without_a_program_gets_one_that_trains(way: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(BEGUN + way)
     export(str(tmp_path / "net.py"), board.load("host"), tmp_path / "out", form="make")
+    unoptimised(tmp_path / "out")
     printed = run("make", "-s", "all", "run", cwd=tmp_path / "out")
     losses = [float(x) for x in re.findall(r"^step \d+, loss ([\d.]+)$", printed, re.MULTILINE)]
     assert len(losses) == 10 and losses[-1] < losses[0] / 2
