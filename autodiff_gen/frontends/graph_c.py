@@ -14,7 +14,7 @@ from ..codegen.entry_body import EntryBody
 from ..codegen.files import templates
 from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
-from ..ir.identifiers import Scope, identifier
+from ..ir.identifiers import identifier, unused
 from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
@@ -59,7 +59,7 @@ class Buffer:
 
     places: list[Place] = field(default_factory=list)
     kept: int = 0  # floats that persist over calls
-    names: Scope = field(default_factory=Scope)
+    names: set[str] = field(default_factory=set)
 
     def keep(self, name: str, type: Type, note: str = "") -> Place:
         place = self.add(name, type, self.kept, note)
@@ -68,7 +68,8 @@ class Buffer:
 
     def add(self, name: str, type: Type, offset: int, note: str = "") -> Place:
         base = identifier(name)
-        unique = self.names.fresh(base.upper())
+        unique = unused(base.upper(), self.names)
+        self.names.add(unique)
         base += unique[len(base) :]
         self.places.append(Place(base, f"{unique}_OFFSET", type, offset, (type.bytes + 3) // 4, note))
         return self.places[-1]
