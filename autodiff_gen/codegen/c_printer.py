@@ -137,7 +137,7 @@ class Printer:
     def _element(self, array: c.Expr, index: c.Expr, is_first: bool = False) -> str:
         """is_first: where an array begins, not an element beside others."""
         if isinstance(array, c.Binary) and array.symbol == "+":
-            array, start = array.left, array.right
+            start, array = array.right, array.left
             if index == c.number(0):
                 index = start
             elif isinstance(index, c.Sum):
