@@ -9,6 +9,8 @@
 typedef int ag_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 typedef int ag_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
 
+#define AG_ANY_PROGRAM 0u /* loads a checkpoint whatever its program is: no program has this number */
+
 /* A part of a state that is not in one piece. */
 typedef struct ag_part {
     void *at;

@@ -131,8 +131,9 @@ void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, cons
 }
 
 int ag_link_restore(ag_link *link) {
+    static const uint8_t own_program[4] = {0, 0, 0, 0};
     uint8_t out[8];
-    ag_exchange x = {NULL, 0, out, 0};
+    ag_exchange x = {own_program, sizeof own_program, out, 0};
     const int status = ag_link_load(link, &x);
     if (status != AG_STORE_OK) {
         (void)link->model->init(link->memory, 0);

@@ -24,17 +24,17 @@ extern "C" {
 #ifndef AG_LINK_PAYLOAD
 #define AG_LINK_PAYLOAD 240
 #endif
-#if AG_LINK_PAYLOAD < 52 || AG_LINK_PAYLOAD > 240 || AG_LINK_PAYLOAD % 4 != 0
-#error "AG_LINK_PAYLOAD must be a multiple of 4 from 52 to 240"
+#if AG_LINK_PAYLOAD < 60 || AG_LINK_PAYLOAD > 240 || AG_LINK_PAYLOAD % 4 != 0
+#error "AG_LINK_PAYLOAD must be a multiple of 4 from 60 to 240"
 #endif
 
 enum {
-    AG_LINK_VERSION = 2,
+    AG_LINK_VERSION = 3,
     AG_LINK_HEADER = 8, /* request, status, session, sequence */
     AG_LINK_FRAME = AG_LINK_HEADER + AG_LINK_PAYLOAD + 4,
     AG_LINK_ENCODED = AG_LINK_FRAME + 2,
     AG_LINK_NAME = 16,
-    AG_LINK_GREETING = 52, /* the payload of the reply to HELLO */
+    AG_LINK_GREETING = 60, /* the payload of the reply to HELLO */
 };
 
 /* Requests. */
@@ -55,6 +55,9 @@ enum {
     AG_LINK_REPLY = 0x80, /* added to the request in its reply */
     AG_LINK_NAK = 0xff,   /* an invalid frame was received, or one whose predecessor is missing */
 };
+
+/* The payload of LOAD: a checkpoint of this program, or also one of another program with the same states. */
+enum { AG_LINK_LOAD_OWN = 0, AG_LINK_LOAD_ANY = 1 };
 
 /* The objects of READ, WRITE and SUM. */
 enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTERS = 3 };
@@ -90,7 +93,7 @@ typedef struct ag_link_array {
  * 4 bytes. */
 typedef struct ag_link_model {
     const char *name;
-    uint32_t graph_id, batch, memory_bytes;
+    uint32_t graph_id, program, batch, memory_bytes;
     uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state; see `state` */
     uint32_t input_offset, input_bytes;   /* inputs, then targets, for a whole batch */
     uint32_t output_offset, output_bytes; /* what predict returns, for a whole batch */
@@ -104,7 +107,7 @@ typedef struct ag_link_model {
     int (*train_step)(void *memory, int32_t n, float lr, float *loss);
     int (*predict)(void *memory, int32_t n);
     ag_save_fn *save;
-    ag_load_fn *load;
+    ag_load_fn *load, *load_any; /* a checkpoint of this program; of any with these states */
     const ag_part *state; /* where it is in several parts, which together have state_bytes; else NULL */
     uint32_t state_parts;
 } ag_link_model;

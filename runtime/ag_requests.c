@@ -109,6 +109,8 @@ int ag_link_hello(ag_link *l, ag_exchange *x) {
     memset(x->out + 32, 0, AG_LINK_NAME);
     memcpy(x->out + 32, m->name, name < AG_LINK_NAME ? name : AG_LINK_NAME);
     ag_put32(x->out + 32 + AG_LINK_NAME, l->window);
+    ag_put32(x->out + 36 + AG_LINK_NAME, m->program);
+    ag_put32(x->out + 40 + AG_LINK_NAME, 0); /* round of federated training */
     if (x->in_bytes == 4 && x->in[0] == AG_LINK_VERSION) {
         x->out_bytes = AG_LINK_GREETING;
         return AG_LINK_OK;
@@ -266,13 +268,14 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
-/* Loads the newest checkpoint; on failure nothing changes. */
-static int load(ag_link *l) {
+/* Loads the newest checkpoint, of this program or of any with its states; on failure nothing changes. */
+static int load(ag_link *l, bool any) {
     if (l->flash == NULL) {
         return AG_STORE_ERR_NO_FLASH;
     }
-    ag_checkpoint c = {l->model->graph_id, 0, 0};
-    const int status = ag_store_load(l->flash, &c, l->model->load, l->memory);
+    ag_checkpoint c = {l->model->graph_id, 0, 0, l->model->program, 0};
+    const int status = any ? ag_store_load_any(l->flash, &c, l->model->load_any, l->memory)
+                           : ag_store_load(l->flash, &c, l->model->load, l->memory);
     if (status == AG_STORE_OK) {
         l->checkpoint = c.sequence;
         l->count.steps = c.steps;
@@ -304,7 +307,7 @@ static int train(ag_link *l, ag_exchange *x) {
             l->count.rejected++;
         }
         if (ag_rejected_too_often(&l->rejections, status)) {
-            l->count.restored += load(l) == AG_STORE_OK;
+            l->count.restored += load(l, false) == AG_STORE_OK;
         }
     }
     ag_put_f32(x->out, l->loss);
@@ -385,7 +388,7 @@ static int save(ag_link *l, ag_exchange *x) {
     if (l->incomplete) {
         return AG_LINK_ERR_INCOMPLETE;
     }
-    ag_checkpoint c = {l->model->graph_id, l->count.steps, 0};
+    ag_checkpoint c = {l->model->graph_id, l->count.steps, 0, l->model->program, 0};
     const int status = ag_store_save(l->flash, &c, l->model->save, l->memory);
     if (status == AG_STORE_OK) {
         l->checkpoint = c.sequence;
@@ -397,7 +400,14 @@ static int save(ag_link *l, ag_exchange *x) {
 }
 
 int ag_link_load(ag_link *l, ag_exchange *x) {
-    const int status = load(l);
+    if (x->in_bytes != 4) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const uint32_t which = ag_get32(x->in);
+    if (which > AG_LINK_LOAD_ANY) {
+        return AG_LINK_ERR_RANGE;
+    }
+    const int status = load(l, which == AG_LINK_LOAD_ANY);
     ag_put32(x->out, status == AG_STORE_OK ? l->checkpoint : 0);
     ag_put32(x->out + 4, l->count.steps);
     x->out_bytes = 8;

@@ -14,7 +14,9 @@ enum {
     AG_STATUS_LOSS = -7,
     AG_STATUS_BUSY = -8,
     AG_STATUS_GRADIENTS = -9,
-    AG_STATUS_ALIGNMENT = -10
+    AG_STATUS_ALIGNMENT = -10,
+    AG_STATUS_PROGRAM = -11,
+    AG_STATUS_FORMAT = -12
 };
 
 static inline const char *ag_strstatus(int status) {
@@ -43,6 +45,10 @@ static inline const char *ag_strstatus(int status) {
         return "the updates cannot be proved finite";
     case AG_STATUS_ALIGNMENT:
         return "the memory of a region is not aligned to 4 bytes";
+    case AG_STATUS_PROGRAM:
+        return "the checkpoint is of another program";
+    case AG_STATUS_FORMAT:
+        return "the checkpoint has another format, of another version of autodiff_gen";
     default:
         return "unknown status";
     }

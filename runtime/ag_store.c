@@ -8,29 +8,51 @@
 /* Words of a slot's header: magic, format, erase count, CRC-32 of these. It is programmed after the erase has
  * completed; a slot without a valid header is erased before it is used. */
 enum { SLOT_MAGIC, SLOT_FORMAT, SLOT_ERASE_COUNT, SLOT_CRC, SLOT_WORDS };
-/* Words of a record's header; the body follows it. */
-enum { MAGIC, FORMAT, GRAPH, SEQUENCE, LENGTH, STEPS, BODY_CRC, HEADER_CRC, HEADER_WORDS };
+/* Words of a record: its header, and two that length and checksum of the body include; the state follows. */
+enum {
+    MAGIC,
+    FORMAT,
+    GRAPH,
+    SEQUENCE,
+    LENGTH,
+    STEPS,
+    BODY_CRC,
+    HEADER_CRC,
+    HEADER_WORDS,
+    PROGRAM = HEADER_WORDS,
+    ROUND,
+    RECORD_WORDS
+};
 
 #define SLOT_MAGIC_WORD 0x53534741u   /* "AGSS" */
 #define RECORD_MAGIC_WORD 0x52534741u /* "AGSR" */
-#define FORMAT_VERSION 1u
+#define SLOT_FORMAT_VERSION 1u
+#define FORMAT_VERSION 2u
 #define ERASED_WORD 0xffffffffu
 
-enum { SLOT_BYTES = 4 * SLOT_WORDS, HEADER_BYTES = 4 * HEADER_WORDS, CHUNK = 64 };
+enum {
+    SLOT_BYTES = 4 * SLOT_WORDS,
+    HEADER_BYTES = 4 * HEADER_WORDS,
+    RECORD_BYTES = 4 * RECORD_WORDS,
+    EXTRA_BYTES = RECORD_BYTES - HEADER_BYTES,
+    CHUNK = 64
+};
 
 typedef struct record_ref {
     uint32_t slot, address; /* of the record's header, relative to the region */
-    uint32_t header[HEADER_WORDS];
+    uint32_t header[RECORD_WORDS];
 } record_ref;
 
 /* The result of one scan of the region. */
 typedef struct scan_result {
-    bool found;                  /* a valid record of the requested graph */
+    bool found;                  /* a valid record of the requested graph and program */
+    bool other_program;          /* one of the graph and another program */
     bool any_graph, other_graph; /* a record with a valid header; one of another graph */
-    record_ref newest;           /* of the requested graph */
+    record_ref newest;           /* of the requested graph and program */
     uint32_t last_slot;          /* slot of the newest record with a valid header, of any graph */
     uint32_t sequence;           /* the highest one */
     bool later_format;           /* a slot or record of a later format */
+    bool earlier_format;         /* a record of an earlier format */
     bool read_failed;            /* the flash could not be read */
 } scan_result;
 
@@ -51,7 +73,7 @@ static uint32_t slot_format(const ag_flash *f, uint32_t slot, uint32_t *erase_co
 }
 
 static bool slot_is_formatted(const ag_flash *f, uint32_t slot, uint32_t *erase_count) {
-    return slot_format(f, slot, erase_count) == FORMAT_VERSION;
+    return slot_format(f, slot, erase_count) == SLOT_FORMAT_VERSION;
 }
 
 uint32_t ag_store_erased(const ag_flash *flash, uint32_t slot) {
@@ -90,8 +112,20 @@ static bool read_header(const ag_flash *f, uint32_t slot, uint32_t offset, recor
         s->later_format = true;
         return false;
     }
-    return p->header[FORMAT] == FORMAT_VERSION &&
-           p->header[LENGTH] <= f->slot_bytes - offset - HEADER_BYTES && p->header[LENGTH] % 4 == 0;
+    if (p->header[LENGTH] > f->slot_bytes - offset - HEADER_BYTES || p->header[LENGTH] % 4 != 0) {
+        return false;
+    }
+    if (p->header[FORMAT] < FORMAT_VERSION) {
+        return true;
+    }
+    if (p->header[LENGTH] < EXTRA_BYTES) {
+        return false;
+    }
+    if (f->read(f->ctx, p->address + HEADER_BYTES, p->header + PROGRAM, EXTRA_BYTES) != 0) {
+        s->read_failed = true;
+        return false;
+    }
+    return true;
 }
 
 static bool words_are_erased(const uint32_t *words, uint32_t count) {
@@ -153,22 +187,38 @@ static uint32_t end_of_records(const ag_flash *f, uint32_t slot, bool *later_for
 /* Whether a slot contains data of a later format, which must not be erased. */
 static bool has_later_format(const ag_flash *f, uint32_t slot) {
     uint32_t erase_count;
-    bool later_format = slot_format(f, slot, &erase_count) > FORMAT_VERSION;
+    bool later_format = slot_format(f, slot, &erase_count) > SLOT_FORMAT_VERSION;
     if (!later_format && slot_is_formatted(f, slot, &erase_count)) {
         (void)end_of_records(f, slot, &later_format);
     }
     return later_format;
 }
 
-static scan_result scan(const ag_flash *f, uint32_t graph_id) {
+/* Takes a record of the requested graph into account. Only with its body is its program known to be right. */
+static void consider(const ag_flash *f, const record_ref *p, uint32_t program, scan_result *s) {
+    const bool mine = program == AG_ANY_PROGRAM || p->header[PROGRAM] == program;
+    const bool is_new =
+        mine ? !s->found || p->header[SEQUENCE] > s->newest.header[SEQUENCE] : !s->other_program;
+    if (!is_new || !body_is_valid(f, p)) {
+        return;
+    }
+    if (mine) {
+        s->found = true;
+        s->newest = *p;
+    } else {
+        s->other_program = true;
+    }
+}
+
+static scan_result scan(const ag_flash *f, uint32_t graph_id, uint32_t program) {
     scan_result s;
     memset(&s, 0, sizeof s);
     for (uint32_t slot = 0; slot < f->slots; slot++) {
         uint32_t erase_count, offset = SLOT_BYTES;
         record_ref p;
         const uint32_t format = slot_format(f, slot, &erase_count);
-        s.later_format |= format > FORMAT_VERSION;
-        if (format != FORMAT_VERSION) {
+        s.later_format |= format > SLOT_FORMAT_VERSION;
+        if (format != SLOT_FORMAT_VERSION) {
             continue;
         }
         while (next_record(f, slot, &offset, &p, &s)) {
@@ -177,11 +227,12 @@ static scan_result scan(const ag_flash *f, uint32_t graph_id) {
                 s.sequence = p.header[SEQUENCE];
                 s.last_slot = slot;
             }
-            s.other_graph |= p.header[GRAPH] != graph_id;
-            if (p.header[GRAPH] == graph_id && (!s.found || p.header[SEQUENCE] > s.newest.header[SEQUENCE]) &&
-                body_is_valid(f, &p)) {
-                s.found = true;
-                s.newest = p;
+            if (p.header[FORMAT] < FORMAT_VERSION) {
+                s.earlier_format = true;
+            } else if (p.header[GRAPH] != graph_id) {
+                s.other_graph = true;
+            } else {
+                consider(f, &p, program, &s);
             }
         }
     }
@@ -216,7 +267,7 @@ static bool erase_slot(const ag_flash *f, uint32_t slot) {
         return false;
     }
     h[SLOT_MAGIC] = SLOT_MAGIC_WORD;
-    h[SLOT_FORMAT] = FORMAT_VERSION;
+    h[SLOT_FORMAT] = SLOT_FORMAT_VERSION;
     h[SLOT_ERASE_COUNT] = erase_count + 1;
     h[SLOT_CRC] = crc_of(h, SLOT_CRC);
     return f->program(f->ctx, address, h, SLOT_BYTES) == 0 &&
@@ -225,47 +276,52 @@ static bool erase_slot(const ag_flash *f, uint32_t slot) {
 
 /* Programs one record and reads it back. AG_STORE_ERR_WORN: another location may succeed. */
 static int append(const ag_flash *f, record_ref *p, ag_save_fn *save, const void *memory) {
-    uint32_t readback[HEADER_WORDS];
-    body_stream b = {f, p->address + HEADER_BYTES, 0, 0};
-    if (f->program(f->ctx, p->address, p->header, HEADER_BYTES) != 0) {
+    uint32_t readback[RECORD_WORDS];
+    body_stream b = {f, p->address + RECORD_BYTES, 0, ag_crc32(0, p->header + PROGRAM, EXTRA_BYTES)};
+    if (f->program(f->ctx, p->address, p->header, RECORD_BYTES) != 0) {
         return AG_STORE_ERR_WORN;
     }
     if (save(memory, write_cb, &b) != 0) {
         return AG_STORE_ERR_WORN;
     }
-    if (b.length != p->header[LENGTH] || b.crc != p->header[BODY_CRC]) {
+    if (b.length + EXTRA_BYTES != p->header[LENGTH] || b.crc != p->header[BODY_CRC]) {
         return AG_STORE_ERR_SAVE;
     }
-    if (f->read(f->ctx, p->address, readback, HEADER_BYTES) != 0 ||
-        memcmp(readback, p->header, HEADER_BYTES) != 0 || !body_is_valid(f, p)) {
+    if (f->read(f->ctx, p->address, readback, RECORD_BYTES) != 0 ||
+        memcmp(readback, p->header, RECORD_BYTES) != 0 || !body_is_valid(f, p)) {
         return AG_STORE_ERR_WORN;
     }
     return AG_STORE_OK;
 }
 
 int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, const void *memory) {
-    body_stream size = {NULL, 0, 0, 0};
+    record_ref p;
+    p.header[PROGRAM] = c->program;
+    p.header[ROUND] = c->round;
+    body_stream size = {NULL, 0, 0, ag_crc32(0, p.header + PROGRAM, EXTRA_BYTES)};
     if (save(memory, write_cb, &size) != 0) {
         return AG_STORE_ERR_SAVE;
     }
-    if (flash->slots < 2 || flash->slot_bytes < SLOT_BYTES + HEADER_BYTES ||
-        size.length > flash->slot_bytes - SLOT_BYTES - HEADER_BYTES) {
+    if (flash->slots < 2 || flash->slot_bytes < SLOT_BYTES + RECORD_BYTES ||
+        size.length > flash->slot_bytes - SLOT_BYTES - RECORD_BYTES) {
         return AG_STORE_ERR_FULL;
     }
-    const scan_result s = scan(flash, c->graph_id);
+    scan_result s = scan(flash, c->graph_id, c->program);
+    if (!s.found) { /* the first one of a program does not replace the last one of another */
+        s = scan(flash, c->graph_id, AG_ANY_PROGRAM);
+    }
     if (s.read_failed) {
         return AG_STORE_ERR_FLASH;
     }
-    record_ref p;
     p.header[MAGIC] = RECORD_MAGIC_WORD;
     p.header[FORMAT] = FORMAT_VERSION;
     p.header[GRAPH] = c->graph_id;
     p.header[SEQUENCE] = s.sequence + 1;
-    p.header[LENGTH] = size.length;
+    p.header[LENGTH] = EXTRA_BYTES + size.length;
     p.header[STEPS] = c->steps;
     p.header[BODY_CRC] = size.crc;
     p.header[HEADER_CRC] = crc_of(p.header, HEADER_CRC);
-    const uint32_t need = HEADER_BYTES + size.length;
+    const uint32_t need = RECORD_BYTES + size.length;
     /* The current slot while there is room in it; then the others, round robin. */
     int failure = AG_STORE_ERR_WORN;
     for (uint32_t i = 0; i < flash->slots; i++) {
@@ -311,21 +367,34 @@ static int read_cb(void *ctx, uint32_t offset, void *data, uint32_t bytes) {
     return b->flash->read(b->flash->ctx, b->address + offset, data, bytes);
 }
 
-int ag_store_load(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory) {
-    const scan_result s = scan(flash, c->graph_id);
+static int load_of(const ag_flash *flash, uint32_t program, ag_checkpoint *c, ag_load_fn *load,
+                   void *memory) {
+    const scan_result s = scan(flash, c->graph_id, program);
     if (!s.found) {
-        return s.read_failed    ? AG_STORE_ERR_FLASH
-               : s.later_format ? AG_STORE_ERR_FORMAT
-               : s.other_graph  ? AG_STORE_ERR_GRAPH
-                                : AG_STORE_ERR_NONE;
+        return s.read_failed      ? AG_STORE_ERR_FLASH
+               : s.later_format   ? AG_STORE_ERR_FORMAT
+               : s.other_program  ? AG_STORE_ERR_PROGRAM
+               : s.earlier_format ? AG_STORE_ERR_EARLIER
+               : s.other_graph    ? AG_STORE_ERR_GRAPH
+                                  : AG_STORE_ERR_NONE;
     }
-    body_stream b = {flash, s.newest.address + HEADER_BYTES, s.newest.header[LENGTH], 0};
+    body_stream b = {flash, s.newest.address + RECORD_BYTES, s.newest.header[LENGTH] - EXTRA_BYTES, 0};
     if (load(memory, read_cb, &b) != 0) {
         return AG_STORE_ERR_LOAD;
     }
     c->steps = s.newest.header[STEPS];
     c->sequence = s.newest.header[SEQUENCE];
+    c->program = s.newest.header[PROGRAM];
+    c->round = s.newest.header[ROUND];
     return AG_STORE_OK;
+}
+
+int ag_store_load(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory) {
+    return load_of(flash, c->program, c, load, memory);
+}
+
+int ag_store_load_any(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory) {
+    return load_of(flash, AG_ANY_PROGRAM, c, load, memory);
 }
 
 const char *ag_store_strstatus(int status) {
@@ -351,8 +420,11 @@ const char *ag_store_strstatus(int status) {
     case AG_STORE_ERR_NO_FLASH:
         return "this board has no flash for checkpoints";
     case AG_STORE_ERR_SIZE:
-        return "flash.bin has another size than the flash of this firmware: move it to another folder, or "
-               "delete it";
+        return "flash.bin has another size than the flash of this firmware";
+    case AG_STORE_ERR_PROGRAM:
+        return "the checkpoints are of another program";
+    case AG_STORE_ERR_EARLIER:
+        return "the checkpoints have an earlier format";
     default:
         return "unknown status";
     }

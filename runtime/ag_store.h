@@ -26,6 +26,8 @@ enum {
     AG_STORE_ERR_LOAD = -71,     /* the load callback rejected the body */
     AG_STORE_ERR_NO_FLASH = -72, /* this board has no flash for checkpoints */
     AG_STORE_ERR_SIZE = -73,     /* the file in place of flash has another size */
+    AG_STORE_ERR_PROGRAM = -74,  /* only checkpoints of other programs: the same states, other operations */
+    AG_STORE_ERR_EARLIER = -75,  /* only checkpoints of an earlier format */
 };
 
 /* Flash for checkpoints. Addresses are relative to the region. All functions return 0, or a negative value on
@@ -44,6 +46,8 @@ typedef struct ag_checkpoint {
     uint32_t graph_id;
     uint32_t steps;    /* training steps of the state */
     uint32_t sequence; /* counts the saves of the region, from 1 */
+    uint32_t program;  /* <M>_PROGRAM */
+    uint32_t round;    /* of federated training; 0 outside it */
 } ag_checkpoint;
 
 /* Writes the whole body through the write callback, in order and in multiples of 4 bytes. Called twice; must
@@ -51,12 +55,15 @@ typedef struct ag_checkpoint {
 typedef int ag_save_fn(const void *memory, ag_write_fn *write, void *ctx);
 typedef int ag_load_fn(void *memory, ag_read_fn *read, void *ctx);
 
-/* Appends a checkpoint; `c` provides graph_id and steps and receives the sequence. On failure the newest
- * valid checkpoint remains. */
+/* Appends a checkpoint; `c` provides all but the sequence, which it receives. On failure the newest valid
+ * checkpoint remains. */
 int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, const void *memory);
 
-/* Passes the newest valid checkpoint with c->graph_id to `load`, then fills in `c`. */
+/* Passes the newest valid checkpoint with c->graph_id and c->program to `load`, then fills in `c`. */
 int ag_store_load(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory);
+
+/* The same, of any program with these states: `load` calls <m>_load_any. */
+int ag_store_load_any(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory);
 
 /* The erase count of a slot, 0 when it was never used. */
 uint32_t ag_store_erased(const ag_flash *flash, uint32_t slot);

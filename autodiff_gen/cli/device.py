@@ -67,10 +67,18 @@ def _add_train(command: Command) -> None:
         action="store_true",
         help="keep the data's own order, also if they are sorted by class",
     )
-    train.add_argument(
+    start = train.add_mutually_exclusive_group()
+    start.add_argument(
         "--fresh",
         action="store_true",
-        help="start with the initial weights at step 0, not from the board's state",
+        help="start with the initial weights at step 0, not from the board's state; a flash.bin of another size is "
+        "replaced",
+    )
+    start.add_argument(
+        "--continue",
+        dest="go_on",
+        action="store_true",
+        help="go on from a checkpoint of another program, as after an edit of the model that kept its parameters",
     )
     train.add_argument(
         "--save-every",
@@ -113,6 +121,12 @@ def _add_push(command: Command) -> None:
     _port_arguments(push)
     push.add_argument("file", metavar="FILE", type=Path, help=".npz or .pt")
     push.add_argument("--save", action="store_true", help="also write a checkpoint")
+    push.add_argument(
+        "--partial",
+        action="store_true",
+        help="move weights by name into a changed model: send the parameters and buffers that both have in the same "
+        "shape; the rest of the board's state stays",
+    )
     push.set_defaults(run=_push)
 
 
@@ -204,8 +218,9 @@ def _connect(args: argparse.Namespace, session: Session) -> Board:
     if args.port is None:
         where = " in QEMU" if session.runner == "qemu" else ""
         print(f"no --port: {session.place} is {session.elf}{where}", file=sys.stderr, flush=True)
-    board = session.connect(args.port, args.baud, args.timeout, files=True)
-    if board.start:
+    fresh = getattr(args, "fresh", False)
+    board = session.connect(args.port, args.baud, args.timeout, files=True, fresh=fresh)
+    if board.start and not board.could_continue:
         print(f"note: {board.start}", file=sys.stderr)
     return board
 
@@ -237,6 +252,7 @@ def _pull(args: argparse.Namespace) -> int:
     session = _session(args)
     board = _connect(args, session)
     try:
+        board.check_start()
         state = board.state_dict()
     finally:
         board.close()
@@ -250,18 +266,22 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 def _push(args: argparse.Namespace) -> int:
-    from ..device.weights import read_weights
+    from ..device.weights import read_weights, shared
 
     state, steps = read_weights(args.file)
     session = _session(args)
+    left_out = ""
+    if args.partial:
+        state, left_out = shared(session.program, args.file, state)
+        steps = None
     board = _connect(args, session)
     try:
-        board.load_state_dict(state, steps=board.steps if steps is None else steps)
+        board.load_state_dict(state, board.steps if steps is None else steps, strict=not args.partial)
         saved = f", checkpoint {board.save()}" if args.save else ""
     finally:
         board.close()
     sent = f"{counted(len(state), 'array')} sent to {session.place}"
-    print(f"{args.file}: {sent}, the board is at step {board.steps:,}{saved}")
+    print(f"{args.file}: {sent}, the board is at step {board.steps:,}{saved}{left_out}")
     return 0
 
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ModelError, PlanError
+from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Check, Graph, State
 from ..ir.identifiers import HEADERS, OK_OF, Scope, identifier, of_program
 from ..ir.index_checks import valid_inputs
 from ..ir.module import Module
 from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, Value, topological
-from ..ir.types import varies
+from ..ir.types import of_one_sample, varies
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
@@ -75,6 +76,7 @@ def compile_model(
         slots,
         entries,
         _graph_id(slots, entries, model.entries()),
+        model.program_id,
         model.default_lr,
         tables,
         model.split,
@@ -103,7 +105,7 @@ def compile_function(function: FunctionSpec, name: str, kernels: Sequence[str] =
         raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
     entries = _entries([function.graph], name, tables, c_names=[name])
-    return _with_scratch(_functions(name, function.batch, entries, tables))
+    return _with_scratch(_functions(name, [function], entries, tables))
 
 
 def compile_functions(
@@ -123,7 +125,7 @@ def compile_functions(
         if f"{name}_{f.name}" in of_program(name):
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
     entries = _entries([f.graph for f in functions], name, tables, _dumped((), dump))
-    program = _functions(name, max(f.batch for f in functions), entries, tables)
+    program = _functions(name, functions, entries, tables)
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
         raise PlanError(does_not_fit(program, spaces[:1], small, board))
@@ -136,8 +138,14 @@ def _with_scratch(program: Program) -> Program:
     return program
 
 
-def _functions(name: str, batch: int, entries: Sequence[Entry], tables: Backends) -> Program:
-    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries), None, tables)
+def _functions(
+    name: str, functions: Sequence[FunctionSpec], entries: Sequence[Entry], tables: Backends
+) -> Program:
+    batch = max(f.batch for f in functions)
+    program_id = number_of(canonical_text(f.graph for f in functions))
+    return Program(
+        name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries), program_id, None, tables
+    )
 
 
 def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backends:
@@ -283,10 +291,10 @@ def input_args(inputs: Sequence[Value], checks: Sequence[Check]) -> list[Arg]:
 
 def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], graphs: Sequence[Graph] = ()) -> int:
     """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order, and the values
-    of constants that belong to a layer of `graphs`. Never kernels.
+    of constants that belong to a layer of `graphs`. Never kernels, and not how large a batch may be.
     """
     lines = [f"state {s.name} {s.state.logical!r}{_order(s.state)}" for s in slots]
-    lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
+    lines += [f"{e.name} {a.role} {a.name} {of_one_sample(a.type)!r}" for e in entries for a in e.args]
     constants = dict.fromkeys(v for graph in graphs for v in graph.leaves(CONST) if v.node.origin.labels)
     lines += [f"constant {name_of(v)} {zlib.crc32(v.node.attrs['value'].tobytes())}" for v in constants]
     return zlib.crc32("\n".join(lines).encode())

@@ -140,7 +140,8 @@ class Program:
     batch: int
     slots: tuple[Slot, ...]
     entries: tuple[Entry, ...]
-    graph_id: int
+    graph_id: int  # of names, shapes and storage order
+    program_id: int  # of what it computes: model/program_id.py
     default_lr: float | None
     backends: Backends
     split: bool = False  # whether train_step may be made in parts, one step of its list after the other

@@ -32,7 +32,10 @@ def check_state(program: Program, what: str, state: Mapping[str, Any], strict: b
     }
     if strict and any(wrong.values()):
         parts = [f"{kind} {_listed(names)}" for kind, names in wrong.items() if names]
-        raise ModelError(f"{what}: names differ: {'; '.join(parts)}; the model has {_listed(own)}")
+        raise ModelError(
+            f"{what}: names differ: {'; '.join(parts)}; the model has {_listed(own)}; strict=False, or push --partial, "
+            "moves those that both have"
+        )
 
 
 def check_frozen(program: Program, state: Mapping[str, Any]) -> None:

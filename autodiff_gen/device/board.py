@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +17,29 @@ from ..codegen.link_layout import LinkLayout, link_layout
 from ..codegen.program import Program
 from ..codegen.state_dict import check_state
 from ..errors import ShapeError
-from ..host.arguments import Batch, checked
-from . import frames
-from .encoding import from_bytes, raw_pieces, shortest
-from .errors import NO_CHECKPOINT, NO_FLASH, STATUS, STEP, SUM, DeviceError, LinkError, WentBack
+from . import frames, replies
+from .encoding import from_bytes, raw_pieces
+from .errors import (
+    NO_CHECKPOINT,
+    NO_FLASH,
+    OTHER_PROGRAM,
+    STATUS,
+    STEP,
+    SUM,
+    DeviceError,
+    LinkError,
+    WentBack,
+)
 from .frames import Frame
-from .link import Counters, Greeting, Link, Request, SessionLost, write_request
+from .inputs import batch_of, position, writes
+from .link import Link, Request, SessionLost, write_request
+from .peer import MOST_ROWS, MOST_STEPS, check_program
+from .replies import Counters, Greeting
 from .state import state_arrays, state_bytes
 from .transport import BAUD, open_port
 
 Array = NDArray[Any]
 T = TypeVar("T")
-INPUTS = "inputs.bin"  # in the emulator's folder: all inputs of a step, as the board stores them
 GROUP = 1 << 13  # bytes of the state between two calls of `progress`
 TRIES = 20  # sessions that one operation may use, each opened after the last was lost
 
@@ -46,23 +59,12 @@ class Board:
         self.folder: Path | None = None  # of the emulator, where it reads inputs from a file
         self.scales: dict[str, float] = {}  # of inputs whose floats are integers times this number
         self.layout: LinkLayout = link_layout(program)
+        self._lr = program.default_lr  # of steps without one; None where a schedule computes it
         self.greeting = self._greet()
 
     def _greet(self) -> Greeting:
         greeting = self.link.hello()
-        p = self.program
-        if greeting.graph_id != p.graph_id:
-            raise LinkError(
-                f"the board runs another model: {greeting.name!r} with graph id {greeting.graph_id:08x}, this one is "
-                f"{p.name!r} with {p.graph_id:08x}; build and upload its firmware, or name the board's model"
-            )
-        sizes = (p.batch, p.state_bytes, self.layout.input_bytes, self.layout.output_bytes)
-        theirs = (greeting.batch, greeting.state_bytes, greeting.input_bytes, greeting.output_bytes)
-        if sizes != theirs:
-            raise LinkError(
-                f"the board's firmware has other sizes (batch, state, inputs, outputs: {theirs}, here {sizes}); "
-                "build and upload it again"
-            )
+        check_program(self.program, self.layout, greeting)
         return greeting
 
     def close(self) -> None:
@@ -79,32 +81,14 @@ class Board:
             except DeviceError as error:
                 if error.status != SUM:
                     raise
-        raise LinkError(f"the board lost the session {TRIES} times; does another program use its port?")
+        raise LinkError(
+            f"the board lost the session, or data on the way, {TRIES} times; does another program use its port?"
+        )
 
     # Data
 
     def _inputs(self, arrays: Mapping[str, Array], targets: bool) -> tuple[list[Request], int]:
-        """The requests that write all inputs, and the CRC-32 of their bytes as the board stores them."""
-        crc, requests, room = 0, [], self.link.payload - 4
-        image = bytearray(self.layout.input_bytes)
-        for a in self.layout.inputs:
-            if a.is_target and not targets:
-                continue
-            raw = arrays[a.name].tobytes()
-            crc = zlib.crc32(raw, crc)
-            image[a.offset : a.offset + len(raw)] = raw
-            if self.folder is not None:
-                continue
-            pieces = raw_pieces(raw, room)
-            if a.type.dtype.name == "f32":
-                pieces = shortest(arrays[a.name], room, self.scales.get(a.name))
-            requests += [
-                write_request(frames.INPUT, encoding, a.offset + at, data) for encoding, at, data in pieces
-            ]
-        if self.folder is not None:
-            (self.folder / INPUTS).write_bytes(image)
-            requests = [(frames.FETCH, struct.pack("<I", len(image)))]
-        return requests, crc
+        return writes(self.layout, arrays, targets, self.link.payload - 4, self.scales, self.folder)
 
     def bytes_of(self, arrays: Sequence[Any]) -> int:
         """Bytes that a training step on these arrays sends."""
@@ -112,19 +96,11 @@ class Board:
         return sum(Frame(n, 0, 0, 0, data).line_bytes for n, data in [*requests, (frames.TRAIN, bytes(16))])
 
     def _batch(self, arrays: Sequence[Any], targets: bool) -> tuple[dict[str, Array], int]:
-        inputs = [a for a in self.layout.inputs if targets or not a.is_target]
-        inputs.sort(key=lambda a: self.order_of(a.name))
-        if len(arrays) != len(inputs):
-            expected = ", ".join(f"{a.name}: {a.type!r}" for a in inputs)
-            raise ShapeError(f"expected {len(inputs)} arrays ({expected}), got {len(arrays)}")
-        batch = Batch(self.program.batch)
-        by_name = {a.name: checked(a.arg, value, batch) for a, value in zip(inputs, arrays, strict=True)}
-        return by_name, batch.rows
+        return batch_of(self.program, self.layout, arrays, targets)
 
     def order_of(self, name: str) -> int:
-        """Position of an input in the model's own order (the C functions take arrays before scalars)."""
-        entry = next(e for e in self.program.entries if e.name == "train_step")
-        return [v.name for v in entry.plan.graph.inputs].index(name)
+        """Position of an input in the model's own order."""
+        return position(self.program, name)
 
     @property
     def start(self) -> str:
@@ -136,6 +112,16 @@ class Board:
         return (
             f"the board loaded no checkpoint and started with its initial weights: {what} (status {status})"
         )
+
+    @property
+    def could_continue(self) -> bool:
+        """Whether the board started with its initial weights because its checkpoints are of another program."""
+        return self.greeting.start == OTHER_PROGRAM
+
+    def check_start(self) -> None:
+        """DeviceError for a board that `could_continue`, where its state would be used."""
+        if self.could_continue:
+            raise DeviceError("checkpoints", OTHER_PROGRAM)
 
     # Work
 
@@ -152,39 +138,47 @@ class Board:
         because it rejected `restore_after` steps in a row.
         """
         given, n = self._batch(arrays, targets=True)
-        first = self.greeting.steps
+        first, last = self.greeting.steps, self.greeting.steps + repeat
+        if not 1 <= repeat <= MOST_ROWS or last > MOST_STEPS:
+            raise ShapeError(
+                f"repeat={repeat} after {first:,} steps: a request makes 1 to 65,535, up to 2^32 - 1"
+            )
+        rate = self._lr if lr is None else lr
 
         def train() -> float:
             done = self.greeting.steps - first
-            if done < 0:  # the board restored a checkpoint, and its reply was lost with the session
+            if done < 0 and self.program.restore_after:  # and the reply was lost with the session
                 raise WentBack(self.greeting.steps)
+            if not 0 <= done <= repeat:
+                raise replies.strange_steps(self.greeting.steps, first, last)
             if done == repeat:  # the reply was lost with the session, the steps were not
                 return self._last_loss()
-            writes, crc = self._inputs(given, targets=True)
-            rate = float("nan") if lr is None else lr
-            request = struct.pack("<IHHfI", first + done, n, repeat - done, rate, crc)
-            status, answer = self.link.run([*writes, (frames.TRAIN, request)])
-            loss, steps = struct.unpack("<fI", answer) if len(answer) == 8 else (float("nan"), None)
-            if status == STEP and steps == first + repeat:
+            requests, crc = self._inputs(given, targets=True)
+            request = struct.pack("<IHHfI", first + done, n, repeat - done, _float32(rate), crc)
+            status, answer = self.link.run([*requests, (frames.TRAIN, request)])
+            loss, steps = replies.trained(status, answer)
+            if status == STEP and steps == last:
                 status = 0
-            if status and steps is not None and steps < first:
+            if status and steps is not None and steps < first and self.program.restore_after:
                 raise WentBack(steps, status)
             if status:
                 raise DeviceError("the step was rejected", status)
-            return float(loss)
+            if steps is None or steps != last:
+                raise replies.strange_steps(steps or 0, last, last)
+            return loss
 
         try:
             loss = self._retry(train)
         except WentBack as back:
             self._set_steps(back.steps)
             raise
-        self._set_steps(first + repeat)
+        self._set_steps(last)
         return loss
 
     def _last_loss(self) -> float:
         """The loss of the last step, from the reply to a TRAIN that is rejected because its step number is wrong."""
-        answer = self.link.exchange(frames.TRAIN, struct.pack("<IHHfI", 0xFFFFFFFF, 1, 0, 0.0, 0))[1]
-        return float(struct.unpack("<fI", answer)[0])
+        _, answer = self.link.exchange(frames.TRAIN, struct.pack("<IHHfI", MOST_STEPS, 1, 0, 0.0, 0))
+        return float(replies.unpack("TRAIN", "<fI", answer)[0])
 
     def _set_steps(self, steps: int, checkpoint: int | None = None) -> None:
         known = {f.name: getattr(self.greeting, f.name) for f in fields(Greeting)}
@@ -199,11 +193,12 @@ class Board:
         size = sum(a.bytes(n) for a in outs) if len(outs) == 1 else self.layout.output_bytes
 
         def predict() -> bytes:
-            writes, crc = self._inputs(given, targets=False)
-            status, answer = self.link.run([*writes, (frames.PREDICT, struct.pack("<HHI", n, 0, crc))])
+            requests, crc = self._inputs(given, targets=False)
+            status, answer = self.link.run([*requests, (frames.PREDICT, struct.pack("<HHI", n, 0, crc))])
             if status:
                 raise DeviceError("PREDICT", status)
-            whole = answer[4 : 4 + size]
+            replies.check_length("PREDICT", 4 + min(size, self.link.payload - 4), answer)
+            whole = answer[4:]
             if len(whole) < size:
                 whole = self.link.read(frames.OUTPUT, 0, size)
             if zlib.crc32(whole) != struct.unpack_from("<I", answer)[0]:
@@ -216,17 +211,21 @@ class Board:
 
     def set_lr(self, lr: float) -> None:
         """Set the learning rate of steps without an `lr` argument."""
-        self._retry(lambda: self.link.request(frames.SET_LR, struct.pack("<f", lr)))
+        self._retry(lambda: self.link.request(frames.SET_LR, struct.pack("<f", _float32(lr))))
+        self._lr = lr
 
     def init(self, seed: int = 0) -> None:
-        """Reset to the initial weights and step 0."""
+        """Reset to the initial weights, step 0 and the model's learning rate. `seed`: 32 bits."""
+        if not 0 <= seed < 1 << 32:
+            raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self._retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
+        self._lr = self.program.default_lr
         self._set_steps(0)
 
     def counters(self) -> Counters:
         """The board's event counters since its start."""
-        data = self._retry(lambda: self.link.read(frames.COUNTERS, 0, 44))
-        return Counters(*struct.unpack("<11I", data))
+        layout = replies.COUNTERS
+        return Counters(*layout.unpack(self._retry(lambda: self.link.read(frames.COUNTERS, 0, layout.size))))
 
     # Weights
 
@@ -242,7 +241,7 @@ class Board:
                 if progress is not None:
                     progress(min(start + GROUP, size), size)
             data = b"".join(parts)
-            (crc,) = struct.unpack("<I", self.link.request(frames.SUM, struct.pack("<I", frames.STATE << 28)))
+            (crc,) = self.link.request(frames.SUM, struct.pack("<I", frames.STATE << 28), "<I")
             if zlib.crc32(data) != crc:
                 raise DeviceError("state", SUM)
             return data
@@ -261,6 +260,8 @@ class Board:
         `strict`: missing and unexpected names are errors; otherwise the board keeps its values for missing names. The
         optimizer's state may be left out as a whole, and frozen parameters and buffers too.
         """
+        if not 0 <= steps <= MOST_STEPS:
+            raise ShapeError(f"steps {steps} is outside 0 to 2^32 - 1")
         check_state(self.program, "weights", state, strict)
         own = {} if all(s.name in state for s in self.program.slots) else self.state_dict()
         data = state_bytes(self.program, {**own, **state})
@@ -269,8 +270,8 @@ class Board:
             self.link.request(frames.BEGIN)
             for start in range(0, len(data), GROUP):
                 pieces = raw_pieces(data[start : start + GROUP], self.link.payload - 4)
-                writes = [write_request(frames.STATE, kind, start + at, part) for kind, at, part in pieces]
-                status, _ = self.link.run(writes)
+                requests = [write_request(frames.STATE, kind, start + at, part) for kind, at, part in pieces]
+                status, _ = self.link.run(requests)
                 if status:
                     raise DeviceError("WRITE", status)
                 if progress is not None:
@@ -282,12 +283,20 @@ class Board:
 
     def save(self) -> int:
         """Write a checkpoint to the board's flash; returns its sequence number."""
-        (sequence,) = struct.unpack("<I", self._retry(lambda: self.link.request(frames.SAVE)))
+        (sequence,) = self._retry(lambda: self.link.request(frames.SAVE, b"", "<I"))
         self._set_steps(self.greeting.steps, sequence)
         return int(sequence)
 
-    def load(self) -> int:
-        """Restore the newest checkpoint of the board's flash; returns its step count."""
-        sequence, steps = struct.unpack("<II", self._retry(lambda: self.link.request(frames.LOAD)))
+    def load(self, any_program: bool = False) -> int:
+        """Restore the newest checkpoint of the board's flash; returns its step count. `any_program`: also one of
+        another program with the same states."""
+        which = struct.pack("<I", frames.LOAD_ANY if any_program else frames.LOAD_OWN)
+        sequence, steps = self._retry(lambda: self.link.request(frames.LOAD, which, "<II"))
         self._set_steps(steps, sequence)
         return int(steps)
+
+
+def _float32(rate: float | None) -> float:
+    """A learning rate as the board gets it: infinite where it is too large; not a number where a schedule computes
+    it."""
+    return math.nan if rate is None else ctypes.c_float(rate).value

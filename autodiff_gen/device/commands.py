@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..errors import DataError, counted
-from .board import INPUTS, Board
+from .board import Board
 from .dataset import Dataset, as_integers, load_dataset
+from .inputs import FILE
 from .log import CsvLog, Progress, TensorBoard, curve
 from .session import Session
 from .training import Plan, Record, Run, learning_rate, make_plan, run_training
@@ -31,6 +32,9 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         raise DataError("--lr: the model's schedule computes the learning rate")
     if args.fresh:
         board.init()
+    elif args.go_on and board.could_continue:
+        print(f"continues from a checkpoint of another program, step {board.load(any_program=True):,}")
+    board.check_start()
     first = board.steps
     print(
         f"{session.program.name} on {session.profile.id}: {counted(len(data), 'sample')} from {data.source}, "
@@ -63,7 +67,7 @@ def _speed(board: Board, data: Dataset, plan: Plan) -> str:
     text = f"{size:,.0f} bytes a sample on the link"
     rate = board.link.port.baud
     if board.folder is not None:
-        return f"{text}, without the inputs: QEMU reads them from {board.folder / INPUTS}"
+        return f"{text}, without the inputs: QEMU reads them from {board.folder / FILE}"
     return text if rate is None else f"{text}: at most {rate / 10 / size:,.1f} samples/s at {rate:,} baud"
 
 

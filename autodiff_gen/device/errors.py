@@ -12,6 +12,8 @@ STATUS = {
     -3: "a label or index is out of range",
     -4: "a read or write callback failed",
     -5: "the checkpoint is damaged or belongs to another model",
+    -11: "the checkpoint is of another program",
+    -12: "the checkpoint has another format, of another version of autodiff_gen",
     -6: "an input, a target or the learning rate is not finite",
     -7: "the loss is not finite",
     -8: "a step is not finished",
@@ -36,11 +38,15 @@ STATUS = {
     -70: "the state changed while it was saved",
     -71: "the model rejected the checkpoint",
     -72: "this board has no flash for checkpoints",
-    -73: "flash.bin has another size than the flash of this firmware: move it to another folder, or delete it",
+    -73: "the file has another size than the flash of this firmware: train --fresh replaces it; or move it to another "
+    "folder",
+    -74: "the checkpoints are of another program, with other operations, loss or optimizer: train --fresh starts with "
+    "the initial weights, train --continue goes on from those of the newest checkpoint",
+    -75: "the checkpoints have an earlier format, which this version does not read",
 }
 LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
-NO_CHECKPOINT, NO_FLASH, FLASH_SIZE = -64, -72, -73
+NO_CHECKPOINT, NO_FLASH, FLASH_SIZE, OTHER_PROGRAM = -64, -72, -73, -74
 
 
 class LinkError(AutodiffError):

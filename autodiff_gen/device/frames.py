@@ -6,7 +6,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-VERSION = 2
+VERSION = 3
 PAYLOAD = 240  # bytes, the most of any board; that of a board is in its reply to HELLO
 HEADER = struct.Struct("<BbHI")
 LONGEST = HEADER.size + PAYLOAD + 4
@@ -15,6 +15,7 @@ HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD, F
 REPLY, NAK = 0x80, 0xFF
 INPUT, OUTPUT, STATE, COUNTERS = range(4)
 RAW, UNIT, RUNS, S8, S16 = range(5)
+LOAD_OWN, LOAD_ANY = range(2)  # checkpoints: of the board's program, of any with the same states
 NAMES = {
     HELLO: "HELLO",
     READ: "READ",

@@ -215,8 +215,12 @@ def hil(session: Session, port: str | None, baud: int, timeout: float, steps: in
     checkpoint, which are restored at the end, also after a failure or Ctrl-C."""
     bench = Bench(session, port, baud, timeout, steps)
     where = port or f"{session.elf} ({'host' if session.profile.is_host else 'QEMU'})"
-    print(f"{session.program.name} on {session.profile.id}, {where}: graph id {session.program.graph_id:08x}")
+    print(
+        f"{session.program.name} on {session.profile.id}, {where}: graph id {session.program.graph_id:08x}, "
+        f"program {session.program.program_id:08x}"
+    )
     try:
+        bench.board.check_start()  # checkpoints that the checks would replace
         before = Snapshot(bench.board)
         try:
             before.load(bench.board)

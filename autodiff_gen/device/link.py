@@ -11,10 +11,12 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from . import frames
+from . import frames, replies
 from .errors import SEQUENCE, SESSION, STATUS, DeviceError, LinkError
 from .frames import Decoder, Frame
+from .replies import Greeting
 from .timeouts import Timeouts
 from .transport import Transport
 from .window import Window
@@ -25,46 +27,6 @@ Answer = tuple[int, bytes]  # status and payload
 
 class SessionLost(LinkError):
     """The board has another session: it was reset, or another program uses its port."""
-
-
-@dataclass(frozen=True)
-class Greeting:
-    """The board's reply to HELLO."""
-
-    version: int
-    payload: int
-    has_flash: bool
-    incomplete: bool
-    graph_id: int
-    batch: int
-    state_bytes: int
-    input_bytes: int
-    output_bytes: int
-    steps: int
-    checkpoint: int  # sequence of the last one saved or loaded, 0 for none
-    name: str
-    start: int = 0  # status of loading a checkpoint when the board started
-    window: int = 0  # bytes of requests that may be in flight
-
-
-@dataclass(frozen=True)
-class Counters:
-    """The board's event counters (runtime/ag_link.h)."""
-
-    steps: int
-    trained: int
-    rejected: int
-    predicted: int
-    saved: int
-    frames: int
-    damaged: int
-    repeated: int
-    unexpected: int
-    overruns: int
-    restored: int
-
-
-_GREETING = struct.Struct("<BBH7I16sI")
 
 
 @dataclass
@@ -103,34 +65,18 @@ class Link:
                 f"the board is silent: no reply in {self.patience:g} s; check the port, the baud rate, and that it "
                 "runs the link's firmware (./scons board=... model=... link)"
             )
-        version = reply.payload[0] if reply.payload else 0
-        if reply.status or version != frames.VERSION or len(reply.payload) != _GREETING.size:
-            raise LinkError(
-                f"the board has protocol version {version}, the host version {frames.VERSION}: "
-                "build and upload the firmware again"
-            )
+        greeting = replies.greeting(reply.status, reply.payload)
         self._session, self._sequence = reply.session, 0
-        _, self.payload, flags, *numbers, name, self.window = _GREETING.unpack(reply.payload)
-        text = name.rstrip(b"\0").decode("utf-8", "replace")
-        ids: tuple[int, int, int, int, int, int, int] = tuple(numbers)
-        return Greeting(
-            version,
-            self.payload,
-            bool(flags & 1),
-            bool(flags & 2),
-            *ids,
-            text,
-            -(flags >> 8),
-            self.window,
-        )
+        self.payload, self.window = greeting.payload, greeting.window
+        return greeting
 
-    def request(self, number: int, payload: bytes = b"") -> bytes:
-        """The payload of the reply. Raises DeviceError when the board rejects the request, SessionLost when it has
-        another session."""
+    def request(self, number: int, payload: bytes = b"", layout: str = "<") -> tuple[Any, ...]:
+        """The numbers in the reply, whose format is `layout`. Raises DeviceError when the board rejects the request,
+        LinkError for a reply of another length, SessionLost when the board has another session."""
         status, answer = self.exchange(number, payload)
         if status:
             raise DeviceError(_name(number), status)
-        return answer
+        return replies.unpack(_name(number), layout, answer)
 
     def exchange(self, number: int, payload: bytes = b"") -> Answer:
         """Status and payload of the reply. Raises LinkError without one, SessionLost for another session."""
@@ -170,10 +116,11 @@ class Link:
                 (frames.READ, struct.pack("<IB", source << 28 | s, size))
                 for s, size in zip(missing, sizes, strict=True)
             ]
-            for s, answer in zip(missing, self.pipeline(requests), strict=True):
+            for s, size, answer in zip(missing, sizes, self.pipeline(requests), strict=True):
                 if answer is not None and answer[0]:
                     raise DeviceError("READ", answer[0])
                 if answer is not None:
+                    replies.check_length("READ", size, answer[1])
                     parts[s] = answer[1]
         return b"".join(parts[s] for s in starts)
 

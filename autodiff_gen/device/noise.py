@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 from .transport import Transport
 
@@ -19,6 +20,10 @@ class Noise:
     @property
     def baud(self) -> int | None:
         return self.port.baud
+
+    @property
+    def folder(self) -> Path | None:
+        return self.port.folder
 
     def write(self, data: bytes) -> None:
         *whole, rest = data.split(b"\0")

@@ -43,6 +43,8 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
             target.load_state_dict(state, steps=target.steps if steps is None else steps)
         else:
             target.load_state_dict(state)
+    elif isinstance(target, Board):
+        target.check_start()
     inputs = {a.name: part[a.name][: args.samples] for a in _inputs(session)}
     outputs = _outputs(session, target, inputs)
     if args.out is None:

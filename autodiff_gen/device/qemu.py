@@ -15,6 +15,7 @@ from ..targets import board as boards
 from ..targets.build_commands import qemu_argv
 from ..targets.toolchain import install_hint
 from .errors import LinkError
+from .lock import FolderLock
 from .transport import Stream, open_port
 
 # Kills the emulator when its standard input ends: when it is closed here, or with this process, however that ends.
@@ -64,8 +65,10 @@ class QemuPort:
 
     baud = None
 
-    def __init__(self, board: boards.Board, elf: Path) -> None:
-        self.machine = Qemu(board, elf)
+    def __init__(self, board: boards.Board, elf: Path, lock: FolderLock | None = None) -> None:
+        """`lock`: of the folder, which `close` releases."""
+        self.machine, self._lock = Qemu(board, elf), lock
+        self.folder = self.machine.folder
         try:
             with self._faults():
                 self._stream = open_port(self.machine.port, wait=10.0)
@@ -93,6 +96,8 @@ class QemuPort:
     def close(self) -> None:
         self._stream.close()
         self.machine.kill()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def free_port() -> int:

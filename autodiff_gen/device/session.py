@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +22,11 @@ from .board import Board
 from .errors import FLASH_SIZE, DeviceError, LinkError
 from .firmware import build_link
 from .link import Link
+from .lock import locked
 from .qemu import QemuPort
 from .transport import BAUD, Pipe, Transport, open_port
+
+FLASH_FILE = "flash.bin"  # in the folder of firmware that runs here (runtime/ag_flash_file.c)
 
 
 class Session:
@@ -76,40 +80,66 @@ class Session:
         return "qemu"
 
     @cached_property
-    def firmware(self) -> str:
-        """The port of the firmware of the link, which is built. Raises LinkError, ToolError."""
-        port = f"{self.runner}:{self.elf}"
+    def firmware(self) -> Path:
+        """The firmware of the link, which is built. Raises LinkError, ToolError."""
         with doing(f"building {self.elf}"):
             build_link(self.program, self.profile, self.elf)
-        return port
+        return self.elf
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
-        """The port, or without one the firmware of the link."""
-        port = self.firmware if port in (None, "qemu") else port
-        if port.startswith("qemu:"):
-            return QemuPort(self.profile, Path(port.removeprefix("qemu:")))
-        if port.startswith("exec:"):
-            program = Path(port.removeprefix("exec:"))
-            if program.is_file():  # run it in its folder, where its flash.bin is stored
-                return Pipe([str(program.resolve())], program.resolve().parent)
-        return open_port(port, baud)
+        """The port, or without one the firmware of the link. Firmware that runs here has its folder for itself."""
+        if port in (None, "qemu"):
+            port = None
+            kind, program = self.runner, self.elf
+            program.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            kind, _, name = port.partition(":")
+            program = Path(name)
+            if kind not in ("qemu", "exec") or not program.is_file():
+                return open_port(port, baud)
+        lock = locked(program.parent)
+        try:
+            program = self.firmware if port is None else program
+            if kind == "qemu":
+                return QemuPort(self.profile, program, lock)
+            # It runs in its folder, where its flash.bin is stored.
+            return Pipe([str(program.resolve())], program.resolve().parent, lock)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
 
     def connect(
-        self, port: str | None, baud: int = BAUD, timeout: float = 15.0, files: bool = False
+        self,
+        port: str | None,
+        baud: int = BAUD,
+        timeout: float = 15.0,
+        files: bool = False,
+        fresh: bool = False,
     ) -> Board:
-        """The board at a port. Raises LinkError, and DeviceError where the file of its flash has another size. `files`:
-        QEMU reads inputs from a file, not from its serial port."""
+        """The board at a port. Raises LinkError, and DeviceError where the file of its flash has another size, unless
+        it may be replaced (`fresh`). `files`: QEMU reads inputs from a file, not from its serial port."""
         transport = self.open(port, baud)
         try:
             board = Board(self.program, Link(transport, timeout))
-            if board.greeting.start == FLASH_SIZE:
-                raise DeviceError("checkpoints", FLASH_SIZE)
             if isinstance(transport, QemuPort) and files:
                 board.folder = transport.machine.folder
-            return board
+            if board.greeting.start != FLASH_SIZE:
+                return board
+            flash = None if transport.folder is None else transport.folder / FLASH_FILE
+            if not fresh or flash is None or not flash.is_file():
+                raise DeviceError(FLASH_FILE if flash is None else _shown(flash), FLASH_SIZE)
         except BaseException:
             transport.close()
             raise
+        transport.close()
+        flash.unlink()
+        return self.connect(port, baud, timeout, files)
+
+
+def _shown(path: Path) -> str:
+    """A path as the user would type it here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _words_of(ram: Ram) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import shlex
@@ -14,15 +15,19 @@ from typing import Any, Protocol
 
 from ..errors import pip_install
 from .errors import LinkError
+from .lock import FolderLock, holder_of
 
 BAUD = 115200
 
 
 class Transport(Protocol):
-    """Bytes to and from a board. `baud`: the speed of the line; None where it has none."""
+    """Bytes to and from a board. `baud`: the speed of the line; None where it has none. `folder`: where the board has
+    its files, if it runs here; otherwise None."""
 
     @property
     def baud(self) -> int | None: ...
+    @property
+    def folder(self) -> Path | None: ...
 
     def write(self, data: bytes) -> None:
         """Send all of `data`."""
@@ -49,7 +54,7 @@ def open_port(port: str, baud: int = BAUD, wait: float = 0.0) -> Transport:
 class Stream:
     """A connected socket."""
 
-    baud = None
+    baud = folder = None
 
     def __init__(self, connected: socket.socket, name: str) -> None:
         self._socket, self._name = connected, name
@@ -96,9 +101,11 @@ class Pipe:
 
     baud = None
 
-    def __init__(self, argv: list[str], cwd: Path | None = None) -> None:
+    def __init__(self, argv: list[str], cwd: Path | None = None, lock: FolderLock | None = None) -> None:
+        """`lock`: of the folder `cwd`, which `close` releases."""
         if not argv:
             raise LinkError("port exec: names no program")
+        self.folder, self._lock = cwd, lock
         self._name = f"exec:{argv[0]}"
         try:
             self.process = subprocess.Popen(
@@ -132,9 +139,13 @@ class Pipe:
             with contextlib.suppress(OSError):
                 assert stream is not None
                 stream.close()
+        if self._lock is not None:
+            self._lock.release()
 
 
 class _Serial:
+    folder = None
+
     def __init__(self, port: Any, name: str, baud: int) -> None:
         self._port, self._name, self.baud = port, name, baud
 
@@ -162,9 +173,11 @@ def _serial(port: str, baud: int) -> _Serial:
     except ImportError:
         raise LinkError(f"port {port}: serial ports need pyserial; run: {pip_install('pyserial')}") from None
     try:
-        return _Serial(serial.serial_for_url(port, baudrate=baud, timeout=0), port, baud)
+        return _Serial(serial.serial_for_url(port, baudrate=baud, timeout=0, exclusive=True), port, baud)
     except (OSError, ValueError) as error:  # pyserial's own errors are OSErrors
         number = getattr(error, "errno", None)
+        if number in (errno.EAGAIN, errno.EBUSY):
+            raise LinkError(f"port {port}: {holder_of(port)} has it open: end it first") from None
         why = os.strerror(number) if number else str(error)
         if "Could not configure port" in why:  # a file, or another kind of device
             why = "it is not a serial port"

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from ..codegen.program import Program
 from ..errors import AutodiffError, DataError, ToolError, pip_install
+from ..ir.types import planned
 
 Array = NDArray[Any]
 STEPS = "_steps"  # the step count in a .npz
 TORCH = (".pt", ".pth")
+WEIGHTS = ("parameter", "buffer")  # roles of states
 
 
 def check_suffix(path: Path) -> None:
@@ -38,9 +40,7 @@ def write_weights(path: Path, program: Program, state: Mapping[str, Array], step
         else:
             torch = _torch(path)
             roles = dict.fromkeys(program.frozen, "parameter") | {s.name: s.role for s in program.slots}
-            own = {
-                n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in ("parameter", "buffer")
-            }
+            own = {n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in WEIGHTS}
             own |= {alias: own[n] for alias, n in program.tied.items()}
             torch.save(own, temporary)
         os.replace(temporary, path)
@@ -78,6 +78,23 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
         raise DataError(
             f"{path}: not a state_dict that PyTorch can read: {' '.join(str(error).split())[:200]}"
         ) from None
+
+
+def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[dict[str, Array], str]:
+    """The parameters and buffers of `state`, read from `path`, that a program has with the same name and shape, and in
+    words what else either has. Frozen ones are among them: constants, which must be equal. Raises DataError if there
+    are none."""
+    named = {program.tied.get(name, name): array for name, array in state.items()}
+    slots = {s.name: tuple(planned(s.state.logical.shape)) for s in program.slots if s.role in WEIGHTS}
+    chosen = {n: a for n, a in named.items() if n in program.frozen or slots.get(n) == a.shape}
+    if not chosen.keys() & slots.keys():
+        raise DataError(f"{path}: no array has the name and the shape of a parameter of {program.name}")
+    roles = {s.name: s.role for s in program.slots}
+    others = [n for n in named if n not in chosen and roles.get(n) != "optimizer"]
+    others = [n for n in others if n.rpartition(".")[0] not in named]  # without the optimizer's state of one
+    kept = [n for n in slots if n not in chosen]
+    parts = {"not sent": others, "unchanged on the board": kept}
+    return chosen, "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
 
 
 def read_npz(path: Path, what: str = "") -> dict[str, Array]:

@@ -293,9 +293,10 @@ class Trainer:
         except OSError as error:
             raise DataError(f"checkpoint {path}: cannot be written: {error.strerror}") from None
 
-    def load(self, path: str | os.PathLike[str]) -> None:
+    def load(self, path: str | os.PathLike[str], strict: bool = True) -> None:
         """Read a checkpoint with the generated code's `load`. Raises DataError, and changes nothing, when it is damaged
-        or belongs to another model.
+        or belongs to another model; also when it is of another program with the same parameters, whose operations, loss
+        or optimizer differ, unless `strict` is False.
         """
         try:
             data = Path(path).read_bytes()
@@ -308,10 +309,12 @@ class Trainer:
             ctypes.memmove(target, data[offset : offset + count], count)
             return 0
 
+        symbol = f"{self.program.name}_load" if strict else f"{self.program.name}_load_any"
         try:
-            self._compiled.call(f"{self.program.name}_load", _CALLBACK(read), None)
+            self._compiled.call(symbol, _CALLBACK(read), None)
         except AutodiffError as error:
-            raise DataError(f"checkpoint {path} ({len(data)} bytes) cannot be loaded: {error}") from None
+            fix = "; load(path, strict=False) takes it" if "another program" in str(error) else ""
+            raise DataError(f"checkpoint {path} ({len(data)} bytes) cannot be loaded: {error}{fix}") from None
 
     def _view(self, slot: Slot) -> Any:
         """The memory of the slot as an array."""

@@ -56,10 +56,9 @@ MACROS = frozenset(_MACROS.split())
 
 # Macros and functions of every program, less its own name and the underscore.
 _PROGRAM = """
-    OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT ERR_INPUT ERR_LOSS ERR_BUSY ERR_ALIGNMENT MORE PARTS BATCH
-    PARTS_TO_ABORT
-    GRAPH_ID DEFAULT_LR STATE_BYTES TRAINER_BYTES WORK_BYTES H init save load strstatus train_part abort trainer work
-    size_is_as_planned
+    OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT ERR_INPUT ERR_LOSS ERR_BUSY ERR_GRADIENTS ERR_ALIGNMENT
+    ERR_PROGRAM ERR_FORMAT MORE PARTS PARTS_TO_ABORT BATCH GRAPH_ID PROGRAM DEFAULT_LR STATE_BYTES TRAINER_BYTES
+    WORK_BYTES H init save load load_any load_of strstatus train_part abort trainer work size_is_as_planned
 """
 
 

@@ -183,6 +183,11 @@ class Type:
         return planned_size(self.shape) * self.dtype.size
 
 
+def of_one_sample(t: Type) -> Type:
+    """The type where the batch is 1."""
+    return t.with_shape(bound(t.shape, 1))
+
+
 def broadcast(*shapes: Shape) -> Shape:
     """NumPy's broadcasting rule; a batch extent matches only itself or a 1. ShapeError names both shapes."""
     rank = max((len(s) for s in shapes), default=0)

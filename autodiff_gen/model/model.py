@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .. import functional as _functional  # noqa: F401  (fills the registry)
@@ -21,6 +22,7 @@ from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.context import Context, Training
 from ..passes.training.apply_optimizer import with_guard
+from . import program_id
 from .loss_function import layer_of
 
 if TYPE_CHECKING:
@@ -86,8 +88,7 @@ class Model:
         self._check_kinds()
         self.batch = largest_batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
-        step = Graph("train_step", (*self.inputs, *self.targets), {"loss": loss}, training=True)
-        module = Module((step, Graph("predict", self.inputs, self.outputs)))
+        module = Module(self._specification)
         try:
             ((stage, module),) = run(module, Context(), until="resolve_mode", check=False)
         except GraphError as error:
@@ -188,6 +189,17 @@ class Model:
     def default_lr(self) -> float | None:
         """The default learning rate of train_step; None if a schedule computes it."""
         return self.optimizer.lr if self.schedule is None else None
+
+    @property
+    def _specification(self) -> tuple[Graph, Graph]:
+        """The entries before any pass."""
+        step = Graph("train_step", (*self.inputs, *self.targets), {"loss": self.loss}, training=True)
+        return step, Graph("predict", self.inputs, self.outputs)
+
+    @cached_property
+    def program_id(self) -> int:
+        """What the model computes as a number of 32 bits; see program_id.py."""
+        return program_id.of_model(*self._specification, self._training_options(), self._states)
 
     @property
     def states(self) -> tuple[State, ...]:

@@ -75,6 +75,7 @@ static const ag_link_array arrays[] = {
 static const ag_link_model model = {
     "hash",
     0x12345678u,
+    0x9abcdef0u,
     ROWS,
     sizeof(memory),
     offsetof(memory, state),
@@ -92,6 +93,7 @@ static const ag_link_model model = {
     train_step,
     predict,
     save,
+    load,
     load,
     NULL,
     0,

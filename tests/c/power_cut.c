@@ -71,7 +71,7 @@ int main(void) {
         return 1;
     }
     const ag_flash flash = {read_file, program, erase, NULL, SLOTS, SLOT_BYTES};
-    ag_checkpoint c = {7, 0, 0};
+    ag_checkpoint c = {7, 0, 0, 8, 0};
     const int status = ag_store_load(&flash, &c, load, state);
     fill(expected, c.steps);
     if (status != AG_STORE_OK && status != AG_STORE_ERR_NONE) {

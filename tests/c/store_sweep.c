@@ -5,7 +5,7 @@
  *   flips BODY           each bit of a record's header, also where another record follows, and BODY random
  *                        bits of its body
  *   wear SAVES           how often each slot is erased
- *   rejections           other models, later formats, flash that is full or worn */
+ *   rejections           other models and programs, other formats, flash that is full or worn */
 #include "ag_crc32.h"
 #include "ag_flash_ram.h"
 #include "ag_rng.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATE = 24, SLOTS = 3, SLOT_BYTES = 416, WORDS = SLOTS * SLOT_BYTES / 4, GRAPH = 7 };
+enum { STATE = 24, SLOTS = 3, SLOT_BYTES = 416, WORDS = SLOTS * SLOT_BYTES / 4, GRAPH = 7, PROGRAM = 11 };
 
 typedef struct state {
     uint32_t word[STATE];
@@ -60,7 +60,7 @@ static ag_flash_ram fresh(void) {
 static int save(ag_flash_ram *r, uint32_t steps) {
     const ag_flash f = ag_flash_ram_open(r);
     const state s = after(steps);
-    ag_checkpoint c = {GRAPH, steps, 0};
+    ag_checkpoint c = {GRAPH, steps, 0, PROGRAM, 0};
     return ag_store_save(&f, &c, save_state, &s);
 }
 
@@ -68,7 +68,7 @@ static int save(ag_flash_ram *r, uint32_t steps) {
 static uint32_t load(ag_flash_ram *r) {
     const ag_flash f = ag_flash_ram_open(r);
     state s;
-    ag_checkpoint c = {GRAPH, 0, 0};
+    ag_checkpoint c = {GRAPH, 0, 0, PROGRAM, 0};
     const int status = ag_store_load(&f, &c, load_state, &s);
     if (status == AG_STORE_ERR_NONE || status == AG_STORE_ERR_FORMAT) {
         return 0;
@@ -135,7 +135,8 @@ static void cuts(uint32_t saves, uint32_t torn) {
 static void flips(uint32_t body) {
     ag_flash_ram r = fresh();
     (void)save(&r, 1);
-    const uint32_t start = 16 * 8, header = 32 * 8, bits = (8 + sizeof(state)) * 8;
+    const uint32_t start = 16 * 8, header = 32 * 8,
+                   bits = (8 + 8 + sizeof(state)) * 8; /* program and round, then what save_state writes */
     for (uint32_t i = 0; i < header + body; i++) {
         const uint32_t bit = start + (i < header ? i : header + ag_rand_u32(3, 0, i) % bits);
         flash_words[bit / 32] ^= 1u << bit % 32;
@@ -214,9 +215,9 @@ static int load_nothing(void *memory, ag_read_fn *read, void *ctx) {
                                                                                                          : -1;
 }
 
-/* Sets the format of the header that starts at word `first` to 2, and its checksum after `count` words. */
-static void make_later(uint32_t first, uint32_t count, uint32_t format) {
-    flash_words[format] = 2;
+/* Sets the format of the header that starts at word `first`, and its checksum after `count` words. */
+static void set_format(uint32_t first, uint32_t count, uint32_t format) {
+    flash_words[first + 1] = format;
     flash_words[first + count] = ag_crc32(0, flash_words + first, 4 * count);
 }
 
@@ -238,7 +239,7 @@ static void later_records(void) {
     r = fresh();
     state blank;
     memset(&blank, 0xff, sizeof blank);
-    ag_checkpoint c = {GRAPH, 1, 0};
+    ag_checkpoint c = {GRAPH, 1, 0, PROGRAM, 0};
     expect("a body of ones", ag_store_save(&f, &c, save_state, &blank), AG_STORE_OK);
     (void)save(&r, 2);
     flash_words[4 + 5] ^= 1;
@@ -247,12 +248,67 @@ static void later_records(void) {
     }
 }
 
+/* A checkpoint of another program is loaded only on request, and the first save of this program
+ * leaves it in the flash. */
+static void other_programs(void) {
+    ag_flash_ram r = fresh();
+    const ag_flash f = ag_flash_ram_open(&r);
+    state s = after(5);
+    ag_checkpoint other = {GRAPH, 5, 0, PROGRAM + 1, 0}, c = {GRAPH, 0, 0, PROGRAM, 0};
+    for (uint32_t i = 0; i < 4; i++) { /* the last one begins the next slot */
+        expect("another program saves", ag_store_save(&f, &other, save_state, &s), AG_STORE_OK);
+    }
+    expect("another program", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_PROGRAM);
+    flash_words[4 + 10] ^= 1; /* a body that is damaged shows no program */
+    expect("another program still", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_PROGRAM);
+    expect("of any program", ag_store_load_any(&f, &c, load_state, &s), AG_STORE_OK);
+    const state expected = after(5);
+    if (c.steps != 5 || c.program != PROGRAM + 1 || memcmp(&s, &expected, sizeof s) != 0) {
+        fail("the checkpoint of another program", c.steps, c.program);
+    }
+    for (uint32_t cut = 1; cut < 60; cut++) { /* while the first of this program is written */
+        static uint32_t kept[WORDS];
+        memcpy(kept, flash_words, sizeof kept);
+        r.operations = 0;
+        r.cut_after = cut;
+        (void)save(&r, 6);
+        r.cut_after = 0;
+        c.program = PROGRAM;
+        expect("of any program after a cut", ag_store_load_any(&f, &c, load_state, &s), AG_STORE_OK);
+        memcpy(flash_words, kept, sizeof kept);
+    }
+    c = (ag_checkpoint){GRAPH, 6, 0, PROGRAM, 3};
+    expect("this program saves", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
+    expect("another program saves", ag_store_save(&f, &other, save_state, &s), AG_STORE_OK);
+    c.round = 0;
+    expect("this program", ag_store_load(&f, &c, load_state, &s), AG_STORE_OK);
+    if (c.steps != 6 || c.program != PROGRAM || c.round != 3) {
+        fail("the checkpoint of this program", c.steps, c.round);
+    }
+}
+
+/* Records of format 1 are not loaded; new ones follow them. */
+static void earlier_records(void) {
+    ag_flash_ram r = fresh();
+    const ag_flash f = ag_flash_ram_open(&r);
+    state s = after(1);
+    ag_checkpoint c = {GRAPH, 1, 0, PROGRAM, 0};
+    (void)save(&r, 1);
+    set_format(4, 7, 1);
+    expect("an earlier format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_EARLIER);
+    expect("of any program", ag_store_load_any(&f, &c, load_state, &s), AG_STORE_ERR_EARLIER);
+    expect("a save after it", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
+    if (c.sequence != 2 || load(&r) != 1 || flash_words[5] != 1) {
+        fail("a record after one of an earlier format", c.sequence, flash_words[5]);
+    }
+}
+
 static void rejections(void) {
     static uint32_t kept[WORDS];
     ag_flash_ram r = fresh();
     ag_flash f = ag_flash_ram_open(&r);
     state s = after(1);
-    ag_checkpoint c = {GRAPH, 1, 0};
+    ag_checkpoint c = {GRAPH, 1, 0, PROGRAM, 0};
     expect("empty flash", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_NONE);
     expect("a body that changes", ag_store_save(&f, &c, save_changing, &s), AG_STORE_ERR_SAVE);
     expect("a body of odd length", ag_store_save(&f, &c, save_odd, &s), AG_STORE_ERR_SAVE);
@@ -275,12 +331,12 @@ static void rejections(void) {
     r = fresh();
     f = ag_flash_ram_open(&r);
     expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
-    make_later(4, 7, 5); /* the record */
+    set_format(4, 7, 3); /* the record */
     expect("a later format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_FORMAT);
     for (uint32_t i = 0; i < 20; i++) { /* its data is not erased */
         expect("a save in another slot", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
     }
-    if (flash_words[5] != 2) {
+    if (flash_words[5] != 3) {
         fail("a record of a later format is gone", flash_words[5], 0);
     }
 
@@ -290,7 +346,7 @@ static void rejections(void) {
         expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
     }
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
-        make_later(slot * SLOT_BYTES / 4, 3, slot * SLOT_BYTES / 4 + 1); /* the slots */
+        set_format(slot * SLOT_BYTES / 4, 3, 2); /* the slots */
     }
     memcpy(kept, flash_words, sizeof kept);
     expect("slots of a later format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_FORMAT);
@@ -300,6 +356,8 @@ static void rejections(void) {
     }
 
     later_records();
+    earlier_records();
+    other_programs();
 
     r = fresh();
     f = ag_flash_ram_open(&r);

@@ -25,7 +25,12 @@ def sealed(words, first, count):
 
 
 def as_later(words):
-    words[5] = 2
+    words[5] = 3
+    return sealed(words, 4, 7)
+
+
+def as_earlier(words):
+    words[5] = 1
     return sealed(words, 4, 7)
 
 
@@ -42,6 +47,7 @@ def as_anothers(words):
             "the checkpoints have a later format: build and upload newer firmware, or erase the flash (status -66)",
         ),
         (as_anothers, "the checkpoints belong to another model (status -65)"),
+        (as_earlier, "the checkpoints have an earlier format, which this version does not read (status -75)"),
     ],
 )
 def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change, said):
@@ -76,15 +82,16 @@ def test_a_file_of_another_size_stays_as_it_is(words, tmp_path, capsys, change):
     capsys.readouterr()
     for command in (
         words("train", "--tests", 0),
-        words("train", "--fresh"),
         words("pull", "--out", tmp_path / "w.npz"),
     ):
         assert main(command) == 1
         assert capsys.readouterr().err.splitlines() == [
-            "error: checkpoints: flash.bin has another size than the flash of this firmware: "
-            "move it to another folder, or delete it (status -73)"
+            f"error: {flash}: the file has another size than the flash of this firmware: train --fresh replaces it; or "
+            "move it to another folder (status -73)"
         ]
     assert flash.read_bytes() == kept
+    assert main(words("train", "--tests", 0, "--fresh")) == 0
+    assert "checkpoint 1" in capsys.readouterr().out and flash.read_bytes() != kept
 
 
 def test_a_file_that_was_not_complete_is_made_again(words, tmp_path):

@@ -108,7 +108,7 @@ def test_the_decoder_survives_anything(data):
 def test_the_documented_frame(root):
     frame = Frame(frames.HELLO, 0, 0, 0x12345678, bytes((frames.VERSION, 0, 0, 0)))
     shown = frame.encode().hex(" ")
-    assert shown == "02 01 01 01 06 78 56 34 12 02 01 01 05 7a 95 02 f0 00"
+    assert shown == "02 01 01 01 06 78 56 34 12 03 01 01 05 1f f2 be 48 00"
     assert shown in (root / "docs" / "link.md").read_text()
     assert frames.decode(frame.encode()[:-1]) == frame
 

@@ -65,7 +65,9 @@ WRONG = [
     ("an encoding that is none", frames.WRITE, struct.pack("<I", 7 << 24) + b"ab", -34),
     ("a learning rate that is no number", frames.SET_LR, struct.pack("<f", float("nan")), -34),
     ("END without BEGIN", frames.END, struct.pack("<II", 0, 0), -40),
-    ("no checkpoint", frames.LOAD, b"", -64),
+    ("no checkpoint", frames.LOAD, bytes(4), -64),
+    ("a checkpoint without saying which", frames.LOAD, b"", -33),
+    ("a checkpoint of a kind that is none", frames.LOAD, struct.pack("<I", 2), -34),
     ("no file of inputs", frames.FETCH, struct.pack("<I", 8), -42),
     ("more than the inputs", frames.FETCH, struct.pack("<I", 4 * 256 + 8), -34),
 ]

@@ -1,6 +1,7 @@
 """Generated C called from Python: functions, the trainer, its arguments and its checkpoints."""
 
 import os
+import struct
 import subprocess
 import sys
 
@@ -19,8 +20,8 @@ from autodiff_gen.model.loader import load_model
 pytestmark = pytest.mark.cc
 
 
-def classifier(batch=4, optimizer=None, guard="loss"):
-    net = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+def classifier(batch=4, optimizer=None, guard="loss", activation=nn.Tanh):
+    net = nn.Sequential(nn.Linear(6, 5), activation(), nn.Linear(5, 3))
     loss = nn.CrossEntropyLoss()
     return ag.Model.supervised(
         net, input=(batch, 6), loss=loss, optimizer=optimizer or optim.SGD(lr=0.1), guard=guard
@@ -223,14 +224,26 @@ def damaged(data, how):
         return data[:-1]
     if how == "empty":
         return b""
-    at = {"magic": 0, "graph id": 8, "size": 12, "header": 20, "first byte": 24, "last byte": len(data) - 1}[
-        how
-    ]
+    words = {
+        "magic": 0,
+        "format": 1,
+        "graph id": 2,
+        "program": 3,
+        "round": 4,
+        "size": 5,
+        "header": 7,
+        "state": 8,
+    }
+    at = 4 * words[how] if how in words else len(data) - 1
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 @pytest.mark.parametrize(
-    "how", ["truncated", "empty", "magic", "graph id", "size", "header", "first byte", "last byte"]
+    "how",
+    [
+        *("truncated", "empty", "magic", "format", "graph id", "program", "round", "size", "header", "state"),
+        "last byte",
+    ],
 )
 def test_a_damaged_checkpoint_is_rejected_and_changes_nothing(trainer, batch, tmp_path, how):
     path = tmp_path / "c"
@@ -248,6 +261,32 @@ def test_another_models_checkpoint_is_rejected(trainer, tmp_path):
     other = ag.Model.supervised(net, input=(4, 5), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1))
     host_trainer(other).save(tmp_path / "c")
     with pytest.raises(DataError, match="belongs to another model"):
+        trainer.load(tmp_path / "c")
+
+
+def test_a_checkpoint_of_another_program(trainer, batch, tmp_path):
+    """The same states, another activation: read only on request."""
+    edited, path = host_trainer(classifier(activation=nn.ReLU)), tmp_path / "c"
+    assert edited.program.graph_id == trainer.program.graph_id
+    trainer.train_step(*batch)
+    trainer.save(path)
+    before = edited.state_dict()
+    said = r"c \(\d+ bytes\) cannot be loaded: model_load: the checkpoint is of another program \(status -11\); load\("
+    with pytest.raises(DataError, match=said):
+        edited.load(path)
+    assert all(np.array_equal(before[k], v) for k, v in edited.state_dict().items())
+    edited.load(path, strict=False)
+    assert all(np.array_equal(trainer.state_dict()[k], v) for k, v in edited.state_dict().items())
+
+
+def test_a_checkpoint_of_an_earlier_format(trainer, tmp_path):
+    """Six words of header: magic, format 1, graph id, bytes, two checksums."""
+    (tmp_path / "c").write_bytes(
+        b"AGCK" + struct.pack("<5I", 1, trainer.program.graph_id, 8, 0, 0) + bytes(8)
+    )
+    with pytest.raises(
+        DataError, match="the checkpoint has another format, of another version of autodiff_gen"
+    ):
         trainer.load(tmp_path / "c")
 
 

@@ -18,7 +18,8 @@ class Peer:
 
     def reply(self, f):
         if f.request == frames.HELLO:
-            numbers = struct.pack("<BBH7I16sI", 2, self.payload, 0, *[0] * 7, b"peer", self.window)
+            greeting = (frames.VERSION, self.payload, 0, *[0] * 7, b"peer", self.window, 0, 0)
+            numbers = struct.pack("<BBH7I16sIII", *greeting)
             return Frame(f.request | frames.REPLY, 0, 7, f.sequence, numbers)
         if f.sequence == self.sequence:
             return self.last

@@ -49,12 +49,7 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
         shown = [
             make_input(gradient_name(state), Type(f32, state.type.shape), state.name) for state in states
         ]
-    with building(OPTIMIZER, UPDATE):
-        new = _rules(module, training, trained, shown)
-        averages = training.ema.averages(states) if training.ema else {}
-        if training.ema:
-            check_averages(states)
-            new = {**new, **training.ema.updates(averages, new)}
+    new, averages = update_rules(module, training, trained, shown)
 
     def updates(gradients: Sequence[Value]) -> dict[State, Value]:
         if gradients is shown:
@@ -107,13 +102,29 @@ def _split(graph: Graph, states: Sequence[State]) -> tuple[dict[str, Value], lis
     return {"loss": graph.outputs["loss"]}, gradients
 
 
+def update_rules(
+    module: Module[Graph],
+    training: Training,
+    trained: Sequence[tuple[State, Value]],
+    gradients: Sequence[Value],
+) -> tuple[dict[State, Value], dict[State, Value]]:
+    """New values of parameters and optimizer state; and the old values of the parameters' averages."""
+    states = [state for state, _ in trained]
+    with building(OPTIMIZER, UPDATE):
+        new = _rules(module, training, trained, gradients)
+        averages = training.ema.averages(states) if training.ema else {}
+        if training.ema:
+            check_averages(states)
+            new = {**new, **training.ema.updates(averages, new)}
+    return new, averages
+
+
 def _rules(
     module: Module[Graph],
     training: Training,
     trained: Sequence[tuple[State, Value]],
     gradients: Sequence[Value],
 ) -> dict[State, Value]:
-    """New values of parameters and optimizer state."""
     if training.clip_grad_value is not None:
         gradients = clip_grad_value(gradients, training.clip_grad_value)
     if training.clip_grad_norm is not None:

@@ -484,14 +484,22 @@ int gesture_save(const gesture_trainer *t, gesture_write_fn *write, void *ctx) {
     if (t == NULL || write == NULL) {
         return GESTURE_ERR_NULL;
     }
-    return ag_checkpoint_save(t, GESTURE_STATE_BYTES, GESTURE_GRAPH_ID, write, ctx);
+    return ag_checkpoint_save(t, GESTURE_STATE_BYTES, GESTURE_GRAPH_ID, GESTURE_PROGRAM, write, ctx);
 }
 
-int gesture_load(gesture_trainer *t, gesture_read_fn *read, void *ctx) {
+static int gesture_load_of(gesture_trainer *t, uint32_t program, gesture_read_fn *read, void *ctx) {
     if (t == NULL || read == NULL) {
         return GESTURE_ERR_NULL;
     }
-    return ag_checkpoint_load(t, GESTURE_STATE_BYTES, GESTURE_GRAPH_ID, read, ctx);
+    return ag_checkpoint_load(t, GESTURE_STATE_BYTES, GESTURE_GRAPH_ID, program, read, ctx);
+}
+
+int gesture_load(gesture_trainer *t, gesture_read_fn *read, void *ctx) {
+    return gesture_load_of(t, GESTURE_PROGRAM, read, ctx);
+}
+
+int gesture_load_any(gesture_trainer *t, gesture_read_fn *read, void *ctx) {
+    return gesture_load_of(t, AG_ANY_PROGRAM, read, ctx);
 }
 
 const char *gesture_strstatus(int status) {

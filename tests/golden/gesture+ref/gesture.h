@@ -28,7 +28,8 @@ extern "C" {
 #endif
 
 #define GESTURE_BATCH 4 /* samples per call at most */
-#define GESTURE_GRAPH_ID 0x38194e7du /* names, shapes, types and storage order; never kernels */
+#define GESTURE_GRAPH_ID 0x5d9a5a75u /* names, shapes, types and storage order; never kernels */
+#define GESTURE_PROGRAM 0x13dbcfecu /* operations, loss, optimizer and frozen parameters; never the learning rate */
 #define GESTURE_STATE_BYTES 19264u /* what a checkpoint holds */
 #define GESTURE_TRAINER_BYTES 92624u
 
@@ -66,7 +67,9 @@ enum {
     GESTURE_ERR_IO = -4, /* a read or write callback failed */
     GESTURE_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
     GESTURE_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
-    GESTURE_ERR_LOSS = -7 /* the loss is not finite */
+    GESTURE_ERR_LOSS = -7, /* the loss is not finite */
+    GESTURE_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other GESTURE_PROGRAM */
+    GESTURE_ERR_FORMAT = -12 /* a checkpoint has another format */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
@@ -80,11 +83,13 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.
- * _load checks all of it before it changes `t`. */
+ * _load checks all of it before it changes `t`; _load_any also takes one of another program, which has the same
+ * states. */
 typedef int gesture_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
 typedef int gesture_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 int gesture_save(const gesture_trainer *t, gesture_write_fn *write, void *ctx);
 int gesture_load(gesture_trainer *t, gesture_read_fn *read, void *ctx);
+int gesture_load_any(gesture_trainer *t, gesture_read_fn *read, void *ctx);
 
 /* A status in words. */
 const char *gesture_strstatus(int status);

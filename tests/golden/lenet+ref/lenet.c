@@ -327,14 +327,22 @@ int lenet_save(const lenet_trainer *t, lenet_write_fn *write, void *ctx) {
     if (t == NULL || write == NULL) {
         return LENET_ERR_NULL;
     }
-    return ag_checkpoint_save(t, LENET_STATE_BYTES, LENET_GRAPH_ID, write, ctx);
+    return ag_checkpoint_save(t, LENET_STATE_BYTES, LENET_GRAPH_ID, LENET_PROGRAM, write, ctx);
 }
 
-int lenet_load(lenet_trainer *t, lenet_read_fn *read, void *ctx) {
+static int lenet_load_of(lenet_trainer *t, uint32_t program, lenet_read_fn *read, void *ctx) {
     if (t == NULL || read == NULL) {
         return LENET_ERR_NULL;
     }
-    return ag_checkpoint_load(t, LENET_STATE_BYTES, LENET_GRAPH_ID, read, ctx);
+    return ag_checkpoint_load(t, LENET_STATE_BYTES, LENET_GRAPH_ID, program, read, ctx);
+}
+
+int lenet_load(lenet_trainer *t, lenet_read_fn *read, void *ctx) {
+    return lenet_load_of(t, LENET_PROGRAM, read, ctx);
+}
+
+int lenet_load_any(lenet_trainer *t, lenet_read_fn *read, void *ctx) {
+    return lenet_load_of(t, AG_ANY_PROGRAM, read, ctx);
 }
 
 const char *lenet_strstatus(int status) {

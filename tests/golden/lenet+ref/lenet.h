@@ -37,7 +37,8 @@ extern "C" {
 #endif
 
 #define LENET_BATCH 8 /* samples per call at most */
-#define LENET_GRAPH_ID 0xb0eb9bd2u /* names, shapes, types and storage order; never kernels */
+#define LENET_GRAPH_ID 0x0a5eb08eu /* names, shapes, types and storage order; never kernels */
+#define LENET_PROGRAM 0xb304f35eu /* operations, loss, optimizer and frozen parameters; never the learning rate */
 #define LENET_DEFAULT_LR 0.05f
 #define LENET_STATE_BYTES 177704u /* what a checkpoint holds */
 #define LENET_TRAINER_BYTES 250152u
@@ -67,7 +68,9 @@ enum {
     LENET_ERR_IO = -4, /* a read or write callback failed */
     LENET_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
     LENET_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
-    LENET_ERR_LOSS = -7 /* the loss is not finite */
+    LENET_ERR_LOSS = -7, /* the loss is not finite */
+    LENET_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other LENET_PROGRAM */
+    LENET_ERR_FORMAT = -12 /* a checkpoint has another format */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
@@ -82,11 +85,13 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.
- * _load checks all of it before it changes `t`. */
+ * _load checks all of it before it changes `t`; _load_any also takes one of another program, which has the same
+ * states. */
 typedef int lenet_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
 typedef int lenet_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 int lenet_save(const lenet_trainer *t, lenet_write_fn *write, void *ctx);
 int lenet_load(lenet_trainer *t, lenet_read_fn *read, void *ctx);
+int lenet_load_any(lenet_trainer *t, lenet_read_fn *read, void *ctx);
 
 /* A status in words. */
 const char *lenet_strstatus(int status);

@@ -146,14 +146,22 @@ int mnist_save(const mnist_trainer *t, mnist_write_fn *write, void *ctx) {
     if (t == NULL || write == NULL) {
         return MNIST_ERR_NULL;
     }
-    return ag_checkpoint_save(t, MNIST_STATE_BYTES, MNIST_GRAPH_ID, write, ctx);
+    return ag_checkpoint_save(t, MNIST_STATE_BYTES, MNIST_GRAPH_ID, MNIST_PROGRAM, write, ctx);
 }
 
-int mnist_load(mnist_trainer *t, mnist_read_fn *read, void *ctx) {
+static int mnist_load_of(mnist_trainer *t, uint32_t program, mnist_read_fn *read, void *ctx) {
     if (t == NULL || read == NULL) {
         return MNIST_ERR_NULL;
     }
-    return ag_checkpoint_load(t, MNIST_STATE_BYTES, MNIST_GRAPH_ID, read, ctx);
+    return ag_checkpoint_load(t, MNIST_STATE_BYTES, MNIST_GRAPH_ID, program, read, ctx);
+}
+
+int mnist_load(mnist_trainer *t, mnist_read_fn *read, void *ctx) {
+    return mnist_load_of(t, MNIST_PROGRAM, read, ctx);
+}
+
+int mnist_load_any(mnist_trainer *t, mnist_read_fn *read, void *ctx) {
+    return mnist_load_of(t, AG_ANY_PROGRAM, read, ctx);
 }
 
 const char *mnist_strstatus(int status) {

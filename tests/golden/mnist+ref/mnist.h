@@ -24,6 +24,7 @@ extern "C" {
 
 #define MNIST_BATCH 1 /* a call takes one batch, of the shape below */
 #define MNIST_GRAPH_ID 0x93e269bau /* names, shapes, types and storage order; never kernels */
+#define MNIST_PROGRAM 0x3ff5e072u /* operations, loss, optimizer and frozen parameters; never the learning rate */
 #define MNIST_DEFAULT_LR 0.01f
 #define MNIST_STATE_BYTES 101632u /* what a checkpoint holds */
 #define MNIST_TRAINER_BYTES 101928u
@@ -45,7 +46,9 @@ enum {
     MNIST_ERR_IO = -4, /* a read or write callback failed */
     MNIST_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
     MNIST_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
-    MNIST_ERR_LOSS = -7 /* the loss is not finite */
+    MNIST_ERR_LOSS = -7, /* the loss is not finite */
+    MNIST_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other MNIST_PROGRAM */
+    MNIST_ERR_FORMAT = -12 /* a checkpoint has another format */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
@@ -58,11 +61,13 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 int mnist_predict(mnist_trainer *t, const float *x, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.
- * _load checks all of it before it changes `t`. */
+ * _load checks all of it before it changes `t`; _load_any also takes one of another program, which has the same
+ * states. */
 typedef int mnist_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
 typedef int mnist_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 int mnist_save(const mnist_trainer *t, mnist_write_fn *write, void *ctx);
 int mnist_load(mnist_trainer *t, mnist_read_fn *read, void *ctx);
+int mnist_load_any(mnist_trainer *t, mnist_read_fn *read, void *ctx);
 
 /* A status in words. */
 const char *mnist_strstatus(int status);

@@ -16,6 +16,7 @@ extern "C" {
 
 #define SCALAR_BATCH 1 /* a call takes one batch, of the shape below */
 #define SCALAR_GRAPH_ID 0xaafe45ceu /* names, shapes, types and storage order; never kernels */
+#define SCALAR_PROGRAM 0xced9504bu /* operations */
 #define SCALAR_WORK_BYTES 4u
 
 /* All memory that scalar uses. Yours to place: static, in a special section, or on a heap of your own. */

@@ -218,14 +218,22 @@ int xor_save(const xor_trainer *t, xor_write_fn *write, void *ctx) {
     if (t == NULL || write == NULL) {
         return XOR_ERR_NULL;
     }
-    return ag_checkpoint_save(t, XOR_STATE_BYTES, XOR_GRAPH_ID, write, ctx);
+    return ag_checkpoint_save(t, XOR_STATE_BYTES, XOR_GRAPH_ID, XOR_PROGRAM, write, ctx);
 }
 
-int xor_load(xor_trainer *t, xor_read_fn *read, void *ctx) {
+static int xor_load_of(xor_trainer *t, uint32_t program, xor_read_fn *read, void *ctx) {
     if (t == NULL || read == NULL) {
         return XOR_ERR_NULL;
     }
-    return ag_checkpoint_load(t, XOR_STATE_BYTES, XOR_GRAPH_ID, read, ctx);
+    return ag_checkpoint_load(t, XOR_STATE_BYTES, XOR_GRAPH_ID, program, read, ctx);
+}
+
+int xor_load(xor_trainer *t, xor_read_fn *read, void *ctx) {
+    return xor_load_of(t, XOR_PROGRAM, read, ctx);
+}
+
+int xor_load_any(xor_trainer *t, xor_read_fn *read, void *ctx) {
+    return xor_load_of(t, AG_ANY_PROGRAM, read, ctx);
 }
 
 const char *xor_strstatus(int status) {

@@ -16,7 +16,8 @@ extern "C" {
 #endif
 
 #define XOR_BATCH 4 /* samples per call at most */
-#define XOR_GRAPH_ID 0x143a63e8u /* names, shapes, types and storage order; never kernels */
+#define XOR_GRAPH_ID 0xc98e6e6fu /* names, shapes, types and storage order; never kernels */
+#define XOR_PROGRAM 0xf20f2e3fu /* operations, loss, optimizer and frozen parameters; never the learning rate */
 #define XOR_DEFAULT_LR 0.5f
 #define XOR_STATE_BYTES 168u /* what a checkpoint holds */
 #define XOR_TRAINER_BYTES 472u
@@ -40,7 +41,9 @@ enum {
     XOR_ERR_IO = -4, /* a read or write callback failed */
     XOR_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
     XOR_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
-    XOR_ERR_LOSS = -7 /* the loss is not finite */
+    XOR_ERR_LOSS = -7, /* the loss is not finite */
+    XOR_ERR_PROGRAM = -11, /* a checkpoint is of another program: same states, other XOR_PROGRAM */
+    XOR_ERR_FORMAT = -12 /* a checkpoint has another format */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
@@ -54,11 +57,13 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
 int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.
- * _load checks all of it before it changes `t`. */
+ * _load checks all of it before it changes `t`; _load_any also takes one of another program, which has the same
+ * states. */
 typedef int xor_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
 typedef int xor_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 int xor_save(const xor_trainer *t, xor_write_fn *write, void *ctx);
 int xor_load(xor_trainer *t, xor_read_fn *read, void *ctx);
+int xor_load_any(xor_trainer *t, xor_read_fn *read, void *ctx);
 
 /* A status in words. */
 const char *xor_strstatus(int status);

@@ -1,0 +1,47 @@
+"""The program's identifier: 32 bits of a hash of what a model or function computes, before any pass of the compiler.
+
+Two programs have the same identifier if they compute the same numbers from the same inputs, states and learning rate:
+operations, attributes, constants, shapes and dtypes, the loss, the optimizer's rule with its numbers (momentum, weight
+decay, limits of clipping), the schedule, and which parameters are frozen. Not in it are learning rates, which are set
+at run time; batch, board, kernels, RAM and the options guard, split and restore_after, which change no number; the
+values of parameters; and names of values inside the network. It is in the generated header (`NET_PROGRAM`), in
+checkpoints, and in the reply to HELLO (docs/store.md, docs/link.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.build import make_input
+from ..ir.canonical_text import canonical_text, number_of
+from ..ir.graph import Graph, State
+from ..ir.module import Module
+from ..ir.node import Value
+from ..ir.types import Type, f32
+from ..passes.context import Training
+from ..passes.training.apply_optimizer import update_rules
+from ..passes.training.differentiate import gradient_name
+
+
+def of_model(step: Graph, predict: Graph, training: Training, states: Sequence[tuple[State, Value]]) -> int:
+    """The identifier of a model. step, predict: its entries before the first pass; states: parameters and buffers with
+    their old values."""
+    trained = {state for state, _ in training.trained}
+    frozen = sorted(state.name for state, _ in states if state.role == "parameter" and state not in trained)
+    text = canonical_text([step, predict, _updates(training)])
+    return number_of(f"{text}\nfrozen {frozen}\naccumulate {training.accumulate}")
+
+
+def _updates(training: Training) -> Graph:
+    """The optimizer as an entry: gradients in, new states out. All groups have the same learning rate, an input or the
+    schedule's for a base of 1."""
+    rate = training.optimizer.lr if training.schedule is None else 1.0
+    groups = [replace(g, options={**g.options, "lr": rate}) for g in training.groups]
+    gradients = [
+        make_input(gradient_name(state), Type(f32, state.logical.shape)) for state, _ in training.trained
+    ]
+    with_equal_rates = replace(training, groups=groups)
+    new, _ = update_rules(Module(()), with_equal_rates, training.trained, gradients)
+    lr = () if training.lr is None else (training.lr,)
+    return Graph("update", (*gradients, *lr), {}, new)
