@@ -48,7 +48,7 @@ static inline const char *ag_strstatus(int status) {
     case AG_STATUS_PROGRAM:
         return "the checkpoint is of another program";
     case AG_STATUS_FORMAT:
-        return "the checkpoint has another format, of another version of autodiff_gen";
+        return "the checkpoint has another format";
     default:
         return "unknown status";
     }

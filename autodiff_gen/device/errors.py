@@ -13,7 +13,7 @@ STATUS = {
     -4: "a read or write callback failed",
     -5: "the checkpoint is damaged or belongs to another model",
     -11: "the checkpoint is of another program",
-    -12: "the checkpoint has another format, of another version of autodiff_gen",
+    -12: "the checkpoint has another format",
     -6: "an input, a target or the learning rate is not finite",
     -7: "the loss is not finite",
     -8: "a step is not finished",

@@ -284,9 +284,7 @@ def test_a_checkpoint_of_an_earlier_format(trainer, tmp_path):
     (tmp_path / "c").write_bytes(
         b"AGCK" + struct.pack("<5I", 1, trainer.program.graph_id, 8, 0, 0) + bytes(8)
     )
-    with pytest.raises(
-        DataError, match="the checkpoint has another format, of another version of autodiff_gen"
-    ):
+    with pytest.raises(DataError, match="the checkpoint has another format"):
         trainer.load(tmp_path / "c")
 
 
