@@ -40,7 +40,12 @@ def measured(board: Board, kernels: Sequence[str], probes: Path, lines: Sequence
     `probes`, the JSON list."""
     listed = json.loads(probes.read_text())
     words = [line.split() for line in lines]
-    cycles = {int(w[1]): int(w[2] + w[3], 16) for w in words if w[:1] == ["cycles"] and len(w) == 4}
+    try:
+        cycles = {int(w[1]): int(w[2] + w[3], 16) for w in words if w[:1] == ["cycles"] and len(w) == 4}
+        stack = next((int(w[1]) for w in words if w[:1] == ["stack"]), None)
+        losses = [float(w[1]) for w in words if w[:1] == ["loss"]]
+    except (ValueError, IndexError):
+        raise ToolError("the board's list of cycles has a damaged line; run the command again") from None
     if sorted(cycles) != [p["id"] for p in listed["probes"]]:
         raise ToolError(
             f"the board runs another benchmark: it lists {len(cycles)} probes, {probes.name} of {len(listed['probes'])}"
@@ -61,6 +66,6 @@ def measured(board: Board, kernels: Sequence[str], probes: Path, lines: Sequence
         "batch": listed["batch"],
         "steps": listed["steps"],
         "graph_steps": rows,
-        "stack": next((int(w[1]) for w in words if w[:1] == ["stack"]), None),
-        "losses": [float(w[1]) for w in words if w[:1] == ["loss"]],
+        "stack": stack,
+        "losses": losses,
     }

@@ -276,6 +276,14 @@ def test_cycles_of_another_benchmark_are_rejected(tmp_path):
         )
 
 
+@pytest.mark.parametrize("line", ["cycles 1 0000000g 00000010", "stack", "stack many", "loss", "loss 1.2.3"])
+def test_a_damaged_line_of_a_board_is_one_line(line, tmp_path):
+    path = tmp_path / "net_probes.json"
+    path.write_text(json.dumps({"model": "net", "batch": 1, "steps": 4, "probes": [{"id": 1}]}))
+    with pytest.raises(ToolError, match="list of cycles has a damaged line; run the command again"):
+        measured(board.load("stm32"), ["ref"], path, ["cycles 1 00000000 00000010", line])
+
+
 def test_cycles_are_the_mean_of_the_steps(tmp_path):
     path = tmp_path / "net_probes.json"
     _, program = compiled("w4")
