@@ -36,7 +36,8 @@ static void ag_dots(int32_t *sums, const int32_t *bias, const int8_t *window, co
             _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
         const __m128i total =
             _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
-        _mm_storeu_si128((__m128i *)(void *)sums, _mm_add_epi32(_mm_loadu_si128((const __m128i *)(const void *)bias), total));
+        _mm_storeu_si128((__m128i *)(void *)sums,
+                         _mm_add_epi32(_mm_loadu_si128((const __m128i *)(const void *)bias), total));
     }
 }
 

@@ -140,7 +140,8 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
     AG_FINISH(epilogue, y - rows, rows, 1, rows);
 }
 
-#if defined(AG_SHORT_RUN) && AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */
+#if defined(AG_SHORT_RUN) &&                                                                                 \
+    AG_SHORT_RUN /* y, not its sums, is stored for several rows: all rows move on by their runs */
 enum { ADDED_ROWS = 8 };
 
 /* The next `vectors` vectors of y += those of ADDED_ROWS rows times f. */

@@ -4,7 +4,8 @@
 #define AG_TILES_SYMBOLS_H
 
 #ifndef AG_BACKEND
-#error "define AG_BACKEND as the folder of the backend, e.g. -DAG_BACKEND=mve for kernels/mve and kernels/tiles"
+#error                                                                                                       \
+    "define AG_BACKEND as the folder of the backend, e.g. -DAG_BACKEND=mve for kernels/mve and kernels/tiles"
 #endif
 
 #define AG_JOIN_(a, b) a##_##b

@@ -1,4 +1,5 @@
-/* Shared by the programs of the compiler differential: memory with a poison pattern, and checksums of what is written. */
+/* Shared by the programs of the compiler differential: memory with a poison pattern, and checksums of what is
+ * written. */
 #ifndef DIFFERENTIAL_H
 #define DIFFERENTIAL_H
 

@@ -1,5 +1,5 @@
-/* What code that is compiled with -fstack-protector needs. newlib's own report of a smashed stack brings stdio,
- * and with it a heap. */
+/* What code that is compiled with -fstack-protector needs. newlib's own report of a smashed stack brings
+ * stdio, and with it a heap. */
 #include "ag_fault.h"
 
 #include "ag_console.h"
