@@ -4,8 +4,7 @@
 #define AG_TILES_SYMBOLS_H
 
 #ifndef AG_BACKEND
-#error                                                                                                       \
-    "define AG_BACKEND as the folder of the backend, e.g. -DAG_BACKEND=mve for kernels/mve and kernels/tiles"
+#error "define AG_BACKEND as the folder of the backend, such as -DAG_BACKEND=mve for kernels/mve"
 #endif
 
 #define AG_JOIN_(a, b) a##_##b
