@@ -13,7 +13,8 @@ import numpy as np
 from ..autodiff import downstream
 from ..ir.graph import State
 from ..ir.interpreter import evaluate
-from ..ir.node import Value, topological
+from ..ir.node import Node, Value, topological
+from ..ir.op_kinds import Composite
 from ..ir.types import planned
 from ..model.function import Functions
 from ..model.model import Model
@@ -103,6 +104,7 @@ def check(
 def _check(p: Problem, samples: int, seed: int) -> tuple[str, bool]:
     order = topological([p.loss])
     passed = {v for v in p.variables if any(r.type.quantization for r in downstream(order, [v]))}
+    passed |= {v for v in p.variables if _has_own_gradient(order, v)}
     if passed:
         exact = [(v, g) for v, g in zip(p.variables, p.gradients, strict=True) if v not in passed]
         p = replace(p, variables=tuple(v for v, _ in exact), gradients=tuple(g for _, g in exact))
@@ -115,6 +117,15 @@ def _check(p: Problem, samples: int, seed: int) -> tuple[str, bool]:
     note = _compare_torch(p.loss, list(p.variables), gradients, p.feeds, p.n, findings)
     report = _report(p, findings, float(loss), note, sorted(v.name or "?" for v in passed))
     return report, all(c.good for f in findings for c in (f.differences, f.torch) if c is not None)
+
+
+def _has_own_gradient(order: list[Node], v: Value) -> bool:
+    """Whether an op that defines its gradient itself is between v and the loss."""
+    reached = {*downstream(order, [v]), v}
+    return any(
+        isinstance(n.op.lower, Composite) and n.op.lower.own_gradient and not reached.isdisjoint(n.operands)
+        for n in order
+    )
 
 
 def _roundings(p: Problem, gradients: list[Any], seed: int) -> list[float]:
@@ -253,7 +264,8 @@ def _report(p: Problem, findings: list[Finding], loss: float, note: str, passed:
             )
     if passed:
         lines.append(
-            f"not compared, as their gradients pass the rounding to 8-bit integers unchanged: {', '.join(passed)}"
+            "not compared, as their gradients pass the rounding to 8-bit integers unchanged or are those of a hook or "
+            f"Function: {', '.join(passed)}"
         )
     bad = [f.name for f in findings if not f.differences.good or (f.torch is not None and not f.torch.good)]
     good = "all other gradients agree" if passed else "all gradients agree"

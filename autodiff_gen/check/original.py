@@ -1,5 +1,6 @@
-"""`check NET.pt2`: compare an imported network with the program in PyTorch that it was made of: outputs, loss, every
-gradient, and the parameters and buffers after three training steps. Both are computed in float64; dropout is left out
+"""`check NET.pt2`, and `check` of a model file with `from_torch`: compare an imported network with the program in the
+file, or with the module itself as a user runs it: outputs, loss, every gradient, and the parameters and buffers after
+training steps. Both are computed in float64; dropout is left out
 of both, and other random numbers are their mean, as the numbers differ."""
 
 from __future__ import annotations
@@ -7,8 +8,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import functional as F
 from .. import optim
 from ..autodiff import grad
-from ..errors import ToolError, pip_install
+from ..errors import ToolError, counted, pip_install
 from ..frontends.imported.network import network
 from ..frontends.imported.program import CONSTANT, Program, ValueRef, names, references
 from ..functional.inputs import Input
@@ -55,11 +55,11 @@ class Row:
 
 
 def compare(
-    program: Program, file: Path | IO[bytes], name: str, seed: int = 0, data: Arrays | None = None
+    program: Program, given: Any, name: str, seed: int = 0, data: Arrays | None = None, steps: int = STEPS
 ) -> tuple[str, bool]:
-    """The report, and whether all agrees. file: the program of torch.export that was imported; data: arrays for some or
-    all inputs, the others are random. Raises ToolError without PyTorch."""
-    rows = comparisons(program, file, name, seed, data)
+    """The report, and whether all agrees. given: the module that was imported, or the file of torch.export; data:
+    arrays for some or all inputs, the others are random; steps: of training. Raises ToolError without PyTorch."""
+    rows = comparisons(program, given, name, seed, data, steps)
     worst: dict[str, Row] = {}
     count: dict[str, int] = {}
     for row in rows:
@@ -88,18 +88,22 @@ def compare(
 
 
 def comparisons(
-    program: Program, file: Path | IO[bytes], name: str, seed: int = 0, data: Arrays | None = None
+    program: Program, given: Any, name: str, seed: int = 0, data: Arrays | None = None, steps: int = STEPS
 ) -> list[Row]:
     """All comparisons: outputs and loss first, then gradients and steps, from the network's end to its start."""
     if importlib.util.find_spec("torch") is None:
         raise ToolError(f"comparing with the original needs PyTorch; run: {pip_install('torch')}")
-    from .torch_original import Original
+    from .torch_original import original
 
     program = without_dropout(program)
     inputs = _inputs(program, np.random.default_rng(seed), data or {})
-    original = Original(file, program.tied, program.views)
+    with original(given, program.tied, program.views) as theirs:
+        return _compared(program, theirs, name, inputs, seed + 1, steps)
+
+
+def _compared(program: Program, original: Any, name: str, inputs: Arrays, seed: int, count: int) -> list[Row]:
     theirs = original.outputs(inputs)
-    generator = np.random.default_rng(seed + 1)
+    generator = np.random.default_rng(seed)
     classes = len(theirs) == 1 and theirs[0].ndim == 2 and theirs[0].shape[1] > 1
     targets = [
         generator.integers(0, t.shape[1], t.shape[:1]) if classes else generator.normal(size=t.shape)
@@ -114,13 +118,13 @@ def comparisons(
             named = zip(_output_names(program), outputs, their_outputs, strict=True)
             rows += [Row("outputs", n, _error(a, b)) for n, a, b in named]
             rows.append(Row("loss", "loss", _error(loss, their_loss)))
-            rows += _rows("gradients", gradients, their_gradients, program)
-        after, losses = ours.steps()
-        their_after, their_losses = original.steps(inputs, targets, rule, options, STEPS)
-        rows.append(
-            Row(f"{STEPS} steps of {rule}: losses", "loss", _error(losses, their_losses), AFTER_STEPS)
-        )
-        rows += _rows(f"{STEPS} steps of {rule}", after, their_after, program, AFTER_STEPS)
+            untrained = {n: 0.0 * g for n, g in their_gradients.items() if g.any() and n in program.weights}
+            rows += _rows("gradients", untrained | gradients, their_gradients, program)
+        after, losses = ours.steps(count)
+        their_after, their_losses = original.steps(inputs, targets, rule, options, count)
+        steps = f"{counted(count, 'step')} of {rule}"
+        rows.append(Row(f"{steps}: losses", "loss", _error(losses, their_losses), AFTER_STEPS))
+        rows += _rows(steps, after, their_after, program, AFTER_STEPS)
     return rows
 
 
@@ -235,10 +239,10 @@ class _Ours:
         }
         return value, outputs, named
 
-    def steps(self) -> tuple[dict[str, Any], list[float]]:
-        """Parameters and buffers after three steps, and the losses."""
+    def steps(self, count: int) -> tuple[dict[str, Any], list[float]]:
+        """Parameters and buffers after some steps, and the losses."""
         feeds, losses = dict(self.feeds), []
-        for _ in range(STEPS):
+        for _ in range(count):
             loss, *new = evaluate(
                 [self.step.outputs["loss"], *self.step.updates.values()], feeds, self.n, "float64"
             )

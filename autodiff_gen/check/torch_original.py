@@ -1,21 +1,25 @@
-"""A program of torch.export in PyTorch, in float64, without dropout and with the means of other random numbers: what
-imported networks are compared with."""
+"""A module of PyTorch or a program of torch.export, in float64, without dropout and with the means of other random
+numbers: what imported networks are compared with."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import ToolError
 from ..frontends.imported.program import WeightView
+from ..frontends.pytorch.python_state import state_kept
 
 Arrays = Mapping[str, NDArray[Any]]
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 DROPOUT = ("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
 
 
@@ -43,26 +47,39 @@ MEANS = {
 }
 
 
-class Original:
-    """The program of a file, with the weights of the file. tied: the names of weights that are others -> those; views:
-    as those of Program."""
+def loaded(file: Path | IO[bytes]) -> Any:
+    """The program of a file, with the weights of the file, in float64 and without dropout."""
+    if not isinstance(file, Path):
+        file.seek(0)
+    module = torch.export.load(file).module()
+    module.double()
+    for node in list(module.graph.nodes):
+        _prepare(module, node)
+    module.recompile()
+    return module
 
-    def __init__(
-        self,
-        file: Path | IO[bytes],
-        tied: Mapping[str, str],
-        views: Mapping[str, WeightView],
-    ) -> None:
-        if not isinstance(file, Path):
-            file.seek(0)
-        self.module = torch.export.load(file).module()
-        self.module.double()
-        for node in list(self.module.graph.nodes):
-            _prepare(self.module, node)
-        self.module.recompile()
-        for name, other in tied.items():  # torch.export.load has made two parameters of them
-            setattr(*_place(self.module, name), getattr(*_place(self.module, other)))
-        share(self.module, views)
+
+@contextmanager
+def original(given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> Iterator[Original]:
+    """Of a file, its program; of a module, the module itself with all its hooks, which is afterwards as before. tied:
+    the names of weights that are others -> those; views: as those of Program."""
+    if not isinstance(given, torch.nn.Module):
+        module = loaded(given)
+        share(module, tied, views)
+        yield Original(module)
+        return
+    with state_kept(torch, given):
+        given.zero_grad()
+        given.double()
+        share(given, tied, views)
+        yield Original(given, _Wide)
+
+
+class Original:
+    """A module in float64, called, differentiated and trained as a user does. mode: entered while it runs."""
+
+    def __init__(self, module: Any, mode: Any = nullcontext) -> None:
+        self.module, self.mode = module, mode
         self._start = {name: tensor.detach().clone() for name, tensor in self._states()}
 
     def outputs(self, inputs: Arrays) -> list[NDArray[Any]]:
@@ -75,10 +92,9 @@ class Original:
     ) -> tuple[float, list[Any], dict[str, Any]]:
         """The loss, the outputs, and the gradients by name."""
         self._restore()
-        results = self._results(inputs)
-        loss = _loss(results, targets)
-        _backward(loss)
-        gradients = {n: p.grad.numpy() for n, p in self.module.named_parameters() if p.grad is not None}
+        loss, results = self._step(inputs, targets)
+        named = self.module.named_parameters(remove_duplicate=False)
+        gradients = {n: p.grad.numpy() for n, p in named if p.grad is not None}
         return float(loss.detach()), [t.detach().numpy() for t in results], gradients
 
     def steps(
@@ -96,14 +112,17 @@ class Original:
         losses = []
         for _ in range(count):
             optimizer.zero_grad()
-            loss = _loss(self._results(inputs), targets)
-            _backward(loss)
+            loss, _ = self._step(inputs, targets)
             optimizer.step()
             losses.append(float(loss.detach()))
         return {n: t.detach().numpy().copy() for n, t in self._states()}, losses
 
     def _states(self) -> list[tuple[str, Any]]:
-        return [*self.module.named_parameters(), *self.module.named_buffers()]
+        module = self.module
+        return [
+            *module.named_parameters(remove_duplicate=False),
+            *module.named_buffers(remove_duplicate=False),
+        ]
 
     def _restore(self) -> None:
         """Parameters and buffers as in the file, without gradients."""
@@ -111,29 +130,89 @@ class Original:
             tensor.detach().copy_(self._start[name])
             tensor.grad = None
 
+    def _step(self, inputs: Arrays, targets: Sequence[NDArray[Any]]) -> tuple[Any, list[Any]]:
+        """The loss, differentiated, and the results."""
+        with self._running():
+            results = _flat(self.module(*map(_tensor, inputs.values())))
+            loss = _loss(results, targets)
+            loss.backward()
+        return loss, results
+
     def _results(self, inputs: Arrays) -> list[Any]:
+        with self._running():
+            return _flat(self.module(*map(_tensor, inputs.values())))
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Raises ToolError for what PyTorch itself cannot run or differentiate."""
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)  # of what the program creates
         try:
-            return _flat(self.module(*map(_tensor, inputs.values())))
+            with self.mode():
+                yield
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            reason = str(error).split(". ")[0].split(": ")[0].splitlines()[0]
+            of_file = "" if self.mode is _Wide else "; save it without run_decompositions"
+            raise ToolError(f"PyTorch cannot train this program in float64 ({reason}){of_file}") from None
         finally:
             torch.set_default_dtype(before)
 
 
-def share(module: Any, views: Mapping[str, WeightView]) -> None:
-    """Compute weights that show elements of other ones from those before each call of a module, in which they have
-    become weights of their own."""
+def share(module: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> None:
+    """Let weights share memory, which a conversion to float64 and a file separate: those that are others are these,
+    and those that show elements of other ones are computed from these before each call."""
+    paths = dict(module.named_modules())
+    hooks: dict[str, list[Any]] = {}  # of the weights that are computed
+
+    def held(name: str) -> bool:
+        path, _, attribute = name.rpartition(".")
+        return path in paths and hasattr(paths[path], attribute)
 
     def shown(*_: Any) -> None:
-        for name, view in views.items():
+        for name in hooks:
             owner, attribute = _place(module, name)
+            view = views[name]
             weight = getattr(*_place(module, view.base))
             weight = weight if view.trained else weight.detach()
-            vars(owner)[attribute] = weight.flatten()[torch.from_numpy(view.elements)]
+            made = weight.flatten()[torch.from_numpy(view.elements)]
+            vars(owner)[attribute] = made
+            for hook in hooks[name] if made.requires_grad else ():
+                made.register_hook(hook)
 
-    for name in views:
-        delattr(*_place(module, name))
+    for name, other in tied.items():
+        if held(name) and held(other):
+            setattr(*_place(module, name), getattr(*_place(module, other)))
+    for name, view in views.items():
+        if held(name) and held(view.base):
+            hooks[name] = list((getattr(*_place(module, name))._backward_hooks or {}).values())
+            delattr(*_place(module, name))
     module.register_forward_pre_hook(shown)
+
+
+class _Wide(TorchDispatchMode):  # type: ignore[misc]
+    """While a module runs: floats that it creates or holds are float64, and random numbers are their mean."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._overloadpacket.__name__
+        in_place = name.endswith("_")
+        first = args[:1] if in_place else tuple(map(_wide, args[:1]))
+        args, kwargs = (*first, *map(_wide, args[1:])), {k: _wide(v) for k, v in (kwargs or {}).items()}
+        if name.startswith("rrelu_with_noise"):
+            x, noise, low, high, *_ = args
+            noise.copy_(torch.where(x < 0, (low + high) / 2, 1.0))
+            return x.mul_(noise) if in_place else x * noise
+        mean: Any = MEANS.get(name, MEANS.get(name.rstrip("_")))
+        if mean is None:
+            return func(*args, **kwargs)
+        return args[0].copy_(mean(*args, **kwargs)) if in_place else mean(*args, **kwargs)
+
+
+def _wide(given: Any) -> Any:
+    if isinstance(given, torch.Tensor):
+        return given.to(_wide(given.dtype)) if given.dtype in WIDER else given
+    if type(given) in (tuple, list):
+        return type(given)(map(_wide, given))
+    return WIDER.get(given, given) if isinstance(given, torch.dtype) else given
 
 
 def _place(module: Any, name: str) -> tuple[Any, str]:
@@ -145,17 +224,6 @@ def _place(module: Any, name: str) -> tuple[Any, str]:
 def _flat(results: Any) -> list[Any]:
     results = tuple(results.values()) if isinstance(results, dict) else results
     return [t for part in results for t in _flat(part)] if isinstance(results, tuple | list) else [results]
-
-
-def _backward(loss: Any) -> None:
-    """Raises ToolError for a program that PyTorch itself cannot differentiate."""
-    try:
-        loss.backward()
-    except RuntimeError as error:
-        reason = str(error).split(". ")[0].split(": ")[0]
-        raise ToolError(
-            f"PyTorch cannot train this program ({reason}); save it without run_decompositions"
-        ) from None
 
 
 def _tensor(array: NDArray[Any]) -> Any:

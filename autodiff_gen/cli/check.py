@@ -56,7 +56,9 @@ def run_check(args: argparse.Namespace) -> int:
         if path.suffix == ".onnx":
             report, good = onnx_original.compare(program, path, path.name, args.seed)
         else:
-            report, good = original.compare(program, path, path.name, args.seed)
+            report, good = original.compare(
+                program, path, path.name, args.seed, steps=args.steps or original.STEPS
+            )
         print(report)
         return 0 if good else 1
     before = len(_originals())
@@ -66,8 +68,9 @@ def run_check(args: argparse.Namespace) -> int:
     for of in _originals()[before:]:
         from ..check import original
 
-        of.file.seek(0)
-        report, same = original.compare(of.program, of.file, of.name, args.seed)
+        report, same = original.compare(
+            of.program, of.module, of.name, args.seed, steps=args.steps or original.STEPS
+        )
         print(report)
         good = good and same
     return 0 if good else 1

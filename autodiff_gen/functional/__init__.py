@@ -24,6 +24,7 @@ from .convolution import *
 from .creation import *
 from .ctc import *
 from .cumulative import *
+from .custom_gradient import *
 from .distance_losses import *
 from .distances import *
 from .dropout import *

@@ -309,11 +309,12 @@ class Composite:
     its gradient takes less than those of its parts, or loses less to rounding. Its operand 0 has the axes of its
     results; `attrs["axes"]` are those which its statistics keep with extent 1, as other operands have them, or whose
     elements are others. `elementwise`: each element of the result depends on those of the operands there alone, and the
-    op has no axes.
+    op has no axes. `own_gradient`: the gradient is not that of the result; such an op has no `axes`.
     """
 
     expand: Callable[[Sequence[Any], Attrs], Sequence[Any]]
     elementwise: bool = False
+    own_gradient: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ images/: convolution and pooling, over windows of images
 quantized/: 8-bit integers
 control_flow/: scan and cond
 constants.py, modes.py: without operands; for training or evaluation alone
+custom_gradient.py: values whose gradients are not those of their formulas
 support.py: shape rules and VJPs that many records have in common
 """
 

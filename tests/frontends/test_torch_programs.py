@@ -1,6 +1,7 @@
 """Whole programs of PyTorch with losses inside: the generated C trains as the module does, or one line says why not."""
 
 import copy
+import random
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 import autodiff_gen as ag
+from autodiff_gen.check.original import comparisons
+from autodiff_gen.frontends.pytorch.export import originals
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
 
@@ -60,15 +63,17 @@ class Sign(torch.autograd.Function):
 
 
 class Mixed(torch.autograd.Function):
-    """A gradient of one element that depends on others."""
+    """Two results, and a gradient of one element that depends on others."""
 
     @staticmethod
-    def forward(ctx, x):
-        return x * 1.0
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight.T, x.sum(1)
 
     @staticmethod
-    def backward(ctx, dy):
-        return dy.cumsum(-1)
+    def backward(ctx, dy, dz):
+        x, weight = ctx.saved_tensors
+        return (dy @ weight).cumsum(-1) + dz[:, None], (2 * dy.T @ x).clamp(-0.1, 0.1)
 
 
 class Program(nn.Module):
@@ -402,6 +407,65 @@ def without_infinities(m, a, b):
     return y.square().mean() + torch.isneginf(z).sum()
 
 
+def mixed(m, x, label):
+    scores, sums = Mixed.apply(m["features"](x), m["head"].weight)
+    return F.cross_entropy(scores, label) + sums.square().mean()
+
+
+def generative(m, noise, real):
+    """A GAN's two losses in one: the discriminator is not trained by the generator's."""
+    fake = m["generator"](noise)
+    loss = F.softplus(-m["judge"](real)).mean() + F.softplus(m["judge"](fake.detach())).mean()
+    m["judge"].requires_grad_(False)
+    loss = loss + F.softplus(-m["judge"](fake)).mean()
+    m["judge"].requires_grad_(True)
+    return loss
+
+
+def taught(m, x, label):
+    """A teacher that learns by another loss, and a copy of its scores in inference mode."""
+    with torch.inference_mode():
+        wanted = m["teacher"](x)
+    return F.mse_loss(m["student"](x), wanted.clone()) + F.cross_entropy(m["teacher"](x), label)
+
+
+def hooked_inside(m, x, label):
+    h = m["first"](x)
+    positive = (h > 0).float()
+    h.register_hook(lambda g: g * positive)
+    h.register_hook(lambda g: g / (1 + g.norm()))
+    with torch.no_grad():
+        h.clamp_(-0.5, 0.5)
+    return F.cross_entropy(m["second"](h), label) + h.sum() * 0.1
+
+
+def hooks_of_parameters():
+    """A mask, a clipped gradient, and one that is changed in place after it was scaled."""
+    first, second = nn.Linear(6, 8), nn.Linear(8, 3)
+    first.weight.register_hook((torch.arange(6) % 2).float().mul)
+    first.bias.register_hook(lambda g: g.clamp(-0.01, 0.01))
+    second.weight.register_hook(lambda g: 0.5 * g)
+    second.weight.register_hook(lambda g: g.add_(second.weight.detach(), alpha=0.1) * 1.0)
+    return {"first": first, "second": second}
+
+
+def hooks_of_modules():
+    """Guided backpropagation, gradients of results, and hooks that only look."""
+    middle = nn.ReLU()
+    middle.register_full_backward_hook(lambda m, before, after: (before[0].clamp(min=0.0),))
+    middle.register_full_backward_pre_hook(lambda m, after: (after[0] * 2,))
+    second, seen = nn.Linear(8, 3), []
+    second.register_full_backward_hook(lambda m, before, after: seen.append(after[0].norm().item()))
+    second.register_forward_hook(lambda m, given, made: made * 3)
+    return {"first": nn.utils.weight_norm(nn.Linear(6, 8)), "middle": middle, "second": second}
+
+
+def in_a_row(m, x, label):
+    for layer in m.values():
+        x = layer(x)
+    return F.cross_entropy(x, label)
+
+
 X, LABEL, WORDS = (6,), ("label", 3), ("words", 7)
 PROGRAMS = {
     "adversarial": (
@@ -410,6 +474,20 @@ PROGRAMS = {
         lambda: {"features": two(), "head": two(3), "domain": two(3)},
     ),
     "spiking": (spiking, [X, LABEL], lambda: {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3)}),
+    "mixed": (mixed, [X, LABEL], lambda: {"features": nn.Linear(6, 8), "head": nn.Linear(8, 3, bias=False)}),
+    "generative": (
+        generative,
+        [(3,), X],
+        lambda: {"generator": two(3, 6), "judge": two(6, 1)},
+    ),
+    "taught": (taught, [X, LABEL], lambda: {"teacher": two(), "student": two()}),
+    "hooked inside": (
+        hooked_inside,
+        [X, LABEL],
+        lambda: {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3)},
+    ),
+    "hooks of parameters": (in_a_row, [X, LABEL], hooks_of_parameters),
+    "hooks of modules": (in_a_row, [X, LABEL], hooks_of_modules),
     "binary": (binary, [X, LABEL], lambda: {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3, bias=False)}),
     "language model": (
         language_model,
@@ -562,16 +640,6 @@ def test_the_generated_c_trains_as_the_module(name):
         np.testing.assert_allclose(ours[n], p.detach().numpy(), rtol=1e-3, atol=1e-5, err_msg=n)
 
 
-def test_a_function_whose_gradient_mixes_elements_is_one_line():
-    module, apply = Program(lambda m, x: Mixed.apply(m["net"](x)), net=two()), torch.autograd.Function.apply
-    with pytest.raises(
-        ag.AutodiffError, match=r"Program: Mixed.backward does not multiply the gradient element"
-    ) as e:
-        ag.from_torch(module, (BATCH, 6))
-    assert "\n" not in str(e.value)
-    assert torch.autograd.Function.apply == apply and torch.distributions.Distribution._validate_args
-
-
 REJECTED = {
     "a complex result": (
         lambda m, x: torch.fft.fft(m["net"](x)),
@@ -625,6 +693,170 @@ def test_what_torch_export_cannot_trace_is_one_line(name):
     with pytest.raises(ag.AutodiffError, match=message) as e:
         ag.from_torch(Program(loss, net=two()), (BATCH, 6))
     assert "\n" not in str(e.value)
+
+
+def counted(m, x):
+    m.calls = getattr(m, "calls", 0) + 1
+    return m["net"](x).sum() * (0.5 if m.calls % 10 == 0 else 1.0)
+
+
+def smoothed(m, x):
+    m.mean = 0.9 * getattr(m, "mean", 0.0) + 0.1 * x.detach().mean()
+    return ((m["net"](x) - m.mean) ** 2).sum()
+
+
+def late(m, x):
+    h = m["net"](x)
+    y = h.sum()
+    h.register_hook(torch.sign)
+    return y
+
+
+def frozen(m, x):
+    m["net"][0].weight.requires_grad = False
+    return m["net"](x).sum()
+
+
+def part_changed(m, x):
+    h = m["net"](x)
+    with torch.no_grad():
+        h[:, 0] = 1.0
+    return h.square().sum()
+
+
+def with_hook(register, of=lambda net: net[0]):
+    def layers():
+        net = two()
+        register(of(net))
+        return {"net": net}
+
+    return layers
+
+
+def adding_up(m, x):
+    m["net"][0].bias.register_hook(lambda g: 0.5 * g)
+    return m["net"](x).sum()
+
+
+def plain(m, x):
+    return m["net"](x).square().sum()
+
+
+def weight(net):
+    return net[0].weight
+
+
+HERE = r"test_torch_programs.py:\d+"
+NOT_RECORDED = {
+    "a counter": (
+        counted,
+        None,
+        "Program computes other numbers in each call: a number or tensor that Python",
+    ),
+    "a number of random": (
+        lambda m, x: m["net"](x).sum() * random.random(),
+        None,
+        f"call, first at {HERE}: a",
+    ),
+    "a tensor of before": (
+        smoothed,
+        None,
+        f"Program computes other numbers in each call, first at {HERE}: a",
+    ),
+    "hooks that add up": (adding_up, None, "Program computes other numbers in each call: a number or tensor"),
+    "a late hook": (late, None, rf"the hook sign of a value \({HERE}\) is registered after other values"),
+    "requires_grad": (
+        frozen,
+        None,
+        "forward leaves requires_grad=False at the parameter 'layers.net.0.weight'; set",
+    ),
+    "a part": (part_changed, None, rf"changes a part of a tensor in place in torch.no_grad\(\) \({HERE}\)"),
+    "backward": (
+        lambda m, x: m["net"](x).sum().backward(),
+        None,
+        rf"forward calls backward \({HERE}\); return",
+    ),
+    "grad_fn": (
+        lambda m, x: (h := m["net"](x), h.grad_fn.register_hook(print))[0].sum(),
+        None,
+        rf"forward uses grad_fn \({HERE}\).register_hook; register the hook on the tensor, by register_hook",
+    ),
+    "a branch": (
+        plain,
+        with_hook(lambda w: w.register_hook(lambda g: g if g.norm() < 1 else g / g.norm()), weight),
+        rf"the hook lambda \({HERE}\) of the parameter 'layers.net.0.weight' cannot be traced; .*depends on data",
+    ),
+    "a hook after the gradient": (
+        plain,
+        with_hook(lambda w: w.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5)), weight),
+        rf"the hook lambda \({HERE}\) of the parameter 'layers.net.0.weight' runs after its gradient is stored;",
+    ),
+    "an old hook": (
+        plain,
+        with_hook(lambda m: m.register_backward_hook(lambda *_: None)),
+        rf"the hook lambda \({HERE}\) of the module 'layers.net.0' was registered by register_backward_hook; use",
+    ),
+    "gradients of results": (
+        plain,
+        with_hook(
+            lambda m: m.register_full_backward_hook(lambda m, g, d: (d[0].mean() * g[0],)), lambda n: n[2]
+        ),
+        rf"the hook lambda \({HERE}\) of the module 'layers.net.2' computes with grad_output; compute",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_RECORDED)
+def test_what_torch_export_does_not_record_is_one_line(name):
+    loss, layers, message = NOT_RECORDED[name]
+    module = Program(loss, **(layers() if layers else {"net": two()}))
+    with pytest.raises(ag.AutodiffError, match=message) as e:
+        ag.from_torch(module, (BATCH, 6))
+    assert "\n" not in str(e.value)
+
+
+def test_hooks_of_all_modules_are_one_line():
+    handle = nn.modules.module.register_module_full_backward_hook(lambda *_: None)
+    try:
+        with pytest.raises(
+            ag.AutodiffError, match=r"the backward hook lambda .* is one of all modules; register"
+        ):
+            ag.from_torch(Program(plain, net=two()), (BATCH, 6))
+    finally:
+        handle.remove()
+
+
+def test_an_import_leaves_the_module_as_it_was():
+    """Attributes, hooks, gradients, statistics and random numbers; `calls` counts, though nothing depends on it."""
+
+    def loss(m, x):
+        m.calls.append(len(m.calls))
+        return m["norm"](x).sum() * (1 + m["weight"].weight.sum())
+
+    module = Program(loss, norm=nn.BatchNorm1d(6), weight=nn.Linear(1, 1))
+    module.layers.calls = []
+    before, numbers = {n: t.clone() for n, t in module.state_dict().items()}, torch.get_rng_state()
+    ag.from_torch(module, (BATCH, 6))
+    assert module.layers.calls == [] and all(p.grad is None for p in module.parameters())
+    assert all(torch.equal(t, before[n]) for n, t in module.state_dict().items())
+    assert torch.equal(numbers, torch.get_rng_state()) and torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    "name", ("generative", "hooked inside", "hooks of parameters", "hooks of modules", "mixed")
+)
+def test_check_compares_with_the_module_itself(name):
+    """Also if a hook that the import does not know is registered afterwards: then the tensors differ."""
+    loss, kinds, layers = PROGRAMS[name]
+    torch.manual_seed(3)
+    module = Program(loss, **layers())
+    ag.from_torch(module, tuple(tensors(drawn(kinds, np.random.default_rng(4)))))
+    imported = originals.pop()
+    assert all(row.good for row in comparisons(imported.program, module, name, steps=2))
+    first = next(iter(module.parameters()))
+    first.register_hook(lambda g: 0.9 * g)
+    rows = comparisons(imported.program, module, name, steps=2)
+    assert any(row.what == "gradients" and not row.good for row in rows)
 
 
 def test_a_spectrum_over_the_batch_makes_it_a_number():

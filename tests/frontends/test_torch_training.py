@@ -100,6 +100,14 @@ def test_an_optimizer_of_torch_trains_what_modules_share():
     assert not model.frozen and {s.name for s in model.states} == {n for n, _ in module.named_parameters()}
 
 
+def hooked(optimizer):
+    def clip(optimizer, args, kwargs):
+        torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], 1.0)
+
+    optimizer.register_step_pre_hook(clip)
+    return optimizer
+
+
 class Own(torch.nn.MSELoss):
     pass
 
@@ -122,6 +130,11 @@ def test_optimizers_and_losses_that_cannot_be_taken_over():
             mse,
             torch.optim.SGD(other.parameters()),
             r"a parameter \[2, 2\] of torch.optim.SGD belongs to no module",
+        ),
+        (
+            mse,
+            hooked(torch.optim.SGD(module.parameters())),
+            r"hook clip \(test_torch_training.py:\d+\) of its steps",
         ),
         (
             mse,

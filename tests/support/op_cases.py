@@ -66,7 +66,10 @@ SAMPLED = [
 ]
 # Gradients that pass rounding: held to PyTorch by tests/functional/test_quantized_gradients.py.
 STRAIGHT_THROUGH = {"quantize", "quantize_s32", "dequantize", "clamp_s8", *ON_S8}
-DIFFERENTIABLE = [name for name in SAMPLED if OPS[name].vjp is not None and name not in STRAIGHT_THROUGH]
+OWN_GRADIENT = {"custom_gradient"}  # tests/autodiff/test_custom_gradient.py
+DIFFERENTIABLE = [
+    name for name in SAMPLED if OPS[name].vjp is not None and name not in STRAIGHT_THROUGH | OWN_GRADIENT
+]
 FLAT = {"detach", "floor", "round", "sign"}  # no gradient flows through them
 ROWS = [(name, i) for name in SAMPLED for i in range(len(OPS[name].samples))]
 

@@ -93,16 +93,16 @@ def with_layers(program: Program) -> Program:
             texts.setdefault(one[0], set()).add((one[1].constructor, one[1].evaluated))
     good = {path: next(iter(made)) for path, made in texts.items() if len(made) == 1}
     inside = {frame.path for call in calls for frame in call.frames}
-    for call, one in zip(
-        calls, found, strict=True
-    ):  # a module that is called with other weights too is no layer
-        for frame in call.frames:
-            if one is None or one[0] != frame.path:
-                good.pop(frame.path, None)
+    other = {  # modules that also compute something else, such as a product with a detached weight
+        frame.path
+        for call, one in zip(calls, found, strict=True)
+        for frame in call.frames
+        if one is None or one[0] != frame.path
+    }
     good = {
         path: made
         for path, made in good.items()
-        if not any(other.startswith(f"{path}.") for other in inside | good.keys())
+        if path not in other and not any(p.startswith(f"{path}.") for p in inside | good.keys())
     }
     changed = [
         call if one is None or one[0] not in good else _called(call, *one)

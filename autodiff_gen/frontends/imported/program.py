@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 Shape: TypeAlias = tuple[int | None, ...]  # None: an extent that the batch determines
 Names: TypeAlias = tuple[Any, ...]  # of results: strings, and tuples of them where a function returns tuples
 
+CUSTOM = "custom_gradient"  # gradients go to its third argument only
 BUFFER, CONSTANT, PARAMETER = "buffer", "constant", "parameter"
 
 
@@ -97,7 +98,8 @@ class Program:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
     the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
     another one -> the name of that; views: the name of a weight that shows elements of another one, as its transpose
-    does -> the view; updates: the new values of buffers that a call changes; class_name: that of the network;
+    does -> the view; updates: the new values of buffers that a call changes; keeps_gradients: whether only this form of
+    the network keeps those of tensors that change; class_name: that of the network;
     evaluated: paths of layers in evaluation mode also while the model trains; integers: names of results that are no
     floats, where that is known."""
 
@@ -109,6 +111,7 @@ class Program:
     tied: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, WeightView] = field(default_factory=dict)
     updates: Mapping[str, Any] = field(default_factory=dict)
+    keeps_gradients: bool = False
     class_name: str = "Network"
     modules: tuple[str, ...] = ()  # paths of modules in the order of the original, as far as known
     layers: dict[str, str] = field(default_factory=dict)  # path -> the constructor call, by layers.py
@@ -133,7 +136,7 @@ def frozen_after_detach(program: Program) -> Program:
     needed = set(references(program.outputs))  # by gradients
     for call in reversed(program.calls):
         if call.function != "detach" and any(ValueRef(name) in needed for name in names(call.results)):
-            needed.update(call_references(call))
+            needed.update(references(call.args[2]) if call.function == CUSTOM else call_references(call))
     used = {r.name for call in program.live for r in call_references(call) if isinstance(r, WeightRef)}
     frozen = {n for n in used if program.weights[n].role == PARAMETER and WeightRef(n) not in needed}
     weights = {n: replace(w, trained=False) if n in frozen else w for n, w in program.weights.items()}

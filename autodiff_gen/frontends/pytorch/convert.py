@@ -114,6 +114,7 @@ class _Conversion:
             self.shapes,
             tied=self.tied,
             views=self.views,
+            keeps_gradients=self.keeps_gradients,
             class_name=self.exported.class_name,
             modules=self.exported.modules,
         )
@@ -265,8 +266,7 @@ class _Conversion:
         except MALFORMED as error:
             self._problem(node.target, malformed(error))
             return
-        if not node.recorded:
-            self.unrecorded.update(node.results)
+        self.unrecorded.update(() if node.recorded else node.results)
         source = next((v.name for v in node.arguments.values() if isinstance(v, ValueRef)), None)
         for r, value in zip(node.results, results, strict=False):
             self.known[r] = value
@@ -306,8 +306,8 @@ class _Conversion:
             stored = new = self.emit("detach", new)
             if weight is None or self.exported.stored[weight].requires_grad:
                 self.keeps_gradients = True
-                own = self.emit("{} - {}", whole, self.emit("detach", whole))
-                new = self.emit("{} + {}", stored, own)
+                gradient = self.emit("gradient_of", stored)
+                new = self.emit("custom_gradient", stored, gradient, (whole,), (gradient,))
         if weight is not None:
             self.updates[weight] = stored
         self.known.update(dict.fromkeys((*with_gradient, node.results[0]), new))

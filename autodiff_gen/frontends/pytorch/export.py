@@ -22,19 +22,23 @@ from ..imported.program import Program
 from ..imported.states import unchanged_in_evaluation
 from .convert import CHANGED_VIEW, convert, is_known
 from .functions import exported_functions
+from .hooks import exported_hooks
 from .known_values import known_values
 from .operators import exported_operators
 from .pt2 import read
+from .python_state import check_repeatable, state_kept
 from .recurrent import shapes_without_steps
 from .training import remember
 
 
 @dataclass(frozen=True)
 class Original:
-    """What from_torch has imported: the name of the module's class, the program, and the file of torch.export."""
+    """What from_torch has imported: the name of the module's class, the program, the module, and the file of
+    torch.export."""
 
     name: str
     program: Program
+    module: Any
     file: io.BytesIO
 
 
@@ -50,20 +54,23 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     cannot be imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
-    file, program, net = _imported(module, input, name)
+    exports = _Exports(module, input)
+    file, program, net = _imported(exports)
+    exports.check_repeatable()
     remember(module, net, program)
-    originals.append(Original(name, program, file))
+    originals.append(Original(name, program, module, file))
     return net
 
 
-def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, nn.Module]:
+def _imported(exports: _Exports) -> tuple[io.BytesIO, Program, nn.Module]:
     """The file, the program and the network of a module, in the first form that can be imported: with a free batch, or
     else, as our functions take that only whole, with a number; of each as it is, or else without in-place operators and
     those that PyTorch decomposes."""
-    exports = _Exports(module, input)
+    name = exports.name
     first: ModelError | None = None
     for free in (True, False):
         for functional in (False, True):
+            program: Program | None = None
             try:
                 file = exports.saved(functional, free)
                 exported = read(file, name)
@@ -84,6 +91,8 @@ def _imported(module: Any, input: Any, name: str) -> tuple[io.BytesIO, Program, 
             except Rejected:
                 raise
             except ModelError as error:
+                if program is not None and program.keeps_gradients:
+                    raise
                 if first is None or CHANGED_VIEW in str(first):  # in which the other form has no part
                     first = error
         if not exports.is_free:
@@ -138,6 +147,14 @@ class _Exports:
             for m, training in modes:
                 m.training = training
 
+    def check_repeatable(self) -> None:
+        """Raises ModelError for a module that computes other numbers in each call."""
+        with _silence():
+            given = tuple(_drawn(self.torch, e) for e in self.examples)
+            for examples in (tuple(map(_of_two, given)), given):
+                if check_repeatable(self.torch, self.module, examples, self.name):
+                    return
+
     def saved(self, functional: bool = False, free: bool = True) -> io.BytesIO:
         """The file that torch.export.save writes. functional: without in-place operators, and those that the importer
         does not know decomposed; free: with a free batch where the module allows it."""
@@ -153,15 +170,15 @@ class _Exports:
         examples = tuple(map(_of_two, self.examples)) if dynamic else self.examples
         file = io.BytesIO()
         try:
-            with _silence(), shapes_without_steps(self.torch):
+            with _silence(), shapes_without_steps(self.torch), state_kept(self.torch, self.module):
                 if dynamic not in self.programs:
                     shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
                     with (
-                        exported_functions(self.torch, self.name),
                         exported_operators(self.torch, self.name),
                         known_values(self.torch, self.module) as depended,
+                        exported_hooks(self.torch, self.module, self.name) as hooks,
+                        exported_functions(self.torch, self.name, hooks.mapped),
                         _no_checks_of_values(self.torch),
-                        _attributes_kept(self.torch, self.module),
                     ):
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
                     self.programs[dynamic] = exported
@@ -193,6 +210,13 @@ def _examples(torch: Any, input: Any) -> tuple[Any, ...]:
     if not all(isinstance(d, int) and d > 0 for d in input):
         raise ModelError(f"from_torch: input={input!r} is neither a shape nor example tensors")
     return (torch.zeros(tuple(input)),)
+
+
+def _drawn(torch: Any, example: Any) -> Any:
+    """Random numbers in place of zeros."""
+    if not example.is_floating_point() or example.any():
+        return example
+    return torch.randn(example.shape, generator=torch.Generator().manual_seed(0), dtype=example.dtype)
 
 
 def _of_two(example: Any) -> Any:
@@ -255,20 +279,6 @@ def _operators_loaded_once(torch: Any) -> Iterator[None]:
     finally:
         if load is not None:
             utils._materialize_cpp_cia_ops = load
-
-
-@contextlib.contextmanager
-def _attributes_kept(torch: Any, module: Any) -> Iterator[None]:
-    """Afterwards modules have the tensors of before, where forward stores some for the next call, such as tables of
-    positions: in an export these have no values."""
-    held = [(kept, dict(kept)) for m in module.modules() for kept in (vars(m), m._buffers)]
-    try:
-        yield
-    finally:
-        for kept, before in held:
-            for name in [n for n, v in kept.items() if isinstance(v, torch._subclasses.FakeTensor)]:
-                del kept[name]
-                kept.update({name: before[name]} if name in before else {})
 
 
 @contextlib.contextmanager

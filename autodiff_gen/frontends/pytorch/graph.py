@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..imported.program import Shape, ValueRef
+from ..imported.program import Shape, ValueRef, references
 
 # ScalarType of the schema -> its name.
 NAMES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
@@ -17,7 +17,7 @@ NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bf
 class Node:
     """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
     sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
-    and class; source: the user's file and line; recorded: whether it is outside of torch.no_grad()."""
+    and class; source: the user's file and line; recorded: whether PyTorch records the operator for the gradient."""
 
     target: str
     arguments: Mapping[str, Any]
@@ -103,19 +103,15 @@ def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> I
         for end, result in zip(ends, node.results, strict=True):
             names.setdefault(end, f"{result}.inside" if detached else result)
             tensors[names[end]] = tensors[result]
-        changed = set(names.values()) - {
-            names[end] for end in ends
-        }  # tensors from outside, and what changes them
+        same = {argument_of(a).name for a in graph["inputs"]}  # and what is these, changed in place
         for n in flat_nodes(graph["nodes"], tensors):
-            n = _renamed(n, names)
-            if n.in_place and getattr(n.arguments.get("self"), "name", None) in changed:
-                changed.update(n.results)
-            yield replace(n, recorded=False) if detached else n
+            if n.in_place and same.intersection(r.name for r in references(next(iter(n.arguments.values())))):
+                same.update(n.results)
+            yield replace(_renamed(n, names), recorded=n.recorded and not detached)
         for end, result in zip(ends, node.results, strict=True):
             if names[end] != result:
                 inside = {"self": ValueRef(names[end])}
-                is_detached = detached and names[end] not in changed
-                target = "aten.detach.default" if is_detached else "aten.alias.default"
+                target = "aten.detach.default" if detached and end not in same else "aten.alias.default"
                 yield Node(target, inside, (result,), node.modules, node.source)
 
 

@@ -28,8 +28,14 @@ def _library(torch: Any) -> Any:
         name = library.define(schema)
 
         def in_pytorch(first: Any, *rest: Any) -> Any:
-            fake = isinstance(first, torch._subclasses.FakeTensor)
-            return (shapes if fake else computed)(first, *rest)
+            tensor = first[0] if isinstance(first, list | tuple) else first
+            if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+                return computed(first, *rest)
+            with torch._C._AutoDispatchBelowAutograd():  # where a decomposition records it
+                found = getattr(torch.ops.autodiff_gen, schema.partition("(")[0])(first, *rest)
+            if rest and schema.startswith("custom_gradient") and any(x.requires_grad for x in rest[1]):
+                return [y.requires_grad_().clone() for y in found]
+            return found
 
         library.impl(name, shapes, "Meta")
         library.impl(name, in_pytorch, "Autograd")
@@ -38,6 +44,12 @@ def _library(torch: Any) -> Any:
         "grad(Tensor y, Tensor? dy, Tensor[] xs) -> Tensor[]",
         lambda y, dy, xs: [torch.empty_like(x) for x in xs],
         lambda y, dy, xs: list(torch.autograd.grad(y, xs, dy, create_graph=True, materialize_grads=True)),
+    )
+    define("gradient_of(Tensor y) -> Tensor", torch.empty_like, torch.zeros_like)
+    define(
+        "custom_gradient(Tensor[] ys, Tensor[] gs, Tensor[] xs, Tensor[] dxs) -> Tensor[]",
+        lambda ys, gs, xs, dxs: list(map(torch.empty_like, ys)),
+        lambda ys, gs, xs, dxs: [y.clone() for y in ys],
     )
     define(
         "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, "
@@ -159,7 +171,18 @@ def _batch_norm(c: Converter, a: Arguments) -> Any:
     return c.emit("batch_norm", *operands, training=True, momentum=None, eps=a["eps"])
 
 
+def _custom_gradient(c: Converter, a: Arguments) -> Any:
+    ys, gs, xs, dxs = (a[name] for name in ("ys", "gs", "xs", "dxs"))
+    if not xs:
+        return [c.emit("detach", y) for y in ys]
+    if len(ys) == 1:
+        return [c.emit("custom_gradient", ys[0], gs[0], xs, dxs)]
+    return c.emit_all("custom_gradient", c.names(), ys, gs, xs, dxs)
+
+
 OPERATORS: dict[str, Rule] = {
+    "autodiff_gen.gradient_of": same("gradient_of", "y"),
+    "autodiff_gen.custom_gradient": _custom_gradient,
     "autodiff_gen.batch_norm": _batch_norm,
     "autodiff_gen.grad": _grad,
     "autodiff_gen.ctc_loss": same(

@@ -33,4 +33,6 @@ def _results(input: Any, hx: Any, *options: Any) -> tuple[Any, ...]:
     states = hx if isinstance(hx, list | tuple) else [hx]
     int(input.shape[1 if batch_first else 0])  # the number of steps is a constant
     features = states[0].shape[-1] * (2 if bidirectional else 1)
-    return input.new_empty((*input.shape[:2], features)), *(s.new_empty(s.shape) for s in states)
+    sizes = ((*input.shape[:2], features), *(s.shape for s in states))
+    differentiable = any(t.requires_grad for t in (input, *states, *options[0]))
+    return tuple(input.new_empty(size).requires_grad_(differentiable).clone() for size in sizes)

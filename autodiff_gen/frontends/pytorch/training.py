@@ -14,6 +14,7 @@ from ... import nn, optim
 from ...errors import ModelError
 from ..imported.program import Program
 from . import schedules
+from .hook_names import described
 
 
 @dataclass
@@ -101,6 +102,20 @@ def _optimizer(given: Any, scheduled: bool) -> optim.Optimizer:
         own = (n for n, c in vars(optim).items() if isinstance(c, type) and issubclass(c, optim.Optimizer))
         rules = ", ".join(sorted(set(own) - {"Optimizer"}))
         raise ModelError(f"optimizer: {_full_name(given)} has no counterpart in ag.optim; use one of {rules}")
+    everywhere = (
+        given._patch_step_function.__func__.__globals__ if hasattr(given, "_patch_step_function") else {}
+    )
+    hooks = [given._optimizer_step_pre_hooks, given._optimizer_step_post_hooks]
+    hooks += [
+        everywhere.get("_global_optimizer_pre_hooks", {}),
+        everywhere.get("_global_optimizer_post_hooks", {}),
+    ]
+    hook = next((h for registered in hooks for h in registered.values()), None)
+    if hook is not None:
+        raise ModelError(
+            f"optimizer: torch.optim.{name} has the hook {described(hook)} of its steps, which C does not call; limit "
+            "gradients by ag.Model(clip_grad_norm=...), or change them by register_hook of parameters"
+        )
     # Groups also have entries of schedules, and of what is no choice: that AdamW's decay is decoupled.
     chosen = inspect.signature(type(given)).parameters.keys() - SPEED
     groups = []

@@ -39,7 +39,7 @@ def propagate(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
         return _reduction(node, views[0])
     if isinstance(lower, Assemble):
         return _assembly(node, views)
-    if isinstance(lower, Composite):
+    if isinstance(lower, Composite) and "axes" in node.attrs:
         return _composite(node, views)
     if isinstance(lower, Pick):
         return _selection(node, views)

@@ -1,0 +1,43 @@
+"""Values with gradients of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from ..ir.build import apply, apply_node
+from ..ir.node import Value
+from .arguments import as_value
+
+__all__ = ["custom_gradient", "gradient_of"]
+
+
+def gradient_of(input: Any) -> Value:
+    """Stands for the gradient of `input`, in what `custom_gradient` is given."""
+    return apply("gradient_of", as_value(input))
+
+
+@overload
+def custom_gradient(
+    result: Value, gradient: Value, inputs: Sequence[Any], input_gradients: Sequence[Any]
+) -> Value: ...
+@overload
+def custom_gradient(
+    result: Sequence[Any], gradient: Sequence[Any], inputs: Sequence[Any], input_gradients: Sequence[Any]
+) -> tuple[Value, ...]: ...
+def custom_gradient(
+    result: Any, gradient: Any, inputs: Sequence[Any], input_gradients: Sequence[Any]
+) -> Value | tuple[Value, ...]:
+    """`result`, whose gradient does not go to what it was computed from, but to `inputs` as `input_gradients`.
+
+    gradient: `gradient_of(result)`, from which input_gradients are computed; they have the shapes of the inputs.
+    Several results, given as a tuple with a tuple of gradients, are a tuple.
+
+        g = F.gradient_of(y)
+        y = F.custom_gradient(y, g, [y], [F.clamp(g, -1.0, 1.0)])  # as y.register_hook(lambda g: g.clamp(-1, 1))
+    """
+    single = not isinstance(result, list | tuple)
+    results, gradients = ([result], [gradient]) if single else (result, gradient)
+    values = [as_value(v) for v in (*results, *gradients, *inputs, *input_gradients)]
+    made = apply_node("custom_gradient", *values, count=len(results)).results
+    return made[0] if single else made
