@@ -724,6 +724,12 @@ def part_changed(m, x):
     return h.square().sum()
 
 
+def hidden_part_changed(m, x):
+    h = m["net"](x)
+    h.data[:, 0] = 1.0
+    return h.square().sum()
+
+
 def with_hook(register, of=lambda net: net[0]):
     def layers():
         net = two()
@@ -769,6 +775,11 @@ NOT_RECORDED = {
         frozen,
         None,
         "forward leaves requires_grad=False at the parameter 'layers.net.0.weight'; set",
+    ),
+    "a hidden part": (
+        hidden_part_changed,
+        None,
+        rf"changes a part of a detached tensor in place; compute all of it by torch.where \({HERE}\)",
     ),
     "a part": (part_changed, None, rf"changes a part of a tensor in place in torch.no_grad\(\) \({HERE}\)"),
     "backward": (

@@ -41,6 +41,7 @@ from .rules import EMPTY, Unsupported, is_empty
 from .shared_memory import Elements, steps, views
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
+CHANGED_PART = "changes a part of a detached tensor in place; compute all of it by torch.where"
 CHANGED_VIEW = "changes a view in place; save the program after run_decompositions({})"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
@@ -72,6 +73,7 @@ class _Conversion:
         self.views: dict[str, WeightView] = {}
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
         self.detached: dict[Any, Any] = {}  # what is detached -> the tensor with its gradient
+        self.hidden: set[str] = set()  # tensors that are detached, and views of them
         self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not
         self.unrecorded: set[str] = set()  # tensors that are made in torch.no_grad()
         self.zeros: set[str] = set()  # values that are zeros of a shape
@@ -271,6 +273,8 @@ class _Conversion:
         for r, value in zip(node.results, results, strict=False):
             self.known[r] = value
             self.root[r] = self.root.get(source, source) if key in VIEWS and source else r
+            if key == "aten.detach" or (key in VIEWS and source in self.hidden):
+                self.hidden.add(r)
             if isinstance(value, ValueRef) and r in self.exported.shapes:
                 if merged and key not in VIEWS:
                     self.merged[value] = merged
@@ -304,7 +308,7 @@ class _Conversion:
         stored = new
         if not recorded and dtype == "float32":
             stored = new = self.emit("detach", new)
-            if weight is None or self.exported.stored[weight].requires_grad:
+            if weight is None or self._requires_grad(root):
                 self.keeps_gradients = True
                 gradient = self.emit("gradient_of", stored)
                 new = self.emit("custom_gradient", stored, gradient, (whole,), (gradient,))
@@ -321,6 +325,9 @@ class _Conversion:
             if isinstance(ref, ValueRef):
                 self.shapes[ref.name], self.dtypes[ref.name] = shape, dtype
 
+    def _requires_grad(self, root: str) -> bool:
+        return self.exported.stored[self.exported.weights[root][1]].requires_grad
+
     def _may_change(self, name: str, k: int, last_read: Mapping[str, int]) -> bool:
         """Whether a tensor may be replaced by the result of an in-place operator: nothing else shows its elements."""
         root = self.root.get(name, name)
@@ -335,8 +342,12 @@ class _Conversion:
         whole = self._with_gradient(self.known.get(name))
         others = (n for n, r in self.root.items() if r == root and n != name and n not in self.node.results)
         is_read = (n for n in others if last_read.get(n, -1) > k or n in self.exported.weights)
-        if any(self._with_gradient(self.known.get(n)) != whole for n in is_read):
-            self._problem(self.node.target, CHANGED_VIEW)
+        wrong = [n for n in is_read if self._with_gradient(self.known.get(n)) != whole]
+        if wrong:
+            trained = root not in self.exported.weights or self._requires_grad(root)
+            hides = name in self.hidden and trained and not self.hidden.issuperset(wrong)
+            self.keeps_gradients = self.keeps_gradients or hides
+            self._problem(self.node.target, CHANGED_PART if hides else CHANGED_VIEW)
             return False
         return True
 

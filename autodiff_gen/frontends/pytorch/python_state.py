@@ -128,7 +128,7 @@ class _Calls:
         for held, buffers in self.buffers:
             held.update(buffers)
         for tensor, value in zip(self.tensors, self.values, strict=True):
-            tensor.detach().copy_(value)
+            _set(tensor.detach(), value)
             tensor.grad = None
         self.torch.manual_seed(0)
         try:
@@ -166,6 +166,12 @@ class _Calls:
         with Log():
             self.outcome()
         return entries
+
+
+def _set(tensor: Any, value: Any) -> None:
+    """Not where it is equal, as elements of constants may share memory."""
+    if not tensor.equal(value):
+        tensor.copy_(value)
 
 
 def _tensors(torch: Any, given: Any) -> Iterator[Any]:
@@ -263,7 +269,7 @@ class _Held:
                 kept.clear()
                 kept.update(items)
         for tensor, own, value, requires_grad, grad, hooks in self.tensors.values():
-            own.copy_(value)
+            _set(own, value)
             if tensor.dtype != own.dtype or tensor.data_ptr() != own.data_ptr():
                 tensor.data = own  # other weights may show the same memory
             tensor.requires_grad_(requires_grad)
