@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ModelError, PlanError
+from ..ir.build import apply
 from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Check, Graph, State
 from ..ir.identifiers import HEADERS, OK_OF, Scope, identifier, of_program
@@ -259,10 +260,16 @@ def _checks(graphs: Sequence[Graph], tables: Backends) -> dict[Check, CheckPlan]
     """A plan for each check of the entries."""
     found = {}
     for check in dict.fromkeys(check for graph in graphs for check in graph.checks):
-        graph = Graph("check", (), {INDEX: check.value})
+        graph = Graph("check", (), {INDEX: _batch_first(check.value)})
         graph = replace(graph, inputs=tuple(graph.leaves(INPUT)))
         found[check] = CheckPlan(check, lower([graph], Context(backends=tables))[0])
     return found
+
+
+def _batch_first(value: Value) -> Value:
+    """The elements of a value in an order that an output may have."""
+    dims = sorted(range(value.ndim), key=lambda k: not varies(value.type.shape[k : k + 1]))
+    return value if dims == list(range(value.ndim)) else apply("permute", value, dims=tuple(dims))
 
 
 def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str, checks: tuple[CheckPlan, ...]) -> Entry:
