@@ -94,7 +94,7 @@ def _body(
     """The body of an entry, or that of a check of its arguments."""
     outputs = {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"}
     if plan is not None:
-        outputs = {INDEX: c.Name(Scope([a.c_name for a in entry.args]).fresh(INDEX))}
+        outputs = {INDEX: c.Name(Scope([a.c_name for a in entry.args]).fresh("index"))}
     return EntryBody(
         plan or entry.plan,
         {a.value: c.Name(a.c_name) for a in entry.args if a.value is not None},

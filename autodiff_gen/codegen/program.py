@@ -18,7 +18,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.plan import EntryPlan
 from .constants import constant_names
 
-INDEX = "index"  # the output of a check's plan
+INDEX = "(index)"  # the output of a check's plan: no name that an input may have
 
 
 @dataclass(frozen=True)

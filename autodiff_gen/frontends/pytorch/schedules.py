@@ -16,7 +16,8 @@ from ...optim.alternatives import SCHEDULES
 
 _LAMBDA = (
     "its function takes no graph values; make a table: rates = np.array([rate(t) for t in range(STEPS)], np.float32) "
-    'and schedule=ag.optim.lr_scheduler.LambdaLR(lambda t: F.index_select(rates, 0, F.to(t, "s32"))[0])'
+    "and schedule=ag.optim.lr_scheduler.LambdaLR(lambda t: F.index_select(rates, 0, F.to(F.clamp(t, max=STEPS - 1), "
+    '"s32"))[0])'
 )
 STEPS = (*range(100), 101, 333, 1000, 9999)  # for which a function of PyTorch's LambdaLR is compared
 
