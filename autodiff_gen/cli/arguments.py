@@ -64,6 +64,14 @@ def columns(text: str) -> dict[str, list[str]]:
     return made
 
 
+def names(text: str) -> tuple[str, ...]:
+    """`run,skip` as names, each once."""
+    found = tuple(n.strip() for n in text.split(","))
+    if not all(found) or len(set(found)) != len(found):
+        raise argparse.ArgumentTypeError(f"expected each name once, such as run,skip, got {text!r}")
+    return found
+
+
 def finite(text: str) -> float:
     try:
         number = float(text)
@@ -91,6 +99,41 @@ def seconds(text: str) -> float:
 def model_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file"
+    )
+
+
+def data_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="FILE",
+        help=".npz, .csv, a folder of .npy or .csv files, samples.bin, or .py with dataset(), as in docs/data.md "
+        "(default: data.py in the model's folder)",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="MAP",
+        type=columns,
+        default={},
+        help="the columns of a .csv for each array, such as 'x=ax,ay,az;label=activity'",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="N",
+        type=positive,
+        help="rows of a window of a recording in a .csv (default: those of the model's input)",
+    )
+    parser.add_argument(
+        "--stride",
+        metavar="N",
+        type=positive,
+        help="rows from the begin of a window to that of the next (default: a window, so that none overlap)",
+    )
+    parser.add_argument(
+        "--classes",
+        metavar="LIST",
+        type=names,
+        default=(),
+        help="what the classes 0, 1, ... are called, with commas (default: the words of the data by alphabet)",
     )
 
 

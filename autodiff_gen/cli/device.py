@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import counted
-from .arguments import Command, columns, count, model_argument, positive, rate, seconds, target_arguments
+from .arguments import (
+    Command,
+    count,
+    data_arguments,
+    model_argument,
+    positive,
+    rate,
+    seconds,
+    target_arguments,
+)
 
 if TYPE_CHECKING:
     from ..device.board import Board
@@ -34,13 +43,20 @@ def _add_train(command: Command) -> None:
     model_argument(train)
     target_arguments(train)
     _port_arguments(train)
-    _data_arguments(train)
-    train.add_argument(
+    data_arguments(train)
+    passes = train.add_mutually_exclusive_group()
+    passes.add_argument(
         "--epochs",
         metavar="N",
         type=positive,
         default=1,
-        help="passes over the data (default: %(default)s)",
+        help="passes over the data in total, with those that the board has trained (default: %(default)s)",
+    )
+    passes.add_argument(
+        "--more",
+        metavar="N",
+        type=positive,
+        help="passes over the data from the board's state on, whatever it has trained before: other data too",
     )
     train.add_argument(
         "--batch", metavar="N", type=positive, help="samples per step (default: the model's batch)"
@@ -138,7 +154,7 @@ def _add_predict(command: Command) -> None:
     model_argument(predict)
     target_arguments(predict)
     _port_arguments(predict)
-    _data_arguments(predict)
+    data_arguments(predict)
     predict.add_argument(
         "--weights",
         metavar="FILE",
@@ -147,7 +163,10 @@ def _add_predict(command: Command) -> None:
     )
     predict.add_argument("--samples", metavar="N", type=positive, help="the first N samples only")
     predict.add_argument(
-        "--test", action="store_true", help="the samples of the test set, not of the training set"
+        "--test",
+        action="store_true",
+        help="the samples of the test set, not of the training set; also print accuracy, confusion matrix and F1 of "
+        "each class, or the errors of numbers",
     )
     predict.add_argument(
         "--out", metavar="FILE", type=Path, help=".npy, .npz or .csv (default: print as CSV)"
@@ -172,21 +191,6 @@ def _add_hil(command: Command) -> None:
         help="training steps in each check (default: %(default)s)",
     )
     hil.set_defaults(run=_hil)
-
-
-def _data_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data",
-        metavar="FILE",
-        help=".npz, .csv, a folder of .npy or .csv files, samples.bin, or .py with dataset(), as in docs/data.md "
-        "(default: data.py in the model's folder)",
-    )
-    parser.add_argument(
-        "--columns",
-        metavar="MAP",
-        type=columns,
-        help="the columns of a .csv for each array, such as 'x=ax,ay,az;label=activity'",
-    )
 
 
 def _port_arguments(parser: argparse.ArgumentParser) -> None:

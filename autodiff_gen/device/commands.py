@@ -14,6 +14,8 @@ from .board import Board
 from .dataset import Dataset, as_integers, load_dataset
 from .inputs import FILE
 from .log import CsvLog, Progress, TensorBoard, curve
+from .metrics import numbered
+from .recording_windows import Windows
 from .session import Session
 from .training import Plan, Record, Run, learning_rate, make_plan, run_training
 
@@ -23,11 +25,13 @@ INTERRUPTED = 130
 
 def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     """Train; returns the exit code: 0 at the end of the plan, 130 after Ctrl-C."""
-    data = _cut(load_dataset(args.data, session.path, board.layout, args.columns), args.samples, args.tests)
+    windows = Windows(args.window, args.stride)
+    loaded = load_dataset(args.data, session.path, board.layout, args.columns, (), windows, args.classes)
+    data = _cut(loaded, args.samples, args.tests)
     if args.send is not None:
         data, board.scales = as_integers(data, board.layout, args.send)
     mixed = args.shuffle is None and not args.no_shuffle and data.is_sorted(board.layout)
-    plan = make_plan(board, data, args.epochs, args.batch, 0 if mixed else args.shuffle)
+    plan = make_plan(board, data, args.more or args.epochs, args.batch, 0 if mixed else args.shuffle)
     if args.lr is not None and session.program.default_lr is None:
         raise DataError("--lr: the model's schedule computes the learning rate")
     if args.fresh:
@@ -36,12 +40,16 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         print(f"continues from a checkpoint of another program, step {board.load(any_program=True):,}")
     board.check_start()
     first = board.steps
+    if args.more is not None:
+        plan = replace(plan, begin=first)
     print(
         f"{session.program.name} on {session.profile.id}: {counted(len(data), 'sample')} from {data.source}, "
         f"{plan.batch} a step, {counted(plan.per_epoch, 'step')} an epoch"
     )
+    if data.note:
+        print(data.note)
     if data.classes:
-        print(f"classes: {', '.join(f'{k} {word}' for k, word in enumerate(data.classes))}")
+        print(f"classes: {numbered(data.classes)}")
     if mixed:
         print(
             "the samples are sorted by class: --shuffle 0 mixes them in every epoch; --no-shuffle keeps their order"
@@ -50,14 +58,22 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         print(f"{name}: rounded to integers ({args.send}) times {scale:.6g}")
     print(_speed(board, data, plan))
     if first >= plan.steps:
+        other = "" if first == plan.steps else ", so it trained on other data, or in more epochs"
         print(
-            f"nothing to do: the board has trained {first:,} of {plan.steps:,} steps; "
-            "--fresh restarts, a larger --epochs continues"
+            f"nothing to do: the board has trained {first:,} of {plan.steps:,} steps{other}; "
+            f"--more 1 trains one more pass over {data.source}, --fresh restarts"
         )
         return 0
-    if first:
-        print(f"continues at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would restart")
-    return _report(board, plan, _logged(session, board, data, plan, args, first), first, args.fresh)
+    if plan.begin:
+        print(f"continues after step {first:,} with {counted(plan.epochs, 'more epoch')}")
+    elif first:
+        print(
+            f"continues at step {first:,}, epoch {first // plan.per_epoch + 1}, if its steps were on these data; "
+            "if not, --more 1 trains a whole pass over them; --fresh would restart"
+        )
+    same = "the same command without --fresh" if args.fresh else "the same command"
+    again = f"{same} continues from there" if args.more is None else "--more begins a whole pass from there"
+    return _report(board, plan, _logged(session, board, data, plan, args, first), first, again)
 
 
 def _speed(board: Board, data: Dataset, plan: Plan) -> str:
@@ -99,7 +115,7 @@ def _logged(
         return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every, rate=rate)
 
 
-def _report(board: Board, plan: Plan, run: Run, first: int, fresh: bool) -> int:
+def _report(board: Board, plan: Plan, run: Run, first: int, again: str) -> int:
     sys.stderr.flush()
     plot = curve(run.losses, first)
     if plot:
@@ -110,11 +126,10 @@ def _report(board: Board, plan: Plan, run: Run, first: int, fresh: bool) -> int:
         if run.checkpoint is not None
         else "no flash for a checkpoint; save the weights with pull"
     )
-    steps, again = counted(len(run.losses), "step"), counted(t.again, "request")
-    print(f"{steps}, {t.sent + t.received:,} bytes, {again} sent again; {checkpoint}")
+    steps, resent = counted(len(run.losses), "step"), counted(t.again, "request")
+    print(f"{steps}, {t.sent + t.received:,} bytes, {resent} sent again; {checkpoint}")
     if run.stopped:
-        same = "the same command without --fresh" if fresh else "the same command"
-        print(f"stopped at step {run.steps:,} of {plan.steps:,}; {same} continues from there")
+        print(f"stopped at step {run.steps:,} of {plan.steps:,}; {again}")
         return INTERRUPTED
     return 0
 

@@ -1,8 +1,9 @@
-"""Data sets of CSV files: a table with a row for each sample, or a folder of recordings for each class.
+"""Data sets of CSV files: a table with a row for each sample, or recordings with a row for each time.
 
 A table may have a header; a cell is a number, a class may be a word. `--columns x=ax,ay,az;label=activity` names the
 columns of each array. Without it a column with the name of an array is that array, the others belong to the inputs,
-then the targets, in the model's order.
+then the targets, in the model's order. A table whose input has one axis of the model's input as its columns is a
+recording, and is cut into windows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +22,71 @@ from ..codegen.link_layout import LinkArray, LinkLayout
 from ..errors import DataError
 from ..ir.types import bound
 from .errors import OtherArrays
+from .recording_windows import Windows, axes, elements
 
 Array = NDArray[Any]
 Columns = Mapping[str, Sequence[str]]  # the columns of an array, by its name
 
 
-def read_table(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
-    """The arrays of a table; labels that are words are strings. Raises DataError."""
+@dataclass(frozen=True)
+class CsvOptions:
+    """How CSV files are read: the columns of arrays, by name, and the windows of recordings."""
+
+    columns: Columns
+    windows: Windows
+
+
+def read_table(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
+    """The arrays of a table or of a recording; labels that are words are strings. Raises DataError."""
+    arrays = _read(path, layout, options)
+    x = next(a for a in layout.inputs if not a.is_target)
+    if not len(arrays[x.name]):
+        raise DataError(
+            f"data {path}: fewer rows than a window of {x.name} has, {options.windows.length}: {x.type!r}"
+        )
+    return arrays
+
+
+def _read(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
+    """The arrays; without samples if a recording is shorter than a window."""
     head, cells = _cells(path)
-    places = _places(path, layout, columns, head, len(cells[0]))
-    arrays = {}
+    places = _places(path, layout, options, head, len(cells[0]))
+    columns = {}
     for a in layout.inputs:
-        tail = bound(a.type.shape, a.batch)[1:]
         own = [[row[k] for k in places[a.name]] for row in cells]
         words = _words(own) if a.type.dtype.kind != "f" else None
         _check_cells(path, head, cells, places[a.name], numbers=words is None)
-        if words is not None:
-            arrays[a.name] = words
-            continue
-        arrays[a.name] = _numbers(own).reshape(-1, *tail)
+        columns[a.name] = _numbers(own) if words is None else words
+    if not _is_recording(layout, places, options.windows):
+        return {a.name: _shaped(columns[a.name], a) for a in layout.inputs}
+    return _in_windows(path, layout, columns, options.windows)
+
+
+def _shaped(rows: Array, a: LinkArray) -> Array:
+    """Samples of the model's shape."""
+    return rows.reshape(-1, *bound(a.type.shape, a.batch)[1:])
+
+
+def _is_recording(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: Windows) -> bool:
+    """Whether the rows are times: the columns of each input are one of its axes, not all its elements."""
+    inputs = [(a, len(places[a.name])) for a in layout.inputs if not a.is_target]
+    whole = all(count == elements(a) for a, count in inputs)
+    return not whole and all(windows.rows(a, count) is not None for a, count in inputs)
+
+
+def _in_windows(
+    path: Path, layout: LinkLayout, columns: Mapping[str, Array], windows: Windows
+) -> dict[str, Array]:
+    """The windows of a recording; an array with one value a window has that of the window's last row."""
+    x = next(a for a in layout.inputs if not a.is_target)
+    starts = windows.starts(path, x, columns[x.name].shape[1], len(columns[x.name]))
+    arrays = {}
+    for a in layout.inputs:
+        rows = columns[a.name].reshape(len(columns[x.name]), -1)
+        if a.is_target and rows.shape[1] == elements(a):
+            arrays[a.name] = _shaped(windows.labels(rows, starts, counts=a.type.dtype.kind != "f"), a)
+        else:
+            arrays[a.name] = windows.cut(rows, a, starts)
     return arrays
 
 
@@ -103,39 +151,84 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+def _is_finite(cell: str) -> bool:
+    return _is_number(cell) and math.isfinite(float(cell))
+
+
 def _places(
-    path: Path, layout: LinkLayout, columns: Columns, head: list[str] | None, width: int
+    path: Path, layout: LinkLayout, options: CsvOptions, head: list[str] | None, width: int
 ) -> dict[str, list[int]]:
     """The indices of each array's columns."""
+    columns = options.columns
     arrays = {a.name: a for a in layout.inputs}
     if unknown := [n for n in columns if n not in arrays]:
         raise DataError(f"--columns: no array {unknown[0]}; the model takes {', '.join(arrays)}")
     if columns and head is None:
         raise DataError(f"data {path}: --columns names columns, and the file has no header")
-    named = dict(columns)
     names = head or []
-    if not columns:
-        named = {n: [n] for n, a in arrays.items() if n in names and _width(a) == 1}
+    own_name = {
+        n: [n] for n, a in arrays.items() if n in names and (elements(a) == 1 or a.type.dtype.kind != "f")
+    }
+    named = own_name | dict(columns)
     for name, own in named.items():
         if missing := [c for c in own if c not in names]:
             raise DataError(f"data {path}: no column {missing[0]} for {name}; it has {', '.join(names)}")
     places = {name: [names.index(c) for c in own] for name, own in named.items()}
     taken = {k for own in places.values() for k in own}
     free = [k for k in range(width) if k not in taken]
-    for name, a in arrays.items():
-        if name not in places:
-            places[name], free = free[: _width(a)], free[_width(a) :]
-    wrong = [n for n, a in arrays.items() if len(places[n]) != _width(a)]
-    if wrong or (free and not columns):
-        takes = ", ".join(f"{_width(a)} for {n}" for n, a in arrays.items())
+    counts = _counts([a for n, a in arrays.items() if n not in places], len(free), bool(columns))
+    for name, count in counts.items():
+        places[name], free = free[:count], free[count:]
+    whole = all(len(places[n]) == elements(a) for n, a in arrays.items())
+    if (free and not columns) or not (whole or _fits_windows(layout, places, options.windows)):
+        x = layout.inputs[0]
+        if len(arrays) == 1 and len(axes(x)) == 2:
+            raise OtherArrays(
+                f"data {path}: {len(places[x.name]) + len(free)} columns, which is no axis of {x.name}: {x.type!r}; "
+                f"name them by --columns {x.name}=COLUMN,COLUMN"
+            )
+        takes = ", ".join(f"{_takes(a, options.windows)} for {n}" for n, a in arrays.items())
         raise OtherArrays(
             f"data {path}: has {width} columns, the model takes {takes}; name them by --columns NAME=COLUMN,COLUMN"
         )
     return places
 
 
-def _width(a: LinkArray) -> int:
-    return math.prod(bound(a.type.shape, a.batch)[1:])
+def _counts(arrays: Sequence[LinkArray], free: int, has_more: bool) -> dict[str, int]:
+    """How many of the free columns belong to each array that has no named ones: all its elements, or, for the input
+    of a recording, what the targets leave. `has_more`: the file may have columns of no array."""
+    counts = {a.name: elements(a) for a in arrays}
+    inputs = [a.name for a in arrays if not a.is_target]
+    total = sum(counts.values())
+    if total == free or (has_more and total < free):
+        return counts
+    for a in arrays:
+        if a.is_target and counts[a.name] >= free:  # a label for each row
+            counts[a.name] = 1
+    if len(inputs) == 1:
+        counts[inputs[0]] = max(free - sum(n for name, n in counts.items() if name != inputs[0]), 0)
+    return counts
+
+
+def _fits_windows(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: Windows) -> bool:
+    """Whether the columns of all arrays are those of one recording."""
+    if not _is_recording(layout, places, windows):
+        return False
+    lengths = {windows.rows(a, len(places[a.name])) for a in layout.inputs if not a.is_target}
+    targets = [(a, len(places[a.name])) for a in layout.inputs if a.is_target]
+    return len(lengths) == 1 and all(n == elements(a) or windows.rows(a, n) in lengths for a, n in targets)
+
+
+def _takes(a: LinkArray, windows: Windows) -> str:
+    """`192`, or `192 (in a recording 3 or 64)`."""
+    sizes, window = axes(a), windows.window
+    if a.is_target or len(sizes) > 2:
+        return str(elements(a))
+    if len(sizes) == 2:
+        return f"{elements(a)} (in a recording {sizes[0]} or {sizes[1]})"
+    if window is not None and sizes[0] % window == 0:
+        return f"{elements(a)} (in windows of {window} rows {sizes[0] // window})"
+    return str(elements(a))
 
 
 def _words(rows: list[list[str]]) -> Array | None:
@@ -151,7 +244,7 @@ def _check_cells(
     for column in columns:
         for k, row in enumerate(rows):
             cell = row[column]
-            if cell and (not numbers or _is_number(cell)):
+            if cell and (not numbers or _is_finite(cell)):
                 continue
             line, name = (k + 1, column + 1) if head is None else (k + 2, head[column])
             if not cell:
@@ -170,37 +263,20 @@ def _numbers(rows: list[list[str]]) -> Array:
     return numbers.astype(np.int64) if whole else numbers
 
 
-def read_recordings(path: Path, layout: LinkLayout) -> dict[str, Array]:
-    """`CLASS/*.csv`: each file is a recording, a row for each time and a column for each channel, which is cut into
-    windows of the model's input one after the other; a rest that is shorter is left out. Raises DataError."""
+def read_recordings(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
+    """`CLASS/*.csv`: each file is a recording, or a table of the inputs, and its folder is its class. Raises
+    DataError."""
     if len(layout.inputs) != 2 or layout.inputs[1].type.dtype.kind == "f":
         raise DataError(
             f"data {path}: recordings in folders of classes need a model of one input and one class"
         )
     x, label = layout.inputs
-    windows, classes = [], []
+    alone = replace(layout, inputs=(x,))
+    found, classes = [], []
     for folder in sorted(p for p in path.iterdir() if p.is_dir()):
         for file in sorted(folder.glob("*.csv")):
-            head, cells = _cells(file)
-            _check_cells(file, head, cells, range(len(cells[0])), numbers=True)
-            found = _windows(file, _numbers(cells).astype(np.float64), x)
-            windows += found
-            classes += [folder.name] * len(found)
-    if not windows:
+            found.append(_read(file, alone, options)[x.name])
+            classes += [folder.name] * len(found[-1])
+    if not classes:
         raise DataError(f"data {path}: no recording is as long as {x.name}: {x.type!r}")
-    return {x.name: np.stack(windows), label.name: np.array(classes)}
-
-
-def _windows(path: Path, rows: Array, x: LinkArray) -> list[Array]:
-    tail = bound(x.type.shape, x.batch)[1:]
-    wide = [d for d in tail if d != 1] or [1]
-    channels = rows.shape[1]
-    if len(wide) == 1 and channels == 1:
-        length, turned = wide[0], False
-    elif len(wide) == 2 and channels in wide:
-        turned = channels != wide[1]
-        length = wide[1] if turned else wide[0]
-    else:
-        raise DataError(f"data {path}: {channels} columns, which is no axis of {x.name}: {x.type!r}")
-    parts = [rows[k : k + length] for k in range(0, len(rows) - length + 1, length)]
-    return [(p.T if turned else p).reshape(tail) for p in parts]
+    return {x.name: np.concatenate(found), label.name: np.array(classes)}

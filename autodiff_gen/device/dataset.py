@@ -19,8 +19,9 @@ from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError
 from ..host.arguments import Batch, checked
 from ..ir.types import Type, bound
-from .csv_data import Columns, read_recordings, read_table
+from .csv_data import Columns, CsvOptions, read_recordings, read_table
 from .errors import OtherArrays
+from .recording_windows import Windows
 from .weights import read_npz
 
 Array = NDArray[Any]
@@ -29,12 +30,13 @@ Array = NDArray[Any]
 @dataclass(frozen=True)
 class Dataset:
     """`train` and `test`: name -> array with the samples along axis 0; `test` may be empty. `source`: the file.
-    `classes`: what the labels 0, 1, ... are called, where the file has words."""
+    `classes`: what the labels 0, 1, ... are called, where the file has words. `note`: how recordings were cut."""
 
     train: Mapping[str, Array]
     test: Mapping[str, Array]
     source: str
     classes: tuple[str, ...] = ()
+    note: str = ""
 
     def __len__(self) -> int:
         return len(next(iter(self.train.values())))
@@ -56,20 +58,29 @@ def load_dataset(
     layout: LinkLayout,
     columns: Columns | None = None,
     unused: Collection[str] = (),
+    windows: Windows | None = None,
+    classes: tuple[str, ...] = (),
 ) -> Dataset:
     """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
 
     given: a file or folder of a form in docs/data.md; None: `data.py` in the model's folder. `columns`: those of a CSV
-    file, by array. `unused`: arrays that the file may have, and that are ignored. uint8 arrays for float inputs are
-    divided by 255, like torchvision's ToTensor.
+    file, by array. `unused`: arrays that the file may have, and that are ignored. `windows`: how recordings in CSV
+    files are cut. `classes`: the words of labels 0, 1, ...; without
+    them words are numbered in alphabetical order. uint8 arrays for float inputs are divided by 255, like torchvision's
+    ToTensor.
     """
     path = Path(os.path.expanduser(given)) if given is not None else model.parent / "data.py"
     if not path.exists():
         hint = "" if given is not None else f"; give --data, {FORMS}"
         raise DataError(f"data {path}: no such file{hint}")
     reader = _folder if path.is_dir() else _READERS.get(path.suffix, _unknown)
-    arrays = reader(path, layout, columns or {})
-    classes = _number_classes(arrays, layout, path)
+    windows = windows or Windows()
+    arrays = reader(path, layout, CsvOptions(columns or {}, windows))
+    if windows.is_given and not windows.length:
+        raise DataError(
+            f"data {path}: --window and --stride cut recordings in CSV files, and these data are whole samples"
+        )
+    classes = _number_classes(arrays, layout, path, classes)
     parts: dict[str, dict[str, Array]] = {"train": {}, "test": {}}
     for name, value in arrays.items():
         if name.removeprefix("test_") in unused:
@@ -77,41 +88,51 @@ def load_dataset(
         parts["test" if name.startswith("test_") else "train"][name.removeprefix("test_")] = np.asarray(value)
     train = _checked(parts["train"], layout.inputs, path, "")
     test = _checked(parts["test"], layout.inputs, path, "test_") if parts["test"] else {}
-    return Dataset(train, test, str(path), classes)
+    return Dataset(train, test, str(path), classes, windows.note())
 
 
-def _number_classes(arrays: dict[str, Array], layout: LinkLayout, path: Path) -> tuple[str, ...]:
-    """Replace integers that are words by their index in alphabetical order; returns the words. Raises DataError if
-    there are more than the model's classes."""
-    found: tuple[str, ...] = ()
+def _number_classes(
+    arrays: dict[str, Array], layout: LinkLayout, path: Path, classes: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Replace integers that are words by their index in `classes`, or in alphabetical order; returns the words. Raises
+    DataError for a word that is not in `classes`, and if there are more than the model's classes."""
+    found = classes
     for a in layout.inputs:
         own = [n for n in (a.name, f"test_{a.name}") if n in arrays and arrays[n].dtype.kind == "U"]
         if own and a.type.dtype.name != "f32":
             words = np.unique(np.concatenate([arrays[n].astype(str).reshape(-1) for n in own]))
+            if other := [w for w in words.tolist() if classes and w not in classes]:
+                raise DataError(
+                    f"data {path}: {a.name}: {other[0]!r} is none of --classes {','.join(classes)}"
+                )
+            words = np.array(classes) if classes else words
             if a.arg.classes is not None and len(words) > a.arg.classes:
                 raise DataError(
                     f"data {path}: {a.name} has {len(words)} words, {', '.join(words)}; the model takes "
                     f"{a.arg.classes} classes"
                 )
-            arrays.update({n: np.searchsorted(words, arrays[n].astype(str)) for n in own})
+            order = np.argsort(words)
+            arrays.update(
+                {n: order[np.searchsorted(words, arrays[n].astype(str), sorter=order)] for n in own}
+            )
             found = tuple(words.tolist())
     return found
 
 
-def _folder(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+def _folder(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
     """`NAME.npy` for each array; or train.csv and test.csv; or recordings in folders of classes, which may be in
     folders train and test."""
     if arrays := sorted(path.glob("*.npy")):
         return {file.stem: _npy(file) for file in arrays}
     train, test = path / "train", path / "test"
     if (tables := train.with_suffix(".csv")).is_file():
-        parts = {"": read_table(tables, layout, columns)}
+        parts = {"": read_table(tables, layout, options)}
         if (tables := test.with_suffix(".csv")).is_file():
-            parts["test_"] = read_table(tables, layout, columns)
+            parts["test_"] = read_table(tables, layout, options)
     elif any(path.glob("*/*.csv")) or any(path.glob("train/*/*.csv")):
-        parts = {"": read_recordings(train if train.is_dir() else path, layout)}
+        parts = {"": read_recordings(train if train.is_dir() else path, layout, options)}
         if train.is_dir() and test.is_dir():
-            parts["test_"] = read_recordings(test, layout)
+            parts["test_"] = read_recordings(test, layout, options)
     else:
         raise DataError(
             f"data {path}: neither .npy files, train.csv, nor CLASS/*.csv in this folder; docs/data.md reads images"
@@ -146,11 +167,11 @@ def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, 
     return replace(data, train=train, test=test), scales
 
 
-def _npz(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+def _npz(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
     return read_npz(path, "data ")
 
 
-def _bin(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+def _bin(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
     """Records of bytes: one input, then a one-byte label."""
     if len(layout.inputs) != 2:
         raise DataError(
@@ -172,7 +193,7 @@ def _bin(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
     return arrays
 
 
-def _python(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+def _python(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
     try:
         function = runpy.run_path(str(path)).get("dataset")
         arrays = function() if function is not None else None
@@ -194,7 +215,7 @@ def _python(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array
     raise DataError(f"data {path}: needs a function dataset() that returns a dict of arrays by name")
 
 
-def _unknown(path: Path, layout: LinkLayout, columns: Columns) -> dict[str, Array]:
+def _unknown(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
     raise DataError(f"data {path}: give {FORMS}")
 
 

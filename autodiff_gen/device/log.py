@@ -33,7 +33,7 @@ class Progress:
             self._sum, self._count = 0.0, 0
             return
         self._sum, self._count = self._sum + record.loss, self._count + 1
-        last = record.step % self.plan.per_epoch == 0 or record.step == self.plan.steps
+        last = self.plan.place(record.step)[1] == 0
         if self.out.isatty() and (last or time.monotonic() - self._printed > 0.1):
             self._printed = time.monotonic()
             self.out.write(f"\r\x1b[K{self.line(record)}" + ("\n" if last else ""))
@@ -51,7 +51,7 @@ class Progress:
     def line(self, record: Record) -> str:
         """`epoch 2/3 [#####-----] 1,234/2,000  312 samples/s  loss 0.4321  accuracy 91.20 %  0:21 left`."""
         per = self.plan.per_epoch
-        done = (record.step - 1) % per + 1
+        done = self.plan.place(record.step - 1)[1] + 1
         rate = record.samples / record.seconds if record.seconds > 0 else 0.0
         per_step = record.seconds / max(record.step - self.first, 1)
         bar = "#" * (20 * done // per)

@@ -1,11 +1,11 @@
-"""`predict`: outputs for the samples of a data set, printed or written to a file."""
+"""`predict`: outputs for the samples of a data set, printed or written to a file; with `--test` how good they are."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,12 +13,15 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, link_layout
+from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
 from ..errors import DataError
 from ..host.trainer import Trainer
 from .board import Board
-from .dataset import Dataset, load_dataset, rows_per_step
+from .dataset import Dataset, load_dataset
 from .errors import OtherArrays
+from .evaluation import label_and_scores, outputs_of
+from .metrics import classes_report, confusion_matrix, errors_report, numbered
+from .recording_windows import Windows
 from .session import Session
 from .weights import read_weights
 
@@ -35,7 +38,10 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
     """Load weights, predict and write; returns the exit code."""
     data = _data(session, args)
     if args.test and not data.tests:
-        raise DataError(f"data {data.source}: has no test set")
+        raise DataError(
+            f"data {data.source}: has no test set: put its rows in test.csv, or call its arrays test_..., beside those "
+            "of training"
+        )
     part = data.test if args.test else data.train
     if args.weights is not None:
         state, steps = read_weights(args.weights)
@@ -46,14 +52,59 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
     elif isinstance(target, Board):
         target.check_start()
     inputs = {a.name: part[a.name][: args.samples] for a in _inputs(session)}
-    outputs = _outputs(session, target, inputs)
+    outputs = outputs_of(session.program, target, inputs)
+    targets = {n: a[: args.samples] for n, a in part.items() if n not in inputs}
+    written, head, report = _evaluated(session, data, outputs, targets, args)
+    said = sys.stderr if args.out is None else sys.stdout
     if args.out is None:
-        _write_csv(sys.stdout, outputs)
-        return 0
-    _write(args.out, outputs)
-    sizes = ", ".join(f"{n} {list(a.shape)}" for n, a in outputs.items())
-    print(f"{args.out}: {sizes}, by {session.place}")
+        _write_csv(sys.stdout, written, head)
+        sys.stdout.flush()
+    else:
+        _write(args.out, outputs, written, head)
+        sizes = ", ".join(f"{n} {list(a.shape)}" for n, a in outputs.items())
+        print(f"{args.out}: {sizes}, by {session.place}")
+    for line in filter(None, (data.note, *report)):
+        print(line, file=said)
     return 0
+
+
+def _evaluated(
+    session: Session,
+    data: Dataset,
+    outputs: Mapping[str, Array],
+    targets: Mapping[str, Array],
+    args: argparse.Namespace,
+) -> tuple[dict[str, Array], Sequence[str], list[str]]:
+    """The columns of the file, what the scores of the classes are called in it, and the report of
+    --test. Each sample's class of highest score is a column with --test, and where all classes have names; its label
+    with --test."""
+    test = args.test
+    layout = link_layout(session.program)
+    found = label_and_scores(layout)
+    if found is None:
+        pairs = [(n, t, o) for n, t in targets.items() for o in outputs.values() if o.shape == t.shape]
+        is_paired = test and len(targets) == len(outputs) == len(pairs) == 1
+        return dict(outputs), (), [errors_report(*pair) for pair in pairs] if is_paired else []
+    label, scores = found[0].name, found[1].name
+    count, known = outputs[scores].shape[1], data.classes
+    if len(known) > count:
+        raise DataError(f"--classes: {len(known)} names, the model has {count} classes")
+    is_partial = 0 < len(known) < count and not args.classes  # which classes the words are is not known
+    if not test and (not known or is_partial):
+        return dict(outputs), (), []
+    names = np.array([*known, *map(str, range(len(known), count))])
+    predicted = outputs[scores].argmax(axis=1)
+    columns = {**outputs, f"{scores}.class": names[predicted]}
+    if not test or label not in targets:
+        return columns, known, []
+    report = []
+    if is_partial:
+        report = [f"note: the classes count as {numbered(known)}, of {count}; --classes gives another order"]
+    truth = targets[label].astype(np.int64)
+    is_class = (truth >= 0) & (truth < count)  # others are ignored by the loss
+    columns[label] = np.where(is_class, names[np.where(is_class, truth, 0)], truth.astype(str))
+    matrix = confusion_matrix(truth, predicted, count)
+    return columns, known, [*report, classes_report(matrix, names.tolist())]
 
 
 def _inputs(session: Session) -> list[LinkArray]:
@@ -66,31 +117,20 @@ def _data(session: Session, args: argparse.Namespace) -> Dataset:
     """The data set, with or without targets."""
     layout = link_layout(session.program)
     targets = [a.name for a in layout.inputs if a.is_target]
+
+    def load(layout: LinkLayout, unused: Sequence[str]) -> Dataset:
+        windows = Windows(args.window, args.stride)
+        return load_dataset(args.data, session.path, layout, args.columns, unused, windows, args.classes)
+
     try:
-        return load_dataset(args.data, session.path, layout, args.columns)
+        return load(layout, ())
     except OtherArrays:
-        alone = replace(layout, inputs=tuple(_inputs(session)))
-        return load_dataset(args.data, session.path, alone, args.columns, unused=targets)
+        return load(replace(layout, inputs=tuple(_inputs(session))), targets)
 
 
-def _outputs(session: Session, target: Board | Trainer, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """All outputs by name. The last batch is filled up with its last sample where the model takes whole batches."""
-    layout = link_layout(session.program)
-    size = rows_per_step(layout.inputs)
-    fixed = not next(e for e in session.program.entries if e.name == "predict").takes_n
-    parts: dict[str, list[Array]] = {}
-    total = len(next(iter(inputs.values())))
-    for first in range(0, total, size):
-        rows = np.arange(first, min(first + size, total))
-        chosen = np.pad(rows, (0, size - len(rows)), mode="edge") if fixed else rows
-        outs = target.predict(*(a[chosen] for a in inputs.values()))
-        named = outs if isinstance(outs, dict) else {layout.outputs[0].name: outs}
-        for name, array in named.items():
-            parts.setdefault(name, []).append(array[: len(rows)])
-    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
-
-
-def _write(path: Path, outputs: Mapping[str, Array]) -> None:
+def _write(
+    path: Path, outputs: Mapping[str, Array], columns: Mapping[str, Array], classes: Sequence[str]
+) -> None:
     if path.suffix == ".npy" and len(outputs) != 1:
         raise DataError(
             f"{path}: the model has {len(outputs)} outputs ({', '.join(outputs)}); write .npz or .csv"
@@ -100,18 +140,24 @@ def _write(path: Path, outputs: Mapping[str, Array]) -> None:
         if path.suffix == ".npy":
             np.save(path, next(iter(outputs.values())))
         elif path.suffix == ".npz":
-            np.savez(path, **outputs)  # type: ignore[arg-type]
+            np.savez(path, **columns)  # type: ignore[arg-type]
         else:
             with path.open("w", newline="", encoding="utf-8") as file:
-                _write_csv(file, outputs)
+                _write_csv(file, columns, classes)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def _write_csv(file: TextIO, outputs: Mapping[str, Array]) -> None:
-    """A row for each sample: `scores.0,scores.1,...`."""
-    flat = {name: array.reshape(len(array), -1) for name, array in outputs.items()}
+def _write_csv(file: TextIO, columns: Mapping[str, Array], classes: Sequence[str]) -> None:
+    """A row for each sample: `scores.0,scores.1,...`, or with names `scores.run,scores.skip,scores.class,label`."""
+    flat = {name: array.reshape(len(array), -1) for name, array in columns.items()}
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([f"{n}.{k}" if a.shape[1] > 1 else n for n, a in flat.items() for k in range(a.shape[1])])
+    head = []
+    for name, array in flat.items():
+        parts = [*classes, *map(str, range(len(classes), array.shape[1]))]
+        is_scores = columns[name].ndim == 2 and array.dtype.kind == "f"
+        parts = parts if is_scores else list(map(str, range(array.shape[1])))
+        head += [f"{name}.{part}" for part in parts] if array.shape[1] > 1 else [name]
+    writer.writerow(head)
     for rows in zip(*flat.values(), strict=True):
-        writer.writerow([f"{x:.9g}" for row in rows for x in row])
+        writer.writerow([x if isinstance(x, str) else f"{x:.9g}" for row in rows for x in row])

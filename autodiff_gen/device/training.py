@@ -20,6 +20,7 @@ from ..model.model import Model
 from .board import Board
 from .dataset import Dataset, rows_per_step
 from .errors import GRADIENTS, LOSS, DeviceError, WentBack
+from .evaluation import accuracy
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Plan:
     epochs: int
     shuffle: int | None = None
     least: int = 1  # fewest samples of a step; a smaller remainder of an epoch is left out
+    begin: int = 0  # steps of the board before the first pass over these samples
 
     @property
     def per_epoch(self) -> int:
@@ -40,23 +42,28 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        return self.per_epoch * self.epochs
+        return self.begin + self.per_epoch * self.epochs
+
+    def place(self, step: int) -> tuple[int, int]:
+        """The epoch of a step and its number in the epoch; both count from 0, the epochs of this plan."""
+        return divmod(step - self.begin, self.per_epoch)
 
     def order(self, epoch: int) -> Any:
-        """Indices of the samples in the order of `epoch`, which counts from 0."""
+        """Indices of the samples in the order of `epoch`, which counts from 0. A plan that begins after whole epochs
+        of the same data continues their permutations."""
         if self.shuffle is None:
             return np.arange(self.samples)
-        return np.random.default_rng((self.shuffle, epoch)).permutation(self.samples)
+        past = max(epoch + self.begin // self.per_epoch, 0)
+        return np.random.default_rng((self.shuffle, past)).permutation(self.samples)
 
     def batches(self, first: int) -> Iterator[tuple[int, int, Any]]:
         """(step, epoch, indices) from step `first` on."""
-        epoch, order = -1, np.arange(0)
+        known, rows = None, np.arange(0)
         for step in range(first, self.steps):
-            if step // self.per_epoch != epoch:
-                epoch = step // self.per_epoch
-                order = self.order(epoch)
-            first_row = step % self.per_epoch * self.batch
-            yield step, epoch, order[first_row : first_row + self.batch]
+            epoch, k = self.place(step)
+            if epoch != known:
+                known, rows = epoch, self.order(epoch)
+            yield step, epoch, rows[k * self.batch : (k + 1) * self.batch]
 
 
 @dataclass
@@ -142,7 +149,7 @@ def run_training(
             run.steps = step + 1
             record = Record(step + 1, epoch + 1, samples, time.monotonic() - begin, loss)
             record.lr = math.nan if rate is None else rate(step)
-            if (step + 1) % plan.per_epoch == 0 and data.tests and not interrupted:
+            if plan.place(step + 1)[1] == 0 and data.tests and not interrupted:
                 record.accuracy = accuracy(board, data)
             log(record)
             if save_every and run.steps % save_every == 0 and run.steps < plan.steps:
@@ -182,33 +189,6 @@ def _placed(error: DeviceError, step: int, epoch: int, rows: Any) -> DeviceError
     """The error with its step, epoch, and the first few samples, which count from 0 in the order of the data set."""
     samples = ", ".join(map(str, rows[:4])) + (", ..." if len(rows) > 4 else "")
     return DeviceError(f"step {step + 1:,}, epoch {epoch + 1}, samples {samples}: {error.what}", error.status)
-
-
-def accuracy(board: Board, data: Dataset) -> float | None:
-    """Share of the test samples, or of their pixels and the like, whose label has the highest score; None unless the
-    model has one label and one output of scores, [n, classes] or [n, classes, ...]."""
-    targets = [a for a in board.layout.inputs if a.is_target]
-    scores = board.layout.outputs
-    if len(targets) != 1 or targets[0].type.dtype.kind == "f" or len(scores) != 1:
-        return None
-    shape = scores[0].type.shape
-    if len(shape) < 2 or targets[0].type.shape != (shape[0], *shape[2:]):
-        return None
-    inputs = [
-        a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name)) if not a.is_target
-    ]
-    count = data.tests
-    size = rows_per_step(board.layout.inputs)
-    takes_n = next(e for e in board.program.entries if e.name == "predict").takes_n
-    right = seen = 0
-    for first in range(0, count, size):
-        rows = slice(first, min(first + size, count))
-        if rows.stop - rows.start < size and not takes_n:
-            break
-        predicted = board.predict(*(data.test[n][rows] for n in inputs))
-        hits = predicted.argmax(axis=1) == data.test[targets[0].name][rows]
-        right, seen = right + int(hits.sum()), seen + hits.size
-    return right / seen if seen else None
 
 
 def _save(board: Board) -> int | None:

@@ -290,6 +290,78 @@ def test_nothing_to_do(words, capsys):
     assert main(words("train", "--tests", 0)) == 0
     assert main(words("train", "--tests", 0)) == 0
     assert "nothing to do: the board has trained 33 of 33 steps" in capsys.readouterr().out
+    assert main(words("train", "--tests", 0, "--samples", 100)) == 0
+    other = (
+        "33 of 20 steps, so it trained on other data, or in more epochs; --more 1 trains one more pass over"
+    )
+    assert other in capsys.readouterr().out
+
+
+def test_more_passes(words, tmp_path, capsys):
+    """Over the same data as `--epochs`, bit for bit; and whole passes over other data."""
+    log, common = tmp_path / "log.csv", ("--tests", 0, "--shuffle", 1)
+    assert main(words("train", *common, "--epochs", 3, "--log", log)) == 0
+    whole = [r["loss"] for r in rows(log)]
+    for passes in (("--fresh",), ("--more", 2)):
+        assert main(words("train", *common, *passes, "--log", log)) == 0
+    assert [r["loss"] for r in rows(log)] == whole
+    said = capsys.readouterr()
+    assert "continues after step 33 with 2 more epochs" in said.out
+    assert re.search(r"^epoch 2/2 \[#{20}\] 33/33 ", said.err, re.MULTILINE)
+    assert main(words("train", *common, "--samples", 20, "--more", 1, "--log", log)) == 0
+    assert [int(r["step"]) for r in rows(log)] == list(range(1, 104))
+
+
+def test_a_test_set_is_scored(words, tmp_path, capsys):
+    """Words that are classes are in the file; the accuracy is that of the last epoch of training."""
+    rng = np.random.default_rng(5)
+    label = rng.choice(["run", "sit", "skip"], 90)
+    x = rng.normal(size=(90, 20))
+    x[:, 0] += 3 * (label == "sit")
+    x[:, 1] += 3 * (label == "skip")
+    np.savez(
+        tmp_path / "d.npz",
+        x=x[:60],
+        label=label[:60].astype(str),
+        test_x=x[60:],
+        test_label=label[60:].astype(str),
+    )
+    data, out = ("--data", tmp_path / "d.npz"), tmp_path / "p.csv"
+    assert main(words("train", *data, "--epochs", 3, "--log", tmp_path / "log.csv")) == 0
+    capsys.readouterr()
+    assert main(words("predict", *data, "--test", "--out", out)) == 0
+    printed = capsys.readouterr().out.splitlines()
+    found = rows(out)
+    assert list(found[0]) == [*(f"scores.{n}" for n in ("run", "sit", "skip", "3", "class")), "label"]
+    assert [r["label"] for r in found] == label[60:].tolist()
+    right = sum(r["scores.class"] == r["label"] for r in found)
+    assert (
+        printed[1] == "note: the classes count as 0 run, 1 sit, 2 skip, of 4; --classes gives another order"
+    )
+    assert printed[2] == f"accuracy {100 * right / 30:.2f} %, {right} of 30"
+    assert float(rows(tmp_path / "log.csv")[-1]["accuracy"]) == pytest.approx(right / 30, abs=1e-6)
+    assert printed[-1].split() == ["3", "0", "0", "0", "0", "-"]
+    names = "run,sit,skip,fall"
+    assert main(words("predict", *data, "--test", "--classes", names, "--out", tmp_path / "p.npz")) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["fall", "0", "0", "0", "0", "-"]
+    assert np.load(tmp_path / "p.npz")["label"].tolist() == label[60:].tolist()
+    assert main(words("predict", *data, "--classes", f"{names},fly")) == 1
+    assert "label has 5 words" in capsys.readouterr().err
+
+
+def test_a_recording_is_classified(words, tmp_path, capsys):
+    """Of one channel, without labels; windows overlap."""
+    values = np.random.default_rng(6).normal(size=50).astype(np.float32)
+    (tmp_path / "r.csv").write_text("volts\n" + "".join(f"{v:.9g}\n" for v in values))
+    cut = np.stack([values[k : k + 20] for k in range(0, 31, 10)])
+    np.save(tmp_path / "x.npy", cut)
+    outputs = []
+    for data in (("r.csv", "--window", 20, "--stride", 10), (".",)):
+        more = ("--data", tmp_path / data[0], *data[1:], "--classes", "a,b,c,d")
+        assert main(words("predict", *more)) == 0
+        outputs.append(capsys.readouterr().out.splitlines())
+    assert outputs[0] == outputs[1] and len(outputs[0]) == 5
+    assert {line.split(",")[-1] for line in outputs[0][1:]} <= set("abcd")
 
 
 @pytest.mark.parametrize("ends", [None, KeyboardInterrupt, LinkError("silent")], ids=str)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from autodiff_gen.cli.arguments import columns
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.device.recording_windows import Windows
 from autodiff_gen.errors import DataError
 
 
@@ -33,8 +36,9 @@ def windows():
     return layout_of((2, 2, 4))
 
 
-def read(path, layout, mapping=None):
-    return load_dataset(str(path), path, layout, mapping and columns(mapping))
+def read(path, layout, mapping=None, window=None, stride=None, classes=()):
+    cut = Windows(window, stride)
+    return load_dataset(str(path), path, layout, mapping and columns(mapping), (), cut, classes)
 
 
 X, LABELS = [[1.0, 2.0, 3.0], [4.5, 5.0, 6.0]], [0, 2]
@@ -99,6 +103,92 @@ def test_recordings_are_cut_into_windows(windows, tmp_path, parts):
     assert data.classes == ("run", "walk") and data.train["label"].tolist() == [0, 0, 1]
     assert data.train["x"][1].tolist() == [[4, 5, 6, 7], [-4, -5, -6, -7]]
     assert data.tests == (3 if "test" in parts else 0)
+
+
+def labelled(words, head="left,right,label\n"):
+    """A recording of 2 channels, whose values are the times, and a label for each row."""
+    return head + "".join(f"{t},{-t},{word}\n" for t, word in enumerate(words.split()))
+
+
+CUT = [  # text, mapping, window, stride; the first times, the labels, the windows with two labels
+    (labelled("a a a a b b b b"), None, None, None, [0, 4], ["a", "b"], 0),
+    (labelled("a a a a b b b b b"), None, 4, 2, [0, 2, 4], ["a", "b", "b"], 1),
+    (labelled("a a a b"), None, None, None, [0], ["b"], 1),
+    (labelled("a a a a b b b b b b b", head=""), None, None, 5, [0, 5], ["a", "b"], 0),
+    (labelled("a a a a", "label,right,left\n"), "x=label,right;label=left", 4, 9, [0], ["a"], 0),
+    (labelled("0 0 0 2 1 1 1 1"), None, None, None, [0, 4], [2, 1], 1),
+]
+
+
+@pytest.mark.parametrize("text, mapping, window, stride, times, labels, mixed", CUT)
+def test_a_label_for_each_row_is_cut_into_windows(
+    windows, tmp_path, text, mapping, window, stride, times, labels, mixed
+):
+    """A window has the label of its last row."""
+    (tmp_path / "d.csv").write_text(text)
+    data = read(tmp_path / "d.csv", windows, mapping, window, stride)
+    wanted = [[[k, k + 1, k + 2, k + 3], [-k, -k - 1, -k - 2, -k - 3]] for k in times]
+    assert data.train["x"].tolist() == wanted
+    assert [data.classes[k] if data.classes else k for k in data.train["label"]] == labels
+    assert f"windows: {len(times)} of 4 rows, one every {stride or 4} rows" in data.note
+    assert (f"{mixed} contain more than one label" in data.note) == (mixed > 0)
+
+
+def test_a_recording_without_labels(windows, tmp_path):
+    """A time and other columns may be in the file."""
+    alone = replace(windows, inputs=windows.inputs[:1])
+    (tmp_path / "d.csv").write_text(labelled("0 0 0 0 0", "left,right,time\n"))
+    data = read(tmp_path / "d.csv", alone, "x=left,right", stride=1)
+    assert data.train["x"][:, 0].tolist() == [[0, 1, 2, 3], [1, 2, 3, 4]]
+    (tmp_path / "one.csv").write_text("".join(f"{t}\n" for t in range(8)))
+    row = layout_of((2, 4))
+    data = read(tmp_path / "one.csv", replace(row, inputs=row.inputs[:1]))
+    assert data.train["x"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_windows_of_a_flat_input(tmp_path):
+    """The number of rows is that of --window: times, then channels."""
+    (tmp_path / "d.csv").write_text(labelled("a a a a b b"))
+    data = read(tmp_path / "d.csv", layout_of((2, 6)), window=3)
+    assert data.train["x"].tolist() == [[0, 0, 1, -1, 2, -2], [3, -3, 4, -4, 5, -5]]
+
+
+def test_classes_in_the_order_of_training(windows, tmp_path):
+    (tmp_path / "d.csv").write_text(labelled("b b b b c c c c"))
+    data = read(tmp_path / "d.csv", windows, classes=("c", "a", "b"))
+    assert data.classes == ("c", "a", "b") and data.train["label"].tolist() == [2, 0]
+    with pytest.raises(DataError, match="label: 'c' is none of --classes a,b"):
+        read(tmp_path / "d.csv", windows, classes=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "text, options, said",
+    [
+        (labelled("a a a"), {}, "fewer rows than a window of x has, 4: f32[n,2,4]"),
+        (
+            labelled("a a a a"),
+            {"window": 3},
+            "--window 3: x: f32[n,2,4] takes windows of 4 rows of 2 columns",
+        ),
+        (labelled("a a nan a", "left,label,right\n"), {}, "row 2, column right: 'a' is not a number"),
+        (labelled("1 1 nan 1", "left,label,right\n"), {}, "row 4, column right: 'nan' is not a number"),
+        (
+            "t,a,b,label\n" + "1,2,3,0\n" * 4,
+            {},
+            "takes 8 (in a recording 2 or 4) for x, 1 for label; name them",
+        ),
+        (
+            "1,2,3,4,5,6,7,8,0\n",
+            {"stride": 2},
+            "--window and --stride cut recordings in CSV files, and these",
+        ),
+    ],
+)
+def test_wrong_recordings_are_one_line(windows, tmp_path, text, options, said):
+    (tmp_path / "d.csv").write_text(text)
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / "d.csv", windows, **options)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_folder_of_arrays(three, tmp_path):
