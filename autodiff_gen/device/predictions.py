@@ -20,7 +20,7 @@ from .board import Board
 from .dataset import Dataset, load_dataset
 from .errors import OtherArrays
 from .evaluation import label_and_scores, outputs_of
-from .metrics import classes_report, confusion_matrix, errors_report, numbered
+from .metrics import classes_report, confusion_matrix, counts_report, errors_report, numbered
 from .recording_windows import Windows
 from .session import Session
 from .weights import read_weights
@@ -82,7 +82,12 @@ def _evaluated(
     layout = link_layout(session.program)
     found = label_and_scores(layout)
     if found is None:
-        pairs = [(n, t, o) for n, t in targets.items() for o in outputs.values() if o.shape == t.shape]
+        pairs = [
+            (f"{out} against {name}", t, o)
+            for name, t in targets.items()
+            for out, o in outputs.items()
+            if o.shape == t.shape
+        ]
         is_paired = test and len(targets) == len(outputs) == len(pairs) == 1
         return dict(outputs), (), [errors_report(*pair) for pair in pairs] if is_paired else []
     label, scores = found[0].name, found[1].name
@@ -90,13 +95,13 @@ def _evaluated(
     if len(known) > count:
         raise DataError(f"--classes: {len(known)} names, the model has {count} classes")
     is_partial = 0 < len(known) < count and not args.classes  # which classes the words are is not known
-    if not test and (not known or is_partial):
-        return dict(outputs), (), []
+    if not test and is_partial:
+        known = ()
     names = np.array([*known, *map(str, range(len(known), count))])
     predicted = outputs[scores].argmax(axis=1)
-    columns = {**outputs, f"{scores}.class": names[predicted]}
+    columns = {**outputs, f"{scores}.class": names[predicted]} if test or known else dict(outputs)
     if not test or label not in targets:
-        return columns, known, []
+        return columns, known, [counts_report(names[predicted])] if data.note else []
     report = []
     if is_partial:
         report = [f"note: the classes count as {numbered(known)}, of {count}; --classes gives another order"]

@@ -359,7 +359,9 @@ def test_a_recording_is_classified(words, tmp_path, capsys):
     for data in (("r.csv", "--window", 20, "--stride", 10), (".",)):
         more = ("--data", tmp_path / data[0], *data[1:], "--classes", "a,b,c,d")
         assert main(words("predict", *more)) == 0
-        outputs.append(capsys.readouterr().out.splitlines())
+        said = capsys.readouterr()
+        outputs.append(said.out.splitlines())
+        assert ("windows: 4 of 20 rows, one every 10 rows\nhighest score: " in said.err) == ("r.csv" in data)
     assert outputs[0] == outputs[1] and len(outputs[0]) == 5
     assert {line.split(",")[-1] for line in outputs[0][1:]} <= set("abcd")
 

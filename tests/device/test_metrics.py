@@ -11,6 +11,7 @@ from autodiff_gen.device.metrics import (
     accuracy,
     classes_report,
     confusion_matrix,
+    counts_report,
     errors_report,
     f1_scores,
 )
@@ -56,7 +57,12 @@ def test_many_classes_have_no_matrix():
     assert text.count("\n") == MATRIX + 3
 
 
+def test_counts_of_a_recording():
+    predicted = np.array(["run", "skip", "skip"])
+    assert counts_report(predicted) == "highest score: skip in 2 of 3, run in 1"
+
+
 def test_errors_of_numbers():
     target, output = np.array([[0.0], [4.0]]), np.array([[3.0], [4.0]])
-    said = errors_report("speed", target, output)
-    assert said == "speed: mean absolute error 1.5, root mean square error 2.12132"
+    said = errors_report("y against speed", target, output)
+    assert said == "y against speed: mean absolute error 1.5, root mean square error 2.12132"
