@@ -31,7 +31,7 @@ def test_it_names_everything() -> None:
     layers = [k for k in nn.__all__ if k not in ("Buffer", "Module", "Parameter", "QuantizedParameter")]
     for name in (*functional.__all__, *layers, "SGD", "AdamW", "CosineAnnealingLR", "xavier_uniform"):
         assert f"| `{name}(" in page or name == "torch_lacks", name
-    assert {k for k in optim.__all__ if k[0].isupper()} - {"Gradients", "Optimizer", "Step"} <= {
+    assert {k for k in optim.__all__ if k[0].isupper()} - {"Gradients", "Optimizer", "State", "Step"} <= {
         line.split("(")[0].removeprefix("| `") for line in page.splitlines()
     }
 
