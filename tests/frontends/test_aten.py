@@ -502,13 +502,13 @@ EXPRESSIONS = {
 # Operators that only programs after run_decompositions have.
 DECOMPOSED = (
     "_log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
-    "_unsafe_view alias alias_copy constant_pad_nd convolution copy detach_copy diagonal_scatter empty_permuted "
+    "_unsafe_view alias_copy constant_pad_nd convolution copy detach_copy diagonal_scatter empty_permuted "
     "fill grid_sampler_2d lift lift_fresh max_pool2d_with_indices native_dropout native_layer_norm nll_loss "
     "nll_loss2d_forward nll_loss_forward norm reflection_pad1d reflection_pad2d replication_pad1d "
     "replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
 # Those of tests/support/torch_networks.py, test_from_torch.py, test_torch_programs.py and test_torch_states.py.
-ELSEWHERE = "batch_norm empty fill_diagonal isfinite isinf isneginf take_along_dim triu_indices"
+ELSEWHERE = "batch_norm fill_diagonal isfinite isinf isneginf take_along_dim triu_indices"
 OURS = "batch_norm custom_gradient gradient_of"
 
 
