@@ -139,6 +139,12 @@ LUMINANCE = """
 """
 
 
+# Labels of the bounds of the map that is shown, each as left, top, right, bottom.
+LABELS = """
+    return [...document.querySelectorAll('.entry:not([hidden]) .bound span')].map((e) => e.getBoundingClientRect())
+        .map((b) => [b.left, b.top, b.right, b.bottom]);"""
+
+
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("light", 360), ("dark", 1280), ("dark", 360)])
 def test_it_is_readable_in_both_schemes_and_no_wider_than_the_window(
     show: Show, scheme: str, width: int
@@ -147,6 +153,8 @@ def test_it_is_readable_in_both_schemes_and_no_wider_than_the_window(
     browser = show(width, scheme)
     assert browser.run("return document.documentElement.scrollWidth") == width
     assert [(s, r) for s, r in browser.run(LUMINANCE) if r < 4.5] == []
+    first, second = browser.run(LABELS)  # of bounds that are equal
+    assert first[3] <= second[1] or second[3] <= first[1]
     if (scheme, width) == ("dark", 1280):
         assert violations(browser, contrast=False) == []
     page = browser.run("return getComputedStyle(document.body).backgroundColor")
