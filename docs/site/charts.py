@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from svg import Picture, width_of
-
 TEXT = (Path(__file__).resolve().parents[1] / "benchmarks.md").read_text()
-BAR, SPACE, WIDTH = 13.0, 9.0, 420.0  # pixels: the height of a bar, between groups, the longest bar
-KINDS = ("forward", "backward", "loss", "update", "again", "scratch")
+KINDS = ("forward", "backward", "loss", "update", "again", "scratch")  # colours of assets/site.css
 
 Group = tuple[str, Sequence[tuple[str, float]]]  # a label, and series with their values
 
@@ -33,38 +31,36 @@ def number(cell: str) -> float | None:
     return None if found is None else float(found[0].replace(",", ""))
 
 
+def legend(names: Iterable[tuple[str, str]]) -> str:
+    """What colours mean, of (the class of a colour, what it means); the lines of a narrow window are shorter."""
+    keys = (f'<span><i class="{kind}"></i>{html.escape(name)}</span>' for kind, name in names)
+    return f'<div class="legend">{"".join(keys)}</div>'
+
+
 def bars(groups: Iterable[Group], unit: str, label: str, log: bool = False) -> str:
-    """Groups of horizontal bars with their numbers; `log`: the length of a bar is the logarithm of its value."""
-    groups = [(name, [(s, v) for s, v in values]) for name, values in groups if values]
+    """Groups of horizontal bars with their numbers, as wide as the window allows; `log`: the length of a bar is the
+    logarithm of its value."""
+    groups = [(name, values) for name, values in groups if values]
     series = list(dict.fromkeys(s for _, values in groups for s, _ in values))
+    kinds = dict(zip(series, KINDS, strict=False))
     numbers = [v for _, values in groups for _, v in values]
     low, high = min(numbers), max(numbers)
 
-    def length(value: float) -> float:
+    def bar(name: str, which: str, value: float) -> str:
         share = (math.log(value / low) + 0.3) / (math.log(high / low) + 0.3) if log else value / high
-        return WIDTH * share
+        shown = f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
+        title = html.escape(f"{name}, {which}: {value:,g} {unit}")
+        return (
+            f'<div title="{title}"><i class="{kinds[which]}" style="--share: {share:.3f}"></i>{shown}</div>'
+        )
 
-    picture = Picture(f"{label}; {unit}")
-    left = max(width_of(name) for name, _ in groups) + 8
-    x = 0.0
-    for kind, name in zip(KINDS, series, strict=False):
-        picture.box(x, 0, 12, 12, kind)
-        picture.text(x + 17, 10, name)
-        x += 17 + width_of(name) + 16
-    y = 24.0
-    for name, values in groups:
-        picture.text(left - 6, y + BAR * len(values) / 2 + 4, name, "", "end")
-        for which, value in values:
-            picture.box(
-                left, y, length(value), BAR, KINDS[series.index(which)], f"{name}, {which}: {value:,g} {unit}"
-            )
-            picture.text(
-                left + length(value) + 5, y + 10, f"{value:,.3g}" if value < 100 else f"{value:,.0f}", "minor"
-            )
-            y += BAR
-        y += SPACE
-    picture.text(left, y + 8, unit + (", logarithmic" if log else ""), "minor")
-    return str(picture)
+    rows = (
+        f"<span>{html.escape(name)}</span><div>{''.join(bar(name, *v) for v in values)}</div>"
+        for name, values in groups
+    )
+    scale = f"<span></span><span>{unit}{', logarithmic' * log}</span>"
+    opening = f'<div class="bars" role="img" aria-label="{html.escape(f"{label}; {unit}")}">'
+    return legend((kinds[s], s) for s in series) + opening + "".join(rows) + scale + "</div>"
 
 
 def memory_of_programs() -> str:

@@ -47,6 +47,19 @@ PAGES = {
 # The folders whose pages link to the glossary, and pages there that do not.
 EXPLAINED = ("", "errors", "learn", "understand")
 APART = ("index.md", "changes.md", "contributing.md", "operations.md")
+# How much a page weighs in a search, by the beginning of its path: pages that say how to use the project come before
+# those that say how it came about. Pages of docs/ itself are guides.
+WEIGHTS = {
+    "learn/": 4.0,
+    "decisions/": 0.5,
+    "changes.md": 0.5,
+    "contributing.md": 0.5,
+    "examples/": 1.0,
+    "errors/": 2.0,
+    "understand/": 2.0,
+    "reference/": 2.0,
+    "": 4.0,
+}
 LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```$|(?: {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 
@@ -95,8 +108,11 @@ def _listed(entry: Any, uris: list[str]) -> list[Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point the links of a page to pages of the site; a link to any other file of the repository becomes its text."""
+    """Point the links of a page to pages of the site; a link to any other file of the repository becomes its text. Set
+    what the theme reads of a page: its weight in a search, and whether the navigation beside it has other pages."""
     uri = page.file.src_uri
+    page.meta["search"] = {"boost": next(w for path, w in WEIGHTS.items() if uri.startswith(path))}
+    page.meta["hide"] = [] if page.parent else ["navigation"]
     source = SOURCES.get(uri, f"docs/{uri}")
     parts = FENCE.split(pictures.placed(markdown))
     parts[::2] = [LINK.sub(lambda found: _pointed(found, source, uri, files), part) for part in parts[::2]]

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import graphs
-from charts import CHARTS
-from svg import Picture, width_of
+from charts import CHARTS, legend
+from svg import Picture
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -60,31 +60,19 @@ def _arena(entry: EntryRecord, label: str, top: int | None = None) -> Picture:
     return picture
 
 
-def _legend() -> str:
-    """What the colours of an arena mean."""
-    picture = Picture(", ".join(LEGEND.values()))
-    x = 0.0
-    for kind, name in LEGEND.items():
-        picture.box(x, 0, 12, 12, kind)
-        picture.text(x + 17, 10, name)
-        x += 17 + width_of(name) + 16
-    return str(picture)
-
-
 def arena_of_lenet() -> str:
     """A training step of the example lenet."""
     b = board.load("mps2_an386")
     program = compile_file(load_file("lenet").made, "lenet", None, b, must_fit=False)
-    return (
-        str(_arena(collect(program, b, b.ram_bytes).entries[0], "the arena of LeNet over the steps"))
-        + _legend()
-    )
+    return str(
+        _arena(collect(program, b, b.ram_bytes).entries[0], "the arena of LeNet over the steps")
+    ) + legend(LEGEND.items())
 
 
 def arenas_of_a_budget() -> str:
-    """The network with BatchNorm of docs/learn/memory.md, without a budget and with that of a board."""
+    """The network with BatchNorm of docs/learn/memory.md, with the two budgets that the page names."""
 
-    def entry(ram: int | None) -> EntryRecord:
+    def entry(ram: int) -> EntryRecord:
         net = nn.Sequential(
             *(
                 layer
@@ -101,12 +89,13 @@ def arenas_of_a_budget() -> str:
         return collect(compile_model(model, "net", None, b, ram), b, ram).entries[0]
 
     b = board.load("stm32")
-    free, fits = entry(200 << 10), entry(b.ram_bytes)
+    free, fits = entry(200 << 10), entry(100 << 10)
+    assert fits.arena_bytes < free.arena_bytes, "both budgets have one plan: choose a smaller second one"
     pictures = [
         f"<figure><figcaption>{title}</figcaption>{_arena(e, f'the arena {title}', free.arena_bytes)}</figure>"
-        for title, e in (("with 200 KB", free), ("with the 120 KB of the board", fits))
+        for title, e in (("with 200 KB", free), ("with 100 KB", fits))
     ]
-    return '<div class="pair">' + "".join(pictures) + "</div>" + _legend()
+    return '<div class="pair">' + "".join(pictures) + "</div>" + legend(LEGEND.items())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Pages in Chromium, opened as files: both colour schemes, narrow and wide windows, keys, search."""
+"""Pages in Chromium, opened as files: both colour schemes, narrow, middle and wide windows, keys, search."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from site_build import site as built_site
 
 pytestmark = pytest.mark.browser
 
-# One page of each kind: prose with code, tables, entries of Python, of C, of commands, pictures.
+# One page of each kind: prose with code, commands, charts, tables, entries of Python, of C, of commands, pictures.
 PAGES = (
     "index",
+    "commands",
+    "benchmarks",
     "learn/memory",
     "understand/pictures",
     "decisions/0042-rematerialization",
@@ -21,7 +23,7 @@ PAGES = (
     "reference/operations/products.contraction",
     "reference/board-file",
 )
-WIDTHS = {"light": (1280, 360), "dark": (360, 1280)}
+WIDTHS = {"light": (1280, 768, 390, 360), "dark": (360, 1280)}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,17 @@ LOADED = (
     "return performance.getEntriesByType('resource').map((r) => r.name).filter((n) => !n.startsWith('file:'))"
 )
 READY = "return document.readyState === 'complete' && document.body.dataset.mdColorScheme === '{}'"
+# What is cut: it is wider than a box that hides the rest, or ends outside of the page's part for text. Tables and
+# pictures may scroll if they show that they do.
+CUT = """
+    const scrolls = (e) => e.matches('.md-typeset__scrollwrap, .picture')
+        && getComputedStyle(e).overflowX === 'auto' && getComputedStyle(e).backgroundImage !== 'none';
+    const end = document.querySelector('.md-content').getBoundingClientRect().right + 1;
+    const cut = (e) => e.getBoundingClientRect().right > end
+        || getComputedStyle(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1 && !scrolls(e);
+    return [...document.querySelectorAll('.md-content *')]
+        .filter((e) => !e.closest(':is(.md-typeset__scrollwrap, .picture) *') && e.checkVisibility() && cut(e))
+        .map((e) => `${e.tagName} ${e.className}: ${e.textContent.trim().slice(0, 60)}`);"""
 SCHEMES = {"light": "default", "dark": "slate"}
 
 
@@ -51,17 +64,30 @@ def test_a_page_is_accessible_and_no_wider_than_the_window(browser: Browser, sit
         for width in reversed(widths):
             window(browser, width, scheme)
             assert browser.run("return document.documentElement.scrollWidth") == width
+            assert browser.run(CUT) == [], width
         assert violations(browser) == []
         assert browser.run(LOADED) == []
         assert browser.messages() == []
 
 
-def test_the_search_finds_a_name_without_a_server(browser: Browser, site: Path) -> None:
+def test_the_search_works_without_a_server(browser: Browser, site: Path) -> None:
+    """It finds a name; pages that say how to use the project come before decisions."""
     window(browser, 1280, "light")
     browser.open((site / "index.html").as_uri())
-    browser.click(".md-search__input")
-    browser.press(*"clip_grad_norm")
     links = "[...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
-    found = browser.until(f"const links = {links}; return links.length && links")
-    assert any("reference/python/optim.html" in link for link in found)
+    found: list[str] = []
+    for query, page, least in (
+        ("clip_grad_norm", "reference/python/optim.html", 0),
+        ("memory budget", "learn/memory.html", 3),
+        ("checkpoint", "store.html", 3),
+    ):
+        browser.run("document.querySelector('.md-search__input').value = ''")
+        browser.click(".md-search__input")
+        browser.press(*query)
+        changed = f"links.length && links.join() !== {','.join(found)!r} && links.join().includes({page!r})"
+        found = browser.until(f"const links = {links}; return {changed} && links")
+        pages = list(dict.fromkeys(link.partition("?")[0] for link in found))
+        place = [k for k, link in enumerate(pages) if "/decisions/" in link]
+        assert min(place, default=least) >= least, pages
+        assert next(k for k, link in enumerate(pages) if page in link) < min(place, default=len(pages))
     assert browser.messages() == []
