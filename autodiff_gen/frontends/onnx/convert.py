@@ -25,6 +25,7 @@ from .folding import Constant
 from .graph import Node, attributes_of, expand, identifier, inputs_of, roles_of, unread
 from .loops import MOST, Body, renamed
 from .table import TABLE
+from .tying import Origin, tied
 from .values import Values
 
 # Ops without a rule -> what torch calls them, for the alternatives that messages tell.
@@ -52,24 +53,32 @@ def convert(model: Any, name: str) -> Program:
     with importing(name):
         first = Conversion(model, name)
         try:
-            return first.run()
+            return _with_shared_weights(first)
         except ModelError:
             expanded = expand(model, {op for op, _ in first.problems.found})
             if expanded is None:
                 raise
             with contextlib.suppress(ModelError):
-                return Conversion(expanded, name).run()
+                return _with_shared_weights(Conversion(expanded, name))
             raise
+
+
+def _with_shared_weights(first: Conversion) -> Program:
+    """The program of a conversion; of a second one if initializers are read in several layouts."""
+    program = first.run()
+    names = tied(first.uses)
+    return Conversion(first.model, first.name, names).run() if names else program
 
 
 class Conversion(Values):
     """Of one graph."""
 
-    def __init__(self, model: Any, name: str) -> None:
-        super().__init__(model)
+    def __init__(self, model: Any, name: str, tied: Mapping[str, str] | None = None) -> None:
+        super().__init__(model, tied or {})
         self.model, self.name = model, name
         self.problems = Problems(name)
         self.inputs: dict[str, str] = {}
+        self.elements = 0  # of the initializers that were read
         self.readers: dict[str, list[Any]] = {}
         self.unknown: set[str] = set()  # results of nodes that are problems
         self.joined: set[str] = set()  # results of nodes that the call of an earlier one computes too
@@ -104,7 +113,11 @@ class Conversion(Values):
         for tensor in tensors:
             array, role = folding.array_of(tensor, self.name), (roles or {}).get(tensor.name)
             learned = role is True and array.dtype == np.float32
-            self.known[tensor.name] = Constant(array, tensor.name, role is not False, learned)
+            origin = None
+            if role is not False and array.dtype == np.float32 and array.size > 1:
+                places = np.arange(self.elements, self.elements + array.size).reshape(array.shape)
+                origin, self.elements = Origin((tensor.name,), places), self.elements + array.size
+            self.known[tensor.name] = Constant(array, tensor.name, role is not False, learned, origin=origin)
 
     def _read_inputs(self, inputs: Sequence[Any]) -> None:
         for i in inputs:
@@ -173,9 +186,7 @@ class Conversion(Values):
 
     def _result(self, node: Node, given: Sequence[Any]) -> Any:
         """What represents the results; None if that is noted elsewhere. Raises Unsupported."""
-        given = [
-            self.weight(x, x.name.rpartition(".")[2]) if self._is_computed_with(x, node) else x for x in given
-        ]
+        given = [self.shared(x) if self._is_computed_with(x, node) else x for x in given]
         folded = folding.fold(node, given, self)
         if folded is not None:
             return folded
@@ -200,6 +211,8 @@ class Conversion(Values):
     def _is_computed_with(self, given: Any, node: Node) -> bool:
         """Whether an operand is a parameter that the node computes with in each step; a transpose that one node reads
         is that of a layer, which has its weight so, unless that computes with it."""
+        if isinstance(given, Constant) and given.name in self.tied:
+            return True
         if not isinstance(given, Constant) or not given.learned:
             return False
         shared = len(self.readers[given.name]) > 1 or self.readers[given.name][0] is not node.proto

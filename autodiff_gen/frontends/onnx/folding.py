@@ -20,6 +20,7 @@ from ..imported.program import ValueRef
 from ..imported.rules import Unsupported
 from .graph import Node
 from .random import RANDOM
+from .tying import Origin, operands_of_view, origin_of
 
 BATCH = 1_000_000_007
 # Ops whose results are as large as a number in their operands says: not computed with the batch.
@@ -38,13 +39,15 @@ UNFOLDED = (
 @dataclass(frozen=True)
 class Constant:
     """name: of the tensor; initializer: whether it is an initializer, or was computed of one, that may be a parameter;
-    learned: whether the file says that it is one; untransposed: the name of the initializer that it transposes."""
+    learned: whether the file says that it is one; untransposed: the name of the initializer that it transposes; origin:
+    the initializers with more than one element that it was made from."""
 
     array: NDArray[Any]
     name: str = ""
     initializer: bool = False
     learned: bool = False
     untransposed: str = ""
+    origin: Origin | None = None
 
 
 def array_of(tensor: Any, name: str) -> NDArray[Any]:
@@ -95,10 +98,15 @@ def fold(node: Node, given: Sequence[Any], c: Any) -> list[Any] | None:
             return [c.emit("to", c.extent(sizes.item()), "f32")]
         if sizes is not None:
             results = [np.where(_of_batch(sizes), np.nan, r) for r in results]
+    origins = [origin_of(constants)] * len(results)
+    if (places := operands_of_view(node.op, constants)) is not None:
+        sources = tuple(dict.fromkeys(n for x in constants if x.origin is not None for n in x.origin.names))
+        parts = reference(node.proto, dict(zip(names, places, strict=True)), c.opset.get("", 1))
+        origins = [Origin(sources, part) for part in parts or ()]
     matrix = node.op == "Transpose" and constants[0].initializer and results[0].ndim == 2
     origin = constants[0].name if matrix and results[0].shape == constants[0].array.shape[::-1] else ""
-    outputs = zip(node.proto.output, results, strict=False)
-    return [Constant(r, n, initializer, untransposed=origin) for n, r in outputs]
+    outputs = zip(node.proto.output, results, origins, strict=False)
+    return [Constant(r, n, initializer, untransposed=origin, origin=o) for n, r, o in outputs]
 
 
 def _of_batch(sizes: NDArray[Any]) -> Any:

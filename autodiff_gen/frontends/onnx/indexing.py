@@ -35,7 +35,7 @@ def _gather(c: Any, a: Arguments) -> Any:
         if known.ndim == 0:
             return c.emit(f"{{}}[{':, ' * (axis % len(c.shape(x)))}{int(known)}]", c.operand(x))
     index = _from_start(c, index, extent)
-    if isinstance(x, Constant) and len(c.shape(x)) == 2 and axis == 0 and x.array.dtype.kind == "f":
+    if len(c.shape(x)) == 2 and axis == 0 and c.is_parameter(x):
         return c.emit("embedding", index, c.weight(x, "weight"))
     x, rank = c.operand(x, "weight"), len(c.shape(index))
     axis %= len(c.shape(x))

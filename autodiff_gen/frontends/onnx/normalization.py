@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..imported.program import BUFFER, Weight
+from ..imported.program import BUFFER, ValueRef, Weight
 from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import Constant
 
@@ -39,7 +39,7 @@ def _batch_norm(c: Any, a: Arguments) -> Any:
     given = {role: a[n] for n, role in ROLES.items() if n in a}
     given |= {"weight": None, "bias": None, **_affine(weight=given["weight"], bias=given["bias"])}
     given = {role: c.weight(x, role, **kinds.get(role, {})) for role, x in given.items()}
-    if isinstance(a.get("input_mean", a.get("mean")), Constant):
+    if not isinstance(a.get("input_mean", a.get("mean")), ValueRef):
         # the counter of the layer, which no file has
         path = given["running_mean"].name.rpartition(".")[0]
         c.weights[f"{path}.num_batches_tracked"] = Weight(np.zeros((), np.int32), BUFFER)
@@ -85,7 +85,9 @@ def _layer_norm(c: Any, a: Arguments) -> Any:
 
 def _of_shape(c: Any, given: Any, role: str, shape: Any) -> Any:
     """A weight of that shape, to which it may be broadcast."""
-    if isinstance(given, Constant) and c.shape(given) != tuple(shape):
+    if c.shape(given) != tuple(shape) and not isinstance(given, Constant):
+        return c.emit("broadcast_to", given, shape)
+    if c.shape(given) != tuple(shape):
         return c.weight(given, role, lambda array: np.broadcast_to(array, shape))
     return c.weight(given, role)
 

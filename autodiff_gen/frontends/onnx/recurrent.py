@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..imported.program import ValueRef
 from ..imported.rules import Arguments, Rule, Unsupported
-from .folding import Constant
 
 # Gates of PyTorch -> their places in ONNX: LSTM i f g o of i o f c, GRU r z n of z r h.
 GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn": (0,)}
@@ -78,7 +78,7 @@ def _weights(c: Any, a: Arguments, function: str, directions: int) -> tuple[Any,
     """For each direction weight_ih, weight_hh and, with biases, bias_ih and bias_hh. A layer has all of them: nodes
     that share some, such as biases that are zero and that an exporter made one, do not learn together."""
     for name in ("W", "R", "B"):
-        if a[name] is not None and not isinstance(a[name], Constant):
+        if isinstance(a[name], ValueRef):
             raise Unsupported(f"has {name} that is computed; make it an initializer")
     found, group = [], tuple(a[name].name for name in ("W", "R", "B") if a[name] is not None)
     for d in range(directions):

@@ -74,13 +74,14 @@ def _top_k(c: Any, a: Arguments) -> Any:
 def _linear(c: Any, x: Any, weight: Constant, bias: Any, transposed: bool) -> Any:
     """x @ weight + bias, where weight is a parameter: as a linear layer, which has it as [out, in]."""
     w = c.weight(weight, "weight", None if transposed else np.transpose)
-    given = () if bias is None else (c.weight(bias, "bias", np.ravel if bias.array.ndim > 1 else None),)
+    given = () if bias is None else (c.weight(bias, "bias", np.ravel if len(c.shape(bias)) > 1 else None),)
     return c.emit("linear", x, w, *given)
 
 
 def _is_bias(c: Any, bias: Any, outputs: int) -> bool:
     shape = c.shape(bias)
-    return isinstance(bias, Constant) and shape in ((outputs,), (1, outputs)) and bias.array.dtype.kind == "f"
+    vector = shape == (outputs,) or (shape == (1, outputs) and isinstance(bias, Constant))
+    return bool(vector and c.is_parameter(bias))
 
 
 def _matmul(c: Any, a: Arguments) -> Any:
@@ -101,8 +102,9 @@ def _matmul(c: Any, a: Arguments) -> Any:
 def _gemm(c: Any, a: Arguments) -> Any:
     x, w, bias = a["A"], a["B"], a["C"]
     plain = a["alpha"] == 1 and a["beta"] == 1 and not a["transA"]
-    if plain and isinstance(w, Constant) and w.initializer:
-        outputs = w.array.shape[0 if a["transB"] else 1]
+    layer = w.initializer if isinstance(w, Constant) else a["transB"] and c.is_parameter(w)
+    if plain and layer:
+        outputs = c.shape(w)[0 if a["transB"] else 1]
         if bias is None or _is_bias(c, bias, outputs):
             return _linear(c, x, w, bias, bool(a["transB"]))
     x, w = c.operand(x, "weight"), c.operand(w, "weight")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,13 +32,17 @@ from . import folding
 from .folding import BATCH, Constant
 from .graph import Node
 from .paths import Paths
+from .tying import Use
 
 
 class Values:
     """known: what represents a tensor of the graph: a ValueRef, or a Constant; values: ours, by name; stored: weights
-    of constants, by name, role and kind; batch: an input that has the batch as its first axis."""
+    of constants, by name, role and kind; batch: an input that has the batch as its first axis; tied: initializers that
+    stay one parameter, with its name; uses: the weights that were made from initializers."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, tied: Mapping[str, str]) -> None:
+        self.tied = tied
+        self.uses: list[Use] = []
         self.known: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
         self.weights: dict[str, Weight] = {}
@@ -69,6 +73,8 @@ class Values:
 
     def sizes(self, ref: Any) -> list[int]:
         """The extents of a value as folding.py computes with them."""
+        if not isinstance(ref, ValueRef):
+            return [int(d) for d in self.shape(ref) if d is not None]
         shape = self.values[ref.name].shape
         return [d.coef * BATCH if isinstance(d, Dim) else d for d in shape]
 
@@ -94,6 +100,8 @@ class Values:
 
     def array(self, given: Any, what: str) -> Any:
         """The array of an operand that must be known."""
+        if isinstance(given, WeightRef):
+            return self.weights[given.name].array
         if not isinstance(given, Constant):
             raise Unsupported(f"has {what} that is computed; make it a constant")
         return given.array
@@ -117,13 +125,43 @@ class Values:
             return self.element(array)
         if role is not None and given.initializer and array.dtype.kind == "f":
             return self.weight(given, role)
-        return self.constant(array)
+        made = self.constant(array)
+        self._note(made.name, given, False)
+        return made
+
+    def is_parameter(self, given: Any) -> bool:
+        """Whether an operand is a parameter, or an array of floats that becomes one."""
+        if isinstance(given, WeightRef):
+            return self.weights[given.name].role == PARAMETER
+        return isinstance(given, Constant) and given.array.dtype.kind == "f"
+
+    def _note(self, name: str, given: Constant, trained: bool) -> None:
+        """Note that a weight has elements of an initializer."""
+        if given.origin is not None:
+            self.uses.append(Use(name, given.origin, trained))
+
+    def shared(self, given: Constant) -> WeightRef:
+        """An initializer as a parameter in the layout of the file, which every node that reads it shares."""
+        name = self.tied.get(given.name)
+        if name is None:
+            found: WeightRef = self.weight(given, given.name.rpartition(".")[2])
+            return found
+        key = given.name, "", PARAMETER, None
+        if key not in self.stored:
+            while name in self.weights:
+                name += "_"
+            self.weights[name] = Weight(given.array)
+            self.stored[key] = WeightRef(name)
+        return self.stored[key]
 
     def weight(
         self, given: Any, role: str, order: Any = None, kind: str = PARAMETER, group: Any = None
     ) -> Any:
         """A tensor as a parameter or buffer of this node's layer. order: a function that changes the order of its
-        elements; group: nodes of different groups have parameters of their own."""
+        elements; group: nodes of different groups have parameters of their own. A parameter that other nodes share
+        stays as it is, except where a layer needs its own."""
+        if isinstance(given, WeightRef) and (order is not None or kind != PARAMETER):
+            given = Constant(self.weights[given.name].array, given.name, True)
         if given is None or isinstance(given, ValueRef | WeightRef):
             return given
         key = given.name, role if order else "", kind, group
@@ -136,6 +174,8 @@ class Values:
             name = self.paths.weight(self.node.proto, origin, role, self.weights)
             self.weights[name] = Weight(array, kind)
             self.stored[key] = WeightRef(name)
+            if kind == PARAMETER and group is None:
+                self._note(name, given, True)
         return self.stored[key]
 
     def constant(self, array: Any) -> WeightRef:
