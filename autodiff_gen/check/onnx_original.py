@@ -3,7 +3,6 @@ inputs, in evaluation mode."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..functional.inputs import Input
 from ..ir.interpreter import evaluate
 from ..ir.node import STATE, Value, topological
 from ..report.text_table import table
+from .onnx_reference import operators
 from .original import flat
 
 BATCH = 4
@@ -47,7 +47,7 @@ def compare(program: Program, file: Any, name: str, seed: int = 0) -> tuple[str,
             feeds[node.results[0]] = state.stored(state.init.array())
     ours = evaluate(outputs, feeds)
     kinds = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
-    theirs = ReferenceEvaluator(model, new_ops=[_zip_map(), _loop(), *_of_tf2onnx()]).run(
+    theirs = ReferenceEvaluator(model, new_ops=operators()).run(
         None,
         {n: a.astype(_numpy(kinds[n])) for n, a in zip(given, arrays.values(), strict=True)},
     )
@@ -62,58 +62,6 @@ def compare(program: Program, file: Any, name: str, seed: int = 0) -> tuple[str,
             "everything agrees; errors are relative to the largest element" if good else "FAILED",
         ]
     ), good
-
-
-def _zip_map() -> Any:
-    """An op that the reference implementation lacks: probabilities by label, here in the order of the labels."""
-    from onnx.reference.op_run import OpRun
-
-    class ZipMap(OpRun):
-        op_domain = "ai.onnx.ml"
-
-        def _run(self, x: Any, **labels: Any) -> tuple[Any]:
-            return (x,)
-
-    return ZipMap
-
-
-def _of_tf2onnx() -> list[Any]:
-    """Ops that it writes though ONNX does not have them."""
-    from onnx.reference.op_run import OpRun
-
-    class Erfc(OpRun):
-        def _run(self, x: Any) -> tuple[Any]:
-            return (np.asarray(np.vectorize(math.erfc)(x), x.dtype),)
-
-    class Expm1(OpRun):
-        def _run(self, x: Any) -> tuple[Any]:
-            return (np.expm1(x),)
-
-    return [Erfc, Expm1]
-
-
-def _loop() -> Any:
-    """The reference implementation joins what iterations return along its first axis; ONNX says along a new one."""
-    from onnx.reference.ops import op_loop
-
-    reference: Any = op_loop.Loop
-
-    class Loop(reference):  # type: ignore[misc]
-        def _run(self, *operands: Any, **options: Any) -> Any:
-            run = self._run_body  # type: ignore[has-type]
-
-            def with_axis(*given: Any, **inside: Any) -> list[Any]:
-                results = list(run(*given, **inside))
-                first = len(results) - self.K
-                return [*results[:first], *(np.asarray(r)[None] for r in results[first:])]
-
-            self._run_body = with_axis
-            try:
-                return super()._run(*operands, **options)
-            finally:
-                self._run_body = run
-
-    return Loop
 
 
 def _numpy(kind: int) -> Any:

@@ -21,6 +21,7 @@ from autodiff_gen.errors import ModelError, ShapeError, ToolError
 from autodiff_gen.frontends.imported.network import network
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.onnx.convert import convert
+from autodiff_gen.frontends.onnx.read import read as onnx_read
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.passes.training.resolve_mode import resolved
@@ -567,6 +568,75 @@ def test_external_data(tmp_path):
         ModelError, match=r"the weight '\w+' is in the file 'w' beside it, which is missing or short"
     ):
         ag.from_onnx(tmp_path / "net.onnx")
+
+
+# Ops of onnxruntime's optimizer: op -> operands, shapes of weights, attributes; x has the shape [n, 3, 4].
+OPTIMIZED = {
+    "Attention": ("x w v", {"w": (4, 12), "v": (12,)}, {"num_heads": 2}),
+    "Attention, causal": ("x w v", {"w": (4, 12), "v": (12,)}, {"num_heads": 2, "unidirectional": 1}),
+    "BiasGelu": ("x v", {"v": (4,)}, {}),
+    "FastGelu": ("x v", {"v": (4,)}, {}),
+    "FusedConv": ("x w v x", {"w": (3, 3, 1), "v": (3,)}, {"activation": "Relu"}),
+    "FusedConv, HardSigmoid": (
+        "x w",
+        {"w": (3, 1, 1)},
+        {"activation": "HardSigmoid", "activation_params": [0.3, 0.4], "group": 3},
+    ),
+    "FusedGemm": (
+        "w u v",
+        {"w": (3, 4), "u": (4, 4), "v": (4,)},
+        {"activation": "LeakyRelu", "activation_alpha": 0.3, "alpha": 0.5, "transB": 1},
+    ),
+    "FusedMatMul": ("x x", {}, {"transA": 1, "alpha": 0.5}),
+    "FusedMatMul, weight": ("x w", {"w": (5, 4)}, {"transB": 1}),
+    "Gelu": ("x", {}, {}),
+    "MultiHeadAttention": ("x x x v", {"v": (12,)}, {"num_heads": 2}),
+    "QuickGelu": ("x", {}, {"alpha": 1.3}),
+    "SkipLayerNormalization": ("x x v u w", dict.fromkeys("uvw", (4,)), {"epsilon": 1e-3}),
+    "SkipSimplifiedLayerNormalization": ("x x v", {"v": (4,)}, {"epsilon": 1e-3}),
+    ".LayerNormalization": ("x v u", dict.fromkeys("uv", (4,)), {"epsilon": 1e-3}),
+    ".SimplifiedLayerNormalization": ("x v", {"v": (4,)}, {"epsilon": 1e-3}),
+}
+
+
+@pytest.mark.parametrize("opset", (11, 14, 17))
+def test_files_of_the_optimizer_of_onnxruntime(opset, subtests):
+    """... which writes ops of its own, and LayerNormalization at any opset."""
+    numbers = np.random.default_rng(0)
+    for name, (operands, shapes, attributes) in OPTIMIZED.items():
+        with subtests.test(name):
+            op = name.partition(",")[0]
+            domain = "" if op.startswith(".") else "com.microsoft"
+            node = make_node(op.lstrip("."), operands.split(), ["z"], domain=domain, **attributes)
+            weights = {n: numbers.normal(size=s).astype("f4") for n, s in shapes.items()}
+            made = of_nodes(
+                node,
+                make_node(*("Identity", ["z"]) if "x" in operands else ("Add", ["z", "x"]), ["y"]),
+                shape=("n", 3, 4),
+                opset=opset,
+                **weights,
+            )
+            report, good = onnx_original.compare(convert(onnx_read(made, name), name), made, name)
+            assert good, report
+
+
+@pytest.mark.parametrize("opset", (7, 9, 13, 14, 15))
+@pytest.mark.parametrize("training", (False, True))
+def test_check_runs_the_reference_in_evaluation_mode(opset, training):
+    """... whose BatchNormalization before opset 14 is in training mode."""
+    normalized = dict(zip(("scale", "shift", "mean", "var"), NUMBERS[0, 0], strict=True))
+    mode = {"training_mode": 1} if training and opset >= 14 else {}
+    drop = ["r"] if opset < 12 else ["r", "ratio", *(["mode"] if training else [])]
+    made = of_nodes(
+        make_node("BatchNormalization", ["x", *normalized], ["r"], momentum=0.5, **mode),
+        make_node("Dropout", drop, ["y"]),
+        opset=opset,
+        ratio=np.float32(0.7),
+        mode=np.True_,
+        **normalized,
+    )
+    report, good = onnx_original.compare(convert(onnx_read(made, "net"), "net"), made, "net")
+    assert good, report
 
 
 # Initializers in several layouts: name -> nodes, shapes, and the same by PyTorch.

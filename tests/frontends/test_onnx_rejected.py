@@ -172,6 +172,10 @@ REJECTED = {
         lambda: of_the_batch("floats = Cast <to = 1> (shape)\nnumber = Gather (floats, zero)"),
         r"Mul has a size that depends on the batch; use a number \(node 6\)",
     ),
+    "layout of a processor": (
+        lambda: of_nodes(make_node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc"), w=np.ones(3)),
+        "com.microsoft.nchwc.Conv has the layout of one processor; save the file with ORT_ENABLE_EXTENDED, not",
+    ),
     "no network": (onnx.ModelProto, "net.onnx is no ONNX network: it has no graph, or no opset"),
 }
 

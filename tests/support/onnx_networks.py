@@ -245,4 +245,5 @@ def of_nodes(
         [values[n] for n in outputs],
         [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    domains = {"": opset, "com.microsoft": 1}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in domains.items()])

@@ -82,28 +82,38 @@ def attributes_of(node: Node, given: Sequence[Any], opset: int) -> Given:
     that takes any number is a tuple."""
     from onnx import defs, helper
 
-    found = Given()
-    try:
-        schema = defs.get_schema(node.op, opset, node.domain)
-    except defs.SchemaError:
-        if defs.has(node.op, node.domain):
-            raise Unsupported(f"is no op of opset {opset}") from None
-        found.update({str(k): x for k, x in enumerate(given)})  # an exporter's own, without a schema
-        return found
-    for k, formal in enumerate(schema.inputs):
-        if formal.option == defs.OpSchema.FormalParameterOption.Variadic:
-            found[formal.name] = tuple(given[k:])
-        else:
-            found[formal.name] = given[k] if k < len(given) else None
-    for name, attribute in schema.attributes.items():
-        if attribute.default_value.type:
-            found[name] = _plain(helper.get_attribute_value(attribute.default_value))
+    found, schema = Given(), _schema_of(node, opset)
+    if schema is None:
+        found.update({str(k): x for k, x in enumerate(given)})
+    else:
+        for k, formal in enumerate(schema.inputs):
+            if formal.option == defs.OpSchema.FormalParameterOption.Variadic:
+                found[formal.name] = tuple(given[k:])
+            else:
+                found[formal.name] = given[k] if k < len(given) else None
+        for name, attribute in schema.attributes.items():
+            if attribute.default_value.type:
+                found[name] = _plain(helper.get_attribute_value(attribute.default_value))
     for a in node.proto.attribute:
         value = _plain(helper.get_attribute_value(a))
         if dict.get(found, a.name) != value:
             found.unusual.append(a.name)
         found[a.name] = value
     return found
+
+
+def _schema_of(node: Node, opset: int) -> Any:
+    """None for an exporter's own op. Raises Unsupported for an op of a later opset."""
+    from onnx import defs
+
+    if node.op in OF_ANY_OPSET and not node.domain:
+        return defs.get_schema(node.op, defs.onnx_opset_version())
+    try:
+        return defs.get_schema(node.op, opset, node.domain)
+    except defs.SchemaError:
+        if defs.has(node.op, node.domain):
+            raise Unsupported(f"is no op of opset {opset}") from None
+        return None
 
 
 def expand(model: Any, ops: set[str]) -> Any:
@@ -165,6 +175,7 @@ def identifier(name: str, taken: Container[str]) -> str:
     return found
 
 
+OF_ANY_OPSET = ("LayerNormalization",)  # onnxruntime's optimizer writes them so
 KIND, FOLDED = "pkg.torch.export.graph_signature.InputSpec.kind", "pkg.onnxscript.optimizer.folded_from"
 
 

@@ -12,6 +12,7 @@ from ...errors import ModelError, ToolError, pip_install
 FIRST_OPSET = 13
 LARGEST = 2**31 - 1  # bytes of a protobuf message
 DOMAINS = ("", "ai.onnx")
+OTHER = "autodiff_gen"
 # Ops of quantised networks.
 QUANTISED = [
     "ConvInteger",
@@ -59,11 +60,21 @@ def read(file: Any, name: str) -> Any:
 
 
 def _converted(model: Any, name: str, opset: int) -> Any:
-    """A model of an earlier opset, converted by ONNX's own converter. Raises ModelError if that cannot."""
-    from onnx import shape_inference, version_converter
+    """A model of an earlier opset, converted by ONNX's own converter. Raises ModelError if that cannot. Ops that ONNX
+    does not have are of another domain for it."""
+    from onnx import ModelProto, defs, helper, shape_inference, version_converter
 
+    moved = ModelProto()
+    moved.CopyFrom(model)
+    for node in moved.graph.node:
+        if node.domain in DOMAINS and not defs.has(node.op_type):
+            node.domain = OTHER
+    moved.opset_import.append(helper.make_opsetid(OTHER, 1))
     try:
-        return version_converter.convert_version(model, FIRST_OPSET)
+        converted = version_converter.convert_version(moved, FIRST_OPSET)
+        for node in converted.graph.node:
+            node.domain = "" if node.domain == OTHER else node.domain
+        return converted
     except (
         RuntimeError,
         ValueError,

@@ -8,6 +8,7 @@ from .elementwise import ELEMENTWISE
 from .estimators import ESTIMATORS
 from .indexing import INDEXING
 from .normalization import NORMALIZATION
+from .optimized import OPTIMIZED
 from .random import RANDOM
 from .recurrent import RECURRENT
 from .reductions import REDUCTIONS
@@ -26,4 +27,5 @@ TABLE: dict[str, Rule] = {
     **RESAMPLING,
     **ESTIMATORS,
     **RANDOM,
+    **OPTIMIZED,
 }
