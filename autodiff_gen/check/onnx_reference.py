@@ -15,7 +15,7 @@ from ..frontends.onnx.optimized import DOMAIN
 
 def operators() -> list[Any]:
     """The classes for ReferenceEvaluator(new_ops=...)."""
-    of_onnx = {
+    of_onnx: dict[str, Callable[..., Any]] = {
         "BatchNormalization": _batch_norm,
         "Dropout": _dropout,
         "Erfc": lambda x: np.asarray(np.vectorize(math.erfc)(x), x.dtype),  # as tf2onnx writes two

@@ -166,10 +166,10 @@ def test_indices_of_an_input_count_from_the_end(op: str) -> None:
     f = ag.function(inputs, [ag.from_onnx(made)(*inputs)]).on_host()
     (want,) = ReferenceEvaluator(made).run(None, {"x": x, "i": index})
     np.testing.assert_array_equal(f(x, index)[0], want)
-    if op != "GatherND":  # whose tuples are places in the merged axes
-        index[0, 1] = -5
-        with pytest.raises(ShapeError, match=r"is -5, which gives the index -1, outside 0 to 3"):
-            f(x, index)
+    index[0, 1] = -5
+    words = "outside -4 to 3" if op == "GatherND" else "which gives the index -1, outside 0 to 3"
+    with pytest.raises(ShapeError, match=f"is -5, {words}"):
+        f(x, index)
 
 
 def test_a_loop_ends_by_its_condition():
@@ -568,6 +568,76 @@ def test_external_data(tmp_path):
         ModelError, match=r"the weight '\w+' is in the file 'w' beside it, which is missing or short"
     ):
         ag.from_onnx(tmp_path / "net.onnx")
+
+
+MASK = np.eye(3, 4) > 0
+# Operands that are computed, indices from the end, masks: nodes of x [3, 4], and constants.
+OPERANDS = {
+    "Clip, both": (
+        "l = ReduceMin <keepdims = 0> (x) h = ReduceMax <keepdims = 0> (x) a = Div (l, two) b = Div (h, two) "
+        "y = Clip (x, a, b)",
+        {"two": np.float32(2)},
+    ),
+    "Clip, one": ("h = ReduceMean <keepdims = 0> (x) y = Clip (x, , h)", {}),
+    "Pad": (
+        "h = ReduceMax <keepdims = 0> (x) y = Pad (x, sides, h)",
+        {"sides": np.array([1, 1, 0, 2])},
+    ),
+    "axes that are folded": (
+        "one = Constant <value = int64[1] {1}> () axis = Sub (one, zero) y = ReduceSum (x, axis)",
+        {"zero": np.array([0])},
+    ),
+    "Gemm": (
+        "w = Tanh (x) b = ReduceSum (x, one) c = Squeeze (b, one) y = Gemm <transB = 1> (x, w, c)",
+        {"one": np.array([1])},
+    ),
+    "LayerNormalization": (
+        "s = ReduceMean <keepdims = 0> (x, zero) y = LayerNormalization (x, s, s)",
+        {"zero": np.array([0])},
+    ),
+    "Conv of a constant": (
+        "w = Unsqueeze (x, two) y = Conv (image, w)",
+        {"two": np.array([2, 3]), "image": np.ones((1, 4, 2, 2), np.float32)},
+    ),
+    "OneHot": (
+        "i = ArgMax <axis = 1, keepdims = 0> (x) k = Sub (i, five) y = OneHot <axis = 0> (k, five, values)",
+        {"five": np.array(5), "values": np.float32([-2, 3])},
+    ),
+    "OneHot, values": (
+        "l = ReduceMin (x) h = ReduceMax (x) a = Concat <axis = 0> (l, h) v = Reshape (a, all) "
+        "y = OneHot (places, five, v)",
+        {"five": np.array(5), "places": np.array([1, -1]), "all": np.array([-1])},
+    ),
+    "GatherND": ("y = GatherND (x, places)", {"places": np.array([[0, -1], [-3, -4]])}),
+    "ScatterND": (
+        "y = ScatterND (x, places, updates)",
+        {"places": np.array([[0, -1], [-3, -4]]), "updates": np.float32([9, 8])},
+    ),
+    "IsInf, IsNaN": ("l = Log (x) a = IsInf (l) b = IsNaN (l) c = Or (a, b) y = Where (c, x, l)", {}),
+    "masks": (
+        "n = Not (mask) p = Greater (x, zero) k = And (p, n) y = Where (k, x, zero)",
+        {"mask": MASK, "zero": np.float32(0)},
+    ),
+    "EyeLike": ("e = EyeLike <dtype = 9> (x) n = Not (e) y = Where (n, x, zero)", {"zero": np.float32(0)}),
+    "Compress": ("y = Compress <axis = 1> (x, mask)", {"mask": MASK[0] | MASK[2]}),
+    "NonZero": ("n = Not (mask) i = NonZero (n) t = Transpose (i) y = GatherND (x, t)", {"mask": MASK}),
+}
+
+
+def test_operands_that_are_computed_and_constant_masks(subtests):
+    from onnx.reference import ReferenceEvaluator
+
+    array = np.random.default_rng(6).normal(size=(3, 4)).astype("f4")
+    array[1, 2] = 0
+    for name, (text, constants) in OPERANDS.items():
+        with subtests.test(name), np.errstate(all="ignore"):
+            made = model(f"net (float[3,4] x) => (float[n] y) {{ {text} }}", opset=18, **constants)
+            x = ag.Input("x", array.shape)
+            net = ag.from_onnx(made)
+            y, state = net(x), net.state_dict()
+            (found,) = evaluate([y], {x: array, **{v: state[n] for n, v in net.named_parameters()}})
+            (wanted,) = ReferenceEvaluator(made).run(None, {"x": array})
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 # Ops of onnxruntime's optimizer: op -> operands, shapes of weights, attributes; x has the shape [n, 3, 4].

@@ -172,6 +172,26 @@ REJECTED = {
         lambda: of_the_batch("floats = Cast <to = 1> (shape)\nnumber = Gather (floats, zero)"),
         r"Mul has a size that depends on the batch; use a number \(node 6\)",
     ),
+    "axes that are computed": (
+        lambda: model(
+            "net (float[n,4] x, int64[1] i) => (float[n,1] y) { y = ReduceSum (x, i) }",
+        ),
+        r"ReduceSum has axes that is computed; make it a constant \(node 0\)",
+    ),
+    "sizes that are computed": (
+        lambda: model(
+            "net (float[n,1,4,4] x, int64[4] i) => (float[n,1,8,8] y) { y = Resize (x, , , i) }",
+        ),
+        r"Resize has sizes that is computed; make it a constant \(node 0\)",
+    ),
+    "a mask that is computed": (
+        lambda: model("net (float[3,4] x, bool[3] m) => (float[n,4] y) { y = Compress <axis = 0> (x, m) }"),
+        "Compress has a condition that is computed, so that the result's size depends on it; use Where",
+    ),
+    "place outside": (
+        lambda: of_nodes(make_node("GatherND", ["x", "i"], ["y"]), shape=(3, 4), i=np.array([[0, 5]])),
+        r"GatherND has the index 5, outside an axis of extent \(3, 4\); correct it \(node 0\)",
+    ),
     "layout of a processor": (
         lambda: of_nodes(make_node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc"), w=np.ones(3)),
         "com.microsoft.nchwc.Conv has the layout of one processor; save the file with ORT_ENABLE_EXTENDED, not",

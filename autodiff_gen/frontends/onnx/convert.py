@@ -31,7 +31,6 @@ from .values import Values
 # Ops without a rule -> what torch calls them, for the alternatives that messages tell.
 ALSO = {
     "Col2Im": "fold",
-    "Compress": "masked_select",
     "DFT": "fft",
     "LpPool": "lp_pool2d",
     "MaxUnpool": "max_unpool2d",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..imported.program import ValueRef, WeightRef
-from ..imported.rules import Arguments, Rule, Unsupported
+from ..imported.rules import Arguments, Rule
 from .folding import Constant
-from .graph import DTYPES
+from .graph import dtype_named
 
 
 def unary(function: str, *names: str) -> Rule:
@@ -105,14 +105,20 @@ def _mod(c: Any, a: Arguments) -> Any:
 
 def _pow(c: Any, a: Arguments) -> Any:
     x, y = operands(c, a["X"], a["Y"])
-    x, y = (c.emit("to", v, "f32") if isinstance(v, ValueRef) and c.dtype(v) != "f32" else v for v in (x, y))
+    x, y = (
+        c.emit("to", v, "f32") if isinstance(v, ValueRef | WeightRef) and c.dtype(v) != "f32" else v
+        for v in (x, y)
+    )
     square = not isinstance(y, ValueRef | WeightRef) and y == 2
     z = c.emit("square", x) if square else c.emit("{} ** {}", x, y)
     return z if c.dtype(a["X"]) == "f32" else c.emit("to", z, "s32")
 
 
 def _clip(c: Any, a: Arguments) -> Any:
-    low, high = (None if a[k] is None else c.number(a[k], k) for k in ("min", "max"))
+    low, high = (a[k] if isinstance(a[k], ValueRef) else _limit(c, a[k], k) for k in ("min", "max"))
+    if isinstance(low, ValueRef) or isinstance(high, ValueRef):
+        y = a["input"] if low is None else c.emit("clamp", a["input"], min=low)
+        return y if high is None else c.emit("clamp", y, max=high)
     if (low, high) == (0, 6):
         return c.emit("relu6", a["input"])
     if (low, high) == (0, None):
@@ -122,6 +128,10 @@ def _clip(c: Any, a: Arguments) -> Any:
     if low is not None and high is not None and low > high:
         return c.emit("clamp", c.emit("clamp", a["input"], min=low), max=high)
     return c.emit("clamp", a["input"], **given) if given else a["input"]
+
+
+def _limit(c: Any, given: Any, name: str) -> Any:
+    return None if given is None else c.number(given, name)
 
 
 def _selu(c: Any, a: Arguments) -> Any:
@@ -176,17 +186,12 @@ KINDS = {"f32": np.float32, "bool": np.bool_}
 
 
 def _cast(c: Any, a: Arguments) -> Any:
-    from onnx import TensorProto
-
     if "target_type" in a:
         if isinstance(a["input"], Constant):
             kind = KINDS.get(c.dtype(a["target_type"]), np.int64)
             return replace(a["input"], array=a["input"].array.astype(kind))
         return _converted(c, a["input"], c.dtype(a["target_type"]))
-    name = TensorProto.DataType.Name(a["to"])
-    if name not in DTYPES:
-        raise Unsupported(f"converts to {name}; use FLOAT")
-    return _converted(c, a["input"], DTYPES[name])
+    return _converted(c, a["input"], dtype_named(a["to"]))
 
 
 def _converted(c: Any, x: Any, wanted: str) -> Any:

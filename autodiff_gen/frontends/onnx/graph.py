@@ -29,6 +29,16 @@ MEANINGLESS = {
 MEANINGLESS |= {"num_outputs", "seed", "storage_order"}
 
 
+def dtype_named(kind: int) -> str:
+    """Our name of a dtype of TensorProto."""
+    from onnx import TensorProto
+
+    name = TensorProto.DataType.Name(kind)
+    if name not in DTYPES:
+        raise Unsupported(f"converts to {name}; use FLOAT")
+    return DTYPES[name]
+
+
 @dataclass(frozen=True)
 class Node:
     """proto: the NodeProto; number: its place in the graph."""

@@ -15,6 +15,13 @@ def _from_start(c: Any, index: Any, extents: Any) -> Any:
     """An index without negative numbers, which count from the end; a constant may have several extents, of the elements
     of its last axis."""
     if isinstance(index, Constant):
+        outside = (
+            []
+            if extents is None
+            else index.array[(index.array < -np.array(extents)) | (index.array >= extents)]
+        )
+        if len(outside):
+            raise Unsupported(f"has the index {outside[0]}, outside an axis of extent {extents}; correct it")
         return Constant(np.where(index.array < 0, index.array + extents, index.array))
     if extents is None:
         return index
@@ -78,7 +85,8 @@ def _scatter_elements(c: Any, a: Arguments) -> Any:
 
 
 def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
-    """The place in the merged axes of these extents for each tuple of indices, of a shape."""
+    """The place in the merged axes of these extents for each tuple of indices, of a shape. A table has the place for
+    each index of an axis, so that one outside of its axis is rejected, not taken for another element."""
     known = isinstance(index, Constant)
     row = c.emit(
         "reshape", c.operand(_from_start(c, index, extents) if known else index), (*shape, len(extents))
@@ -87,7 +95,13 @@ def _places(c: Any, index: Any, extents: Any, shape: tuple[int, ...]) -> Any:
     parts = []
     for k, (extent, step) in enumerate(zip(extents, steps, strict=True)):
         column = c.emit(f"{{}}[..., {k}]", row)
-        parts.append(c.emit(f"{{}} * {step}", column if known else _from_start(c, column, extent)))
+        if known:
+            parts.append(c.emit(f"{{}} * {step}", column))
+            continue
+        column = column if c.dtype(column) == "s32" else c.emit("to", column, "s32")
+        table = c.constant(np.arange(extent) * step)
+        found = c.emit("take_along_dim", table, c.emit("reshape", column, (-1,)), 0)
+        parts.append(c.emit("reshape", found, shape) if len(shape) > 1 else found)
     place = parts[0]
     for part in parts[1:]:
         place = c.emit("{} + {}", place, part)
@@ -143,13 +157,31 @@ def _reverse_sequence(c: Any, a: Arguments) -> Any:
 
 def _one_hot(c: Any, a: Arguments) -> Any:
     depth, rank = c.number(a["depth"], "depth"), len(c.shape(a["indices"]))
-    off, on = c.array(a["values"], "values").reshape(-1).tolist()
+    values, kind = a["values"], c.dtype(a["values"])
     index = _from_start(c, c.operand(a["indices"]), int(depth))
-    y = c.emit("one_hot", index, int(depth))
-    y = c.emit("to", y, "f32") if c.dtype(a["values"]) == "f32" else y
-    if (off, on) != (0, 1):
-        y = c.emit("{} * {} + {}", y, on - off, off)
+    hit = c.emit(
+        "eq", c.emit("unsqueeze", index, -1), c.constant(np.arange(int(depth)))
+    )  # none of an index outside
+    if isinstance(values, Constant) and values.array.reshape(-1).tolist() == [0, 1]:
+        y = c.emit("to", hit, kind)
+    else:
+        off, on = (c.emit(f"{{}}[{k}]", c.operand(values)) for k in range(2))
+        y = c.emit("where", hit, on, off)
     return y if a["axis"] in (-1, rank) else c.emit("movedim", y, -1, a["axis"])
+
+
+def _compress(c: Any, a: Arguments) -> Any:
+    """The slices where a constant mask is true."""
+    if not isinstance(a["condition"], Constant):
+        raise Unsupported(
+            "has a condition that is computed, so that the result's size depends on it; use Where"
+        )
+    x, axis, known = c.operand(a["input"]), a.get("axis"), a["condition"].array
+    if axis is None:
+        x, axis = c.emit("reshape", x, (-1,)), 0
+    if c.shape(x)[axis] is None:
+        raise Unsupported("selects samples of the batch; give it a number by onnx.tools.update_model_dims")
+    return c.emit("index_select", x, axis, c.constant(np.flatnonzero(known)))
 
 
 def _trilu(c: Any, a: Arguments) -> Any:
@@ -158,6 +190,7 @@ def _trilu(c: Any, a: Arguments) -> Any:
 
 
 INDEXING: dict[str, Rule] = {
+    "Compress": _compress,
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,

@@ -57,12 +57,8 @@ def _activated(c: Any, a: Arguments, y: Any) -> Any:
     """The activation of a fused op; its parameters have the names of the op's attributes in FusedGemm only."""
     name = a.get("activation")
     given = [a.get(f"activation_{n}") for n in ("alpha", "beta", "gamma")]
-    first, second, *_ = [
-        *(a.get("activation_params") or ()),
-        *(g for g in given if g is not None),
-        None,
-        None,
-    ]
+    params: list[Any] = [*(a.get("activation_params") or ()), *(g for g in given if g is not None)]
+    first, second = (*params, None, None)[:2]
     plain = {"Relu": "relu", "Tanh": "tanh", "Sigmoid": "sigmoid"}
     if name is None or name == "":
         return y

@@ -22,8 +22,9 @@ def _recurrent(function: str) -> Rule:
         nonlinearity = _check(c, a, function, directions)
         first, backwards = bool(a.get("layout")), a["direction"] == "reverse"  # the batch is the first axis
         time = 1 if first else 0
-        steps = tuple(c.values[a["X"].name].shape[:2])
-        x = c.emit("flip", a["X"], time) if backwards else a["X"]
+        x = c.operand(a["X"])
+        steps = tuple((c.values[x.name] if isinstance(x, ValueRef) else c.weights[x.name].array).shape[:2])
+        x = c.emit("flip", x, time) if backwards else x
         options: dict[str, Any] = {
             "num_layers": 1,
             "bias": a["B"] is not None,

@@ -43,7 +43,7 @@ def reduction(function: str) -> Rule:
 
 def _axes(c: Any, a: Arguments) -> tuple[int, ...]:
     axes = a.get("axes")
-    return c.numbers(axes, "axes") if isinstance(axes, Constant) else tuple(axes or ())
+    return tuple(axes or ()) if axes is None or isinstance(axes, tuple) else tuple(c.numbers(axes, "axes"))
 
 
 def _extreme_index(function: str) -> Rule:

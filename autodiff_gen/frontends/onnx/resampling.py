@@ -101,7 +101,8 @@ def _index(c: Any, a: Arguments, axis: int) -> int:
 
 def _reference(c: Any, a: Arguments, x: Any) -> Any:
     node = c.node.proto
-    given = {n: _with_one_sample(c.known[n].array) for n in node.input[1:] if n}
+    names = zip(node.input[1:], ("roi", "scales", "sizes"), strict=False)
+    given = {n: _with_one_sample(c.array(c.known[n], what)) for n, what in names if n}
     return c.reference(node, {node.input[0]: x, **given})
 
 

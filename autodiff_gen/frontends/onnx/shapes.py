@@ -12,6 +12,7 @@ import numpy as np
 from ..imported.program import ValueRef, WeightRef
 from ..imported.rules import Arguments, Rule, Unsupported
 from .folding import Constant, array_of, dtype_of, is_batch
+from .graph import dtype_named
 
 # Ends of at least this are the end of the axis: exporters write 2**31 - 1, 2**63 - 1, tf2onnx this too.
 FAR = 1_000_000_000
@@ -176,6 +177,15 @@ def _filled(c: Any, a: Arguments) -> Any:
     return c.emit("full", shape, value, dtype=kind)
 
 
+def _eye_like(c: Any, a: Arguments) -> Any:
+    shape = c.shape(a["input"])
+    if None in shape:
+        raise Unsupported("has an axis that follows the batch; use numbers")
+    kinds = {"f32": np.float32, "bool": np.bool_}
+    kind = dtype_named(a["dtype"]) if a.get("dtype") else c.dtype(a["input"])
+    return Constant(np.eye(*shape, k=a["k"], dtype=kinds.get(kind, np.int64)))
+
+
 def _pad(c: Any, a: Arguments) -> Any:
     rank, pads = len(c.shape(a["data"])), c.numbers(a["pads"], "pads")
     given = tuple(range(rank)) if a.get("axes") is None else c.numbers(a["axes"], "axes")
@@ -183,12 +193,27 @@ def _pad(c: Any, a: Arguments) -> Any:
     flat = [p for axis in reversed(range(rank)) for p in both.get(axis, (0, 0))]
     while flat and flat[-2:] == [0, 0]:
         flat = flat[:-2]
+    if isinstance(a.get("constant_value"), ValueRef):
+        return _pad_with(c, a, flat)
     value = 0.0 if a.get("constant_value") is None else float(c.number(a["constant_value"], "the value"))
     mode = {"edge": "replicate", "wrap": "circular"}.get(a["mode"], a["mode"])
     options = {} if mode == "constant" else {"mode": mode}
     if not flat:
         return a["data"]
     return c.emit("pad", a["data"], tuple(flat), **({"value": value} if value else {}), **options)
+
+
+def _pad_with(c: Any, a: Arguments, flat: list[int]) -> Any:
+    """With a number that is computed, where a mask says that there is no element."""
+    if not flat or a["mode"] != "constant":
+        return a["data"] if not flat else c.emit("pad", a["data"], tuple(flat), mode=a["mode"])
+    shape = [1 if d is None else d for d in c.shape(a["data"])]
+    sides = [(0, 0)] * (len(shape) - len(flat) // 2) + [*zip(flat[-2::-2], flat[::-2], strict=True)]
+    y = c.emit("pad", a["data"], tuple(flat))
+    if any(p < 0 for p in flat):
+        raise Unsupported("has a value that is computed and cuts; make it a constant")
+    inside = c.constant(np.pad(np.ones(shape, bool), sides))
+    return c.emit("where", inside, y, a["constant_value"])
 
 
 def _tile(c: Any, a: Arguments) -> Any:
@@ -230,6 +255,7 @@ SHAPES: dict[str, Rule] = {
     "ConstantOfShape": _filled,
     "DepthToSpace": _depth_to_space,
     "Expand": _expand,
+    "EyeLike": _eye_like,
     "Flatten": _flatten,
     "Pad": _pad,
     "Reshape": _reshape,

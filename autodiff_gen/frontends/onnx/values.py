@@ -232,6 +232,8 @@ class Values:
     def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
         """Add a call with several results; returns references to them. Raises Unsupported if our function rejects
         it."""
+        args = tuple(map(self._argument, args))
+        options = {key: self._argument(x) for key, x in options.items()}
         given = [self._made(x) for x in args]
         try:
             if "{" in function:
@@ -249,6 +251,7 @@ class Values:
         self, function: str, results: Names, shapes: Sequence[Any], *args: Any, **options: Any
     ) -> list[ValueRef]:
         """Add a call that is a layer only, as those of imported/layer_rules.py; shapes: of its results."""
+        args = tuple(map(self._argument, args))
         made = [make_input(n, Type(f32, tuple(s))) for n, s in zip(names(results), shapes, strict=True)]
         return self._add(function, results, args, options, made)
 
@@ -264,6 +267,12 @@ class Values:
         self.calls.append(Call(function, args, options, results, (), place, op))
         self.values.update(zip(names(results), made, strict=True))
         return [ValueRef(n) for n in names(results)]
+
+    def _argument(self, given: Any) -> Any:
+        """An argument of a call: constants of the graph become constants of the program."""
+        if type(given) in (tuple, list):
+            return tuple(map(self._argument, given))
+        return self.operand(given)
 
     def _made(self, given: Any) -> Any:
         """An argument as our functions take it: weights are inputs of their shapes."""
