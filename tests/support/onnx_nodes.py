@@ -23,6 +23,7 @@ WEIGHTS = {
     "AffineGrid": (1,),
     "BatchNormalization": (1, 2, 3, 4),
     "Clip": (1, 2),
+    "Compress": (1,),
     "Conv": (1, 2),
     "ConvTranspose": (1, 2),
     "CumSum": (1,),

@@ -162,11 +162,12 @@ def _one_hot(c: Any, a: Arguments) -> Any:
     hit = c.emit(
         "eq", c.emit("unsqueeze", index, -1), c.constant(np.arange(int(depth)))
     )  # none of an index outside
-    if isinstance(values, Constant) and values.array.reshape(-1).tolist() == [0, 1]:
-        y = c.emit("to", hit, kind)
+    if isinstance(values, Constant):
+        off, on = values.array.reshape(-1).tolist()
     else:
-        off, on = (c.emit(f"{{}}[{k}]", c.operand(values)) for k in range(2))
-        y = c.emit("where", hit, on, off)
+        off, on = (c.emit(f"{{}}[{k}]", values) for k in range(2))
+    y = hit if (off, on) == (0, 1) else c.emit("where", hit, on, off)
+    y = y if c.dtype(y) == kind else c.emit("to", y, kind)
     return y if a["axis"] in (-1, rank) else c.emit("movedim", y, -1, a["axis"])
 
 
