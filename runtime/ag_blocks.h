@@ -41,6 +41,14 @@ static inline int32_t ag_from_limit(float high) {
     return 0x7fffffff - 0x400000 - limit.bits;
 }
 
+/* The memory of a block. */
+typedef struct {
+    float number[4];
+} ag_four;
+typedef struct {
+    float number[8];
+} ag_eight;
+
 #define AG_INLINE static inline __attribute__((always_inline, unused))
 /* Variables in registers: four, or four more, that hold v or, for asm to write to them, zeros. */
 #define AG_FOUR(v0, v1, v2, v3, first, second, third, fourth)                                                \
@@ -56,12 +64,12 @@ static inline int32_t ag_from_limit(float high) {
             AG_FOUR_MORE(0.0f, 0.0f, 0.0f, 0.0f, s4, s5, s6, s7);                                            \
             __asm__("vldmia %8, {" s0 "-" s7 "}"                                                             \
                     : "=t"(a), "=t"(b), "=t"(c), "=t"(d), "=t"(e), "=t"(f), "=t"(g), "=t"(h)                 \
-                    : "r"(p), "m"(*(const float (*)[8])p));                                                  \
+                    : "r"(p), "m"(*(const ag_eight *)p));                                                    \
             v[4] = e, v[5] = f, v[6] = g, v[7] = h;                                                          \
         } else {                                                                                             \
             __asm__("vldmia %4, {" s0 "-" s3 "}"                                                             \
                     : "=t"(a), "=t"(b), "=t"(c), "=t"(d)                                                     \
-                    : "r"(p), "m"(*(const float (*)[4])p));                                                  \
+                    : "r"(p), "m"(*(const ag_four *)p));                                                     \
         }                                                                                                    \
         v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
     }                                                                                                        \
@@ -89,11 +97,11 @@ static inline int32_t ag_from_limit(float high) {
         if (wide) {                                                                                          \
             AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
             __asm__("vstmia %1, {" s0 "-" s7 "}"                                                             \
-                    : "=m"(*(float (*)[8])p)                                                                 \
+                    : "=m"(*(ag_eight *)p)                                                                   \
                     : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d), "t"(e), "t"(f), "t"(g), "t"(h));               \
         } else {                                                                                             \
             __asm__("vstmia %1, {" s0 "-" s3 "}"                                                             \
-                    : "=m"(*(float (*)[4])p)                                                                 \
+                    : "=m"(*(ag_four *)p)                                                                    \
                     : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                               \
         }                                                                                                    \
     }                                                                                                        \

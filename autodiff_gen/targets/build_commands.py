@@ -17,6 +17,8 @@ STRICT_FLAGS = (
     "-Wall",
     "-Wextra",
     "-Wconversion",
+    "-Wundef",
+    "-Wcast-align",
     "-Wcast-qual",
     "-Wshadow",
     "-Wdouble-promotion",

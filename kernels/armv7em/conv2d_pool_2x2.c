@@ -77,11 +77,10 @@
 /* clang-format on */
 
 /* All pooling windows; an odd last channel is computed together with the one before it. `columns` is a
- * constant. */
-static inline __attribute__((always_inline)) void ag_pool_2x2(const float *x, const float *w,
-                                                              const float *bias, float *y, uint8_t *index,
-                                                              int32_t n, const ag_conv2d_pool_shape *s,
-                                                              int32_t columns) {
+ * constant. `__extension__` permits assembly of more than 4,095 bytes. */
+__extension__ static inline __attribute__((always_inline)) void
+ag_pool_2x2(const float *x, const float *w, const float *bias, float *y, uint8_t *index, int32_t n,
+            const ag_conv2d_pool_shape *s, int32_t columns) {
     const int32_t row = s->x_h * (int32_t)sizeof(float), channels = s->o, filter = s->kh * columns;
     for (int32_t b = 0; b < n; b++) {
         for (int32_t p = 0; p < s->ph; p++) {

@@ -39,7 +39,8 @@
     "vstm r9, {s0-s7}\n add r9, r6\n vstm r9, {s8-s15}\n add r9, r6\n"                                     \
     "bge " more "\n"
 
-__attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
+/* `__extension__` permits text of more than 4,095 bytes. */
+__extension__ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     __asm__(
         "push {r4-r11, lr}\n"
         "vpush {d8-d15}\n"

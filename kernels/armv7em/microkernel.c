@@ -1,6 +1,6 @@
 /* The micro-kernels of tiles/microkernel.h. VLDM loads several floats with one instruction, so that a
  * multiply-accumulate costs about 1.2 instructions. r0 points to the ag_tile; s0..s15, or s0..s23, are the
- * sums, the other registers operands. */
+ * sums, the other registers operands. `__extension__` permits text of more than 4,095 bytes. */
 #include "tiles/microkernel_offsets.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* naked functions read them in registers */
@@ -137,7 +137,7 @@
     TILE(20, 21, 22, 23, 28, 29, 30, 31)
 
 /* Rows of A times rows of B. r10 points to the tile of C, r11: from a row of B to that of the next tile. */
-__attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
+__extension__ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     __asm__(
         ENTER
         "add r9, r0, #" B "\n"
@@ -180,7 +180,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
 
 /* Rows of A times columns of B, contiguous along n: tiles of 2 x 8, rows 0 and 1, then rows 2 and 3, and a last tile
  * of 4 x 4. r6 and r7 point to the tile's columns of C and of B, r3 to the next two rows of A. */
-__attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
+__extension__ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
     __asm__(
         ENTER
         "ldr r6, [r0, #" C "]\n"
@@ -254,7 +254,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
 
 /* Rows of A, a_step apart, times a panel of eight columns of B: tiles of 2 x 8, of which an odd last row is both
  * rows. r3 points to the next row of A, r4 to that of C, r10 to zeros; ip counts rows. */
-__attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
+__extension__ __attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
     __asm__(
         ENTER
         "ldr r3, [r0]\n"
@@ -323,7 +323,7 @@ __attribute__((naked)) void AG_MICROKERNEL(np)(const ag_tile *t) {
 
 /* Columns of A, contiguous along m, times columns of B, contiguous along n: tiles of six columns, and of four where
  * four or eight remain. r4 and r6 point to the tile's columns of B and of C, ip counts columns. */
-__attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
+__extension__ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     __asm__(
         ENTER
         "ldr r4, [r0, #" B "]\n"

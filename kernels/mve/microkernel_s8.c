@@ -34,8 +34,10 @@
 void ag_dots_s8_mve(int32_t *sums, const int32_t *bias, const int8_t *window, const int8_t *w, int32_t k,
                     int32_t rows);
 
-__attribute__((naked)) void ag_dots_s8_mve(int32_t *sums, const int32_t *bias, const int8_t *window,
-                                           const int8_t *w, int32_t k, int32_t rows) {
+/* `__extension__` permits text of more than 4,095 bytes. */
+__extension__ __attribute__((naked)) void ag_dots_s8_mve(int32_t *sums, const int32_t *bias,
+                                                         const int8_t *window, const int8_t *w, int32_t k,
+                                                         int32_t rows) {
     __asm__(
         "ldr r12, [sp]\n"
         "push {r4-r11, lr}\n"

@@ -24,6 +24,7 @@ from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
+from autodiff_gen.targets.build_commands import STRICT_FLAGS
 
 WORKLOADS = sorted(p.stem for p in (ROOT / "bench" / "workloads").glob("w[0-9]*.py"))
 
@@ -138,19 +139,11 @@ int main() {{
 }}
 """
     (tmp_path / "main.cpp").write_text(main)
-    flags = [
-        "-std=c++11",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Wconversion",
-        "-Wshadow",
-        "-Werror",
-        f"-I{tmp_path}",
-    ]
     command = [
         "g++",
-        *flags,
+        "-std=c++11",
+        *STRICT_FLAGS,
+        f"-I{tmp_path}",
         *INCLUDES,
         str(tmp_path / "main.cpp"),
         *map(str, linked),

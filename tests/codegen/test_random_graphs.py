@@ -28,12 +28,12 @@ from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, installation
+from autodiff_gen.targets.build_commands import STRICT_FLAGS
 
 pytestmark = pytest.mark.cc
 
 BLOCK = 15
 SEED = int(os.environ["AUTODIFF_SEED"])  # conftest.py gives it a default
-STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror"]
 Make = Callable[[int, int], Case]
 
 
@@ -148,7 +148,15 @@ def includes() -> list[str]:
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 def test_strict_warnings(cc: str, tmp_path: Path) -> None:
     sources = files_of([*cases(random_function, 7), *cases(random_model, 7)], tmp_path)
-    command = [cc, "-std=c99", *STRICT, "-fsyntax-only", f"-I{tmp_path}", *includes(), *map(str, sources)]
+    command = [
+        cc,
+        "-std=c99",
+        *STRICT_FLAGS,
+        "-fsyntax-only",
+        f"-I{tmp_path}",
+        *includes(),
+        *map(str, sources),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
 
@@ -168,7 +176,15 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
     texts = [emit(program)[f"{program.name}.c"] for program in programs]
     assert sum(text.count("/* Loops of step") for text in texts) > len(texts)
     sources = map(str, files_of(made, tmp_path))
-    command = ["gcc", "-std=c99", *STRICT, "-Wsign-conversion", "-fsyntax-only", f"-I{tmp_path}", *includes()]
+    command = [
+        "gcc",
+        "-std=c99",
+        *STRICT_FLAGS,
+        "-Wsign-conversion",
+        "-fsyntax-only",
+        f"-I{tmp_path}",
+        *includes(),
+    ]
     done = subprocess.run([*command, *sources], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
     as_functions = library_of(programs, "-O1")

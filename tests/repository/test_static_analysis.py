@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from c_build import STRICT, compile_c
+from c_build import compile_c
 from compiled_examples import EXAMPLES, files
 
 import autodiff_gen as ag
@@ -17,6 +17,7 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.link import link_source
 from autodiff_gen.kernels import registry
 from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets.build_commands import STRICT_FLAGS
 
 pytestmark = pytest.mark.cc
 
@@ -126,7 +127,18 @@ def test_cppcheck(sources, includes):
 def test_gccs_analyser(sources, includes, tmp_path):
     for source in sources:
         clean(
-            ["gcc", "-std=c99", "-O2", "-fanalyzer", *STRICT, *includes, "-c", source, "-o", tmp_path / "x.o"]
+            [
+                "gcc",
+                "-std=c99",
+                "-O2",
+                "-fanalyzer",
+                *STRICT_FLAGS,
+                *includes,
+                "-c",
+                source,
+                "-o",
+                tmp_path / "x.o",
+            ]
         )
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from checkout import ROOT
 
+from autodiff_gen.targets.build_commands import STRICT_FLAGS
+
 KERNELS = ROOT / "kernels"
 RUNTIME = ROOT / "runtime"
-STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror")
 INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME))
 HOST = ("gcc", "clang")
 WIDTHS = {"": (), "avx2": ("-march=x86-64-v3",), "avx512": ("-march=x86-64-v4",)}  # of the host's vectors
@@ -34,7 +35,7 @@ def widths():
 
 def compiler(cc, flags=(), std="-std=c99"):
     """The start of a command: the compiler with the flags of all builds, then `flags`."""
-    return [cc, std, "-fno-strict-aliasing", *STRICT, *INCLUDES, *flags]
+    return [cc, std, "-fno-strict-aliasing", *STRICT_FLAGS, *INCLUDES, *flags]
 
 
 def compile_c(cc, sources, output, flags=(), std="-std=c99"):

@@ -8,9 +8,8 @@ import numpy as np
 
 from autodiff_gen.frontends import graph as ag
 from autodiff_gen.frontends.graph import Param
+from autodiff_gen.targets.build_commands import STRICT_FLAGS
 
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror")
-STRICT = ("-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion")
 HEADERS = ["math.h", "stdint.h", "stdlib.h", "string.h"]
 COMPILERS = ("gcc", "clang")
 
@@ -19,7 +18,16 @@ def compiled(cc, text, folder, *flags, name="model"):
     """Compile a file that is alone in its folder; warnings are errors."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.c").write_text(text)
-    command = [cc, *FLAGS, *STRICT, *flags, f"{name}.c", "-o", name, *([] if "-c" in flags else ["-lm"])]
+    command = [
+        cc,
+        "-std=c99",
+        *STRICT_FLAGS,
+        *flags,
+        f"{name}.c",
+        "-o",
+        name,
+        *([] if "-c" in flags else ["-lm"]),
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return folder / name

@@ -5,7 +5,11 @@
 #include <string.h>
 
 /* Keeps the compiler from replacing these loops by calls of the functions themselves. */
+#if defined __clang__
+#define LOOPS __attribute__((no_builtin("memcpy", "memmove", "memset", "memcmp", "strlen")))
+#else
 #define LOOPS __attribute__((optimize("no-tree-loop-distribute-patterns")))
+#endif
 
 typedef uint64_t __attribute__((may_alias, aligned(1))) word;
 
