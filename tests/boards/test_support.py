@@ -82,6 +82,25 @@ def test_boots_prints_and_exits(name, tmp_path):
     assert run(b, build(b, tmp_path)) == (7, f"{HELLO}\nend\n", "")
 
 
+@pytest.mark.parametrize("flag", ["-flto", "-fstack-protector-strong"])
+def test_support_works_under_flags_of_other_projects(flag, tmp_path):
+    """All of the firmware is compiled with them: code that only assembly names remains, and nothing needs a heap."""
+    b, elf = board.load("mps2_an386"), tmp_path / "boot.elf"
+    command = [
+        build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b),
+        *build_commands.STRICT_FLAGS,
+        *("-g0", flag),
+        *(f"-I{folder}" for folder in build_commands.include_dirs(b)),
+        *map(str, (BOOT, *build_commands.support_sources(b))),
+        *("-o", str(elf)),
+        *build_commands.link_flags(b),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert run(b, elf) == (7, f"{HELLO}\nend\n", "")
+
+
 @pytest.mark.parametrize("name", BOARDS)
 def test_faults_print_and_exit(name, tmp_path):
     b = board.load(name)

@@ -1,8 +1,10 @@
 """Kernel tables: what is loaded, what is chosen, and the one line that each mistake gets."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from c_build import INCLUDES
 from toy_backend import GEMV, KERNELS, fails, row, serves, toy
 
 from autodiff_gen.errors import KernelError, ToolError
@@ -20,6 +22,24 @@ def test_ref_serves_every_kernel_without_conditions():
     assert all(s.cflags == ("-ffp-contract=off",) and s.path.is_file() for s in loaded.sources())
     assert {s.path for s in loaded.sources()} == set((KERNELS / "ref").glob("*.c"))
     assert loaded.include_dirs() == (KERNELS, KERNELS / "ref")
+
+
+@pytest.mark.cc
+def test_a_kernel_of_tiles_without_its_backend_names_the_macro():
+    """A build system that leaves out the flags of a folder must not get a name of its own for each kernel."""
+    command = [
+        "gcc",
+        "-std=c99",
+        "-fsyntax-only",
+        *INCLUDES,
+        f"-I{KERNELS / 'fast'}",
+        KERNELS / "tiles" / "gemv.c",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "#error" in done.stderr, done.stderr
+    assert "define AG_BACKEND as the folder of the backend" in done.stderr
+    done = subprocess.run([*command, "-DAG_BACKEND=fast"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", ["armv7em", "fast", "host", "mve", "neon"])
