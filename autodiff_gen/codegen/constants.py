@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.identifiers import Scope
-from ..ir.names import NO_LAYERS, name_of
+from ..ir.names import NO_LAYERS, merged_constant, name_of
 from ..ir.node import CONST, Value
 from ..ir.types import DType
 from ..lowering.c import c_syntax
@@ -64,16 +64,15 @@ def constant_names(
 ) -> dict[Value, str]:
     """The names of constant arrays that are too large to be written into expressions; equal ones have one. `taken` are
     the names of arguments, `layers` long paths of modules to short ones."""
-    scope, names = Scope(taken), {}
-    seen: dict[bytes, str] = {}
+    scope, names = Scope(taken), dict[Value, str]()
+    equal: dict[bytes, list[Value]] = {}
     for plan in (p for outer in plans for p in outer.all_plans()):
         for v in plan.graph.leaves(CONST):
             value = v.node.attrs["value"]
             if value.size > 1:
-                key = value.tobytes() + v.type.dtype.name.encode()
-                if key not in seen:
-                    seen[key] = scope.fresh(name_of(v, layers) if v.node.origin.labels else "table")
-                names[v] = seen[key]
+                equal.setdefault(value.tobytes() + v.type.dtype.name.encode(), []).append(v)
+    for group in equal.values():
+        names.update(dict.fromkeys(group, scope.fresh(name_of(merged_constant(group), layers))))
     return names
 
 

@@ -4,15 +4,16 @@ layers, losses and differentiation say what a value is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from .identifiers import LIBRARY, OURS, identifier
-from .node import Node, Value, base
+from .node import CONST, Node, Value, base
 from .op_kinds import Assemble, Contraction, Elementwise, Leaf, Reduce
-from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label
+from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label, Origin
 
 NO_LAYERS: Mapping[str, str] = MappingProxyType({})
+TABLE = "table"  # a constant of which no more is known
 PART = "part"  # the role of a term of a gradient
 LONGEST_SCOPE = 12  # characters of the path of a module that is written out in names
 
@@ -125,7 +126,7 @@ def _name(v: Value, layers: Mapping[str, str] | None) -> str:
     v = _inside(v)
     node, label = v.node, v.node.origin.labels.get(v.index)
     if label is None and isinstance(node.op.lower, Leaf):
-        return identifier(v.name or node.op.name)
+        return identifier(_by_value(v) if node.op is CONST else v.name or node.op.name)
     if label is not None:
         if label.gradient_of is not None:
             source = _shown(label.gradient_of)
@@ -147,6 +148,27 @@ def _name(v: Value, layers: Mapping[str, str] | None) -> str:
         return _temporary(node)
     scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else _kind(node), layers)
     return f"d_{scoped}" if node.origin.phase == BACKWARD and v.type.dtype.kind == "f" else scoped
+
+
+def merged_constant(equal: Sequence[Value]) -> Value:
+    """The constant that takes the place of equal ones. If these have several names it belongs to no layer: it is called
+    after its value, or by the role that they have in common."""
+    first = equal[0]
+    if len({name_of(v) for v in equal}) == 1:
+        return first
+    labels = [v.node.origin.labels.get(v.index, Label()) for v in equal]
+    common = Label(labels[0].role)
+    is_role = common.role and all(label == Label(common.role, label.scope) for label in labels)
+    known = {0: common} if is_role and _by_value(first) == TABLE else {}
+    node = first.node
+    return Node(CONST, (), node.attrs, (first.type,), origin=Origin(labels=known)).results[0]
+
+
+def _by_value(v: Value) -> str:
+    """What to call a constant that belongs to no layer: `zeros_32`, `ones_16`, `table`."""
+    array = v.node.attrs["value"]
+    word = "zeros" if not array.any() else "ones" if (array == 1).all() else ""
+    return f"{word}_{array.size}" if word else TABLE
 
 
 def _temporary(node: Node) -> str:

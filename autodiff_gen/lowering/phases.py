@@ -171,7 +171,7 @@ class Phases:
                 if of is not None:
                     return _layer_of(of)
         constants = (v.base.node for v in step.node.operands if v.base.node.op is CONST)
-        return next((n.origin.scope for n in constants if n.origin.labels), "")
+        return next((n.origin.scope for n in constants if n.origin.labels and n.origin.scope), "")
 
 
 def _nearest(

@@ -197,7 +197,8 @@ class _Collector:
         output = part.plan.outputs.get(source)
         if output is not None:
             return part.outputs.get(output, Operand(output))
-        return places.get(source) or part.known.get(source) or Operand(name_of(source, self.layers))
+        called = self.program.constant_names.get(source) or name_of(source, self.layers)
+        return places.get(source) or part.known.get(source) or Operand(called)
 
     def _step(self, step: Step, part: _Part, places: Mapping[Value, Operand]) -> StepRecord:
         number = part.number(step.number)

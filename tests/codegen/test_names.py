@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from autodiff_gen.ir.node import OPS, Value
 from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from autodiff_gen.lowering.phases import Phases
 from autodiff_gen.model.loader import load_model
+from autodiff_gen.report.collect import collect
+from autodiff_gen.targets import board
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -237,3 +240,60 @@ def test_what_is_computed_of_several_modules_belongs_to_the_one_around_them() ->
     y = net(x)
     products = y.node.operands[0].node
     assert products.origin.scope == "0" and products.operands[0].node.origin.scope == "0.q"
+
+
+class Tables(nn.Module):
+    """Layers, each with a constant array."""
+
+    def __init__(self, *arrays: Any) -> None:
+        super().__init__()
+        self.fc = nn.ModuleList(nn.Linear(6, 6) for _ in arrays)
+        self.part = nn.ModuleList(Table(np.asarray(array, np.float32)) for array in arrays)
+
+    def forward(self, x: Value) -> Value:
+        for fc, part in zip(self.fc, self.part, strict=True):
+            x = part(F.tanh(fc(x)))
+        return x
+
+
+class Table(nn.Module):
+    def __init__(self, array: Any) -> None:
+        super().__init__()
+        self.table = nn.Buffer(array)
+
+    def forward(self, x: Value) -> Value:
+        return F.tanh(x.view(-1, *self.table.shape) + self.table).view(-1, 6)
+
+
+def statistics(trained: int) -> nn.Module:
+    """Normalisations with the same statistics, of which the first ones train."""
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Tanh()) for _ in range(3)))
+    for k in range(trained, 3):
+        net[k][1].requires_grad_(False).eval()
+    return net
+
+
+ZEROS, ONES, ROW = [0.0] * 6, [1.0] * 6, [0.0, 1, 2, 3, 4, 5]
+CONSTANTS = {  # network, constants of its C
+    "one": (Tables(ROW), ["part_0_table"]),
+    "one_of_zeros": (Tables(ZEROS), ["part_0_table"]),
+    "equal": (Tables(ROW, ROW), ["table"]),
+    "equal_and_another": (Tables(ROW, ROW, ROW[::-1]), ["table", "part_2_table"]),
+    "zeros": (Tables(ZEROS, ROW, ZEROS), ["zeros_6", "part_1_table"]),
+    "ones_of_two_shapes": (Tables(ONES, np.ones((2, 3)), ONES), ["ones_6"]),
+    "another_shape": (Tables(ROW, np.array(ROW).reshape(2, 3)), ["table"]),
+    "folded": (statistics(0), ["scale", "zeros_6"]),
+    "folded_of_one_layer": (statistics(2), ["layer2_1_scale", "layer2_1_shift"]),
+}
+
+
+@pytest.mark.parametrize("network", CONSTANTS)
+def test_a_constant_of_several_layers_is_named_after_its_value(network: str) -> None:
+    net, expected = CONSTANTS[network]
+    model = ag.Model.supervised(net, (2, 6), nn.MSELoss(), optim.SGD(lr=0.1))
+    program = compile_model(model, "net")
+    found = re.findall(r"^static const float (\w+)\[\d+\] = ", emit(program)["net.c"], re.MULTILINE)
+    assert found == expected
+    report = collect(program, board.load("stm32"), None)
+    operands = {o.name for entry in report.entries for s in entry.steps for o in s.reads}
+    assert {*expected} <= operands

@@ -11,8 +11,6 @@ A reduction with several results of which only the first is read becomes the pla
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import CONST, Node, Value
@@ -20,11 +18,12 @@ from ...ir.op_kinds import Leaf, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.traits import key_of
 from ..context import Context
+from .equal_constants import equal_constants
 
 
 def cse(graph: Graph, context: Context) -> Graph:
     """Values that nothing needs are gone as well, since graphs are traversed from their roots."""
-    known: dict[Any, tuple[Value, ...]] = {}
+    known = equal_constants(graph)
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -26,6 +26,7 @@ from ...ir.types import Type, broadcast, planned_size, varies
 from ...ir.views import picked_axis, view_layout
 from ..context import Context
 from ..layout.permuted_view import reshaped
+from .equal_constants import equal_constants
 
 
 def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -80,11 +81,11 @@ def _without_negations(op: Op, operands: tuple[Value, ...]) -> Value | None:
 def fold_constants(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
-    constants: dict[object, tuple[Value, ...]] = {}  # equal ones become one
+    constants = equal_constants(graph)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node.op is CONST:
-            return constants.setdefault(key_of(node, ()), node.results)
+            return constants[key_of(node, ())]
         if isinstance(node.op.lower, View):
             one = operands[0].base  # of one element: no chain, as loops do not see through all of them
             if set(one.type.shape) <= {1} and not set(operands[0].type.shape) <= {1}:
