@@ -183,7 +183,8 @@ def _eye_like(c: Any, a: Arguments) -> Any:
         raise Unsupported("has an axis that follows the batch; use numbers")
     kinds = {"f32": np.float32, "bool": np.bool_}
     kind = dtype_named(a["dtype"]) if a.get("dtype") else c.dtype(a["input"])
-    return Constant(np.eye(*shape, k=a["k"]).astype(kinds.get(kind, np.int64)))
+    rows, columns = shape
+    return Constant(np.eye(rows, columns, a["k"]).astype(kinds.get(kind, np.int64)))
 
 
 def _pad(c: Any, a: Arguments) -> Any:
