@@ -27,6 +27,7 @@ class Model:
     split: bool = False
     guard: str | None = None
     restore_after: int = 0
+    program_id: int = 0
     stages: tuple[()] = ()
     frozen: dict[str, Any] = field(default_factory=dict)
     tied: dict[str, str] = field(default_factory=dict)
