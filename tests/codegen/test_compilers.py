@@ -72,15 +72,19 @@ def check(made: list[Calls], folder: Path, builds: Sequence[Build] = BUILDS) -> 
         assert not different, f"{build}: program, entry, n, status, checksum: {different}"
 
 
-def test_compilers_agree_on_random_graphs(block: int, tmp_path: Path) -> None:
+def some_of(config: pytest.Config, first: int, step: int) -> Sequence[Build]:
+    """The build without optimisation with all others, or where few graphs are compared with every `step`-th one."""
+    return BUILDS if config.getoption("--graphs") > 50 else (BUILDS[0], *BUILDS[1 + first % step :: step])
+
+
+def test_compilers_agree_on_random_graphs(block: int, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     made = list(graphs(block * BLOCK, BLOCK))
     assert len(made) > 0.8 * BLOCK
-    check(made, tmp_path)
+    check(made, tmp_path, some_of(pytestconfig, block, 2))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_compilers_agree_on_examples(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """By all builds only where more graphs are compared: test_workloads.py compares others in each run."""
     file = load_file(name)
-    builds = BUILDS if pytestconfig.getoption("--graphs") > 50 else (BUILDS[0], BUILDS[2], BUILDS[-1])
+    builds = some_of(pytestconfig, EXAMPLES.index(name), len(BUILDS) - 1)
     check([calls_of_file(file, compile_file(file.made, name, ("ref",)))], tmp_path, builds)
