@@ -50,7 +50,7 @@ def plan_regions(node: Node, graph: Graph, plan: Planner, context: Context) -> R
         context.weighing,
     )
     made, old = context.analysis(key, planned)
-    return made if old == operands else _over(made, dict(zip(old, operands, strict=True)))
+    return made if old == operands else over_operands(made, dict(zip(old, operands, strict=True)))
 
 
 def _ends(node: Node) -> Hashable:
@@ -64,7 +64,7 @@ def _storage(v: Value) -> Hashable:
     return known_layout(v) if number is None else number.tobytes()
 
 
-def _over(made: RegionPlan, outer: Mapping[Value, Value]) -> RegionPlan:
+def over_operands(made: RegionPlan, outer: Mapping[Value, Value]) -> RegionPlan:
     """The plan of the same regions over other operands."""
 
     def over(part: Part) -> Part:

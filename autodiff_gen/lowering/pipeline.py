@@ -64,6 +64,7 @@ from ..passes.training.freeze_states import freeze_states
 from ..passes.training.resolve_mode import resolve_mode
 from ..passes.training.select_trained_channels import select_trained_channels
 from ..passes.work import Work, work_of
+from .drop_recomputations import drop_recomputations
 from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
@@ -139,6 +140,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(select_kernels, weighs=is_divided),  # a call of a kernel or a loop nest for every node
     on_entries(schedule),  # the order with the lowest peak of live bytes
     on_entries(assign_buffers),  # an offset in the arena for every value
+    weighing(drop_recomputations),  # of what an earlier step has computed and the arena still has
 )
 
 
