@@ -69,6 +69,11 @@ def _views_of_a_number() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": x_of(3, 2) + F.unsqueeze(F.reshape(F.broadcast_to(2.0, (6,)), (3, 2)), 0)[0]}, {}
 
 
+def _integers_with_themselves() -> tuple[dict[str, Value], dict[State, Value]]:
+    i, x = F.to(x_of(3), "s32"), x_of(3)
+    return {"y": F.where(F.gt(i, i), x, 1.0), "z": F.where(F.gt(x, x), x, 1.0)}, {}
+
+
 def _common() -> tuple[dict[str, Value], dict[State, Value]]:
     x = x_of(2)
     return {"y": F.tanh(x * 2.0) + F.tanh(x * 2.0)}, {}
@@ -134,6 +139,12 @@ ROWS = (
     ),
     Row("exp is left to the board", fold_constants, _not_folded, "%1 = exp(1.0) | %3 = mul(%1, x) | y <- %3"),
     Row("views of a number", fold_constants, _views_of_a_number, "%1 = add(x, 2.0) | y <- %1"),
+    Row(
+        "integers compared with themselves",
+        fold_constants,
+        _integers_with_themselves,
+        "%0 = where(False, x, 1.0) | %1 = gt(x, x) | %2 = where(%1, x, 1.0) | y <- %0 | z <- %2",
+    ),
     Row(
         "common values",
         cse,
