@@ -141,11 +141,7 @@ def header_text(name: str, calls: Calls, steps: list[str]) -> str:
     ]
     for entry in program.entries:
         for arg in entry.args:
-            if (
-                arg.classes is not None
-                and arg.ignored is None
-                and not (arg.type.dtype.name == "u8" and arg.classes > 255)
-            ):
+            if arg.classes is not None and not (arg.type.dtype.name == "u8" and arg.classes > 255):
                 call = f"{entry.c_name}({', '.join(calls.words(entry))})"
                 rejections += [f"{arg.c_name}[{calls.size(arg) - 1}] = {arg.classes};",
                              f'vectors_status("{call}, {arg.c_name} out of range", {call}, {upper}_ERR_LABEL);',
