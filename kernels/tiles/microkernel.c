@@ -22,7 +22,7 @@ static inline void skip(const float **p, int32_t count, int32_t bytes) {
 
 typedef char ag_vectors_have_one_or_four_lanes[LANES == 1 || LANES == 4 ? 1 : -1];
 
-#if !AG_TILE_INSTRUCTIONS
+#ifndef AG_TILE_INSTRUCTIONS
 typedef struct {
     vec val[ROW];
 } tile_row;
