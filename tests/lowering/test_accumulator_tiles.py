@@ -125,7 +125,7 @@ def test_rows_that_compilers_sum_in_vectors_have_no_tile(on, tile):
     a, b = ag.Input("a", (16, 64)), ag.Input("b", (16, 64))
     for axis, tiled in ((1, tile), (0, True)):
         f = ag.function([a, b], [F.sum(a * b, axis)], name="f")
-        text = emit(compile_functions([f], "f", ("ref",), board.load(on)))["f.c"]
+        text = emit(compile_functions([f], "net", ("ref",), board.load(on)))["net.c"]
         assert ("acc[" in text) == tiled
 
 
@@ -139,5 +139,5 @@ def test_a_loop_over_accumulators_has_a_variable_of_its_own():
     a = ag.Input("a", (3, 4, 5))
     h = F.tanh(a)
     f = ag.function([a], [F.sum(F.square(F.amin(h, 1))), F.sum(h)], name="f")
-    text = " ".join(emit(compile_functions([f], "f", ("ref",), board.load("stm32")))["f.c"].split())
+    text = " ".join(emit(compile_functions([f], "net", ("ref",), board.load("stm32")))["net.c"].split())
     assert "float acc_3[5]; for (int32_t j = 0; j < 5; j++) { acc_3[j] = INFINITY; }" in text
