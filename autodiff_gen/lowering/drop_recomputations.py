@@ -25,7 +25,10 @@ from .planner import assign_buffers
 
 
 def drop_recomputations(plan: EntryPlan, context: Context) -> EntryPlan:
-    """See the module."""
+    """A step whose results an earlier step has computed, and which are still in the arena, is dropped:
+
+    2: silu(x), 5: silu(x), 6: matmul(%5, v)  ->  2: silu(x), 6: matmul(%2, v)
+    """
     while not context.is_estimate:
         tried = (assign_buffers(_without(plan, *found), context) for found in _repeated(plan))
         better = next((new for new in tried if _peak(new) <= _peak(plan)), None)
