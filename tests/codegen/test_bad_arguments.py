@@ -131,6 +131,6 @@ def test_a_callback_that_fails(raw):
 def test_every_status_has_its_own_words(raw):
     strstatus = raw.trainer.library["model_strstatus"]
     strstatus.restype = ctypes.c_char_p
-    words = [strstatus(status).decode() for status in (*range(-10, 2), -11, 2)]
-    assert len(set(words[:12])) == 12
-    assert words[12] == words[13] == "unknown status"
+    words = [strstatus(status).decode() for status in (*range(-12, 2), -13, 2)]
+    assert len(set(words[:14])) == 14
+    assert words[14] == words[15] == "unknown status"
