@@ -69,7 +69,7 @@ def test_a_second_command_names_the_first(words, tmp_path, capsys):
     ) as first:
         try:
             limit = time.monotonic() + 60
-            while not (tmp_path / ".lock").exists() or not (tmp_path / ".lock").read_text():
+            while not (tmp_path / ".board.lock").exists() or not (tmp_path / ".board.lock").read_text():
                 assert time.monotonic() < limit and first.poll() is None
                 time.sleep(0.02)
             for second in (words("train"), words("pull", "--out", tmp_path / "w.npz")):
