@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,26 +22,44 @@ def inputs_of(check: Check) -> list[Value]:
 
 
 def check_indices(checks: Iterable[Check], arrays: Mapping[Value, Any]) -> None:
-    """Raise ShapeError where arrays of inputs, of their dtypes, give an index out of range."""
+    """Raise ShapeError where arrays of inputs, of their dtypes, give an index out of range. Arrays of a data set may
+    have the rows of many calls."""
     for check in checks:
         inputs = inputs_of(check)
         if not arrays.keys() >= {*inputs}:
             continue
-        (index,) = evaluate([check.value], {v: arrays[v] for v in inputs})
-        wrong = np.argwhere((index < check.low) | (index > check.high))
-        if len(wrong):
-            at = tuple(int(i) for i in wrong[0])
-            raise ShapeError(f"{_text(check, at, index[at], arrays)}, outside {check.low} to {check.high}")
+        for first, given in _calls({v: arrays[v] for v in inputs}):
+            (index,) = evaluate([check.value], given)
+            wrong = np.argwhere((index < check.low) | (index > check.high))
+            if len(wrong):
+                at = tuple(int(i) for i in wrong[0])
+                text = _text(check, at, index[at], given, first)
+                raise ShapeError(f"{text}, outside {check.low} to {check.high}")
 
 
-def _text(check: Check, at: tuple[int, ...], index: Any, arrays: Mapping[Value, Any]) -> str:
-    """`x[2] is 7`, and the index that is computed of it where that is another number."""
+def _calls(arrays: Mapping[Value, Any]) -> Iterator[tuple[int, Mapping[Value, Any]]]:
+    """The first row and the arrays of each call, for a model whose batch is a number."""
+    batches = {v.type.shape[0] if v.ndim else None for v in arrays}
+    rows, counts = next(iter(batches)), {len(a) if a.ndim else 0 for a in arrays.values()}
+    (count, *others) = counts
+    if len(batches) > 1 or others or not isinstance(rows, int) or count in (0, rows):
+        yield 0, arrays
+        return
+    for first in range(0, count, rows):
+        first = max(min(first, count - rows), 0)  # the last call has rows of the one before
+        parts = {v: a[first : first + rows] for v, a in arrays.items()}
+        yield first, {v: np.resize(a, (rows, *a.shape[1:])) for v, a in parts.items()}
+
+
+def _text(check: Check, at: tuple[int, ...], index: Any, arrays: Mapping[Value, Any], first: int) -> str:
+    """`x[2] is 7`, and the index that is computed of it where that is another number. first: the row of x[0]."""
     found = _element(check.value, at, arrays)
     if found is None:
         names = " and ".join(str(v.name) for v in inputs_of(check))
         return f"{names}: an index that is computed of it is {index}"
     v, place = found
     number = arrays[v][place]
+    place = (place[0] + first, *place[1:]) if place else place
     element = f"{v.name}[{', '.join(map(str, place))}]" if place else f"{v.name}"
     return (
         f"{element} is {number}"
