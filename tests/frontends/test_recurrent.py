@@ -52,7 +52,8 @@ def test_the_work_does_not_grow_with_the_steps():
         layer = Network(nn.LSTM(3, 4, batch_first=True))
         return lambda: export.saved(layer, (2, steps, 3))
 
-    work(10)()
+    for steps in (10, 1000):  # sympy keeps what it found out about a number
+        work(steps)()
     assert calls(work(1000)) < 1.1 * calls(work(10))
 
 

@@ -252,6 +252,11 @@ class Conversion:
         q = self._s8(node.operands[0])
         of = q.type.quantization
         assert of is not None
+        joined = any(
+            isinstance(reader.op.lower, Assemble) for reader in self.readers.get(node.results[0], ())
+        )
+        if joined and self._quantization(node.results[0]) != of:  # a part has the scale of the whole
+            return self._function(node)
         return Tensor(s8=apply("clamp_s8", q, low=integer(low, of), high=integer(high, of)))
 
     def _sums(self, node: Node) -> Representation | None:
