@@ -62,7 +62,7 @@ def loaded(file: Path | IO[bytes]) -> Any:
 @contextmanager
 def original(given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView]) -> Iterator[Original]:
     """Of a file, its program; of a module, the module itself with all its hooks, which is afterwards as before. tied:
-    the names of weights that are others -> those; views: as those of Program."""
+    names of weights -> the weight that each one is; views: the views of Program."""
     if not isinstance(given, torch.nn.Module):
         module = loaded(given)
         share(module, tied, views)

@@ -120,20 +120,20 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         metavar="N",
         type=positive,
-        help="rows of a window of a recording in a .csv (default: those of the model's input)",
+        help="rows of each window of a .csv recording (default: the rows of the model's input)",
     )
     parser.add_argument(
         "--stride",
         metavar="N",
         type=positive,
-        help="rows from the begin of a window to that of the next (default: a window, so that none overlap)",
+        help="rows between the starts of two windows (default: the rows of a window, so windows do not overlap)",
     )
     parser.add_argument(
         "--classes",
         metavar="LIST",
         type=names,
         default=(),
-        help="what the classes 0, 1, ... are called, with commas (default: the words of the data by alphabet)",
+        help="names of the classes 0, 1, ..., with commas (default: the words of the data in alphabetical order)",
     )
 
 

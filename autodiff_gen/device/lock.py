@@ -1,4 +1,4 @@
-"""One process at a time in a folder where firmware runs: its flash.bin and inputs.bin are the program's alone."""
+"""One process at a time in a folder where firmware runs: no other program uses its flash.bin and inputs.bin."""
 
 from __future__ import annotations
 

@@ -251,3 +251,15 @@ RANGES: list[tuple[Callable[[], Value], tuple[float, float]]] = [
 def test_ranges(row: int) -> None:
     build, want = RANGES[row]
     assert range_of(build()) == want
+
+
+@pytest.mark.cc
+def test_labels_of_two_losses_are_in_the_range_of_both() -> None:
+    label = ag.Input("label", (2,), dtype="u8")
+    wide, narrow = ag.Input("wide", (2, 10)), ag.Input("narrow", (2, 3))
+    losses = [F.cross_entropy(wide, label), F.cross_entropy(narrow, F.to(label, "s32"))]
+    f = ag.function([wide, narrow, label], losses).on_host()
+    given = np.zeros((2, 10), np.float32), np.zeros((2, 3), np.float32)
+    assert f(*given, np.uint8([2, 0]))[1] == pytest.approx(np.log(3))
+    with pytest.raises(ag.AutodiffError, match=r"label\[1\] is 3, outside 0 to 2"):
+        f(*given, np.uint8([0, 3]))
