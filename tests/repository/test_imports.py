@@ -16,6 +16,7 @@ PACKAGE = ROOT / "autodiff_gen"
 # Bottom up: a package imports from those above its own line here, inside functions and for type checking included.
 PACKAGES = (
     "errors",
+    "reading",
     "progress",
     "targets",
     "kernels",

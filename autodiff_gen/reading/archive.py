@@ -1,0 +1,102 @@
+"""Read zip archives (.pt2, .npz): declared sizes are checked before anything is unpacked."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from ..errors import AutodiffError
+from .limits import ENTRIES, MEMORY, TEXT, Limit
+from .regular import open_regular
+
+# What zipfile raises for damaged archives.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+)
+
+
+class Archive:
+    """The entries of an archive by name. name: of the file, for messages; what: what it should be. Raises an error of
+    `kind` for a file that is no archive, has two entries of one name, or declares more than the limits allow."""
+
+    def __init__(
+        self, file: Path | IO[bytes] | bytes, name: str, kind: type[AutodiffError], what: str = "archive"
+    ) -> None:
+        self.name, self.kind, self._what = name, kind, what
+        stream: IO[bytes]
+        if isinstance(file, Path):
+            stream = open_regular(file, kind)
+        else:
+            stream = io.BytesIO(file) if isinstance(file, bytes) else file
+        self._own = stream if stream is not file else None
+        try:
+            self.size = stream.seek(0, io.SEEK_END)
+            stream.seek(0)
+            self._zip = zipfile.ZipFile(stream)
+        except DAMAGED:
+            self.close()
+            raise kind(f"{name} is no complete {what}: truncated, or another format") from None
+        try:
+            self._check()
+        except AutodiffError:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        entries = self._zip.infolist()
+        ENTRIES.check(len(entries), self.name, self.kind)
+        twice = next((n for n, count in Counter(e.filename for e in entries).items() if count > 1), None)
+        if twice is not None:
+            raise self.kind(f"{self.name} has two entries {twice[:80]!r}; save it again")
+        MEMORY.check(sum(e.file_size for e in entries), self.name, self.kind, self.size)
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.close()
+
+    def names(self) -> Iterable[str]:
+        """The names of all entries."""
+        return self._zip.namelist()
+
+    def declared(self, entry: str) -> int:
+        """The number of bytes of an entry, as the archive says; `read` gives no others."""
+        return self._zip.getinfo(entry).file_size
+
+    def read(self, entry: str, limit: Limit | None = None) -> bytes:
+        """The bytes of an entry. Raises an error for an entry that is damaged, or above the limit."""
+        if limit is not None:
+            limit.check(self.declared(entry), self.name, self.kind, self.size)
+        try:
+            content = self._zip.read(entry)
+        except DAMAGED:
+            content = None
+        if content is None or len(content) != self.declared(entry):
+            raise self.kind(f"{self.name}: the entry {entry[:80]!r} is damaged; copy or save the file again")
+        return content
+
+    def read_text(self, entry: str) -> bytes:
+        """The bytes of an entry that holds text, whose values need more memory than its bytes."""
+        return self.read(entry, TEXT)

@@ -1,0 +1,33 @@
+"""Read JSON that comes from others."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..errors import AutodiffError
+
+
+def parse(data: bytes, name: str, kind: type[AutodiffError]) -> Any:
+    """The values of a JSON text. Raises an error of this kind for a text that is none, nests too deeply, or has a key
+    twice in one object."""
+    try:
+        return json.loads(data, object_pairs_hook=_unique)
+    except RecursionError:
+        raise kind(f"{name}: its JSON nests too deeply; save the file again") from None
+    except _Twice as error:
+        raise kind(f"{name}: its JSON has the key {str(error)[:80]!r} twice; save the file again") from None
+    except ValueError:
+        raise kind(f"{name}: its JSON is damaged; save the file again") from None
+
+
+class _Twice(Exception):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        raise _Twice(next(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
+    return found

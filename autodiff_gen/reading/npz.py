@@ -1,0 +1,60 @@
+"""Read the arrays of .npz and .npy files without pickle: dtype and shape are checked before memory is allocated."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ..errors import AutodiffError
+from .archive import Archive
+from .limits import MEMORY
+from .regular import read_bytes
+
+_HEADER = 10_000  # bytes
+_NUMBERS = "biuf"  # kinds of dtypes: bool, integers, floats
+
+
+def read_npz(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by name. Raises an error of this kind for a file that is none, is damaged, has two
+    arrays of one name, or arrays of other elements than numbers."""
+    with Archive(path, str(path), kind, "file of np.savez") as archive:
+        arrays: dict[str, NDArray[Any]] = {}
+        for entry in archive.names():
+            name = entry.removesuffix(".npy")
+            if name == entry:
+                raise kind(f"{path}: the entry {entry[:80]!r} is no array; write the file by np.savez")
+            arrays[name] = _array(archive.read(entry), f"{path}: the array {name[:80]!r}", kind)
+        return arrays
+
+
+def read_npy(path: Path, kind: type[AutodiffError]) -> NDArray[Any]:
+    """The array of an .npy file. Raises as read_npz does."""
+    return _array(read_bytes(path, kind), str(path), kind)
+
+
+def _array(data: bytes, place: str, kind: type[AutodiffError]) -> NDArray[Any]:
+    stream = io.BytesIO(data)
+    try:
+        version = npy.read_magic(stream)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, by_columns, dtype = read_header(stream, max_header_size=_HEADER)
+    except Exception:  # NumPy evaluates the header as a literal of Python, with errors of many kinds
+        raise kind(f"{place} is damaged, or no array of NumPy; write it by np.savez") from None
+    if dtype.kind not in _NUMBERS:
+        raise kind(f"{place} has elements of dtype {str(dtype)[:40]}; save numbers")
+    if any(type(extent) is not int or extent < 0 for extent in shape):
+        raise kind(f"{place} has the shape {str(shape)[:80]}; write it by np.savez")
+    MEMORY.check(math.prod(shape) * dtype.itemsize, place, kind, len(data))
+    wanted, held = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
+    if wanted != held:
+        raise kind(f"{place} has {held:,} bytes, its shape needs {wanted:,}; copy or save the file again")
+    elements = np.frombuffer(data, dtype, offset=stream.tell())
+    if dtype.kind == "b":
+        elements = elements.view(np.uint8) != 0  # a byte above 1 is no bool of NumPy
+    return np.array(elements.reshape(shape, order="F" if by_columns else "C"))

@@ -1,0 +1,52 @@
+"""Read regular files: a pipe would wait for its writer, and a device may have no end."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import AutodiffError
+from .limits import Limit
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}
+
+
+def open_regular(path: Path, kind: type[AutodiffError]) -> BinaryIO:
+    """The file, opened for reading. Raises an error of this kind if it is missing, or no regular file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise kind(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:  # a NUL character
+        raise kind(f"{path}: is no name of a file") from None
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise kind(f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'no file')}; give a regular file")
+    return os.fdopen(handle, "rb")
+
+
+def read_bytes(path: Path, kind: type[AutodiffError], limit: Limit | None = None) -> bytes:
+    """What a file holds. Raises an error of this kind as `open_regular` does, and for a file above the limit."""
+    with open_regular(path, kind) as file:
+        size = os.fstat(file.fileno()).st_size
+        if limit is not None:
+            limit.check(size, str(path), kind)
+        return file.read()
+
+
+def read_text(path: Path, kind: type[AutodiffError], limit: Limit | None = None) -> str:
+    """The text of a file in UTF-8; a mark of the byte order at its begin is left out, as editors of Windows write one.
+    Raises an error of this kind as `read_bytes` does, and for other encodings."""
+    try:
+        return read_bytes(path, kind, limit).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise kind(f"{path}: byte {error.start + 1} is not UTF-8: save the file in this encoding") from None
