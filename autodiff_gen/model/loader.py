@@ -143,13 +143,13 @@ def load_file(model: str) -> LoadedFile:
 def _of_network(path: Path) -> dict[str, Any]:
     """What the model file defines that `autodiff-gen import` would write of a network file. Raises ModelError."""
     from ..frontends.imported import folder
-    from ..frontends.imported.network import network
+    from ..frontends.imported.network import execute, file_of, network
+    from ..frontends.imported.tree import checked
 
     program = folder.scores_of(program_of(path))
-    text = folder.model_text(program)
+    text, _, tree = checked(path.name, lambda: (folder.model_text(program), None))
     names = {"ag": SimpleNamespace(Input=Input, Model=Model), "net": network(program, path.name)}
-    made: dict[str, Any] = {**names, "nn": nn, "optim": optim}
-    exec(text, made)
+    made = execute(compile(tree, file_of(text, path.name), "exec"), {**names, "nn": nn, "optim": optim})
     if "model" not in made:
         raise ModelError(
             f"{path} has several results: write it to a folder by autodiff-gen import, and a model there"

@@ -15,7 +15,6 @@ from .program import (
     Program,
     ValueRef,
     WeightRef,
-    call_references,
     names,
     owner,
     references,
@@ -58,7 +57,7 @@ class Scope:
             head = self.access(self.path, call.layer)
         elif "{" in call.function:
             return Statement(
-                list(call_references(call)),
+                list(call.references),
                 call.results,
                 lambda write: call.function.format(*map(write, call.args)),
             )
@@ -72,7 +71,7 @@ class Scope:
                 args = args[:-1]
             return Nested(f"{head}(", [*map(write, args), *options], ")")
 
-        return Statement(list(call_references(call)), call.results, text)
+        return Statement(list(call.references), call.results, text)
 
     def _module(self, node: Invocation) -> Statement:
         head = self.access(self.path, node.path)

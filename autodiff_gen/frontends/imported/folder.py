@@ -6,15 +6,19 @@ import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import ToolError
+from .input_names import input_names
 from .network import Arrays, arrays
 from .program import Program, ValueRef
 from .source import network_source
+from .text import literal
+from .tree import checked
 
 IMPORTED = ", imported by autodiff-gen."  # the first words after the name of the file
 HEAD = '''"""{name}{imported} The model at the end is yours to edit: loss, optimizer, batch;
@@ -62,9 +66,9 @@ def write_folder(program: Program, name: str, folder: Path, weights_only: bool =
     """Write the files; returns their paths. A model.py with another text, which somebody may have edited, stays as it
     is: nothing is written. weights_only: model.py is not written, and the network must have the weights of the one
     before, by name and shape. Raises ToolError."""
-    text, program = network_source(scores_of(program))
+    text, program, _ = checked(name, partial(network_source, scores_of(program)))
     weights, constants = arrays(program)
-    model = model_text(program)
+    model = checked(name, lambda: (model_text(program), None))[0]
     uses = {
         "functional as F": "F.",
         "init": "init.",
@@ -72,7 +76,9 @@ def write_folder(program: Program, name: str, folder: Path, weights_only: bool =
         "optim": "optim.",
     }
     modules = ", ".join(m for m, word in uses.items() if re.search(rf"\b{re.escape(word)}", text + model))
-    head = HEAD.format(name=name, imported=IMPORTED, modules=modules) + (CONSTANTS if constants else "")
+    head = HEAD.format(name=in_a_docstring(name), imported=IMPORTED, modules=modules) + (
+        CONSTANTS if constants else ""
+    )
     files = {"weights.npz": weights, **({"constants.npz": constants} if constants else {})}
     path, source = folder / "model.py", f"{head}\n\n{text}{LOAD}{model}"
     try:
@@ -93,6 +99,11 @@ def write_folder(program: Program, name: str, folder: Path, weights_only: bool =
     except OSError as error:
         raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
     return [*([] if weights_only else [path]), *(folder / file for file in files)]
+
+
+def in_a_docstring(name: str) -> str:
+    """The name of a file without characters that end a text or begin an escape."""
+    return "".join(c if c.isprintable() and c not in '"\\' else "_" for c in name)
 
 
 def _first_difference(text: str, source: str) -> int:
@@ -136,7 +147,8 @@ def model_text(program: Program) -> str:
     author knows."""
     if not isinstance(program.outputs, ValueRef):
         return "# The network has several results: write the model here.\n"
-    shapes = {name: _example(shape) for name, shape in program.shapes.items()}
+    shapes = {name: literal(_example(shape)) for name, shape in program.shapes.items()}
+    shown = input_names(program)
     result = program.shapes[program.outputs.name]
     classes = len(result) == 2 and (result[1] or 0) > 1
     loss = "CrossEntropyLoss" if classes else "MSELoss"
@@ -148,15 +160,17 @@ def model_text(program: Program) -> str:
         call = f"net, input={shapes[name]}, loss=nn.{loss}(), optimizer=optim.SGD(lr=0.01)"
         return f"model = ag.Model.supervised(\n    {call}\n)\n"
     inputs = [
-        f'{name} = ag.Input("{name}", {shapes[name]}{"" if dtype == "f32" else f", dtype={dtype!r}"})'
+        f"{shown[name]} = ag.Input({literal(shown[name])}, {shapes[name]}"
+        + ("" if dtype == "f32" else f", dtype={dtype!r}")
+        + ")"
         for name, dtype in program.inputs.items()
     ]
-    names = ", ".join(program.inputs)
+    names = ", ".join(shown.values())
     if result == ():
         return MODEL_OF_A_LOSS.format(inputs="\n".join(inputs), names=names)
     target = f'target = ag.Input("target", {shapes[program.outputs.name]})'
     if classes:
-        target = f'target = ag.Input("target", {shapes[program.outputs.name][:1]}, dtype="s32")'
+        target = f'target = ag.Input("target", {literal(_example(result)[:1])}, dtype="s32")'
     output = "scores" if classes else "output"
     return MODEL.format(inputs="\n".join(inputs), output=output, names=names, target=target, loss=loss)
 

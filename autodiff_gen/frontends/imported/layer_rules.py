@@ -12,6 +12,7 @@ from typing import Any
 from ... import functional as F
 from ... import nn
 from .program import Call, Shape
+from .text import literal
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ def options_text(class_name: str, options: Mapping[str, Any]) -> str:
         ):
             value = _short(value)
         if parameter.default is parameter.empty:
-            texts.append(repr(value))
+            texts.append(literal(value))
         elif value != parameter.default:
-            texts.append(f"{parameter.name}={value!r}")
+            texts.append(f"{parameter.name}={literal(value)}")
     return ", ".join(texts)
 
 

@@ -15,7 +15,7 @@ from ... import functional as F
 from ... import nn
 from ...errors import ModelError
 from .layer_rules import RECURRENT, WEIGHTED, Layer, arguments_of, parameters_of
-from .program import Call, Program, Shape, ValueRef, WeightRef, call_references, chains, owner, weights_of
+from .program import Call, Program, Shape, ValueRef, WeightRef, chains, owner, weights_of
 
 TRACKED = "num_batches_tracked"  # a buffer of normalisation layers that no function reads
 
@@ -69,7 +69,7 @@ PLAIN = {
 def _plain(call: Call) -> Layer | None:
     """The layer of a call without weights."""
     class_name = PLAIN.get(call.function.replace("_", ""))
-    if class_name is None or any(isinstance(r, WeightRef) for r in call_references(call)):
+    if class_name is None or any(isinstance(r, WeightRef) for r in call.references):
         return None
     (input, *_), (_, *rest) = arguments_of(call).values(), arguments_of(call).items()
     given = dict(rest)
@@ -119,7 +119,7 @@ def with_layers(program: Program) -> Program:
                 f"{program.class_name} cannot be imported: {call.op} has weights that are not those of one layer; give "
                 f"each layer its own ({call.source})"
             )
-    used = {r.name for call in calls for r in call_references(call) if isinstance(r, WeightRef)}
+    used = {r.name for call in calls for r in call.references if isinstance(r, WeightRef)}
     used |= {f"{path}.{TRACKED}" for path in good}
     return replace(
         program,

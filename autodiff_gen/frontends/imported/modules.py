@@ -12,7 +12,6 @@ from .program import (
     Program,
     ValueRef,
     WeightRef,
-    call_references,
     chains,
     names,
     owner,
@@ -90,7 +89,7 @@ def _connect(root: Invocation, program: Program) -> None:
     last: dict[str, int] = {}
     calls = list(root.calls)
     for k, call in enumerate(calls):
-        last.update((ref.name, k) for ref in call_references(call) if isinstance(ref, ValueRef))
+        last.update((ref.name, k) for ref in call.references if isinstance(ref, ValueRef))
     last.update((ref.name, len(calls)) for ref in references(program.outputs) if isinstance(ref, ValueRef))
     position = {id(call): k for k, call in enumerate(calls)}
     for node in root.invocations:
@@ -112,7 +111,7 @@ def outside(calls: Sequence[Call], path: str, program: Program, made: set[str]) 
     """What the calls of a module read that is neither made in it nor its own."""
     found: dict[ValueRef | WeightRef, None] = {}
     for call in calls:
-        for ref in call_references(call):
+        for ref in call.references:
             if isinstance(ref, ValueRef):
                 mine = ref.name in made
             else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import traceback
 from collections.abc import Mapping
-from types import SimpleNamespace
+from functools import partial
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,11 @@ from ...errors import AutodiffError, ModelError
 from ...functional.inputs import Input
 from ...ir.node import Value
 from ...ir.types import Dim
+from .input_names import input_names
 from .problems import importing
 from .program import CONSTANT, Program, ValueRef, references
 from .source import network_source
+from .tree import BUILTINS, checked
 
 Arrays = Mapping[str, NDArray[Any]]
 BATCH = 4  # of the call that checks the network
@@ -30,10 +34,11 @@ def network(program: Program, name: str) -> nn.Module:
     """The network with its weights. name: that of the original, for messages. Raises ModelError for calls that our
     functions reject, for results of other shapes than the original's, and for weights that are not finite."""
     with importing(name):
-        text, program = network_source(program)
+        text, program, tree = checked(name, partial(network_source, program))
         weights, constants = arrays(program)
-        _check(_execute(text, constants, name), program, name)
-        net = _execute(text, constants, name)
+        code = compile(tree, file_of(text, name), "exec")
+        _check(_made(code, constants), program, name)
+        net = _made(code, constants)
     try:
         net.load_state_dict(weights)
     except ModelError as error:  # of a weight that is not finite
@@ -47,31 +52,35 @@ def arrays(program: Program) -> tuple[Arrays, Arrays]:
     return own, {n: w.array for n, w in program.weights.items() if w.role == CONSTANT}
 
 
-def _execute(text: str, constants: Arrays, name: str) -> nn.Module:
+def file_of(text: str, name: str) -> str:
+    """The name of a text in tracebacks, which show its lines."""
     file = f"<imported {name}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    ag = SimpleNamespace(grad=grad)
-    namespace: dict[str, Any] = {
-        "F": F,
-        "ag": ag,
-        "init": init,
-        "nn": nn,
-        "np": np,
-        "constants": constants,
-    }
-    exec(compile(text, file, "exec"), namespace)
-    net = namespace["net"]
+    return file
+
+
+def _made(code: CodeType, constants: Arrays) -> nn.Module:
+    names = {"F": F, "ag": SimpleNamespace(grad=grad), "init": init, "nn": nn, "np": np}
+    net = execute(code, {**names, "constants": constants})["net"]
     assert isinstance(net, nn.Module)
     return net
 
 
+def execute(code: CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Execute a printed text that knows these names and a few of Python's; returns what it defines."""
+    own = {name: getattr(builtins, name) for name in ("__build_class__", *BUILTINS)}
+    made = {"__builtins__": own, "__name__": "imported", **names}
+    exec(code, made)
+    return made
+
+
 def _check(net: nn.Module, program: Program, name: str) -> None:
     """Call the network once."""
-    inputs = []
+    inputs, shown = [], input_names(program)
     for k, dtype in program.inputs.items():
         shape = program.shapes[k]
         sizes = [BATCH if d is None else d for d in shape]
-        inputs.append(Input(k, sizes, dtype=dtype, batch_axis=0 if shape[:1] == (None,) else None))
+        inputs.append(Input(shown[k], sizes, dtype=dtype, batch_axis=0 if shape[:1] == (None,) else None))
     try:
         found = net(*inputs)
     except AutodiffError as error:

@@ -18,8 +18,10 @@ model.py is printed from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
@@ -73,6 +75,16 @@ class WeightView(NamedTuple):
     trained: bool
 
 
+_PLAIN_FIELDS = re.compile(r"([^{}]|\{\}|\{\{|\}\})*")
+# What a form of a call may have beside its arguments: no text of a file.
+_FORM = re.compile(r"(v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|-?\d+|[][(){}:,.+*/%@<>=&|^~ -])*")
+
+
+@cache
+def _is_form(function: str) -> bool:
+    return bool(_PLAIN_FIELDS.fullmatch(function) and _FORM.fullmatch(function.replace("{}", "v")))
+
+
 @dataclass(frozen=True)
 class Call:
     """results = function(*args, **options).
@@ -91,6 +103,15 @@ class Call:
     source: str = ""
     op: str = ""
     layer: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.function.isidentifier() or _is_form(self.function) or self.layer is not None):
+            raise ValueError("it has another argument than a number")
+
+    @cached_property
+    def references(self) -> tuple[ValueRef | WeightRef, ...]:
+        """The references in all arguments, in order."""
+        return (*references(self.args), *references(tuple(self.options.values())))
 
 
 @dataclass
@@ -126,7 +147,7 @@ class Program:
         for call in reversed(self.calls):
             if needed.intersection(names(call.results)):
                 found.append(call)
-                needed.update(r.name for r in call_references(call) if isinstance(r, ValueRef))
+                needed.update(r.name for r in call.references if isinstance(r, ValueRef))
         return found[::-1]
 
 
@@ -136,8 +157,8 @@ def frozen_after_detach(program: Program) -> Program:
     needed = set(references(program.outputs))  # by gradients
     for call in reversed(program.calls):
         if call.function != "detach" and any(ValueRef(name) in needed for name in names(call.results)):
-            needed.update(references(call.args[2]) if call.function == CUSTOM else call_references(call))
-    used = {r.name for call in program.live for r in call_references(call) if isinstance(r, WeightRef)}
+            needed.update(references(call.args[2]) if call.function == CUSTOM else call.references)
+    used = {r.name for call in program.live for r in call.references if isinstance(r, WeightRef)}
     frozen = {n for n in used if program.weights[n].role == PARAMETER and WeightRef(n) not in needed}
     weights = {n: replace(w, trained=False) if n in frozen else w for n, w in program.weights.items()}
     return replace(program, weights=weights)
@@ -157,12 +178,6 @@ def references(argument: Any) -> Iterator[ValueRef | WeightRef]:
     elif isinstance(argument, tuple | list):
         for part in argument:
             yield from references(part)
-
-
-def call_references(call: Call) -> Iterator[ValueRef | WeightRef]:
-    """The references in all arguments of a call, in order."""
-    yield from references(call.args)
-    yield from references(tuple(call.options.values()))
 
 
 def weights_of(path: str, weights: Mapping[str, Any]) -> list[str]:

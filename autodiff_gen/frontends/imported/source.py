@@ -15,19 +15,49 @@ net = nn.Sequential(
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import nn
 from .body import Scope
 from .layers import with_layers
 from .modules import Inline, Invocation, invocation_tree
 from .program import BUFFER, CONSTANT, Program, ValueRef, owner
-from .text import Nested, Text, is_attribute, lines, pascal_case, prefixed
+from .text import (
+    Nested,
+    Text,
+    assignment,
+    is_attribute,
+    lines,
+    literal,
+    member,
+    pascal_case,
+    prefixed,
+    unused,
+)
 
 SEQUENTIAL, LIST, DICT, CLASS, LAYER = "Sequential", "ModuleList", "ModuleDict", "class", "layer"
-RESERVED = {"F", "ag", "init", "nn", "np", "optim"}
-NOT_PARAMETERS = {*RESERVED, "self", "setattr", "super"}  # of a constructor, which uses them
+OF_DICTIONARIES = {*dir(nn.ModuleDict)}
+# Names that a model file uses, which no class has.
+RESERVED = {
+    "FOLDER",
+    "F",
+    "Path",
+    "ag",
+    "constants",
+    "file",
+    "init",
+    "model",
+    "module",
+    "net",
+    "nn",
+    "np",
+    "optim",
+}
+_NUMBER = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
+RESERVED |= {"float", "getattr", "self", "setattr", "super"}
 
 
 @dataclass
@@ -51,14 +81,20 @@ def network_source(program: Program) -> tuple[str, Program]:
             inline.add(interrupted.path)
 
 
-def _parameter(name: str) -> str:
-    """That of the constructor for a child."""
-    return f"{name}_" if name in NOT_PARAMETERS else name
+def _parameters(children: Iterable[str]) -> dict[str, str]:
+    """Those of the constructor for the children."""
+    found: dict[str, str] = {}
+    for name in children:
+        found[name] = unused(name, {*RESERVED, *found.values()} | {n for n in children if n != name})
+    return found
 
 
 def _are_numbered(children: Mapping[str, object]) -> bool:
-    """Whether modules are those of a list; numbers among other names are keys of a dictionary."""
-    return bool(children) and all(name.isdigit() for name in children)
+    """Whether modules are those of a list; numbers among other names, and a few large ones, are keys of a
+    dictionary."""
+    if not children or not all(_NUMBER.fullmatch(name) for name in children):
+        return False
+    return max(map(int, children)) < 100 + 4 * len(children)
 
 
 class _Source:
@@ -100,14 +136,15 @@ class _Source:
         nodes = self.invocations.get(path, [])
         if nodes and not own and all(self._is_chain(node, children) for node in nodes):
             return Form(SEQUENTIAL, children=children)
-        if not nodes and not own:
+        if not nodes and not own and (_are_numbered(children) or not OF_DICTIONARIES.intersection(children)):
             return Form(LIST if _are_numbered(children) else DICT, children=children)
         each: list[Invocation | None] = [*nodes] or [None]
         texts = {self._class(path, node, children, own) for node in each}
         if len(texts) > 1:
             raise Inline(path)
         text = texts.pop()
-        wanted = nodes[0].class_name if nodes else pascal_case(path.rpartition(".")[2])
+        wanted = nodes[0].class_name if nodes else path.rpartition(".")[2]
+        wanted = wanted if is_attribute(wanted) and nodes else pascal_case(wanted)
         if text not in self.classes:
             taken = RESERVED.union(self.classes.values())
             names = (wanted, *(f"{wanted}{k}" for k in range(2, len(taken) + 3)))
@@ -150,13 +187,13 @@ class _Source:
         base = "Module" if plain else SEQUENTIAL if numbered else DICT
         found = [f"(nn.{base}):"]
         if own or (children and plain):
-            parameters = ["self", *map(_parameter, children)] if plain else ["self", "*modules"]
+            given = _parameters(children) if plain else {}
+            parameters = ["self", *given.values()] if plain else ["self", "*modules"]
             found += lines(Nested("def __init__(", parameters, "):"), 4)
             found.append(f"        super().__init__({'' if plain else '*modules'})")
-            found += [f"        self.{name} = {_parameter(name)}" for name in children if plain]
+            found += [f"        self.{name} = {parameter}" for name, parameter in given.items()]
             for name, weight in own.items():
-                target = f"self.{name} = {{}}" if is_attribute(name) else f"setattr(self, {name!r}, {{}})"
-                found.append(f"        {target.format(self._stored(weight))}")
+                found.append(f"        {assignment('self', name, self._stored(weight))}")
             found.append("")
         if node is not None:
             scope = Scope(path, self.program, self._access, lambda p: p not in self.inline)
@@ -169,7 +206,7 @@ class _Source:
 
     def _stored(self, name: str) -> str:
         weight = self.program.weights[name]
-        start = f"init.zeros({tuple(weight.array.shape)!r})"
+        start = f"init.zeros({literal(tuple(weight.array.shape))})"
         if weight.role == BUFFER:
             kind = {"f": "f32", "b": "bool"}.get(weight.array.dtype.kind, "s32")
             return f"nn.Buffer({start})" if kind == "f32" else f'nn.Buffer({start}, "{kind}")'
@@ -183,8 +220,11 @@ class _Source:
         """Python text of the module at `path` in the one at `start`, which is called `root`."""
         text, at = root, start
         for name in path.split(".") if path else []:
-            numbered = _are_numbered(self.children[at])
-            text += f"[{name}]" if numbered else f".{name}" if is_attribute(name) else f"[{name!r}]"
+            beside = self.children[at]
+            if _are_numbered(beside):
+                text += f"[{literal(int(name))}]"
+            else:
+                text += f".{name}" if all(map(is_attribute, beside)) else f"[{literal(name)}]"
             at = f"{at}.{name}" if at else name
         return text
 
@@ -206,12 +246,13 @@ class _Source:
         if form.kind == LIST:
             return Nested("nn.ModuleList([", list(items.values()), "])")
         if form.kind == DICT:
-            return Nested("nn.ModuleDict({", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
+            return Nested("nn.ModuleDict({", [prefixed(f"{literal(k)}: ", t) for k, t in items.items()], "})")
         if items and not all(map(is_attribute, items)):
             if _are_numbered(items):
                 return Nested(f"{form.text}(", list(items.values()), ")")
-            return Nested(f"{form.text}({{", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
-        return Nested(f"{form.text}(", [prefixed(f"{_parameter(k)}=", t) for k, t in items.items()], ")")
+            return Nested(f"{form.text}({{", [prefixed(f"{literal(k)}: ", t) for k, t in items.items()], "})")
+        given = _parameters(items)
+        return Nested(f"{form.text}(", [prefixed(f"{given[k]}=", t) for k, t in items.items()], ")")
 
     def text(self) -> str:
         """Classes, the network, tied weights, and modes."""
@@ -219,8 +260,9 @@ class _Source:
         parts = [f"class {name}{text}\n" for text, name in self.classes.items()]
         end = lines(tree, before="net = ")
         for name, other in self.program.tied.items():
-            target, source = (f"{self.access('net', owner(n))}.{n.rpartition('.')[2]}" for n in (name, other))
-            end.append(f"{target} = {source}")
+            end.append(
+                assignment(self.access("net", owner(name)), name.rpartition(".")[2], self._weight(other))
+            )
         end += self._each(self._outermost(self.program.evaluated), "eval()")
         frozen = {
             n for n, w in self.program.weights.items() if w.role not in (BUFFER, CONSTANT) and not w.trained
@@ -228,6 +270,10 @@ class _Source:
         if frozen:
             end += self._frozen(frozen)
         return "\n\n".join([*parts, "\n".join(end) + "\n"])
+
+    def _weight(self, name: str) -> str:
+        """Python text of a weight of the network."""
+        return member(self.access("net", owner(name)), name.rpartition(".")[2])
 
     def _outermost(self, layers: set[str]) -> list[str]:
         """The outermost modules in which all layers that depend on the mode are among these."""
@@ -254,7 +300,7 @@ class _Source:
         parameters = {n for n, w in self.program.weights.items() if w.role not in (BUFFER, CONSTANT)}
         modules = self._covering(frozen, parameters)
         rest = [n for n in frozen if not any(not m or n.startswith(f"{m}.") for m in modules)]
-        single = [f"{self.access('net', owner(n))}.{n.rpartition('.')[2]}" for n in sorted(rest)]
+        single = [self._weight(n) for n in sorted(rest)]
         each = self._each(modules, "requires_grad_(False)")
         return [*each, *(f"{name}.requires_grad_(False)" for name in single)]
 

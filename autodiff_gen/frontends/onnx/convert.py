@@ -16,13 +16,14 @@ from ...errors import ModelError
 from ...ir.build import make_input
 from ...ir.node import Value
 from ...ir.types import Dim, Type, dtype
+from ..imported.input_names import identifier
 from ..imported.problems import MALFORMED, Problems, importing, malformed
 from ..imported.program import Program, ValueRef
 from ..imported.rules import Unsupported
 from . import folding
 from .elementwise import ELEMENTWISE
 from .folding import Constant
-from .graph import Node, attributes_of, expand, identifier, inputs_of, roles_of, unread
+from .graph import Node, attributes_of, expand, inputs_of, roles_of, unread
 from .loops import MOST, Body, renamed
 from .table import TABLE
 from .tying import Origin, tied

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import ModelError
-from ...ir.identifiers import KEYWORDS
 from ..imported.program import Shape
 from ..imported.rules import Unsupported
 
@@ -174,15 +173,6 @@ def inputs_of(given: Any, name: str) -> tuple[str, Shape]:
             f"axis {axis}; fix it by onnx.tools.update_model_dims"
         )
     return DTYPES[kind], shape
-
-
-def identifier(name: str, taken: Container[str]) -> str:
-    """A name as a C identifier: `input:0` -> input_0."""
-    found = re.sub(r"\W", "_", name, flags=re.ASCII)
-    found = f"x{found}" if not found[:1].isalpha() or found in KEYWORDS else found
-    while found in taken:
-        found += "_"
-    return found
 
 
 OF_ANY_OPSET = ("LayerNormalization",)  # onnxruntime's optimizer writes them so

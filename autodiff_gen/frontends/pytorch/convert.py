@@ -27,7 +27,6 @@ from ..imported.program import (
     Weight,
     WeightRef,
     WeightView,
-    call_references,
     frozen_after_detach,
     names,
     references,
@@ -456,6 +455,6 @@ class _Conversion:
             if not call.frames and call.results and call.results[0] in self.sizes:
                 reader = readers.get(call.results[0])
                 call = replace(call, frames=reader.frames) if reader else call
-            readers.update((r.name, call) for r in call_references(call) if isinstance(r, ValueRef))
+            readers.update((r.name, call) for r in call.references if isinstance(r, ValueRef))
             moved.append(call)
         return moved[::-1]

@@ -1,0 +1,56 @@
+"""Names of inputs in a model file, whatever the file calls them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Container
+
+from ...ir.identifiers import KEYWORDS, is_reserved
+from .program import Program
+
+# Names of a model file, and Python's and C's own.
+TAKEN = {
+    *KEYWORDS,
+    *keyword.kwlist,
+    "FOLDER",
+    "F",
+    "Path",
+    "ag",
+    "constants",
+    "file",
+    "init",
+    "loss",
+    "model",
+}
+TAKEN |= {
+    "module",
+    "net",
+    "nn",
+    "np",
+    "optim",
+    "output",
+    "scores",
+    "target",
+    "float",
+    "getattr",
+    "setattr",
+    "super",
+}
+
+
+def input_names(program: Program) -> dict[str, str]:
+    """The inputs' names in a model file: `net` -> net_."""
+    found: dict[str, str] = {}
+    for name in program.inputs:
+        found[name] = identifier(name, {*TAKEN, *found.values()})
+    return found
+
+
+def identifier(name: str, taken: Container[str]) -> str:
+    """A name as an identifier of Python and C, with `_` after it where it is taken: `input:0` -> input_0."""
+    found = re.sub(r"\W", "_", name, flags=re.ASCII)
+    found = f"x{found}" if not found[:1].isalpha() or is_reserved(found) else found
+    while found in taken:
+        found += "_"
+    return found
