@@ -8,11 +8,11 @@ from typing import Any
 from ..errors import AutodiffError
 
 
-def parse(data: bytes, name: str, kind: type[AutodiffError]) -> Any:
+def parse(data: bytes, name: str, kind: type[AutodiffError], unique: bool = True) -> Any:
     """The values of a JSON text. Raises an error of this kind for a text that is none, nests too deeply, or has a key
-    twice in one object."""
+    twice in one object. unique: whether that is checked, which takes as long as all the rest."""
     try:
-        return json.loads(data, object_pairs_hook=_unique)
+        return json.loads(data, object_pairs_hook=_unique if unique else None)
     except RecursionError:
         raise kind(f"{name}: its JSON nests too deeply; save the file again") from None
     except _Twice as error:

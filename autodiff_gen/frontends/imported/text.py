@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import keyword
+import re
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,14 +49,40 @@ def prefixed(prefix: str, text: Text) -> Text:
     return prefix + text if isinstance(text, str) else Nested(prefix + text.head, text.items, text.tail)
 
 
-# Placeholders of the literals that are printed now: name -> value, by the text of the literal.
-_placeholders: ContextVar[dict[str, tuple[str, Any]] | None] = ContextVar("placeholders", default=None)
+class Placeholders:
+    """Names that are printed in place of literals, as long as these, so that the text is laid out as with them. The
+    names are of letters that no other part of the text has."""
+
+    FIRST, COUNT = 0x4E00, 20_000  # CJK ideographs
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}  # by placeholder
+        self.texts: dict[str, str] = {}  # of literals, by placeholder
+        self._of: dict[str, str] = {}  # by the text of the literal
+        self._numbers: Counter[int] = Counter()  # of placeholders by length
+
+    def of(self, text: str, value: Any) -> str:
+        """The placeholder of a literal."""
+        if text not in self._of:
+            number = self._numbers[len(text)]
+            self._numbers[len(text)] += 1
+            digits = (number // self.COUNT**k % self.COUNT for k in range(len(text)))
+            name = "".join(chr(self.FIRST + digit) for digit in digits)
+            self._of[text], self.values[name], self.texts[name] = name, value, text
+        return self._of[text]
+
+    def filled(self, text: str) -> str:
+        """A text with the literals in place of their placeholders. Raises KeyError for an unknown one."""
+        return re.sub(r"[\u4e00-\u9fff]+", lambda match: self.texts[match.group()], text)
+
+
+_placeholders: ContextVar[Placeholders | None] = ContextVar("placeholders", default=None)
 
 
 @contextmanager
-def placeholders() -> Iterator[dict[str, tuple[str, Any]]]:
-    """Print a name in place of each literal: the text of a literal -> its name and value. See tree.py."""
-    found: dict[str, tuple[str, Any]] = {}
+def placeholders() -> Iterator[Placeholders]:
+    """Print placeholders of literals: see tree.py."""
+    found = Placeholders()
     token = _placeholders.set(found)
     try:
         yield found
@@ -65,9 +93,8 @@ def placeholders() -> Iterator[dict[str, tuple[str, Any]]]:
 def literal(value: Any) -> str:
     """A number, string, small array, None, or a tuple of them as Python writes it. Raises TypeError for another
     value."""
-    text = _literal(value)
-    known = _placeholders.get()
-    return text if known is None else known.setdefault(text, (f"literal_{len(known)}_", value))[0]
+    text, marks = _literal(value), _placeholders.get()
+    return text if marks is None else marks.of(text, value)
 
 
 def _literal(value: Any) -> str:

@@ -4,7 +4,7 @@ which each literal is a value, and it calls only what the importer knows."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,14 +42,13 @@ BUILTINS = {"float", "getattr", "setattr", "super"}
 def checked(name: str, make: Callable[[], tuple[str, Made]]) -> tuple[str, Made, ast.Module]:
     """What a printer makes, a text and what belongs to it, and the tree of the text. name: of the imported file. Raises
     Rejected for a text with another tree than meant."""
-    text, made = make()
-    with placeholders() as literals:
-        meant, _ = make()
-    values = dict(literals.values())
+    with placeholders() as marks:
+        meant, made = make()
     try:
+        text = marks.filled(meant)
         tree = ast.parse(text)
-        _compare(tree, ast.parse(meant), values)
-    except (SyntaxError, RecursionError, MemoryError):
+        _Check(text.split("\n"), meant.split("\n"), marks.values, tree).statements(tree.body)
+    except (SyntaxError, ValueError, KeyError, RecursionError):
         raise Rejected(
             f"{name} cannot be imported: it has names or values that Python cannot write; rename them, and "
             "export it anew"
@@ -61,29 +60,65 @@ class _Other(SyntaxError):
     """A tree that is not as it was meant."""
 
 
-def _compare(tree: ast.Module, meant: ast.Module, values: Mapping[str, Any]) -> None:
-    classes = {s.name for s in tree.body if isinstance(s, ast.ClassDef)}
-    stack: list[tuple[Any, Any]] = [(tree, meant)]
-    while stack:
-        one, other = stack.pop()
-        if type(other) is ast.Name and other.id in values:
-            if not _is_literal(one, values[other.id]):
-                raise _Other
-            continue
-        if type(one) is not type(other) or not isinstance(one, ALLOWED):
+class _Check:
+    """Compare the statements of a text with those that were meant, which have the same lines."""
+
+    def __init__(
+        self, lines: Sequence[str], meant: Sequence[str], values: Mapping[str, Any], tree: ast.Module
+    ) -> None:
+        self.lines, self.meant, self.values = lines, meant, values
+        self.classes = {s.name for s in tree.body if isinstance(s, ast.ClassDef)}
+        self.known: set[tuple[str, str]] = set()
+        if len(lines) != len(meant):
             raise _Other
-        if type(one) is ast.Call and not _is_known(one.func, classes):
-            raise _Other
-        for name in one._fields:
-            part, same = getattr(one, name), getattr(other, name)
-            if isinstance(part, list):
-                if len(part) != len(same):
+
+    def statements(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            inner = getattr(statement, "body", None)
+            if inner is None:
+                self._statement(statement)
+                continue
+            self._same(statement, _parsed(self.meant[statement.lineno - 1 : inner[0].lineno - 1], " pass"))
+            self.statements(inner)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        part = slice(statement.lineno - 1, statement.end_lineno)
+        pair = "\n".join(self.lines[part]), "\n".join(self.meant[part])
+        if pair in self.known:
+            return
+        self._same(statement, _parsed(self.meant[part]))
+        self.known.add(pair)
+
+    def _same(self, tree: ast.AST, meant: ast.AST) -> None:
+        stack: list[tuple[Any, Any]] = [(tree, meant)]
+        while stack:
+            one, other = stack.pop()
+            if type(other) is ast.Name and other.id in self.values:
+                if not _is_literal(one, self.values[other.id]):
                     raise _Other
-                stack += zip(part, same, strict=True)
-            elif isinstance(part, ast.AST):
-                stack.append((part, same))
-            elif part != same or type(part) is not type(same):
+                continue
+            if type(one) is not type(other) or not isinstance(one, ALLOWED):
                 raise _Other
+            if type(one) is ast.Call and not _is_known(one.func, self.classes):
+                raise _Other
+            for name in one._fields:
+                part, same = getattr(one, name), getattr(other, name)
+                if name == "body":  # which `statements` compares
+                    continue
+                if isinstance(part, list):
+                    if len(part) != len(same):
+                        raise _Other
+                    stack += zip(part, same, strict=True)
+                elif isinstance(part, ast.AST):
+                    stack.append((part, same))
+                elif part != same or type(part) is not type(same):
+                    raise _Other
+
+
+def _parsed(lines: Sequence[str], end: str = "") -> ast.stmt:
+    """The only statement of some lines, whose first one may be indented."""
+    (statement,) = ast.parse("\n".join(lines).strip() + end).body
+    return statement
 
 
 def _is_known(called: ast.expr, classes: set[str]) -> bool:

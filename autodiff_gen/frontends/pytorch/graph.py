@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...reading.fields import Malformed, each, field, integer, objects, only, text
 from ..imported.program import Shape, ValueRef, references
 
 # ScalarType of the schema -> its name.
@@ -37,74 +39,161 @@ class Node:
         return self.key.endswith("_") and not self.key.endswith("__")
 
 
-def shape_of(sizes: Sequence[Mapping[str, Any]]) -> Shape:
-    return tuple(size.get("as_int") for size in sizes)
+LONGEST_NAME = 1000  # characters
+DEPTH = 16  # of graphs in graphs
+RANK = 16  # axes of a tensor at most
+EXTENT = 1 << 31  # of an axis at most
 
 
-def dtype_name(dtype: int) -> str:
-    return NAMES.get(dtype, f"dtype {dtype}")
+def shape_of(sizes: Any) -> Shape:
+    """Extents; None where the batch determines one. Raises Malformed."""
+    shape = each(sizes, "sizes", _extent)
+    if len(shape) > RANK:
+        raise Malformed(f"a tensor has {len(shape)} axes, more than {RANK}")
+    return shape
 
 
-def argument_of(given: Mapping[str, Any]) -> Any:
-    """An argument: numbers, strings, tuples, None, dtypes by name, and ValueRef."""
-    ((kind, value),) = given.items()
-    if kind == "as_none":
+def _extent(size: Any) -> int | None:
+    kind, value = only(size, "a size")
+    if kind != "as_int":
+        field(size, kind, dict)
         return None
-    if kind in ("as_tensor", "as_custom_obj"):
-        return ValueRef(value["name"])
-    if kind == "as_tensors":
-        return tuple(ValueRef(t["name"]) for t in value)
-    if kind in ("as_optional_tensors", "as_sym_ints", "as_sym_bools", "as_sym_floats"):
-        return tuple(map(argument_of, value))
-    if kind in ("as_sym_int", "as_sym_bool", "as_sym_float", "as_optional_tensor"):
-        return argument_of(value)
-    if kind == "as_name":
-        return ValueRef(value)
-    if kind == "as_scalar_type":
-        return dtype_name(value)
-    if kind == "as_float":
-        return float(value)  # "Infinity" is a string
-    if kind == "as_graph":
-        return None  # of control flow, which no table has
-    return tuple(value) if isinstance(value, list) else value
+    return integer(value, "a size", 0, EXTENT)
+
+
+def dtype_name(dtype: Any) -> str:
+    return NAMES.get(integer(dtype, "a dtype"), f"dtype {dtype}")
+
+
+def name_of(entry: Any, what: str = "name") -> str:
+    """The name of a tensor or a size: an identifier."""
+    name = field(entry, what, str)
+    if not name.isidentifier() or len(name) > LONGEST_NAME:
+        raise Malformed(f"{what} is no identifier")
+    return name
+
+
+def _number(value: Any) -> float:
+    if type(value) is str and value in ("Infinity", "-Infinity", "NaN"):
+        return float(value)
+    if type(value) not in (int, float):
+        raise Malformed("a number is none")
+    return float(value)
+
+
+def _integer(value: Any) -> int:
+    return integer(value, "a number")
+
+
+def _truth(value: Any) -> bool:
+    if type(value) is not bool:
+        raise Malformed("a truth value is none")
+    return value
+
+
+def _word(value: Any) -> str:
+    return text(value, "an argument")
+
+
+def _reference(value: Any) -> ValueRef:
+    return ValueRef(name_of(value))
+
+
+def _arguments(value: Any) -> tuple[Any, ...]:
+    return each(value, "arguments", argument_of)
+
+
+def _list_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: each(value, "an argument", read)
+
+
+def _complex(value: Any) -> dict[str, float]:
+    return {part: _number(field(value, part, float)) for part in ("real", "imag")}
+
+
+# Kinds of arguments -> how they are read. A graph of control flow, which no table has, is None.
+_ARGUMENTS: dict[str, Callable[[Any], Any]] = {
+    "as_none": lambda value: None,
+    "as_graph": lambda value: None,
+    "as_tensor": _reference,
+    "as_custom_obj": _reference,
+    "as_name": lambda value: ValueRef(name_of({"name": value})),
+    "as_tensors": _list_of(_reference),
+    **dict.fromkeys(("as_optional_tensors", "as_sym_ints", "as_sym_bools", "as_sym_floats"), _arguments),
+    **dict.fromkeys(
+        ("as_sym_int", "as_sym_bool", "as_sym_float", "as_optional_tensor"), lambda v: argument_of(v)
+    ),
+    "as_int": _integer,
+    "as_ints": _list_of(_integer),
+    "as_float": _number,
+    "as_floats": _list_of(_number),
+    "as_bool": _truth,
+    "as_bools": _list_of(_truth),
+    "as_string": _word,
+    "as_operator": _word,
+    "as_strings": _list_of(_word),
+    "as_scalar_type": dtype_name,
+    "as_memory_format": _integer,
+    "as_layout": _integer,
+    "as_device": lambda value: text(field(value, "type", str), "a device"),
+    "as_complex": _complex,
+    "as_int_lists": _list_of(_list_of(_integer)),
+    "as_float_lists": _list_of(_list_of(_number)),
+}
+
+
+def argument_of(given: Any) -> Any:
+    """An argument: numbers, texts, tuples, None, dtypes by name, and ValueRef. Raises Malformed."""
+    kind, value = only(given, "an argument")
+    if kind not in _ARGUMENTS:
+        raise Malformed("an argument is of an unknown kind")
+    return _ARGUMENTS[kind](value)
 
 
 def node_of(node: Mapping[str, Any]) -> Node:
-    """A node of the JSON."""
-    results = []
-    for output in node["outputs"]:
-        found = argument_of(output)
-        results += [ref.name for ref in (found if isinstance(found, tuple) else [found]) if ref]
-    metadata = node["metadata"]
-    target = node["target"].removeprefix("torch.ops.")
-    arguments = {a["name"]: argument_of(a["arg"]) for a in node["inputs"]}
+    """A node of the JSON. Raises Malformed."""
+    results = [ref.name for output in field(node, "outputs", list) for ref in references(argument_of(output))]
+    metadata = field(node, "metadata", dict)
+    target = field(node, "target", str).removeprefix("torch.ops.")
+    if not _TARGET.fullmatch(target):
+        raise Malformed("the target of a node is no operator")
+    arguments = {name_of(a): argument_of(a.get("arg")) for a in objects(node, "inputs")}
     return Node(
-        target, arguments, tuple(results), _modules(metadata.get("nn_module_stack", "")), _source(metadata)
+        target, arguments, tuple(results), _modules(_of(metadata, "nn_module_stack")), _source(metadata)
     )
 
 
-def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> Iterator[Node]:
+_TARGET = re.compile(r"\w{1,100}(\.\w{1,100}){0,4}", re.ASCII)
+
+
+def _of(metadata: Mapping[str, Any], name: str) -> str:
+    found = metadata.get(name, "")
+    return found if type(found) is str else ""
+
+
+def flat_nodes(given: Any, tensors: dict[str, Any], depth: int = 0) -> Iterator[Node]:
     """The nodes of the JSON, those inside torch.no_grad() among them; what these return is detached, but for tensors
     from outside that they change. Those inside torch.autocast() too, if it changes nothing on a CPU. tensors: what is
     known of tensors by name, to which those inside are added."""
-    for entry in given:
+    for entry in objects({"nodes": given}, "nodes"):
         node = node_of(entry)
-        region = _region([a["arg"] for a in entry["inputs"]], node.target)
+        region = _region(entry, node.target)
         if region is None:
             yield node
             continue
         detached, inner, operands = region
-        graph = inner["as_graph"]["graph"]
-        own = {**graph["tensor_values"], **tensors}
-        tensors.update(own)
-        pairs = zip(graph["inputs"], operands, strict=True)
+        if depth == DEPTH:
+            raise Malformed(f"graphs are in graphs more than {DEPTH} times")
+        graph = field(field(inner, "as_graph", dict), "graph", dict)
+        tensors.update({**field(graph, "tensor_values", dict), **tensors})
+        pairs = zip(field(graph, "inputs", list), operands, strict=True)
         names = {argument_of(a).name: argument_of(b).name for a, b in pairs}
-        ends = [argument_of(output).name for output in graph["outputs"]]
+        ends = [argument_of(output).name for output in field(graph, "outputs", list)]
         for end, result in zip(ends, node.results, strict=True):
             names.setdefault(end, f"{result}.inside" if detached else result)
             tensors[names[end]] = tensors[result]
         same = {argument_of(a).name for a in graph["inputs"]}  # and what is these, changed in place
-        for n in flat_nodes(graph["nodes"], tensors):
+        for n in flat_nodes(graph.get("nodes"), tensors, depth + 1):
             if n.in_place and same.intersection(r.name for r in references(next(iter(n.arguments.values())))):
                 same.update(n.results)
             yield replace(_renamed(n, names), recorded=n.recorded and not detached)
@@ -115,11 +204,14 @@ def flat_nodes(given: Sequence[Mapping[str, Any]], tensors: dict[str, Any]) -> I
                 yield Node(target, inside, (result,), node.modules, node.source)
 
 
-def _region(arguments: Sequence[Any], target: str) -> tuple[bool, Any, Sequence[Any]] | None:
+def _region(entry: Mapping[str, Any], target: str) -> tuple[bool, Any, Sequence[Any]] | None:
     """Of an operator that is a graph by itself: whether it is without gradient, the graph, and its operands."""
+    if not target.startswith("higher_order.wrap_with_"):
+        return None
+    arguments = [field(a, "arg", dict) for a in objects(entry, "inputs")]
     if target.startswith("higher_order.wrap_with_set_grad_enabled"):
         enabled, inner, *operands = arguments
-        return not enabled["as_bool"], inner, operands
+        return not field(enabled, "as_bool", bool), inner, operands
     if target.startswith("higher_order.wrap_with_autocast"):
         device, _, enabled, _, inner, *operands = arguments
         return None if enabled["as_bool"] and device["as_string"] == "cpu" else (False, inner, operands)
@@ -151,7 +243,7 @@ def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:
 def class_name_of(nodes: Sequence[Mapping[str, Any]]) -> str:
     """That of the outermost module."""
     for node in nodes:
-        path, _, class_name = node["metadata"].get("nn_module_stack", "").split(";")[0].rpartition(",")
+        path, _, class_name = _of(node["metadata"], "nn_module_stack").split(";")[0].rpartition(",")
         if path.endswith(",") and class_name.rpartition(".")[2].isidentifier():
             return str(class_name.rpartition(".")[2])
     return "Network"
@@ -160,7 +252,7 @@ def class_name_of(nodes: Sequence[Mapping[str, Any]]) -> str:
 def _source(metadata: Mapping[str, str]) -> str:
     """`net.py:12`: the innermost line that is not PyTorch's own."""
     place = ""
-    for line in metadata.get("stack_trace", "").splitlines():
+    for line in _of(metadata, "stack_trace").splitlines():
         words = line.split('"')
         if line.lstrip().startswith('File "') and len(words) > 2:
             file = words[1].replace("\\", "/")

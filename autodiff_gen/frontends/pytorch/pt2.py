@@ -3,9 +3,7 @@ raw arrays (PyTorch 2.9 and later; torch/_export/serde/schema.py and torch/expor
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
+from ...reading.archive import Archive
+from ...reading.fields import Malformed, each, field, integer, objects, only, text
+from ...reading.json_text import parse
+from ...reading.limits import MEMORY, NODES
+from ...reading.memory import limited_memory
 from ..imported.program import Shape, ValueRef
-from .graph import Node, argument_of, class_name_of, dtype_name, flat_nodes, shape_of
+from .graph import RANK, Node, argument_of, class_name_of, dtype_name, flat_nodes, name_of, shape_of
 
 SCHEMA = 8  # the major version of the graph's schema
 # ScalarType of the schema -> its NumPy dtype; others are not read.
@@ -62,25 +65,30 @@ class Exported:
 
 def read(file: Path | IO[bytes], name: str) -> Exported:
     """The program of an archive. Raises ModelError for a file that is none, is damaged, or lacks weights."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return _Archive(archive, name).read()
-    except OSError as error:
-        raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
-    except zipfile.BadZipFile:
+    with (
+        Archive(file, name, ModelError, "archive of torch.export.save") as archive,
+        limited_memory(name, ModelError),
+    ):
+        try:
+            return _Program(archive, name).read()
+        except Malformed as error:
+            what = str(error)
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError):
+            what = "it is damaged, or of an unknown form"
         raise ModelError(
-            f"{name} is no complete archive of torch.export.save: truncated, or another format"
-        ) from None
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-        raise ModelError(
-            f"{name} cannot be read: {type(error).__name__} {error}; save it by torch.export.save of PyTorch 2.13"
-        ) from None
+            f"{name} cannot be read: {what}; save it by torch.export.save of PyTorch 2.9 or later"
+        )
 
 
-class _Archive:
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+class _Program:
+    def __init__(self, archive: Archive, name: str) -> None:
         self.archive, self.name = archive, name
-        self.files = {entry.partition("/")[2]: entry for entry in archive.namelist()}
+        self.files: dict[str, str] = {}
+        for entry in archive.names():
+            file = entry.partition("/")[2]
+            if self.files.setdefault(file, entry) != entry:
+                raise ModelError(f"{name} has two entries {file[:80]!r}; save it again")
+        self.bytes = 0  # of the weights that were read
 
     def read(self) -> Exported:
         models = [f for f in self.files if f.startswith("models/") and f.endswith(".json")]
@@ -89,81 +97,100 @@ class _Archive:
                 f"{self.name} holds no exported program: save torch.export.export(net, inputs) by torch.export.save "
                 "of PyTorch 2.9 or later"
             )
-        model = json.loads(self._bytes(models[0]))
-        if model["schema_version"]["major"] != SCHEMA:
-            raise ModelError(
-                f"{self.name} has version {model['schema_version']['major']} of the format, known is {SCHEMA}"
-            )
-        module = model["graph_module"]
-        graph, signature = module["graph"], module["signature"]
-        inputs = _Inputs(signature["input_specs"])
-        tensors = dict(graph["tensor_values"])
-        nodes = list(flat_nodes(graph["nodes"], tensors))
-        outputs, changed, updated = _outputs(signature["output_specs"], nodes)
+        model = self._json(models[0])
+        version = integer(field(model, "schema_version", dict).get("major"), "the version")
+        if version != SCHEMA:
+            raise ModelError(f"{self.name} has version {version} of the format, known is {SCHEMA}")
+        module = field(model, "graph_module", dict)
+        graph, signature = field(module, "graph", dict), field(module, "signature", dict)
+        inputs = _Inputs(signature, self.name)
+        tensors = dict(field(graph, "tensor_values", dict))
+        nodes = list(flat_nodes(graph.get("nodes"), tensors))
+        NODES.check(len(nodes), self.name, ModelError, self.archive.size)
+        outputs, changed, updated = _outputs(signature, nodes, self.name)
         key = models[0].removeprefix("models/").removesuffix(".json")
+        shapes = {n: shape_of(field(meta, "sizes", list)) for n, meta in tensors.items()}
+        largest = max((math.prod(d or 1 for d in shape) for shape in shapes.values()), default=0)
+        MEMORY.check(4 * largest, f"{self.name}: a tensor", ModelError, self.archive.size)
+        calls = field(module, "module_call_graph", list)
         return Exported(
             nodes,
             inputs.users,
             outputs,
-            _is_single(module["module_call_graph"]),
+            _is_single(calls, self.name),
             inputs.weights,
             self._tensors("weights", key) | self._tensors("constants", key),
             changed,
             updated,
-            {n: shape_of(meta["sizes"]) for n, meta in tensors.items()},
-            {n: dtype_name(meta["dtype"]) for n, meta in tensors.items()},
+            shapes,
+            {n: dtype_name(meta.get("dtype")) for n, meta in tensors.items()},
             frozenset(
                 (n, axis)
                 for n in inputs.users
-                if n in tensors
-                for axis, size in enumerate(tensors[n]["sizes"])
-                if "as_int" not in size
+                for axis, extent in enumerate(shapes.get(n, ()))
+                if extent is None
             ),
-            tuple(entry["fqn"] for entry in module["module_call_graph"] if entry["fqn"]),
-            class_name_of(graph["nodes"]),
+            tuple(text(entry["fqn"], "fqn") for entry in calls if entry["fqn"]),
+            class_name_of(field(graph, "nodes", list)),
         )
 
     def _bytes(self, file: str) -> bytes:
         if file not in self.files:
-            raise ModelError(f"{self.name}: {file} is missing in the archive")
+            raise ModelError(f"{self.name}: {file[:80]} is missing in the archive")
         return self.archive.read(self.files[file])
+
+    def _json(self, file: str, unique: bool = False) -> Any:
+        if file not in self.files:
+            raise ModelError(f"{self.name}: {file[:80]} is missing in the archive")
+        return parse(self.archive.read_text(self.files[file]), self.name, ModelError, unique)
 
     def _tensors(self, kind: str, model: str) -> dict[str, Stored]:
         config = f"data/{kind}/{model}_{kind}_config.json"
         if config not in self.files:
             return {}
-        found = {}
-        for name, entry in json.loads(self._bytes(config))["config"].items():
-            meta = entry["tensor_meta"]
-            dtype = meta["dtype"]
-            pickled = bool(entry.get("use_pickle"))
-            if dtype not in DTYPES or (pickled and dtype_name(dtype) != "complex64"):
-                raise ModelError(
-                    f"{self.name}: {name!r} is {dtype_name(dtype)}, stored in a way that cannot be read; use float32"
-                )
-            file = f"data/{kind}/{entry['path_name']}"
-            shape, strides = (tuple(s["as_int"] for s in meta[k]) for k in ("sizes", "strides"))
-            offset = meta["storage_offset"]["as_int"]
-            content = _storage(self._bytes(file)) if pickled else self._bytes(file)
-            array = _strided(np.frombuffer(content, "<" + DTYPES[dtype]), shape, strides, offset)
-            if array is None:
-                raise ModelError(f"{self.name}: the weight {name!r} is truncated in the archive")
-            found[name] = Stored(
-                array, dtype_name(dtype), meta["requires_grad"], (file, offset, shape, strides)
+        listed = field(self._json(config, unique=True), "config", dict)
+        return {name: self._tensor(kind, name, entry) for name, entry in listed.items()}
+
+    def _tensor(self, kind: str, name: str, entry: Any) -> Stored:
+        place = f"{self.name}: the weight {name[:80]!r}"
+        meta = field(entry, "tensor_meta", dict)
+        dtype = integer(meta.get("dtype"), "dtype")
+        pickled = bool(entry.get("use_pickle"))
+        if dtype not in DTYPES or (pickled and dtype_name(dtype) != "complex64"):
+            raise ModelError(
+                f"{place} is {dtype_name(dtype)}, stored in a way that cannot be read; use float32"
             )
-        return found
+        file = f"data/{kind}/{text(entry['path_name'], 'path_name')}"
+        shape, strides = (_numbers(meta, k) for k in ("sizes", "strides"))
+        offset = integer(only(meta["storage_offset"], "storage_offset")[1], "storage_offset", 0)
+        if len(shape) != len(strides) or len(shape) > RANK:
+            raise ModelError(f"{place} has {len(shape)} axes and {len(strides)} strides; save the file again")
+        elements = np.dtype("<" + DTYPES[dtype])
+        self.bytes += math.prod(shape) * elements.itemsize
+        MEMORY.check(self.bytes, place, ModelError, self.archive.size)
+        content = _storage(self._bytes(file), place) if pickled else self._bytes(file)
+        array = _strided(np.frombuffer(content, elements), shape, strides, offset)
+        if array is None:
+            raise ModelError(f"{place} is truncated in the archive; save the file again")
+        trained = field(meta, "requires_grad", bool)
+        return Stored(array, dtype_name(dtype), trained, (file, offset, shape, strides))
 
 
-def _storage(saved: bytes) -> bytes:
-    """The elements of one tensor in what torch.save wrote, an archive of its own."""
-    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
-        return archive.read(next(n for n in archive.namelist() if n.endswith("/data/0")))
+def _numbers(meta: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """Sizes or strides."""
+    return each(meta[name], name, lambda size: integer(only(size, name)[1], name, 0))
+
+
+def _storage(saved: bytes, place: str) -> bytes:
+    """The elements of one tensor in what torch.save wrote, an archive of its own; its pickle is not read."""
+    with Archive(saved, place, ModelError, "archive of torch.save") as archive:
+        return archive.read(next(n for n in archive.names() if n.endswith("/data/0")))
 
 
 def _strided(
     elements: NDArray[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> NDArray[Any] | None:
-    """The tensor at an offset of its storage; None if that is too short."""
+    """The tensor at an offset of its storage; None if that is too short. Sizes, strides and offset are not negative."""
     if 0 in shape:
         return np.zeros(shape, elements.dtype)
     last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
@@ -178,53 +205,63 @@ def _strided(
 class _Inputs:
     """The inputs of the graph: the user's, and what is stored."""
 
-    def __init__(self, specs: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, signature: Mapping[str, Any], network: str) -> None:
         users: list[str] = []
         self.weights: dict[str, tuple[str, str, bool]] = {}
-        for spec in specs:
-            ((kind, entry),) = spec.items()
+        for spec in objects(signature, "input_specs"):
+            kind, entry = only(spec, "an input")
             if kind == "user_input":
-                argument = entry["arg"]
-                if "as_tensor" in argument:
-                    users.append(argument["as_tensor"]["name"])
-                elif "as_none" not in argument:
-                    raise ModelError(f"an input is {next(iter(argument))[3:]}; inputs must be tensors")
+                form, value = only(field(entry, "arg", dict), "an input")
+                if form == "as_tensor":
+                    users.append(name_of(value))
+                elif form != "as_none":
+                    raise ModelError(
+                        f"{network}: an input is {form.removeprefix('as_')[:40]}; inputs must be tensors"
+                    )
             elif kind in ("parameter", "buffer", "tensor_constant"):
                 persistent = kind == "parameter" or bool(entry.get("persistent"))
-                self.weights[entry["arg"]["name"]] = (kind, entry[f"{kind}_name"], persistent)
+                name = name_of(field(entry, "arg", dict))
+                self.weights[name] = (kind, text(entry[f"{kind}_name"], "the name of a weight"), persistent)
             else:
-                raise ModelError(f"an input of the program is a {kind}, which cannot be imported")
+                raise ModelError(
+                    f"{network}: an input of the program is a {kind[:40]}, which cannot be imported"
+                )
+        twice = next((n for n in users if users.count(n) > 1 or n in self.weights), None)
+        if twice is not None:
+            raise Malformed(f"the input {twice[:80]!r} is there twice")
         self.users = tuple(users)
 
 
 def _outputs(
-    specs: Sequence[Mapping[str, Any]], nodes: Sequence[Node]
+    signature: Mapping[str, Any], nodes: Sequence[Node], network: str
 ) -> tuple[tuple[Any, ...], tuple[str, ...], dict[str, Any]]:
     """The user's outputs; the inputs that change; and the new values of parameters and buffers by name, but for the
     statistics of normalisation layers."""
     statistics = {name for node in nodes if "batch_norm" in node.target for name in node.results}
     outputs, changed = [], []
     updated: dict[str, Any] = {}
-    for spec in specs:
-        ((kind, entry),) = spec.items()
+    for spec in objects(signature, "output_specs"):
+        kind, entry = only(spec, "an output")
         if kind == "user_output":
             outputs.append(argument_of(entry["arg"]))
         elif kind == "user_input_mutation":
-            changed.append(entry["user_input_name"])
+            changed.append(name_of(entry, "user_input_name"))
         elif kind in ("buffer_mutation", "parameter_mutation"):
-            name, value = entry[kind.replace("mutation", "name")], entry["arg"]["name"]
+            name = text(entry[kind.replace("mutation", "name")], "the name of a weight")
+            value = name_of(field(entry, "arg", dict))
             if value not in statistics and name.rpartition(".")[2] != TRACKED:
                 updated[name] = ValueRef(value)
         elif kind != "token":
             raise ModelError(
-                f"an output of the program is a {kind}; export the network alone, without its loss"
+                f"{network}: an output of the program is a {kind[:40]}; export the network alone, without its loss"
             )
     return tuple(outputs), tuple(changed), updated
 
 
-def _is_single(calls: Sequence[Mapping[str, Any]]) -> bool:
+def _is_single(calls: Sequence[Any], name: str) -> bool:
     """Whether the network returns a tensor rather than a tuple."""
     signature = next((c["signature"] for c in calls if not c["fqn"]), None)
     if signature is None or not signature.get("out_spec"):
         return True
-    return json.loads(signature["out_spec"])[1]["type"] is None
+    tree = parse(field(signature, "out_spec", str).encode(), name, ModelError)
+    return tree[1]["type"] is None
