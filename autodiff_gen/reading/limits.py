@@ -37,7 +37,7 @@ MEMORY = Limit("bytes of memory", 256 << 20, 4)
 PROCESS = Limit("bytes of memory", 1280 << 20, 16)  # while a file is read and imported
 TEXT = Limit("bytes of text", 32 << 20, 1)  # of JSON, whose values are about 20 times as large in memory
 ENTRIES = Limit("entries", 100_000)  # of an archive
-NODES = Limit("operations", 50_000, 0.02)  # after loops and functions are written out
+NODES = Limit("operations", 20_000, 0.02)  # after loops and functions are written out
 DEPTH = Limit("levels of nested parts", 64)
 
 

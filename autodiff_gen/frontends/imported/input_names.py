@@ -7,7 +7,7 @@ import re
 from collections.abc import Container
 
 from ...ir.identifiers import KEYWORDS, is_reserved
-from .program import Program
+from .program import Program, ValueRef
 
 # Names of a model file, and Python's and C's own.
 TAKEN = {
@@ -19,31 +19,21 @@ TAKEN = {
     "ag",
     "constants",
     "file",
-    "init",
-    "loss",
-    "model",
-}
-TAKEN |= {
-    "module",
-    "net",
-    "nn",
-    "np",
-    "optim",
-    "output",
-    "scores",
-    "target",
     "float",
     "getattr",
-    "setattr",
-    "super",
+    "init",
 }
+TAKEN |= {"loss", "model", "module", "net", "nn", "np", "optim", "setattr", "super"}
+OF_A_LOSS = {"output", "scores", "target"}  # which a model has that adds a loss
 
 
 def input_names(program: Program) -> dict[str, str]:
     """The inputs' names in a model file: `net` -> net_."""
+    is_loss = isinstance(program.outputs, ValueRef) and program.shapes[program.outputs.name] == ()
+    taken = TAKEN if is_loss else TAKEN | OF_A_LOSS
     found: dict[str, str] = {}
     for name in program.inputs:
-        found[name] = identifier(name, {*TAKEN, *found.values()})
+        found[name] = identifier(name, {*taken, *found.values()})
     return found
 
 

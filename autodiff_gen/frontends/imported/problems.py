@@ -19,9 +19,7 @@ class Rejected(ModelError):
     """Of what no other form of the network has."""
 
 
-def malformed(error: Exception) -> str:
-    """What is wrong with a damaged node, by one of MALFORMED."""
-    return f"has arguments that its definition does not allow: {type(error).__name__} {error}; export it anew"
+DAMAGED = "has arguments that its definition does not allow; export it anew"  # of a node that raises one of MALFORMED
 
 
 @contextlib.contextmanager
@@ -33,8 +31,7 @@ def importing(name: str) -> Iterator[None]:
         raise
     except MALFORMED as error:
         raise ModelError(
-            f"{name} cannot be imported: it is damaged or of an unknown form: {type(error).__name__} {error}; "
-            "export it anew"
+            f"{name} cannot be imported: it is damaged, or of an unknown form; export it anew"
         ) from error
 
 

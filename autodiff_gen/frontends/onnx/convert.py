@@ -16,8 +16,10 @@ from ...errors import ModelError
 from ...ir.build import make_input
 from ...ir.node import Value
 from ...ir.types import Dim, Type, dtype
+from ...reading.limits import MEMORY, NODES
+from ...reading.memory import limited_memory
 from ..imported.input_names import identifier
-from ..imported.problems import MALFORMED, Problems, importing, malformed
+from ..imported.problems import DAMAGED, MALFORMED, Problems, importing
 from ..imported.program import Program, ValueRef
 from ..imported.rules import Unsupported
 from . import folding
@@ -50,7 +52,7 @@ def convert(model: Any, name: str) -> Program:
 
     An op that cannot be converted, and that ONNX defines by other ops, is replaced by those.
     """
-    with importing(name):
+    with importing(name), limited_memory(name, ModelError, model.ByteSize()):
         first = Conversion(model, name)
         try:
             return _with_shared_weights(first)
@@ -78,6 +80,9 @@ class Conversion(Values):
         self.model, self.name = model, name
         self.problems = Problems(name)
         self.inputs: dict[str, str] = {}
+        self.size = model.ByteSize()
+        self.nodes = 0  # that were converted
+        self.bytes = 0  # of what was folded
         self.elements = 0  # of the initializers that were read
         self.readers: dict[str, list[Any]] = {}
         self.unknown: set[str] = set()  # results of nodes that are problems
@@ -154,9 +159,15 @@ class Conversion(Values):
 
     def _convert_nodes(self, nodes: Iterable[Any]) -> None:
         for k, proto in enumerate(nodes):
+            self.count(1)
             if not self.joined.intersection(proto.output):
                 self.node = Node(proto, k)
                 self._convert(self.node)
+
+    def count(self, nodes: int) -> None:
+        """Note that nodes are converted. Raises ModelError for more than a file of this size may have."""
+        self.nodes += nodes
+        NODES.check(self.nodes, self.name, ModelError, self.size)
 
     def _convert(self, node: Node) -> None:
         given = [self.known.get(n) if n else None for n in node.proto.input]
@@ -172,8 +183,8 @@ class Conversion(Values):
         except Unsupported as error:
             self.problems.add(node.key, str(error), node.place)
             return
-        except MALFORMED as error:
-            self.problems.add(node.key, malformed(error), node.place)
+        except MALFORMED:
+            self.problems.add(node.key, DAMAGED, node.place)
             return
         if result is None:
             return
@@ -189,6 +200,8 @@ class Conversion(Values):
         given = [self.shared(x) if self._is_computed_with(x, node) else x for x in given]
         folded = folding.fold(node, given, self)
         if folded is not None:
+            self.bytes += sum(x.array.nbytes for x in folded if isinstance(x, Constant))
+            MEMORY.check(self.bytes, self.name, ModelError, self.size)
             return folded
         if node.op == "If":
             return self._branch(node, given[0])
@@ -253,6 +266,7 @@ class Conversion(Values):
             self.known[names[body.counter]] = Constant(np.asarray(k, np.int64))
             self.known[names[body.condition]] = Constant(np.asarray(True))
             self.known.update((names[n], inside[n]) for n in body.carried if n not in body.kept)
+            self.count(body.inner)
             nodes = renamed(body.each, names)
             self._count_readers(nodes, [names.get(r, r) for r in body.results])
             self._convert_nodes(nodes)

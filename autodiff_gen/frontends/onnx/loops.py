@@ -16,7 +16,8 @@ MOST = 10_000  # iterations of a loop that ends by its condition
 
 class Body:
     """Of a Loop node. carried: names of the values that an iteration hands to the next, in it; once: nodes that are
-    computed before the first iteration; each: those of an iteration; kept: those of `carried` that never change."""
+    computed before the first iteration; each: those of an iteration; inner: the number of nodes inside these; kept:
+    those of `carried` that never change."""
 
     def __init__(self, proto: Any) -> None:
         (self.graph,) = (a.g for a in proto.attribute if a.name == "body")
@@ -33,12 +34,19 @@ class Body:
                 self.each.append(node)
             else:
                 self.once.append(node)
+        self.inner = sum(map(nodes_inside, self.each))
         self.made = {name for node in self.each for name in node.output if name}
 
     def names(self, k: int) -> dict[str, str]:
         """Names in the body -> those of iteration k, for what is made in it and what it takes from the one before."""
         own = {*self.made, self.counter, self.condition, *self.carried} - self.kept
         return {name: f"{name}.{k}" for name in own}
+
+
+def nodes_inside(node: Any) -> int:
+    """The number of nodes in the branches and bodies of a node."""
+    inner = [n for attribute in node.attribute for n in attribute.g.node]
+    return len(inner) + sum(map(nodes_inside, inner))
 
 
 def names_read(node: Any) -> set[str]:

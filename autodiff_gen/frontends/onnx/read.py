@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError, ToolError, pip_install
+from ...reading.memory import limited_memory
+from ...reading.regular import read_bytes
+from .checks import check
 
 FIRST_OPSET = 13
 LARGEST = 2**31 - 1  # bytes of a protobuf message
@@ -34,9 +37,20 @@ def read(file: Any, name: str) -> Any:
         )
     import onnx
 
-    model = _loaded(onnx, Path(file), name) if isinstance(file, str | Path) else file
+    path = Path(file) if isinstance(file, str | Path) else None
+    model = file if path is None else _loaded(onnx, path, name)
     if not isinstance(model, onnx.ModelProto):
         raise ModelError(f"from_onnx: expected a path or an onnx.ModelProto, got {type(model).__name__}")
+    size = model.ByteSize()
+    with limited_memory(name, ModelError, size):
+        check(model, name, size, None if path is None else path.parent)
+        return _float_network(model, name)
+
+
+def _float_network(model: Any, name: str) -> Any:
+    """The model with ops of a known opset, and without functions. Raises ModelError."""
+    import onnx
+
     if not model.HasField("graph") or not model.graph.output or not model.opset_import:
         raise ModelError(f"{name} is no ONNX network: it has no graph, or no opset")
     opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), None)
@@ -91,29 +105,16 @@ def _converted(model: Any, name: str, opset: int) -> Any:
 def _loaded(onnx: Any, path: Path, name: str) -> Any:
     """The model of a file."""
     from google.protobuf.message import DecodeError
-    from onnx import external_data_helper
 
+    data = read_bytes(path, ModelError)
+    if len(data) > LARGEST:
+        raise ModelError(
+            f"{name} has {len(data):,} bytes, a protobuf message at most {LARGEST:,}; {_EXTERNAL}"
+        )
     try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise ModelError(
-                f"{name} has {size:,} bytes, a protobuf message at most {LARGEST:,}; {_EXTERNAL}"
-            )
-        model = onnx.load_model(path, load_external_data=False)
-    except OSError as error:
-        raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
-    except DecodeError:
+        model = onnx.load_model_from_string(data)
+    except (DecodeError, ValueError):
         raise ModelError(f"{name} is no complete ONNX file: truncated, or another format") from None
-    for tensor in model.graph.initializer:
-        if not external_data_helper.uses_external_data(tensor):
-            continue
-        try:
-            external_data_helper.load_external_data_for_tensor(tensor, str(path.parent))
-        except (OSError, ValueError, onnx.checker.ValidationError):
-            location = external_data_helper.ExternalDataInfo(tensor).location
-            raise ModelError(
-                f"{name}: the weight {tensor.name!r} is in the file {location!r} beside it, which is missing or short"
-            ) from None
     return model
 
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ..imported.problems import MALFORMED, Problems, Rejected, importing, malformed
+from ...reading.limits import NODES
+from ...reading.memory import limited_memory
+from ..imported.problems import DAMAGED, MALFORMED, Problems, Rejected, importing
 from ..imported.program import (
     BUFFER,
     CONSTANT,
@@ -48,7 +50,7 @@ OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
 def convert(exported: Exported, name: str) -> Program:
     """The program in our functions. Raises ModelError that lists all operators without counterpart."""
-    with importing(name):
+    with importing(name), limited_memory(name, ModelError):
         return _Conversion(exported, name).run()
 
 
@@ -264,8 +266,8 @@ class _Conversion:
         except Unsupported as error:
             self._problem(node.target, str(error))
             return
-        except MALFORMED as error:
-            self._problem(node.target, malformed(error))
+        except MALFORMED:
+            self._problem(node.target, DAMAGED)
             return
         self.unrecorded.update(() if node.recorded else node.results)
         source = next((v.name for v in node.arguments.values() if isinstance(v, ValueRef)), None)
@@ -443,6 +445,7 @@ class _Conversion:
         assert self.node is not None
         frames = tuple(Frame(path, instance, name) for path, instance, name in self.node.modules)
         self.calls.append(Call(function, args, options, results, frames, self.node.source, self.node.target))
+        NODES.check(len(self.calls), self.name, ModelError, 1000 * len(self.exported.nodes))
         self.made.update(names(results))
         return [ValueRef(name) for name in names(results)]
 
