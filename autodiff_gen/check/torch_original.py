@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..errors import ToolError
 from ..frontends.imported.program import WeightView
 from ..frontends.pytorch.python_state import state_kept
+from .pt2_copy import safe_copy
 
 Arrays = Mapping[str, NDArray[Any]]
 WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
@@ -51,7 +52,7 @@ def loaded(file: Path | IO[bytes]) -> Any:
     """The program of a file, with the weights of the file, in float64 and without dropout."""
     if not isinstance(file, Path):
         file.seek(0)
-    module = torch.export.load(file).module()
+    module = torch.export.load(safe_copy(file) if isinstance(file, Path) else file).module()
     module.double()
     for node in list(module.graph.nodes):
         _prepare(module, node)

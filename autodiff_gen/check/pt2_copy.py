@@ -1,0 +1,117 @@
+"""A copy of a .pt2 file that PyTorch loads without executing what the file holds: torch.export.load unpickles example
+inputs and tensors, calls any function of PyTorch that a node names, and evaluates expressions of sizes as Python."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import ModelError
+from ..frontends.pytorch.convert import is_known
+from ..reading.archive import Archive
+from ..reading.json_text import parse
+
+# Operators beside those of the importer: checks of sizes, and regions.
+_CHECKS = re.compile(
+    r"aten\._assert\w*(\.\w+)?|aten\.sym_\w+(\.\w+)?|higher_order\.wrap_with_\w+|_operator\.(ge|gt|le|lt|eq|ne|and_)"
+    r"|torch\.sym_(not|max|min|ite)",
+    re.ASCII,
+)
+# What a sum of symbols, numbers and functions of sympy is written with; calls of others would be executed.
+_FUNCTIONS = "Add|Mul|Pow|Integer|Rational|Max|Min|Mod|PythonMod|FloorDiv|CeilDiv|Eq|Ne|Lt|Le|Gt|Ge"
+_SYMBOL = r"Symbol\('[a-z]+\d+'(, [a-z]+=(True|False))*\)"
+_EXPRESSION = re.compile(rf"({_SYMBOL}|({_FUNCTIONS})\(|[su]\d+|\d+|[ +*/(),<>=-])*", re.ASCII)
+_FOLDERS = ("data/weights/", "data/constants/")
+
+
+def safe_copy(path: Path) -> io.BytesIO:
+    """The copy. Raises ModelError for a file with operators, expressions or objects that no check needs."""
+    made = io.BytesIO()
+    with (
+        Archive(path, path.name, ModelError, "archive of torch.export.save") as archive,
+        zipfile.ZipFile(made, "w") as copy,
+    ):
+        pickled: set[str] = set()
+        for entry in archive.names():
+            file = entry.partition("/")[2]
+            if file.startswith(_FOLDERS) and file.endswith("_config.json"):
+                pickled |= _pickled(parse(archive.read_text(entry), path.name, ModelError), path.name)
+        for entry in archive.names():
+            folder, _, file = entry.partition("/")
+            if file.startswith("models/"):
+                program = parse(archive.read_text(entry), path.name, ModelError, unique=False)
+                copy.writestr(entry, json.dumps(_checked(program, path.name)))
+                key = file.removeprefix("models/").removesuffix(".json")
+                copy.writestr(f"{folder}/data/sample_inputs/{key}.pt", b"")
+            elif file.startswith(_FOLDERS):
+                data = archive.read(entry)
+                copy.writestr(
+                    entry, _without_code(data, path.name) if file.rpartition("/")[2] in pickled else data
+                )
+            elif not file.startswith(("data/", "extra/")):
+                copy.writestr(entry, archive.read(entry))
+    made.seek(0)
+    return made
+
+
+def _pickled(config: Any, name: str) -> set[str]:
+    """The entries that are pickled tensors. Raises ModelError for other objects."""
+    found = set()
+    for entry in config["config"].values():
+        file = str(entry["path_name"])
+        if not file.startswith(("weight_", "tensor_")):
+            raise ModelError(f"{name} has an object that is no tensor; save the network without it")
+        if entry.get("use_pickle"):
+            found.add(file)
+    return found
+
+
+def _without_code(data: bytes, name: str) -> bytes:
+    """A pickled tensor, pickled anew. Raises ModelError for what is none."""
+    try:
+        tensor = torch.load(io.BytesIO(data), weights_only=True)
+    except Exception:  # of pickles, of many kinds
+        raise ModelError(f"{name} has a weight that is no tensor; save the file again") from None
+    made = io.BytesIO()
+    torch.save(tensor, made)
+    return made.getvalue()
+
+
+def _checked(program: Any, name: str) -> Any:
+    """The program without code of its guards. Raises ModelError."""
+    if type(program) is dict and program.get("guards_code"):
+        program["guards_code"] = []
+    for part in _objects(program):
+        expression = part.get("expr_str")
+        if expression is not None and not (type(expression) is str and _EXPRESSION.fullmatch(expression)):
+            raise ModelError(
+                f"{name} has an expression of sizes that no check evaluates; save the network again"
+            )
+        if "target" in part and "metadata" in part:
+            target = str(part["target"]).removeprefix("torch.ops.")
+            if not is_known(target) and not _CHECKS.fullmatch(target):
+                raise ModelError(
+                    f"{name} has the operator {target[:80]!r}, which no check runs; leave it out"
+                )
+            kept = ("nn_module_stack", "stack_trace")
+            part["metadata"] = {k: v for k, v in part["metadata"].items() if k in kept}
+    return program
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """All objects in a value of JSON."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if type(one) is dict:
+            yield one
+            stack += one.values()
+        elif type(one) is list:
+            stack += one
