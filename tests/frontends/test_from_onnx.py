@@ -235,7 +235,7 @@ def test_an_error_without_words_has_its_name(monkeypatch):
 
     monkeypatch.setattr("onnx.reference.ReferenceEvaluator.run", run)
     made = of_nodes(make_node("Neg", ["c"], ["d"]), make_node("Add", ["x", "d"], ["y"]), c=NUMBERS[0, 0, 0])
-    with pytest.raises(ag.AutodiffError, match="cannot be computed: AssertionError"):
+    with pytest.raises(ag.AutodiffError, match="cannot be computed: its operands do not fit each other"):
         ag.from_onnx(made)
 
 

@@ -131,7 +131,7 @@ REJECTED = {
             w=np.ones(4),
             s=np.int64([3]),
         ),
-        "Reshape cannot be computed: cannot reshape array of size 4",
+        "Reshape cannot be computed: its operands do not fit each other",
     ),
     "no result": (
         lambda: of_nodes(
@@ -154,7 +154,7 @@ REJECTED = {
     "no output": (lambda: of_nodes(make_node("Relu", ["x"], ["z"])), "no node computes the output 'y'"),
     "attribute of another type": (
         lambda: of_nodes(make_node("Transpose", ["x"], ["y"], "turn", perm=3)),
-        r"Transpose has arguments that its definition does not allow: TypeError .*; export it anew \(node 'turn'\)",
+        r"Transpose has arguments that its definition does not allow; export it anew \(node 'turn'\)",
     ),
     "attribute with a line": (
         lambda: of_nodes(make_node("Relu", ["x"], ["y"], "a\nb", slope=3)),
@@ -221,7 +221,7 @@ def test_damaged_files_are_one_line(tmp_path, monkeypatch):
             ModelError, match=r"net\.onnx is no complete ONNX file: truncated, or another format"
         ):
             ag.from_onnx(file)
-    with pytest.raises(ModelError, match=r"cannot read none\.onnx: No such file"):
+    with pytest.raises(ModelError, match=r"none\.onnx: cannot be read: No such file"):
         ag.from_onnx(tmp_path / "none.onnx")
     with pytest.raises(ModelError, match=r"expected a path or an onnx\.ModelProto, got int"):
         ag.from_onnx(3)

@@ -77,7 +77,7 @@ class WeightView(NamedTuple):
 
 _PLAIN_FIELDS = re.compile(r"([^{}]|\{\}|\{\{|\}\})*")
 # What a form of a call may have beside its arguments: no text of a file.
-_FORM = re.compile(r"(v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|-?\d+|[][(){}:,.+*/%@<>=&|^~ -])*")
+_FORM = re.compile(r"(v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|\d+(\.\d+)?(e-?\d+)?|[][(){}:,.+*/%@<>=&|^~ -])*")
 
 
 @cache

@@ -99,12 +99,15 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
         offset, length = (int(entries[k]) if k in entries else None for k in ("offset", "length"))
     except ValueError:
         offset = length = -1
+    missing = ModelError(f"{place} is in the file {location[:80]!r} beside it, which is missing or short")
+    if not path.exists():
+        raise missing
     with open_regular(path, ModelError) as file:
         held = file.seek(0, 2)
         offset = offset or 0
         length = held - offset if length is None else length
         if offset < 0 or length < 0 or offset + length > held:
-            raise ModelError(f"{place} is not whole in the file {location[:80]!r}, which is too short")
+            raise missing
         file.seek(offset)
         tensor.raw_data = file.read(length)
     del tensor.external_data[:]

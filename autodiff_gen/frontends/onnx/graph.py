@@ -134,6 +134,7 @@ def expand(model: Any, ops: set[str]) -> Any:
     defined = [("", op) for op in ops & known]
     if not defined:
         return None
+    model = _with_defaults(model, ops & known)
     try:
         inferred = shape_inference.infer_shapes(model)
         return inliner.inline_selected_functions(inferred, defined, inline_schema_functions=True)
@@ -142,6 +143,22 @@ def expand(model: Any, ops: set[str]) -> Any:
         shape_inference.InferenceError,
     ):  # it does not know the types of inputs that are left out
         return None
+
+
+def _with_defaults(model: Any, ops: set[str]) -> Any:
+    """The model with the default values of these ops' attributes written out, which the inliner leaves out."""
+    from onnx import defs
+
+    made = type(model)()
+    made.CopyFrom(model)
+    opset = next((o.version for o in model.opset_import if not o.domain), 1)
+    for node in made.graph.node:
+        if node.op_type in ops and not node.domain:
+            given = {a.name for a in node.attribute}
+            for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
+                if attribute.default_value.type and name not in given:
+                    node.attribute.append(attribute.default_value)
+    return made
 
 
 def _plain(value: Any) -> Any:
