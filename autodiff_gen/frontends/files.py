@@ -37,7 +37,7 @@ def program_of(path: Path) -> Program:
         hints = {**EXPORTS, ".py": _OF_A_SCRIPT}
         how = f"; {hints[path.suffix]}" if path.suffix in hints else ""
         raise ModelError(f"{path}: networks are imported from {', '.join(READERS)} files{how}")
-    if not path.is_file():
+    if not path.exists():
         raise ModelError(f"network file {path} does not exist")
     reader = importlib.import_module(f".{READERS[path.suffix]}", __package__)
     return cast(Program, reader.program_of(path))

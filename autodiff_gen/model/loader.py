@@ -66,6 +66,8 @@ def find_model(model: str) -> tuple[Path, str]:
             path = folder
         elif model in workloads:
             path = workloads[model]
+        elif path.exists() and not path.is_dir():
+            raise ModelError(f"model file {model} is no regular file; give one")
         elif path.suffix == ".py" or is_network(path) or os.sep in model:
             raise ModelError(f"model file {model} does not exist")
         else:

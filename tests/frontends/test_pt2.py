@@ -172,7 +172,10 @@ DAMAGED = {
         edited(lambda m: m["graph_module"]["graph"]["nodes"][0]["inputs"].clear()),
         r"cannot be imported: aten\.\w+\.\w+ has arguments that its definition does not allow; export it anew",
     ),
-    "no graph": (edited(lambda m: m.pop("graph_module")), "cannot be read: graph_module is missing, not an object"),
+    "no graph": (
+        edited(lambda m: m.pop("graph_module")),
+        "cannot be read: graph_module is missing, not an object",
+    ),
     "dynamic": (
         edited(dynamic_time),
         "only the first axis, the batch, may have a dynamic size; x has one on axis 1",

@@ -77,7 +77,8 @@ class WeightView(NamedTuple):
 
 _PLAIN_FIELDS = re.compile(r"([^{}]|\{\}|\{\{|\}\})*")
 # What a form of a call may have beside its arguments: no text of a file.
-_FORM = re.compile(r"(v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|\d+(\.\d+)?(e-?\d+)?|[][(){}:,.+*/%@<>=&|^~ -])*")
+_WORDS = r"v|None|shape|ndim|and|or|not|if|else|in|F\.[a-z_]+|ag\.grad|\d+(\.\d+)?(e-?\d+)?"
+_FORM = re.compile(rf"({_WORDS}|[][(){{}}:,.+*/%@<>=&|^~ -])*")
 
 
 @cache

@@ -136,8 +136,11 @@ class _Source:
         nodes = self.invocations.get(path, [])
         if nodes and not own and all(self._is_chain(node, children) for node in nodes):
             return Form(SEQUENTIAL, children=children)
-        if not nodes and not own and (_are_numbered(children) or not OF_DICTIONARIES.intersection(children)):
-            return Form(LIST if _are_numbered(children) else DICT, children=children)
+        if not nodes and not own and _are_numbered(children):
+            return Form(LIST, children=children)
+        plain = all(map(is_attribute, children))
+        if not nodes and not own and not (plain and OF_DICTIONARIES.intersection(children)):
+            return Form(DICT, children=children)
         each: list[Invocation | None] = [*nodes] or [None]
         texts = {self._class(path, node, children, own) for node in each}
         if len(texts) > 1:

@@ -100,7 +100,7 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
     except ValueError:
         offset = length = -1
     missing = ModelError(f"{place} is in the file {location[:80]!r} beside it, which is missing or short")
-    if not path.exists():
+    if not path.is_file():
         raise missing
     with open_regular(path, ModelError) as file:
         held = file.seek(0, 2)

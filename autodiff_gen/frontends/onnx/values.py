@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -48,6 +49,7 @@ class Values:
         self.weights: dict[str, Weight] = {}
         self.stored: dict[Any, WeightRef] = {}
         self.calls: list[Call] = []
+        self.again: Counter[str] = Counter()  # further values by the name of the first
         self.batch: ValueRef | None = None
         self.opset = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
         self.paths = Paths(model.graph)
@@ -215,8 +217,10 @@ class Values:
         """Add a call; returns the reference to its result."""
         assert self.node is not None
         name = next((n for n in self.node.proto.output if n), "none")
+        first = name
         while name in self.values:
-            name += ".next"
+            self.again[first] += 1
+            name = f"{first}.next{self.again[first]}"
         return self._call(function, name, args, options)
 
     def _call(self, function: str, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> ValueRef:

@@ -6,6 +6,7 @@ determines are values of their own; a reshape to one such size becomes a reshape
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -80,6 +81,7 @@ class _Conversion:
         self.zeros: set[str] = set()  # values that are zeros of a shape
         self.calls: list[Call] = []
         self.made: set[str] = set(exported.inputs)  # names of all values
+        self.again: Counter[str] = Counter()  # further values by the name of the first
         self.sizes: set[str] = set()  # those of sizes
         self.empty: set[Any] = set()  # values of no meaning, which an operator fills
         self.merged: dict[Any, Shape] = {}  # values whose first axes PyTorch has as one -> these
@@ -429,9 +431,11 @@ class _Conversion:
         return self.emit_all(function, (self._unused(self.node.results[0]),), *args, **options)[0]
 
     def _unused(self, name: str) -> str:
-        while name in self.made:
-            name += ".next"
-        return name
+        """A name for one more value of a node."""
+        if name not in self.made:
+            return name
+        self.again[name] += 1
+        return f"{name}.next{self.again[name]}"
 
     def _emit(self, name: str, function: str, args: tuple[Any, ...]) -> ValueRef:
         """Add a call that is part of no module."""

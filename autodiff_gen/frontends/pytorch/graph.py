@@ -157,7 +157,7 @@ def node_of(node: Mapping[str, Any]) -> Node:
     target = field(node, "target", str).removeprefix("torch.ops.")
     if not _TARGET.fullmatch(target):
         raise Malformed("the target of a node is no operator")
-    arguments = {name_of(a): argument_of(a.get("arg")) for a in objects(node, "inputs")}
+    arguments = {_word(a.get("name")): argument_of(a.get("arg")) for a in objects(node, "inputs")}
     return Node(
         target, arguments, tuple(results), _modules(_of(metadata, "nn_module_stack")), _source(metadata)
     )
