@@ -1,5 +1,5 @@
-"""Networks in files that somebody changed on purpose: nothing in them is executed, read from elsewhere or allocated, and
-each ends in one line that names the file."""
+"""Networks in files that somebody changed on purpose: nothing in them is executed, nothing is read from elsewhere or
+allocated, and each ends in one line that names the file."""
 
 from __future__ import annotations
 
@@ -155,9 +155,8 @@ def refused(message: str, error: str, name: str = "net.pt2") -> None:
 NAMES = {
     "inputs": (renamed("x", "net"), "net_"),
     "inputs of C": (renamed("x", "int"), "int_"),
-    "classes": (metadata(f"L__self__,,a.Net;L__self___fc,fc,b.C({PAYLOAD})\nclass D"), "nn.Linear"),
+    "classes": (metadata(f"L__self__,,a.Net;L__self___fc,fc,b.C({PAYLOAD})\nclass D"), "nn.Parameter"),
     "modules": (metadata(f"L__self__,,a.Net;q,forward.{PAYLOAD},b.super"), "nn.Linear(4, 6)"),
-    "weights": (renamed("fc.weight", "a.__class__.forward"), "nn.Parameter"),
 }
 
 
@@ -165,13 +164,19 @@ NAMES = {
 def test_names_are_no_code(case: str, saved: dict[str, bytes]) -> None:
     change, text = NAMES[case]
     file = changed(saved, "models/model.json", change)
-    if case == "weights":
-        file = changed(
-            {**saved, **entries_of(file)}, "weights_config.json", renamed("fc.weight", "a.__class__.forward")
-        )
     assert main(["import", str(file), "--out", "net"]) == 0
     assert text in Path("net/model.py").read_text()
     assert main(["explain", "net/model.py", "--board", "host"]) == 0
+
+
+@pytest.mark.parametrize("name", ("forward", "a.__class__"))
+def test_weights_of_reserved_names(name: str, saved: dict[str, bytes]) -> None:
+    file = changed(saved, "models/model.json", renamed("fc.weight", name))
+    file = changed(entries_of(file), "weights_config.json", renamed("fc.weight", name))
+    with pytest.raises(
+        ModelError, match=rf"net\.pt2: the weight '{name}' has the name of a method of modules"
+    ):
+        imported(file)
 
 
 def entries_of(file: Path) -> dict[str, bytes]:

@@ -20,10 +20,12 @@ from ...errors import AutodiffError, ModelError
 from ...functional.inputs import Input
 from ...ir.node import Value
 from ...ir.types import Dim
+from ...reading.limits import DEPTH
 from .input_names import input_names
 from .problems import importing
 from .program import CONSTANT, Program, ValueRef, references
 from .source import network_source
+from .text import OF_MODULES
 from .tree import BUILTINS, checked
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -34,6 +36,7 @@ def network(program: Program, name: str) -> nn.Module:
     """The network with its weights. name: that of the original, for messages. Raises ModelError for calls that our
     functions reject, for results of other shapes than the original's, and for weights that are not finite."""
     with importing(name):
+        _check_names(program, name)
         text, program, tree = checked(name, partial(network_source, program))
         weights, constants = arrays(program)
         code = compile(tree, file_of(text, name), "exec")
@@ -44,6 +47,19 @@ def network(program: Program, name: str) -> nn.Module:
     except ModelError as error:  # of a weight that is not finite
         raise ModelError(f"{name} cannot be imported: {error}") from None
     return net
+
+
+def _check_names(program: Program, name: str) -> None:
+    """Raises ModelError for a weight that is called as what every module has, and for modules that are in others more
+    often than the limit allows."""
+    for weight, own in program.weights.items():
+        attribute = weight.rpartition(".")[2]
+        if own.role != CONSTANT and (attribute in OF_MODULES or attribute.startswith("__")):
+            raise ModelError(
+                f"{name}: the weight {weight[:80]!r} has the name of a method of modules; rename it"
+            )
+    deepest = max((p.count(".") for p in (*program.weights, *program.modules)), default=0)
+    DEPTH.check(deepest, f"{name}: its tree of modules", ModelError)
 
 
 def arrays(program: Program) -> tuple[Arrays, Arrays]:
