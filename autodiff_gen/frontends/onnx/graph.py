@@ -153,7 +153,7 @@ def _with_defaults(model: Any, ops: set[str]) -> Any:
     made.CopyFrom(model)
     opset = next((o.version for o in model.opset_import if not o.domain), 1)
     for node in made.graph.node:
-        if node.op_type in ops and not node.domain:
+        if node.op_type in ops and not node.domain and defs.has(node.op_type, opset, ""):
             given = {a.name for a in node.attribute}
             for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
                 if attribute.default_value.type and name not in given:
