@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from SCons.Errors import UserError
-from SCons.Script import Action, DefaultEnvironment
+from SCons.Script import DefaultEnvironment
 
-OPTIONS = ("model", "name", "board", "kernels", "ram", "python", "samples")
+OPTIONS = ("model", "name", "board", "kernels", "ram", "python", "samples", "trust_board")
 PREFIX = "custom_autodiff_"
 
 
@@ -66,6 +66,9 @@ class Options:
         env.AutodiffPackage("targets.model_names").check_different(self.names)
         if self.ram and not (self.ram.isascii() and self.ram.isdecimal()):
             raise Mistake(f"{PREFIX}ram = {self.ram}: must be a number of bytes")
+        if self.trust_board not in ("", "yes", "no"):
+            raise Mistake(f"{PREFIX}trust_board = {self.trust_board}: must be yes or no")
+        self.trusted = self.trust_board == "yes"
         if self.board.endswith(".toml") or "/" in self.board:
             self.board = self.path(self.board)
         self.kernels = ",".join(self.path(k) if "/" in k else k for k in self.kernels.split(","))
@@ -101,6 +104,7 @@ def declare(env, options):
         AUTODIFF_KERNELS=options.kernels,
         AUTODIFF_RAM=options.ram,
         AUTODIFF_PYTHON=options.python,
+        AUTODIFF_TRUST_BOARD=options.trust_board,
     )
     for word, what in (("GEN", "Generating"), ("DATA", "Generating")):
         env[f"AUTODIFF_{word}COMSTR"] = f"{what} $TARGET"
@@ -112,7 +116,7 @@ def declare(env, options):
     ]
 
     env.Append(CPPPATH=[env.Dir(folder), *(str(p) for p in build.backends.include_dirs())])
-    compiler = env.Clone()
+    compiler = env.Clone().AutodiffWithoutShell()
     # The program and its tests use the same objects.
     compiler["CPPDEFINES"] = [
         d for d in env.get("CPPDEFINES", []) if d not in ("PIO_UNIT_TESTING", "UNIT_TEST")
@@ -126,7 +130,7 @@ def declare(env, options):
     kernels = {}
     for source in build.backends.sources():
         own = compiler.Override({"CPPPATH": [str(source.headers), *compiler["CPPPATH"]]})
-        cflags = [f.replace("$", "$$") for f in source.cflags]
+        cflags = [env.AutodiffWord(f) for f in source.cflags]
         (kernels[source.object],) = compile_one(
             own, f"{folder}/kernels/{source.object}", str(source.path), cflags
         )
@@ -164,7 +168,8 @@ def board_profile(env, options):
     profile = options.board or platformio.profile_of(board_id)
     if board_id:
         ram = int(options.ram) if options.ram else None
-        platformio.check_profile(boards.load(profile), board_id, env.BoardConfig().manifest, ram)
+        loaded = boards.load(profile, trusted=options.trusted)
+        platformio.check_profile(loaded, board_id, env.BoardConfig().manifest, ram)
     return profile
 
 
@@ -185,8 +190,8 @@ def samples(env, options, folder):
     if not os.path.isfile(script):
         raise Mistake(f"{PREFIX}samples = {options.samples}: no such file: {script}")
     target = os.path.join(env.subst("$BUILD_DIR"), "samples.bin") if emulated(env) else f"{folder}/samples.c"
-    command = env.AutodiffPython("$SOURCE", "--out", "$TARGET", *(w.replace("$", "$$") for w in words))
-    made = env.Command(target, script, Action([command], "$AUTODIFF_DATACOMSTR"))
+    words = ["$SOURCE", "--out", "$TARGET", *map(env.AutodiffWord, words)]
+    made = env.Command(target, script, env.AutodiffPython(words, "$AUTODIFF_DATACOMSTR"))
     env.Depends(made, [env.File(str(p)) for p in sorted(Path(script).parent.glob("*.py"))])
     env.Depends(made, env.Value(os.environ.get("AUTODIFF_DATA", "")))
     if emulated(env):

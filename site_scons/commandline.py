@@ -26,6 +26,7 @@ KEYS = {
     "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "poison": "yes fills memory of the arena that holds no value with NaN, to find errors of the plan",
+    "trust_board": "yes lets the file of board= name any program, option and path, as docs/boards.md explains",
     "base": "for diff-generated: a git revision; HEAD if not given",
     "args": 'further arguments of pytest, such as args="-k wrapper -x"',
 }
@@ -93,11 +94,13 @@ class Options:
         if self.baud and not (self.baud.isdecimal() and self.baud.isascii() and int(self.baud)):
             fail(f"baud={self.baud}: must be a number of bits per second, such as 921600")
         self.profile = given.get("profile", "")
-        for key in ("verbose", "poison"):
+        for key in ("verbose", "poison", "trust_board"):
             if given.get(key, "no") not in ("yes", "no", "1", "0"):
                 fail(f"{key}={given[key]}: must be yes or no")
         self.verbose = train.is_verbose(given)
-        self.poison = "yes" if given.get("poison") in ("yes", "1") else ""
+        self.poison, self.trust_board = (
+            "yes" if given.get(key) in ("yes", "1") else "" for key in ("poison", "trust_board")
+        )
         self.python = given.get("python", "")
         if "/" in self.python:
             self.python = self.path(self.python)

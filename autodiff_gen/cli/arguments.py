@@ -144,6 +144,11 @@ def board_argument(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_BOARD,
         help="a board's name, such as host, or a .toml file (default: %(default)s)",
     )
+    parser.add_argument(
+        "--trust-board",
+        action="store_true",
+        help="let the board's file name any program, option and path, as docs/boards.md explains",
+    )
 
 
 def target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -166,4 +171,5 @@ def board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None
     from ..kernels import registry
     from ..targets import board
 
-    return board.load(args.board), None if args.kernels is None else registry.parse_list(args.kernels)
+    kernels = None if args.kernels is None else registry.parse_list(args.kernels)
+    return board.load(args.board, trusted=args.trust_board), kernels

@@ -101,6 +101,6 @@ def run_test_kernels(args: argparse.Namespace) -> int:
     from ..check.kernels import test_kernels
     from ..targets import board
 
-    lines, good = test_kernels(args.backend, board.load(args.board), args.compiler)
+    lines, good = test_kernels(args.backend, board.load(args.board, trusted=args.trust_board), args.compiler)
     print("\n".join(lines))
     return 0 if good else 1

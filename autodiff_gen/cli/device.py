@@ -215,7 +215,7 @@ def _port_arguments(parser: argparse.ArgumentParser) -> None:
 def _session(args: argparse.Namespace) -> Session:
     from ..device.session import Session
 
-    return Session(args.model, args.board, args.name, args.kernels, args.ram)
+    return Session(args.model, args.board, args.name, args.kernels, args.ram, args.trust_board)
 
 
 def _connect(args: argparse.Namespace, session: Session) -> Board:

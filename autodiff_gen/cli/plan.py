@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Command, model_argument, positive, target_arguments
+from .arguments import Command, board_and_kernels, model_argument, positive, target_arguments
 
 if TYPE_CHECKING:
     from ..model.file_plan import FilePlan
@@ -47,14 +47,11 @@ def add_commands(command: Command) -> None:
 
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.budget_notes import budget_notes, work_notes
-    from ..kernels import registry
     from ..model.build import write_all
     from ..model.file_plan import FilePlan
     from ..model.update_lines import update_lines
-    from ..targets import board as boards
 
-    board = boards.load(args.board)
-    kernels = None if args.kernels is None else registry.parse_list(args.kernels)
+    board, kernels = board_and_kernels(args)
     plan = FilePlan(args.model, board, kernels, args.ram, args.name)
     batches, source = _batches(args, plan.model, plan.file)
     proposal, chosen = plan.propose(islice(batches, args.batches))

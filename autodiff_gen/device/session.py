@@ -39,8 +39,9 @@ class Session:
         name: str | None = None,
         kernels: str | None = None,
         ram: Ram = None,
+        trust_board: bool = False,
     ) -> None:
-        self.profile = boards.load(board)
+        self.profile = boards.load(board, trusted=trust_board)
         loaded, file_name, _ = load_model(model)
         if not isinstance(loaded, Model):
             raise ModelError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -15,12 +16,15 @@ _SYMBOL = re.compile(r"\bAG_SYMBOL\((\w+)\)|\b(ag_\w+)")  # of the file's own ba
 
 def included(root: Path, folder: Path, sources: Sequence[Path]) -> dict[str, Path]:
     """Files that the sources of a backend's `folder` include by quotes, directly or through others, by their names
-    there: those with a folder in the name are relative to `root`, the others are in `folder`."""
+    there: those with a folder in the name are relative to `root`, the others are in `folder`. Files elsewhere are not
+    the backend's."""
     found: dict[str, Path] = {}
     pending = list(sources)
     while pending:
         for name in _INCLUDE.findall(pending.pop().read_text(encoding="utf-8")):
             path = root / name if "/" in name else folder / name
+            if ".." in path.parts or os.path.isabs(name):
+                continue
             if path.is_file() and name not in found:
                 found[name] = path
                 pending.append(path)

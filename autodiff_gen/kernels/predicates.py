@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import KernelError
 
 Number = int | float
+_LONGEST = 300  # characters of an expression, which is parsed and traversed recursively
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
@@ -59,6 +60,7 @@ class Condition:
     def parse(cls, text: str, facts: Sequence[str], where: str, features: Collection[str] = ()) -> Condition:
         """`facts`: the names that a comparison may contain; `features`: the names that are conditions by themselves.
         Raises KernelError, whose message starts with `where`."""
+        _check_length(text, where)
         word = text.strip().removeprefix("not ")
         if word in features:
             tree = ast.parse(f"{word} == 1", mode="eval").body
@@ -122,6 +124,7 @@ class Formula:
     @classmethod
     def parse(cls, text: str, facts: Sequence[str], where: str) -> Formula:
         """`facts`: the names that it may contain. Raises KernelError, whose message starts with `where`."""
+        _check_length(text, where)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -139,6 +142,11 @@ class Formula:
     def c_text(self, names: Mapping[str, str]) -> str:
         """It as a C expression; `names` maps each call attribute to its C expression."""
         return _c_text(self._tree, names)
+
+
+def _check_length(text: str, where: str) -> None:
+    if len(text) > _LONGEST:
+        raise KernelError(f"{where}: {text[:40]!r}... has more than {_LONGEST} characters")
 
 
 def _names(node: ast.expr, text: str, where: str) -> set[str]:

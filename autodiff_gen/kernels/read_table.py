@@ -9,23 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KernelError
+from ..targets.allowed import check_folder, compiler_options, header_names, linker_options, reject
 from ..targets.schema import near
-from ..targets.toml_file import read_toml
+from ..targets.toml_file import check_texts, read_toml, shown
 from .contract import FUNCTIONS
-from .rows import C_NAME, TILES, Rows, check_keys, own_or_tiles, strings, suffix
+from .rows import C_NAME, TILES, Rows, check_keys, own_or_tiles, strings, suffix, text_of
 from .table import Backend, Function
 from .third_party import KEYS, REQUIRED, External
 
 TABLE = "kernels.toml"
+_FILE, _ERROR = re.compile(r"\w[\w.+-]*", re.ASCII), re.compile(r"[\w.,+^ -]{1,40}", re.ASCII)
 _LISTS = ("requires", "cflags", "shared", "ldflags", "headers", "packages")
 
 
-def load_backend(folder: Path, root: Path) -> Backend:
-    """Read and check the table of a kernel folder; `root` is the tree's `kernels` folder. Raises KernelError."""
+def load_backend(folder: Path, root: Path, trusted: bool = False) -> Backend:
+    """Read and check the table of a kernel folder; `root` is the tree's `kernels` folder. A table that is not `trusted`
+    has options of the list in targets/allowed.py. Raises KernelError."""
     path, name = folder / TABLE, folder.name
     if not C_NAME.fullmatch(suffix(folder)):
         raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")
     table = read_toml(path, KernelError)
+    check_folder(folder, path, "its files", KernelError, trusted)
     check_keys(
         table,
         {
@@ -41,7 +45,8 @@ def load_backend(folder: Path, root: Path) -> Backend:
         str(path),
     )
     if table["schema"] != 1:
-        raise KernelError(f"{path}: unknown schema {table['schema']}: this version reads schema 1")
+        raise KernelError(f"{path}: unknown schema {shown(table['schema'])}: this version reads schema 1")
+    check_texts(table, path, KernelError)
     cflags = strings(table.get("cflags", []), f"{path}: cflags")
     if not any(flag.startswith("-ffp-contract") for flag in cflags):
         cflags = (*cflags, "-ffp-contract=fast")
@@ -61,6 +66,12 @@ def load_backend(folder: Path, root: Path) -> Backend:
     )
     if (ldflags or headers) and not packages:
         raise KernelError(f"{path}: packages is missing: name the Debian packages that contain the library")
+    if not trusted:
+        reject(compiler_options(cflags), path, "cflags", KernelError)
+        reject(linker_options(ldflags), path, "ldflags", KernelError)
+        reject(header_names(headers), path, "headers", KernelError)
+        foreign = "external" in table and folder.parent.resolve() != root.resolve()
+        reject(table["external"] if foreign else None, path, "external", KernelError)
     functions = tuple(
         _load_function(row, f"{path}: function {number}", folder)
         for number, row in enumerate(table.get("function", []), 1)
@@ -103,13 +114,14 @@ def _load_function(row: Any, where: str, folder: Path) -> Function:
         raise KernelError(f"{where}: must be a [[function]] table")
     keys = ("name", "symbol", "header", "error")
     check_keys(row, dict.fromkeys(keys, str), keys, where)
+    for key, rule in (("symbol", C_NAME), ("header", _FILE), ("error", _ERROR)):
+        if not rule.fullmatch(row[key]):
+            raise KernelError(f"{where}: {key} must be of the form {rule.pattern}, got {shown(row[key])}")
     if row["name"] not in FUNCTIONS:
         raise KernelError(f"{where}: no function {row['name']!r} in ag_math.h{near(row['name'], FUNCTIONS)}")
     header = folder / row["header"]
     if not header.is_file():
         raise KernelError(f"{where}: header {row['header']!r} is not a file in {folder}")
-    if not re.search(
-        rf"\b{re.escape(row['symbol'])}\b", header.read_text(encoding="utf-8", errors="replace")
-    ):
+    if not re.search(rf"\b{re.escape(row['symbol'])}\b", text_of(header)):
         raise KernelError(f"{where}: header {row['header']!r} does not name the symbol {row['symbol']!r}")
     return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])

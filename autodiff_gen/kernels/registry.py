@@ -181,12 +181,14 @@ def load(
     root: Path | None = None,
     relative_to: Path | None = None,
     cost: CostTable | None = None,
+    trusted: bool = True,
 ) -> Backends:
     """Read the tables of `names`: backends in the tree, or paths of folders that hold a `kernels.toml`.
 
     `use`: priority lists that override `names` for single kernels. `features`: the board's core features; None skips
     that check. `root`: the tree's `kernels` folder. `relative_to`: the base of relative paths, by default the current
-    folder. `cost`: the board's table, by default the host's. Raises KernelError.
+    folder. `cost`: the board's table, by default the host's. `trusted`: tables may have any options. Raises
+    KernelError.
     """
     root = _root(root)
     base = relative_to or Path()
@@ -199,7 +201,7 @@ def load(
                 raise KernelError(
                     f"{what}backend {word!r} is listed after 'ref', which serves every call: put 'ref' last"
                 )
-            backend = _backend(_find(word, root, base), root)
+            backend = _backend(_find(word, root, base), root, trusted)
             if backend.name in chosen:
                 raise KernelError(f"{what}backend {backend.name!r} is listed twice: name it once")
             _check_features(backend, features)
@@ -215,7 +217,7 @@ def load(
         for name in overrides[kernel]:
             if all(k.name != kernel for k in loaded[name].kernels):
                 raise KernelError(f"[kernels.use] {kernel}: backend {name!r} has no {kernel}")
-    ref = loaded.pop(REF, None) or _backend(_find(REF, root, Path()), root)
+    ref = loaded.pop(REF, None) or _backend(_find(REF, root, Path()), root, trusted)
     result = Backends(
         root,
         (*loaded.values(), ref),
@@ -238,9 +240,10 @@ def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
     if unknown is not None:
         raise BoardError(f"{board.files[0]}: unknown key 'kernels.use.{unknown}'{near(unknown, CONTRACT)}")
     if kernels is not None:
-        return load(kernels, features=features, cost=cost)
+        return load(kernels, features=features, cost=cost, trusted=board.trusted)
     try:
-        backends = load(board.kernels.backends, use=board.kernels.use, features=features, cost=cost)
+        names, use = board.kernels.backends, board.kernels.use
+        backends = load(names, use=use, features=features, cost=cost, trusted=board.trusted)
     except KernelError as error:
         raise KernelError(f"{board.files[0]}: its kernels cannot be used: {error}") from None
     symbols = DECLARED | {k.symbol for b in backends.backends for k in b.kernels}
@@ -272,10 +275,10 @@ def _root(root: Path | None) -> Path:
     return installation.kernels()
 
 
-def _backend(folder: Path, root: Path) -> Backend:
+def _backend(folder: Path, root: Path, trusted: bool) -> Backend:
     """The backend of a folder. Those of the tree are read once, but for what third-party sources bring."""
     if root != TREE or folder.parent != TREE:
-        return load_backend(folder, root)
+        return load_backend(folder, root, trusted)
     found = _OF_THE_TREE.get(folder) or load_backend(folder, root)
     if not found.external:
         _OF_THE_TREE[folder] = found

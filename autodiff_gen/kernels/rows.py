@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KernelError
+from ..reading import regular
+from ..reading.limits import TEXT
 from ..targets.known_cores import features
 from ..targets.schema import near
+from ..targets.toml_file import shown
 from .contract import CONTRACT, DECLARED
 from .predicates import Condition, Formula
 from .table import Kernel
@@ -116,11 +119,11 @@ class Rows:
 
     def _names(self, source: Path, symbol: str, kernel: str) -> bool:
         """Whether a file names the symbol, or instantiates a file of `tiles/` that defines the kernel."""
-        text = _text(source)
+        text = text_of(source)
         if re.search(rf"\b{symbol}\b|\bAG_SYMBOL\({kernel}\)", text):
             return True
         included = re.findall(r'^#include "(tiles/\w+\.c)"', text, re.MULTILINE)
-        return any(f"AG_SYMBOL({kernel})" in _text(self.root / name) for name in included)
+        return any(f"AG_SYMBOL({kernel})" in text_of(self.root / name) for name in included)
 
     def _serves(self, serves: str | Mapping[str, Any], written: Collection[str]) -> dict[str, Conditions]:
         """The conditions of the kernels in `serves`; "all" are those that are not written out."""
@@ -157,7 +160,7 @@ class Rows:
 
     def _of_folder(self, serves: Mapping[str, Conditions]) -> Iterator[Kernel]:
         """Kernels that a file of the folder defines."""
-        texts = {source: _text(source) for source in sorted(self._folder.glob("*.c"))} if serves else {}
+        texts = {source: text_of(source) for source in sorted(self._folder.glob("*.c"))} if serves else {}
         for name, when in serves.items():
             symbol = self._symbol(name)
             source = next((p for p, text in texts.items() if f"\nvoid {symbol}(" in text), None)
@@ -170,6 +173,8 @@ class Rows:
 
 def own_or_tiles(file: Path, root: Path) -> Path:
     """The file of a backend's folder, where it is missing that of `tiles/`."""
+    if ".." in file.parts or len(file.name) > 200:
+        raise KernelError(f"{shown(str(file))} is outside of its kernel folder: copy it into the folder")
     return file if file.is_file() else (root / TILES).parent / file.name
 
 
@@ -186,7 +191,7 @@ def suffix(folder: Path) -> str:
 def _tiles(path: Path) -> dict[str, dict[str, tuple[str, Conditions, Formula | None]]]:
     """File -> kernel -> its symbol without ag_ and backend, conditions and scratch memory."""
     found: dict[str, dict[str, tuple[str, Conditions, Formula | None]]] = {}
-    for name, kernels in tomllib.loads(_text(path)).items():
+    for name, kernels in tomllib.loads(text_of(path)).items():
         found[name] = {}
         for kernel, given in kernels.items():
             _check_kernel(kernel, f"{path}: {name}")
@@ -197,8 +202,9 @@ def _tiles(path: Path) -> dict[str, dict[str, tuple[str, Conditions, Formula | N
     return found
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+def text_of(path: Path) -> str:
+    """The text of a C file of a kernel folder. Raises KernelError."""
+    return regular.read_bytes(path, KernelError, TEXT).decode(errors="replace")
 
 
 def _check_kernel(name: str, where: str) -> None:
@@ -235,7 +241,7 @@ def check_keys(
         kind = kinds[key]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             names = " or ".join(_KINDS[k] for k in (kind if isinstance(kind, tuple) else (kind,)))
-            raise KernelError(f"{where}: {key} must be {names}, got {value!r}")
+            raise KernelError(f"{where}: {key} must be {names}, got {shown(value)}")
     for key in required:
         if key not in table:
             raise KernelError(f"{where}: {key} is missing")
@@ -247,5 +253,5 @@ def strings(values: Any, where: str) -> tuple[str, ...]:
         raise KernelError(f"{where}: must be a list of strings, got {values!r}")
     for value in values:
         if not isinstance(value, str):
-            raise KernelError(f"{where}: must be a list of strings, got {value!r}")
+            raise KernelError(f"{where}: must be a list of strings, got {shown(value)}")
     return tuple(values)

@@ -14,10 +14,12 @@ from typing import Any, TypeVar
 
 from ..errors import BoardError
 from . import installation
+from .allowed import check_specs
 from .board_file import read_chain
 from .cost_table import Cache, CostTable, KernelCost
 from .memory import Region, Space, Store, check_memory, further_regions, main_region, read_regions
 from .schema import HOST, PROFILES, near
+from .toml_file import shown
 
 _MEASURED = [
     f.name for f in fields(CostTable) if f.name not in ("kernels", "calls", "cache", "cycles", "block_moves")
@@ -99,6 +101,7 @@ class Board:
     upload: Upload | None
     store: Store | None
     platformio: Mapping[str, Any]
+    trusted: bool = False  # the files may do more than choose compilers and options
 
     @property
     def is_host(self) -> bool:
@@ -137,44 +140,44 @@ def boards_dir() -> Path:
     return installation.boards()
 
 
-def load(name_or_path: str, profile: str = "") -> Board:
+def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> Board:
     """Read a board: a name in the tree (`stm32`), or the path of a file (with a / or ending in .toml). `profile`:
-    "speed" or "size", overrides the file's.
+    "speed" or "size", overrides the file's. `trusted`: the file may do more than choose compilers and options.
 
     Raises BoardError, whose one line names the file and the dotted path of the key.
     """
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text or "\\" in text:
         path = Path(os.path.expanduser(text))
-        if not path.is_file():
+        if not os.path.exists(path):
             file = f"{text}.toml"
-            found = f"; did you mean {file}?" if Path(os.path.expanduser(file)).is_file() else ""
-            raise BoardError(f"board file {text}: no such file{found}")
+            found = f"; did you mean {file}?" if os.path.isfile(os.path.expanduser(file)) else ""
+            raise BoardError(f"board file {text[:300]}: no such file{found}")
     else:
         path = boards_dir() / f"{text}.toml"
-        if not text or not path.is_file():
-            own = f"{text}.toml" if Path(f"{text}.toml").is_file() else "path/to/board.toml"
-            raise BoardError(
-                f"unknown board {text!r}{near(text, names())}; give a board of your own as {own}"
-            )
+        if not text or not os.path.isfile(path):
+            own = f"{text}.toml" if os.path.isfile(f"{text}.toml") else "path/to/board.toml"
+            known = near(text, names())
+            raise BoardError(f"unknown board {shown(text)}{known}; give a board of your own as {own}")
     path = path.resolve()
     if not _ID.fullmatch(path.stem):
         raise BoardError(f"{path}: the file's name is the board's name: use letters, digits, _ and -")
-    data, files = read_chain(path)
+    data, files = read_chain(path, trusted)
     if profile:
         if profile not in PROFILES:
             raise BoardError(f"profile={profile}: must be {' or '.join(PROFILES)}")
         data["profile"] = profile
-    return _build(data, path, tuple(files))
+    return _build(data, path, tuple(files), trusted)
 
 
 # ---- the record
 
 
-def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
+def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...], trusted: bool) -> Board:
     if "name" not in data:
         raise BoardError(f"{path}: name is missing")
     target, toolchain, kernels = _target(data, path), _toolchain(data, path), _kernels(data, path)
+    check_specs([*target.cflags, *target.ldflags] if not trusted else [], toolchain.prefix, path)
     host = target.core == HOST
     memory = {} if host else read_regions(_section(data, path, "memory"), path)
     if not host and "stack_bytes" not in data:
@@ -196,6 +199,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         upload=_upload(data, path) if "upload" in data else None,
         store=_store(data, path) if "store" in data else None,
         platformio=MappingProxyType(data.get("platformio", {})),
+        trusted=trusted,
     )
     if not host:
         check_memory(board.memory, board.store, board.stack_bytes, path)
@@ -282,7 +286,7 @@ def _support(name: str, path: Path) -> Path:
     folder = Path(name) if "/" in name else tree / name
     if not folder.is_dir():
         known = [p.name for p in tree.glob("*/") if p.name not in ("common", "cores")]
-        raise BoardError(f"{path}: target.support names no folder: {name!r}{near(name, known)}")
+        raise BoardError(f"{path}: target.support names no folder: {shown(name)}{near(name, known)}")
     return folder
 
 
@@ -290,5 +294,7 @@ def _startup(name: str, path: Path) -> Path:
     tree = boards_dir() / "support" / "cores"
     known = [p.name for p in tree.glob("*/")]
     if name not in known:
-        raise BoardError(f"{path}: target.startup names no folder of {tree}: {name!r}{near(name, known)}")
+        raise BoardError(
+            f"{path}: target.startup names no folder of {tree}: {shown(name)}{near(name, known)}"
+        )
     return tree / name

@@ -8,18 +8,22 @@ from typing import Any
 
 from ..errors import BoardError
 from . import installation
+from .allowed import check_allowed, check_folder, check_inside
 from .known_cores import check_known
 from .schema import SCHEMA, check, near
-from .toml_file import read_toml
+from .toml_file import check_texts, read_toml, shown
+
+MOST_FILES = 16  # that a board inherits
 
 
-def read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
-    """The file merged over the files that it inherits: tables merge, lists are replaced."""
+def read_chain(path: Path, trusted: bool = False) -> tuple[dict[str, Any], list[Path]]:
+    """The file merged over the files that it inherits: tables merge, lists are replaced. Files that are not trusted may
+    choose compilers and options only. Raises BoardError."""
     chain: list[dict[str, Any]] = []
     files: list[Path] = []
     while True:
         files.append(path)
-        data = _read(path)
+        data = _read(path, trusted)
         chain.append(data)
         if "inherits" not in data:
             break
@@ -27,6 +31,10 @@ def read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
         if parent in files:
             circle = " -> ".join(p.stem for p in (*files[files.index(parent) :], parent))
             raise BoardError(f"{path}: inherits goes in a circle: {circle}")
+        if len(files) > MOST_FILES:
+            raise BoardError(
+                f"{path}: inherits {shown(data['inherits'])}: a board has at most {MOST_FILES} files below"
+            )
         path = parent
     merged: dict[str, Any] = {}
     for data in reversed(chain):
@@ -34,15 +42,22 @@ def read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
     return merged, files
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, trusted: bool) -> dict[str, Any]:
     data = read_toml(path, BoardError)
     if "schema" not in data:
         raise BoardError(f"{path}: schema is missing: write schema = {SCHEMA}")
     check(data, path)
+    check_texts(data, path, BoardError)
     check_known(data.get("target", {}), path)
+    if not trusted:
+        check_allowed(data, path)
     support = data.get("target", {}).get("support", "")
     if "/" in support:  # a user's folder, relative to the file that names it
-        data["target"]["support"] = str((path.parent / support).resolve())
+        folder = (path.parent / support).resolve()
+        if not trusted:
+            check_inside(folder, path.parent, path, "target.support", BoardError)
+        check_folder(folder, path, "target.support", BoardError, trusted)
+        data["target"]["support"] = str(folder)
     kernels = data.get("kernels", {})
     if "backends" in kernels:
         kernels["backends"] = [_relative_to(path, name) for name in kernels["backends"]]
@@ -68,7 +83,7 @@ def _parent(path: Path, name: str) -> Path:
         return next((c for c in found if c != path), path)
     known = [p.relative_to(tree).with_suffix("").as_posix() for p in tree.rglob("*.toml")]
     raise BoardError(
-        f"{path}: inherits {name!r}, which is neither in its folder nor in the tree{near(name, known)}"
+        f"{path}: inherits {shown(name)}, which is neither in its folder nor in the tree{near(name, known)}"
     )
 
 

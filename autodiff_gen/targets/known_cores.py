@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import BoardError
 from . import installation
 from .schema import near
+from .toml_file import shown
 
 
 def cores() -> frozenset[str]:
@@ -29,13 +30,13 @@ def check_known(target: Mapping[str, Any], path: Path) -> None:
         return
     core = target.get("core")
     if core is not None and core not in cores():
-        raise BoardError(f"{path}: target.core is not a known core{near(core, cores())}, got {core!r}")
+        raise BoardError(f"{path}: target.core is not a known core{near(core, cores())}, got {shown(core)}")
     named = target.get("features", ())
     unknown = next((v for v in named if v not in features()), None)
     if unknown is not None:
         raise BoardError(
-            f"{path}: target.features names {unknown!r}, which is no core feature{near(unknown, features())}, "
-            f"got {named!r}"
+            f"{path}: target.features names {shown(unknown)}, which is no core feature{near(unknown, features())}, "
+            f"got {shown(named)}"
         )
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import BoardError
+from .toml_file import shown
 
 SCHEMA = 1
 HOST = "host"
 DEFAULT_BOARD = "stm32"  # of ./scons, autodiff-gen and the SCons tools, where none is named
 KINDS = ("ram", "flash")
+_KEY = re.compile(r"[\w.+-]{1,100}", re.ASCII)
+_TITLE = re.compile(r"^[\w .,:;&'+/()=@-]{1,100}$")
+_LONGEST_PATH = 200  # characters of a name or a path; that of a file has at most 255
 PROFILES = ("speed", "size")  # goals of optimisation
 
 
@@ -54,6 +59,9 @@ def _as_json(part: Any) -> dict[str, Any]:
     filled = {"type": "string", "minLength": 1}
     leaves: dict[Any, dict[str, Any]] = {
         _string: filled,
+        _title: {**filled, "maxLength": 100, "pattern": _TITLE.pattern},
+        _path: {**filled, "maxLength": _LONGEST_PATH},
+        _paths: {"type": "array", "items": {**filled, "maxLength": _LONGEST_PATH}},
         _text: {"type": "string"},
         _bool: {"type": "boolean"},
         _strings: strings,
@@ -80,6 +88,23 @@ def _string(value: Any) -> str | None:
     return None if isinstance(value, str) and value else "must be a string that is not empty"
 
 
+def _title(value: Any) -> str | None:
+    """A name that comments of generated C, Makefiles, pages and projects have."""
+    if _string(value) is not None or _TITLE.fullmatch(value):
+        return _string(value)
+    return "must be at most 100 letters, digits, spaces and . , : ; & ' + - / _ ( ) = @"
+
+
+def _path(value: Any) -> str | None:
+    if _string(value) is not None or len(value) <= _LONGEST_PATH:
+        return _string(value)
+    return f"must have at most {_LONGEST_PATH} characters"
+
+
+def _paths(value: Any) -> str | None:
+    return _strings(value) or next((wrong for v in value if (wrong := _path(v)) is not None), None)
+
+
 def _text(value: Any) -> str | None:
     return None if isinstance(value, str) else "must be a string"
 
@@ -94,11 +119,8 @@ def _strings(value: Any) -> str | None:
 
 
 def _names(value: Any) -> str | None:
-    return (
-        None
-        if _string(value) is None or (value and _strings(value) is None)
-        else "must be a backend or a list of them"
-    )
+    good = _path(value) is None or (value and _strings(value) is None and _paths(value) is None)
+    return None if good else "must be a backend or a list of them"
 
 
 def _commands(value: Any) -> str | None:
@@ -151,8 +173,8 @@ _COSTS = ("load", "store", "arithmetic", "loop", "mac", "code", "arena", "memory
 _KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": Integer(1, 64)}
 _TREE: dict[str, Any] = {
     "schema": Integer(SCHEMA, SCHEMA),
-    "name": _string,
-    "inherits": _string,
+    "name": _title,
+    "inherits": _path,
     "profile": OneOf(PROFILES, "profile"),
     "stack_bytes": Integer(256, 0x7FFFFFFF),
     "ram_budget": Integer(1, 0x7FFFFFFF),
@@ -171,10 +193,10 @@ _TREE: dict[str, Any] = {
         "features": _strings,
         "cflags": _strings,
         "ldflags": _strings,
-        "startup": _string,
-        "support": _string,
+        "startup": _path,
+        "support": _path,
     },
-    "kernels": {"backends": _strings, "use": {"*": _names}},
+    "kernels": {"backends": _paths, "use": {"*": _names}},
     "cost": {
         **dict.fromkeys(_COSTS, _cost),
         "registers": Integer(1, 1024),
@@ -198,13 +220,15 @@ def _check(value: Any, schema: Any, path: Path, dotted: str) -> None:
     if callable(schema):
         wrong = schema(value)
         if wrong is not None:
-            raise BoardError(f"{path}: wrong value: {dotted} {wrong}, got {value!r}")
+            raise BoardError(f"{path}: wrong value: {dotted} {wrong}, got {shown(value)}")
         return
     if not isinstance(value, dict):
-        raise BoardError(f"{path}: {dotted} must be a section [{dotted}], got {value!r}")
+        raise BoardError(f"{path}: {dotted} must be a section [{dotted}], got {shown(value)}")
     for key, part in value.items():
         inner = schema.get(key, schema.get("*"))
         where = f"{dotted}.{key}" if dotted else key
         if inner is None:
-            raise BoardError(f"{path}: unknown key {where!r}{near(key, schema)}")
+            raise BoardError(f"{path}: unknown key {shown(where)}{near(key, schema)}")
         _check(part, inner, path, where)
+        if not _KEY.fullmatch(key):
+            raise BoardError(f"{path}: the name {shown(where)} must be letters, digits and . _ + -")

@@ -1,7 +1,7 @@
 """Check that a board's toolchain is installed, by the probes of its profile. Stdlib only.
 
-`python -m autodiff_gen.targets.toolchain BOARD` prints the programs that passed and exits with 0, or prints the Debian
-packages to install and exits with 4. `*`: all boards of the tree and the tools of the tests.
+`python -m autodiff_gen.targets.toolchain BOARD [--trust-board]` prints the programs that passed and exits with 0, or
+prints the Debian packages to install and exits with 4. `*`: all boards of the tree and the tools of the tests.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import AutodiffError
 from . import board as boards
+from .allowed import TRUST
 
 MISSING = 4
 
@@ -74,11 +75,11 @@ def passes(probe: Iterable[str]) -> bool:
     return done.returncode == 0
 
 
-def needs(name: str) -> Needs:
+def needs(name: str, trusted: bool = False) -> Needs:
     """(packages, probe) pairs of one board, or of `*`. Raises BoardError."""
     chosen = boards.names() if name == "*" else [name]
     pairs: Needs = list(TESTS) if name == "*" else []
-    for board in map(boards.load, chosen):
+    for board in (boards.load(board, trusted=trusted) for board in chosen):
         pairs += [(board.toolchain.packages, probe) for probe in board.toolchain.probes]
     return list(dict.fromkeys(pairs))
 
@@ -102,7 +103,7 @@ def install_hint(board: boards.Board) -> str:
 
 def main(argv: list[str]) -> int:
     try:
-        pairs = needs(argv[0])
+        pairs = needs(argv[0], TRUST in argv[1:])
     except AutodiffError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

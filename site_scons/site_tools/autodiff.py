@@ -6,7 +6,8 @@
 
 Further construction variables: AUTODIFF_KERNELS (list of backends, "" for the board's), AUTODIFF_RAM (bytes, "" for
 the board's), AUTODIFF_PROFILE ("speed" or "size", "" for the board's), AUTODIFF_POISON ("yes" for C that fills unused
-memory with NaN), AUTODIFF_PYTHON (the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
+memory with NaN), AUTODIFF_TRUST_BOARD ("yes" for a board file that may name any program and option),
+AUTODIFF_PYTHON (the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
 
 Standard library only: the interpreter of SCons need not have NumPy.
 """
@@ -14,13 +15,17 @@ Standard library only: the interpreter of SCons need not have NumPy.
 import importlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import SCons.Action
 import SCons.Errors
+import SCons.PathList
+import SCons.Platform.posix
 import SCons.Script
 import SCons.Subst
 
@@ -45,8 +50,9 @@ class Build:
     """The data shared by all builders of one environment and its clones."""
 
     def __init__(self, env):
+        trusted = env.subst("$AUTODIFF_TRUST_BOARD") in ("yes", "1", "True")
         self.board = package("targets.board").load(
-            env.subst("$AUTODIFF_BOARD"), env.subst("$AUTODIFF_PROFILE")
+            env.subst("$AUTODIFF_BOARD"), env.subst("$AUTODIFF_PROFILE"), trusted=trusted
         )
         backends = package("kernels.registry")
         listed = env.subst("$AUTODIFF_KERNELS")
@@ -97,21 +103,73 @@ def check_python(python, env):
         raise SCons.Errors.UserError(f"{python} cannot run the generator ({why}); run: {install}")
 
 
+# ---- commands, which start without a shell
+
+
 def literal(text):
-    """A path or flag, protected from substitution."""
+    """A path, protected from substitution."""
     return str(text).replace("$", "$$")
 
 
+class Word(SCons.Subst.Literal):
+    """A word of a command that the program gets as it is."""
+
+    def for_signature(self):
+        return self.lstr.replace("$", "\\$ ")  # a "$(" would begin what is no part of the signature
+
+
 def word(text):
-    """A word of a list-form action, protected from substitution and from the shell."""
-    return SCons.Subst.Literal(str(text))
+    """The text as a word of a command, such as a flag."""
+    plain = re.fullmatch(r"[\w.,=+:/%-]+", str(text), re.ASCII)  # equal to the same flag of the user
+    return str(text) if plain else Word(str(text))
 
 
-def python_command(env, *words):
-    """A list-form command of the generator's Python, whose path is not part of the signature. A script may import from
-    its own folder, a module (-m) not from the working folder."""
+def run_words(sh, escape, cmd, args, env):
+    """SCons' SPAWN without a shell; `escape` is `shlex.quote`, which paths and what `word` returns have gone through.
+    Other words, such as the user's CCFLAGS, may have quotes and backslashes of a shell; nothing in them is expanded."""
+    try:
+        return SCons.Platform.posix.exec_subprocess(shlex.split(" ".join(args)), env)
+    except ValueError:
+        said, code = "a quote in the words of the command has no end", 2
+    except OSError as error:
+        said, code = error.strerror, 127
+    print(f"error: {cmd}: {said}", file=sys.stderr)
+    return code
+
+
+NO_SHELL = {"SPAWN": run_words, "ESCAPE": shlex.quote}
+
+
+def include_flags(target, source, env, for_signature):
+    """The value of _CPPINCFLAGS: SCons' own substitutes and splits the names of folders once more."""
+    folders = SCons.PathList.PathList(env.get("CPPPATH", ())).subst_path(env, target, source)
+    found = target[0].RDirs(folders) if target else folders
+    return ["$(", *(word(f"-I{folder}") for folder in found), "$)"]
+
+
+def without_shell(env):
+    """Let an environment of ours start compilers and other tools without a shell."""
+    env.Replace(**NO_SHELL, _CPPINCFLAGS=include_flags)
+    return env
+
+
+class PythonAction(SCons.Action.CommandAction):
+    """A command of the generator's Python, in whichever environment it is run."""
+
+    def execute(self, target, source, env, executor=None):
+        return super().execute(target, source, env.Override(NO_SHELL), executor)
+
+    def get_presig(self, target, source, env, executor=None):
+        """The words for the signature; SCons' own joins and substitutes them once more."""
+        lines = env.subst_list(self.cmd_list, SCons.Subst.SUBST_SIG, target, source, executor=executor)
+        return "\n".join(str(w) for line in lines for w in line)
+
+
+def python_action(env, words, printed=None):
+    """An action that runs the generator's Python, whose path is not part of the signature. A script may import from
+    its own folder, a module (-m) not from the working folder. `printed`: in place of the command, None for nothing."""
     safe = "-P" if words[0] == "-m" else "-B"
-    return [f"$({literal(build_of(env).python)}$)", safe, *words]
+    return PythonAction(["$(", word(build_of(env).python), "$)", safe, *words], cmdstr=printed)
 
 
 # ---- dependencies of a model
@@ -183,6 +241,7 @@ def board_env(env):
     clone = env.Clone()
     for name in ("cc", "cxx", "ar", "gnulink"):
         clone.Tool(name)
+    without_shell(clone)
     compiler = firmware.tool(board, "gcc")
     if shutil.which(compiler, path=clone["ENV"]["PATH"]) is None:
         hint = package("targets.toolchain").install_hint(board)
@@ -192,19 +251,19 @@ def board_env(env):
     except package("errors").AutodiffError as error:
         raise SCons.Errors.UserError(str(error)) from None
     clone.Replace(
-        CC=compiler,
-        CXX=firmware.tool(board, "g++"),
+        CC=word(compiler),
+        CXX=word(firmware.tool(board, "g++")),
         LINK="$CC",
-        AR=firmware.tool(board, "ar"),
+        AR=word(firmware.tool(board, "ar")),
         ARFLAGS="rcs",
-        OBJCOPY=firmware.tool(board, "objcopy"),
+        OBJCOPY=word(firmware.tool(board, "objcopy")),
         OBJSUFFIX=".o",
         LIBSUFFIX=".a",
         LIBPREFIX="lib",
         CFILESUFFIX=".c",
     )
     clone.AppendUnique(
-        CCFLAGS=[literal(f) for f in firmware.compile_flags(board)],
+        CCFLAGS=[word(f) for f in firmware.compile_flags(board)],
         CPPPATH=[literal(p) for p in (*build.backends.include_dirs(), *firmware.include_dirs(board))],
     )
     return clone
@@ -214,7 +273,9 @@ def board_object(env, target, source, flags=()):
     """One object file of C or C++; `env` is a board_env. Remembered for compile_commands.json."""
     board, ccflags = build_of(env).board, [*env["CCFLAGS"], *flags]
     if not str(source).endswith(".c"):
-        ccflags = package("targets.build_commands").cxx_flags(board, map(str, ccflags))
+        given = {str(flag): flag for flag in ccflags}
+        kept = package("targets.build_commands").cxx_flags(board, given)
+        ccflags = [given.get(flag, flag) for flag in kept]
     node = env.Object(target, source, CCFLAGS=ccflags)[0]
     build_of(env).objects.append((node, env.File(source), flags))
     return node
@@ -234,7 +295,7 @@ def kernel_objects(env, folder):
         for source in build.backends.sources():
             # SCons looks for headers where the compiler does
             own = compiler.Override({"CPPPATH": [literal(source.headers), *compiler["CPPPATH"]]})
-            target, flags = f"{folder}/kernels/{source.object}.o", [literal(f) for f in source.cflags]
+            target, flags = f"{folder}/kernels/{literal(source.object)}.o", [word(f) for f in source.cflags]
             objects[source.object] = board_object(own, target, literal(source.path), flags)
     return build.kernels[folder]
 
@@ -254,7 +315,7 @@ def called_kernels(env, target, deps_json, objects):
         names = json.loads(listed.read_text()).get("kernels", ()) if listed.is_file() else ()
         return [objects[name] for name in names if name in objects]
 
-    env = env.Clone(AUTODIFF_CALLED=lambda target, source, env, for_signature: called(source[0]))
+    env = env.Clone(AUTODIFF_CALLED=lambda target, source, env, for_signature: called(source[0]), **NO_SHELL)
     action = SCons.Script.Action("$AR $ARFLAGS $TARGET $AUTODIFF_CALLED", "$ARCOMSTR")
     return env.Command(target, deps_json, action, source_scanner=SCons.Script.Scanner(called))[0]
 
@@ -265,12 +326,12 @@ def train_sources(env, name, model):
     base = env.File(f"{name}.c")
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
     model = env.File(model)
-    command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE")
-    command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
-    command += ["--quiet", *(["--poison"] if env.subst("$AUTODIFF_POISON") else [])]
-    outputs = [f"{folder}/{stem}{end}" for end in (".c", ".h", "_params.c", ".deps.json")]
+    words = ["-m", "autodiff_gen", "build", "$SOURCE"]
+    words += ["--out", "${TARGET.dir}", "--name", word(stem), *generator_flags(env)]
+    words += ["--quiet", *(["--poison"] if env.subst("$AUTODIFF_POISON") else [])]
+    outputs = [literal(f"{folder}/{stem}{end}") for end in (".c", ".h", "_params.c", ".deps.json")]
     actions = [
-        SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"),
+        python_action(env, words, "$AUTODIFF_GENCOMSTR"),
         SCons.Script.Action(depend_on_model_files, None),
     ]
     made = env.Command(outputs, model, actions)
@@ -307,7 +368,7 @@ def train_lib(env, name, model):
     """
     build = build_of(env)
     made = train_sources(env, name, model)
-    stem, folder = os.path.splitext(made[0].name)[0], str(made[0].dir)
+    stem, folder = literal(os.path.splitext(made[0].name)[0]), literal(made[0].dir)
 
     env.AppendUnique(CPPPATH=[env.Dir(folder)])
     for path in (
@@ -318,7 +379,7 @@ def train_lib(env, name, model):
     compiler = board_env(env)
     sources = (made[0], made[2])
     flags = model_flags(env)
-    objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, flags) for f in sources]
+    objects = [board_object(compiler, f"{folder}/obj/{literal(f.name[:-2])}.o", f, flags) for f in sources]
     library = archive(compiler, f"{folder}/obj/lib{stem}.a", objects)
     kernels = kernel_objects(env, f"{folder}/obj")
     return [library, called_kernels(compiler, f"{folder}/obj/lib{stem}_kernels.a", made[3], kernels)]
@@ -328,9 +389,10 @@ def link_lib(env, name, model):
     """NAME_link.o: the model as the firmware of the board link takes it; `name` and `model` are those of train_lib."""
     base = env.File(f"{name}.c")
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
-    command = python_command(env, "-m", "autodiff_gen", "link", "$SOURCE")
-    command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
-    action = SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR")
+    words = ["-m", "autodiff_gen", "link", "$SOURCE"]
+    words += ["--out", "${TARGET.dir}", "--name", word(stem), *generator_flags(env)]
+    action = python_action(env, words, "$AUTODIFF_GENCOMSTR")
+    stem, folder = literal(stem), literal(folder)
     made = env.Command(f"{folder}/{stem}_link.c", env.File(model), action)
     env.Precious(made)
     env.Depends(made, [env.File(f"{folder}/{stem}.h"), *(env.File(literal(f)) for f in generator_files())])
@@ -341,7 +403,7 @@ def generator_flags(env):
     """The environment's board, kernels and RAM as flags of the generator, for a list-form action."""
     board = build_of(env).board
     own = board.path.parent != package("targets.board").boards_dir()
-    words = ["--board", word(board.path if own else board.id)]
+    words = ["--board", word(board.path if own else board.id), *(["--trust-board"] if board.trusted else [])]
     for key in ("kernels", "ram"):
         value = env.subst(f"$AUTODIFF_{key.upper()}")
         words += [f"--{key}", word(value)] if value else []
@@ -355,7 +417,8 @@ def compile_commands(env, target):
         command = "$CCCOM" if str(source).endswith(".c") else "$CXXCOM"
         words = node.get_build_env().subst_list(command, SCons.Subst.SUBST_CMD, [node], [source])[0]
         entry = {"directory": os.getcwd(), "file": str(source), "output": str(node)}
-        entries.append({**entry, "arguments": [str(w) for w in words]})
+        arguments = shlex.split(" ".join(SCons.Subst.escape_list(words, shlex.quote)))
+        entries.append({**entry, "arguments": arguments})
     text = env.Value(json.dumps(entries, indent=1, sort_keys=True) + "\n")
     return env.Command(target, text, SCons.Script.Action(_write_text, None))
 
@@ -387,6 +450,7 @@ def generate(env):
         AUTODIFF_PYTHON="",
         AUTODIFF_PROFILE="",
         AUTODIFF_POISON="",
+        AUTODIFF_TRUST_BOARD="",
     )
     kept = {
         k: v
@@ -408,8 +472,10 @@ def generate(env):
     env.AddMethod(lambda env: generator_files(), "AutodiffGenerator")
     env.AddMethod(called_kernels, "CalledKernels")
     env.AddMethod(kernel_archive, "KernelArchive")
-    env.AddMethod(python_command, "AutodiffPython")
+    env.AddMethod(python_action, "AutodiffPython")
     env.AddMethod(lambda env, text: word(text), "AutodiffWord")
+    env.AddMethod(lambda env, text: literal(text), "AutodiffLiteral")
+    env.AddMethod(without_shell, "AutodiffWithoutShell")
     env.AddMethod(compile_commands, "CompileCommands")
     env.AddMethod(short_lines, "ShortLines")
     env.AddMethod(contract_flag, "AutodiffContractFlag")

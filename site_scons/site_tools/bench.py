@@ -7,7 +7,6 @@ env.Bench("build/net", "model.py", library)     # `scons bench` prints the costs
 import os
 
 import SCons.Errors
-from SCons.Script import Action
 
 DEFINES = ("-DAG_PROBE_HINTS=1",)
 CYCLES = ("-DAG_PROBE_CYCLES=1",)
@@ -25,13 +24,12 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench", uploa
         )
     stem, folder = os.path.basename(name), os.path.dirname(name) or "."
     sources = f"{folder}/bench"
-    command = env.AutodiffPython("-m", "autodiff_gen", "bench-sources", "$SOURCE")
-    command += ["--out", "${TARGET.dir}", "--name", stem, *env.AutodiffFlags()]
-    command += [] if steps is None else ["--steps", str(steps)]
+    words = ["-m", "autodiff_gen", "bench-sources", "$SOURCE"]
+    words += ["--out", "${TARGET.dir}", "--name", stem, *env.AutodiffFlags()]
+    words += [] if steps is None else ["--steps", str(steps)]
     ends = (".c", "_bench.c", "_probes.json", ".h", "_params.c")
-    made = env.Command(
-        [f"{sources}/{stem}{end}" for end in ends], model, Action([command], "$AUTODIFF_GENCOMSTR")
-    )
+    action = env.AutodiffPython(words, "$AUTODIFF_GENCOMSTR")
+    made = env.Command([f"{sources}/{stem}{end}" for end in ends], model, action)
     env.Depends(made, library[0])  # regenerated whenever the ordinary C is
     compiler = env.BoardEnv()
     if port is not None:
@@ -43,7 +41,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench", uploa
         env.Upload(program, upload)
         words = ["-m", "autodiff_gen", "bench-cycles", *env.AutodiffFlags(), "--port", port]
         words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
-        done = env.Alias(alias, [program[0], made[2]], Action([env.AutodiffPython(*words)], None))
+        done = env.Alias(alias, [program[0], made[2]], env.AutodiffPython(words))
         env.AlwaysBuild(done)
         return done
     main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], DEFINES)
@@ -63,7 +61,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench", uploa
     ]
     words += ["--out", f"{folder}/bench.json", "--plugins", "build/bench"]
     sources = [plain_elf[0], probed_elf[0], made[2]]
-    done = env.Alias(alias, sources, Action([env.AutodiffPython(*words)], None))
+    done = env.Alias(alias, sources, env.AutodiffPython(words))
     env.AlwaysBuild(done)
     return done
 
@@ -73,15 +71,13 @@ def bench_kernels(env, folder, alias="bench-kernels", *words):
     arguments of bench-kernel-sources."""
     build = env.AutodiffBuild()
     check_board(env, build.board)
-    command = env.AutodiffPython(
-        "-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}", *words
-    )
+    command = ["-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}", *words]
     command += env.AutodiffFlags()
     targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
-    made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
+    made = env.Command(targets, [], env.AutodiffPython(command, "$AUTODIFF_GENCOMSTR"))
     env.Depends(
         made,
-        [env.File(str(f).replace("$", "$$")) for f in (*env.AutodiffGenerator(), *build.backends.tables)],
+        [env.File(env.AutodiffLiteral(f)) for f in (*env.AutodiffGenerator(), *build.backends.tables)],
     )
     main = env.BoardEnv()
     main.AppendUnique(CCFLAGS=DEFINES)
@@ -94,7 +90,7 @@ def bench_kernels(env, folder, alias="bench-kernels", *words):
     )
     words = ["-m", "autodiff_gen", "bench-kernel-count", *env.AutodiffFlags(), "--elf", "$SOURCE"]
     words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
-    done = env.Alias(alias, [program[0], made[1]], Action([env.AutodiffPython(*words)], None))
+    done = env.Alias(alias, [program[0], made[1]], env.AutodiffPython(words))
     env.AlwaysBuild(done)
     return done
 
@@ -108,7 +104,7 @@ def bench_costs(env, folder, model, alias="bench-costs"):
     ]
     words = ["-m", "autodiff_gen", "bench-costs", *env.AutodiffFlags()]
     words += ["--functions", f"{folder}/bench.json", "--calls", f"{folder}/kernels.json"]
-    done = env.Alias(alias, counted, Action([env.AutodiffPython(*words)], None))
+    done = env.Alias(alias, counted, env.AutodiffPython(words))
     env.AlwaysBuild(done)
     return done
 

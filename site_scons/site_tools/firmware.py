@@ -35,25 +35,26 @@ def firmware(env, target, source):
             f"autodiff-gen export MODEL --board {board.id} --as platformio (or arduino) --out DIR writes a project"
         )
     compiler = env.BoardEnv()
-    base = str(env.File(target))
+    base = env.AutodiffLiteral(env.File(target))
     folder = os.path.dirname(base) or "."
     objects = list(support_objects(env, folder))
     for item in Flatten([source]):
         name, end = os.path.splitext(os.path.basename(str(item)))
         is_source = end == ".c" or end in CXX
-        objects.append(compiler.BoardObject(f"{folder}/obj/{name}.o", item) if is_source else item)
+        made = f"{folder}/obj/{env.AutodiffLiteral(name)}.o"
+        objects.append(compiler.BoardObject(made, item) if is_source else item)
         if end in CXX and board.is_host:
             compiler["LINK"] = "$CXX"
 
     # `size` prints the sizes, in one form for all boards.
     map_path = f"{base}.map"
-    flags = [f for f in support.link_flags(board, map_path) if f != "-Wl,--print-memory-usage"]
+    flags = [f for f in support.link_flags(board, str(env.File(map_path))) if f != "-Wl,--print-memory-usage"]
     flags += env.AutodiffBuild().backends.ldflags
-    compiler["AUTODIFF_LINKFLAGS"] = [f.replace("$", "$$") for f in flags]
+    compiler["AUTODIFF_LINKFLAGS"] = [env.AutodiffWord(f) for f in flags]
     compiler["LINKCOM"] = "$LINK -o $TARGET $LINKFLAGS $SOURCES $AUTODIFF_LINKFLAGS $_LIBDIRFLAGS $_LIBFLAGS"
     link = [Action("$LINKCOM", "$LINKCOMSTR"), Action(print_sizes, None)]
     made = compiler.Command([f"{base}.elf", map_path], objects, link)
-    compiler.Depends(made, [compiler.File(f[2:].replace("$", "$$")) for f in flags if f.startswith("-T")])
+    compiler.Depends(made, [compiler.File(env.AutodiffLiteral(f[2:])) for f in flags if f.startswith("-T")])
     if not board.is_host:
         for end, form in ((".bin", "binary"), (".hex", "ihex")):
             copy = Action([["$OBJCOPY", "-O", form, "$SOURCE", "$TARGET"]], "$AUTODIFF_COPYCOMSTR")
@@ -69,7 +70,8 @@ def support_objects(env, folder):
         paths = env.AutodiffPackage("targets.build_commands").support_sources(env.AutodiffBuild().board)
         known[folder] = [
             compiler.BoardObject(
-                f"{folder}/obj/support/{path.parent.name}/{path.stem}.o", str(path).replace("$", "$$")
+                f"{folder}/obj/support/{env.AutodiffLiteral(f'{path.parent.name}/{path.stem}')}.o",
+                env.AutodiffLiteral(path),
             )
             for path in paths
         ]

@@ -177,7 +177,7 @@ def _link(env, name, model, library, prefix):
         port = f"{'exec' if env.AutodiffBuild().board.is_host else 'qemu'}:{made[0]}"
     words = ["-m", "autodiff_gen", "hil", "$SOURCE", "--name", os.path.basename(name), *env.AutodiffFlags()]
     words += ["--baud", ARGUMENTS["baud"]] if ARGUMENTS.get("baud") else []
-    check = Action([env.AutodiffPython(*words, "--port", port)], None)
+    check = env.AutodiffPython([*words, "--port", env.AutodiffWord(port)])
     env.AlwaysBuild(env.Alias(f"{prefix}hil", [env.File(model), *made], check))
     return made
 
@@ -211,7 +211,7 @@ def _report(env, name, model, made, prefix):
         words += (
             ["--bench", env.AutodiffWord(folder / "bench.json")] if (folder / "bench.json").is_file() else []
         )
-        status = env.Execute(Action([env.AutodiffPython(*words)], None))
+        status = env.Execute(env.AutodiffPython(words))
         if made and not status:
             env.AutodiffUsage(source[1].get_abspath())
         return status

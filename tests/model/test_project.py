@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -63,6 +64,40 @@ def test_the_command_knows_the_formats(tmp_path: Path, capsys: pytest.CaptureFix
     assert set(command.FORMATS) == set(FORMATS)
     assert main(["export", "xor", "--board", "stm32", "--as", "plain", "--out", str(tmp_path / "p")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'p'}: a project; README.md says how to compile it\n"
+
+
+@pytest.mark.cc
+def test_build_files_quote_what_a_trusted_board_says(tmp_path: Path) -> None:
+    """Of a board that is not trusted such flags are rejected: tests/targets/test_hostile_boards.py."""
+    made = tmp_path / "made"
+    said = [
+        f"1;touch {made}",
+        f"$(shell touch {made})",
+        f"$(touch {made})",
+        f"`touch {made}`",
+        "$ENV{HOME} ${X} # 'a'",
+    ]
+    flags = [f"-DNOT_READ_{k}={text}" for k, text in enumerate(said)]
+    path = tmp_path / "mine.toml"
+
+    def project(form: str, listed: list[str]) -> None:
+        path.write_text(f'schema=1\nname="m"\ninherits="host"\n[target]\ncflags={json.dumps(listed)}\n')
+        export("xor", board.load(str(path), trusted=True), tmp_path / form, form=form)
+
+    with pytest.raises(
+        ToolError, match=r"CMake splits '-DNOT_READ_0=1;touch .*' at the ;: export it with --as make"
+    ):
+        project("cmake", flags)
+    project("make", flags)
+    project("cmake", flags[1:])
+    run("make", "build/src/main.c.o", cwd=tmp_path / "make")
+    run("cmake", "-S", ".", "-B", "build", cwd=tmp_path / "cmake")
+    run("make", "-C", "build", "src/main.o", cwd=tmp_path / "cmake")
+    printed = run("make", "-Bn", "build/src/main.c.o", "V=1", cwd=tmp_path / "make")
+    printed += run("make", "-Bn", "-C", "build", "src/main.o", "VERBOSE=1", cwd=tmp_path / "cmake")
+    compiled = [re.sub(r"\\([$`])", r"\1", line) for line in printed.splitlines() if "-DNOT_READ_1" in line]
+    assert len(compiled) == 2 and all(set(flags[1:]) <= set(shlex.split(line)) for line in compiled), printed
+    assert not made.exists()
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -409,6 +409,30 @@ def test_python_without_numpy_names_the_command(example_tree: Tree, tmp_path: Pa
     )
 
 
+@pytest.mark.cc
+def test_flags_of_a_board_reach_the_compiler_without_a_shell(tree: Tree, tmp_path: Path) -> None:
+    """What a shell would run, SCons would evaluate, or `sh` itself makes the file."""
+    made, board, shell = tmp_path / "made", tmp_path / "evil.toml", tmp_path / "bin" / "sh"
+    shell.parent.mkdir()
+    shell.write_text(f'#!/bin/bash\ntouch "{made}"\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    tree.variables["PATH"] = f"{shell.parent}:{os.environ['PATH']}"
+    hostile = [f"$(touch {made})", f"`touch {made}`", f"1; touch {made}", "'a'  \"b;\" $)"]
+    hostile.append(f"${{__import__('os').system('touch {made}')}}")
+    flags = [f"-DNOT_READ_{k}={text}" for k, text in enumerate(hostile)]
+    text = f'schema = 1\nname = "evil"\ninherits = "host"\n[target]\ncflags = {json.dumps(flags)}\n'
+    board.write_text(text)
+    words = [f"model={tree.model}", f"board={board}"]
+    rejected = tree.scons(*words)
+    assert rejected.returncode == 1 and rejected.stdout == "" and not made.exists()
+    assert rejected.stderr.startswith(f"error: {board}: target.cflags: '-DNOT_READ_0=$(touch ")
+    done = tree.scons(*words, "trust_board=yes")
+    assert done.returncode == 0, done.stderr
+    assert not made.exists()
+    commands = json.loads((tree.out("evil") / "compile_commands.json").read_text())
+    assert all(set(flags) <= set(entry["arguments"]) for entry in commands)
+
+
 @pytest.mark.qemu
 def test_missing_emulator_names_the_packages(tree: Tree, tmp_path: Path) -> None:
     board = tmp_path / "odd.toml"

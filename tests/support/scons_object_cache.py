@@ -68,12 +68,16 @@ def install() -> None:
         def push(self, node):  # type: ignore[no-untyped-def]
             return node.get_internal_path().endswith(".o") and super().push(node)
 
-    spawn = SCons.Platform.posix.subprocess_spawn
+    start = SCons.Platform.posix.exec_subprocess
 
-    def without_debug_information(sh, escape, cmd, args, env):  # type: ignore[no-untyped-def]
-        return spawn(sh, escape, cmd, [*args, "-g0"] if "-c" in args else args, env)
+    def without_debug_information(words, env):  # type: ignore[no-untyped-def]
+        if words[:2] == ["sh", "-c"]:  # PlatformIO's
+            words = [*words[:2], words[2] + " -g0" if " -c " in words[2] else words[2]]
+        elif "-c" in words:
+            words = [*words, "-g0"]
+        return start(words, env)
 
-    SCons.Platform.posix.subprocess_spawn = without_debug_information
+    SCons.Platform.posix.exec_subprocess = without_debug_information
     SCons.CacheDir.CacheDir = Objects
     # A property, because the default environment, which PlatformIO clones, would set the attribute to None.
     SCons.Environment.Base._CacheDir_path = property(lambda _: str(FOLDER / "scons"), lambda *_: None)

@@ -42,11 +42,11 @@ support = "stm32f4"
 def load(tmp_path):
     """Write a board file (and others beside it) and load it."""
 
-    def write(text, **others):
+    def write(text, trusted=False, **others):
         for name, other in others.items():
             (tmp_path / f"{name}.toml").write_text(other)
         (tmp_path / "mine.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
-        return board.load(tmp_path / "mine.toml")
+        return board.load(tmp_path / "mine.toml", trusted=trusted)
 
     return write
 
@@ -161,7 +161,10 @@ def test_a_nearer_file_changes_one_kernel(load, tmp_path):
 
 def test_platformio_is_copied_through(load):
     text = '[platformio]\nboard = "genericSTM32F405RG"\n[platformio.extra]\nanything = [1, 2]\n'
-    assert load(USER + text).platformio == {"board": "genericSTM32F405RG", "extra": {"anything": [1, 2]}}
+    assert load(USER + text, trusted=True).platformio == {
+        "board": "genericSTM32F405RG",
+        "extra": {"anything": [1, 2]},
+    }
 
 
 _FURTHER = "\n[memory.{}]\norigin = 0x10000000\nbytes = {}\ncost = 1\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...errors import ToolError
 from ...targets import build_commands
 from ...targets.installation import __version__
 from .parts import BOARD, CXX, RUNTIME, Files, Part, Project, board_part, support_part
@@ -22,7 +23,7 @@ class _Listed:
     model: str
     sources: list[str]
     folder: str
-    flags: str
+    flags: tuple[str, ...]
     include: list[str]
     needs: list[str]
 
@@ -38,6 +39,11 @@ _RESERVED = """
 def cmake(project: Project) -> Files:
     """The files of the project. Raises ToolError."""
     project, files = _with_board(project)
+    words = [*project.cflags, *project.ldflags(""), *(f for part in project.parts for f in part.cflags)]
+    if split := next((word for word in words if ";" in word), None):
+        raise ToolError(
+            f"board {project.board.id}: CMake splits {split!r} at the ;: export it with --as make"
+        )
     files["CMakeLists.txt"] = _text(
         "CMakeLists.txt",
         project,
@@ -88,11 +94,11 @@ def _files(project: Project) -> dict[str, str]:
     return {f"src/main{project.main_end}": project.main, **files}
 
 
-def _run(project: Project) -> str:
-    """The command that runs the program, without its path; "./" on the host, "" where there is none."""
+def _run(project: Project) -> str | list[str]:
+    """The command that runs the program, without its path; "./" on the host, nothing where there is none."""
     if project.board.is_host:
         return "./"
-    return "" if project.board.qemu is None else _words(build_commands.qemu_argv(project.board, ""))
+    return [] if project.board.qemu is None else build_commands.qemu_argv(project.board, "")[:-1]
 
 
 def _command(project: Project, run: str) -> dict[str, str]:
@@ -134,7 +140,7 @@ def _one(part: Part, model: str, later: Sequence[Part]) -> _Listed:
         model,
         [f"{folder}/{source}" for source in part.sources],
         folder,
-        _words(part.cflags),
+        part.cflags,
         [f"{folder}/{name}".rstrip("/") for name in part.include],
         ["ag_headers", *(p.name for p in later if p.sources and p.name not in (RUNTIME, BOARD))],
     )

@@ -12,6 +12,8 @@ from ...codegen.program import Program
 from ...errors import ToolError
 from ...kernels.callees import included
 from ...kernels.table import Backend
+from ...reading import regular
+from ...reading.limits import TEXT
 from ...targets import build_commands, installation
 from ...targets.board import Board
 from ...targets.platformio import ARDUINO
@@ -127,7 +129,7 @@ def board_part(board: Board) -> Part:
         for name, text in _texts([folder], "*.[chS]").items()
     }
     if not board.is_host:
-        files[_LINKER_SCRIPT] = build_commands.linker_script(board).read_text(encoding="utf-8")
+        files[_LINKER_SCRIPT] = regular.read_text(build_commands.linker_script(board), ToolError, TEXT)
     return Part(BOARD, files)
 
 
@@ -135,7 +137,8 @@ def support_part(name: str, *patterns: str) -> Part:
     """Files of boards/support as a part: those that match the patterns."""
     support = installation.boards() / "support"
     return Part(
-        name, {p.name: p.read_text(encoding="utf-8") for q in patterns for p in sorted(support.glob(q))}
+        name,
+        {p.name: regular.read_text(p, ToolError, TEXT) for q in patterns for p in sorted(support.glob(q))},
     )
 
 
@@ -148,17 +151,17 @@ def _kernels(programs: Sequence[Program], backend: Backend) -> Part:
     symbols = backends.with_callees(kernel for p in programs for kernel in p.kernels)
     called = {k.source for k in backend.kernels if k.symbol in symbols}
     sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
-    files |= {path.name: path.read_text(encoding="utf-8") for path in sources}
+    files |= {path.name: regular.read_text(path, ToolError, TEXT) for path in sources}
     headers = {backend.folder / f.header for f in backend.functions}
     names = included(root, backend.folder, [*sources, *sorted(headers)]).items()
-    files |= {name: path.read_text(encoding="utf-8") for name, path in sorted(names) if "/" in name}
+    files |= {name: regular.read_text(path, ToolError, TEXT) for name, path in sorted(names) if "/" in name}
     cflags = next((k.cflags for k in backend.kernels), ())
     return Part(f"ag_{backend.name}", files, cflags)
 
 
 def _texts(folders: Iterable[Path], pattern: str) -> dict[str, str]:
     return {
-        path.name: path.read_text(encoding="utf-8")
+        path.name: regular.read_text(path, ToolError, TEXT)
         for folder in folders
         for path in sorted(folder.glob(pattern))
     }

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ToolError
+from ...reading import regular
+from ...reading.limits import TEXT
 from ...targets import installation
 from ...targets.board import Board
 from ...targets.installation import __version__
@@ -56,6 +58,9 @@ def _environments(board: Board) -> dict[str, dict[str, str]]:
         }
     own = board.platformio
     if own:
+        for key in ("platform", "board", "framework"):
+            if not isinstance(own.get(key), str):
+                raise ToolError(f"board {board.id}: platformio.{key} is missing in {board.path}")
         environments[own["board"]] = {
             "platform": own["platform"],
             "board": own["board"],
@@ -81,12 +86,16 @@ def _platform(board: Board) -> dict[str, str]:
     assert board.target.startup is not None  # boards without it were rejected before
     for folder in (support / "common", board.target.startup, board.target.support):
         files |= _below(folder, f"support/{folder.name}")
-    texts = {f"platform/{name}": path.read_text(encoding="utf-8") for name, path in sorted(files.items())}
+    texts = {
+        f"platform/{name}": regular.read_text(path, ToolError, TEXT) for name, path in sorted(files.items())
+    }
     return {**texts, f"platform/boards/{board.id}.json": manifest_text(board)}
 
 
 def _below(folder: Path, name: str) -> dict[str, Path]:
-    found = (p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    found = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    for path in (p for p in found if not p.resolve().is_relative_to(folder.resolve())):
+        raise ToolError(f"{path} is a link to a file outside of its folder: put the file there")
     return {f"{name}/{path.relative_to(folder).as_posix()}": path for path in found}
 
 
