@@ -14,6 +14,7 @@ from SCons.Script import DefaultEnvironment
 
 OPTIONS = ("model", "name", "board", "kernels", "ram", "python", "samples", "trust_board")
 PREFIX = "custom_autodiff_"
+SHELL = '$`"\\;|&<>'  # what a path may not have in PlatformIO's commands
 
 
 class Mistake(Exception):
@@ -115,7 +116,10 @@ def declare(env, options):
         for name, model in zip(options.names, options.models, strict=True)
     ]
 
-    env.Append(CPPPATH=[env.Dir(folder), *(str(p) for p in build.backends.include_dirs())])
+    include = [str(path) for path in build.backends.include_dirs()]
+    if wrong := next((path for path in include if set(SHELL) & set(path)), None):
+        raise Mistake(f"{wrong}: PlatformIO gives this path to a shell: rename the folder without {SHELL}")
+    env.Append(CPPPATH=[env.Dir(folder), *include])
     compiler = env.Clone().AutodiffWithoutShell()
     # The program and its tests use the same objects.
     compiler["CPPDEFINES"] = [

@@ -82,7 +82,8 @@ def _sequence(allowed: str) -> Rule:
             text = " ".join(w.replace(" ", "\t") for w in words[place : place + 2]) + " "
             found = matches(text)
             if found is None:
-                return words[place]
+                argument = [w for w in words[place + 1 : place + 2] if not w.startswith("-")]
+                return " ".join([words[place], *argument])
             place += found[0].count(" ")
         return None
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..errors import BoardError
+from ..reading import regular
 from . import installation
 from .allowed import check_specs
 from .board_file import read_chain
@@ -149,16 +150,17 @@ def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> Boar
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text or "\\" in text:
         path = Path(os.path.expanduser(text))
-        if not os.path.exists(path):
+        if not path.exists():
             file = f"{text}.toml"
             found = f"; did you mean {file}?" if os.path.isfile(os.path.expanduser(file)) else ""
             raise BoardError(f"board file {text[:300]}: no such file{found}")
     else:
         path = boards_dir() / f"{text}.toml"
-        if not text or not os.path.isfile(path):
+        if not text or not path.is_file():
             own = f"{text}.toml" if os.path.isfile(f"{text}.toml") else "path/to/board.toml"
             known = near(text, names())
             raise BoardError(f"unknown board {shown(text)}{known}; give a board of your own as {own}")
+    regular.open_regular(path, BoardError).close()
     path = path.resolve()
     if not _ID.fullmatch(path.stem):
         raise BoardError(f"{path}: the file's name is the board's name: use letters, digits, _ and -")
@@ -168,9 +170,6 @@ def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> Boar
             raise BoardError(f"profile={profile}: must be {' or '.join(PROFILES)}")
         data["profile"] = profile
     return _build(data, path, tuple(files), trusted)
-
-
-# ---- the record
 
 
 def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...], trusted: bool) -> Board:

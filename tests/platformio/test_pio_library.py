@@ -248,8 +248,26 @@ MISTAKES = {
     "unknown kernels": (more("kernels = reff"), "unknown kernel backend 'reff'; did"),
     "no such Python": (more("python = no/python"), "custom_autodiff_python = no/python: no such program"),
     "generator not installed": (more("python = bare/bin/python"), "cannot run the generator"),
+    "another board": (
+        more("board = evil.toml"),
+        "evil.toml: target.cflags: '-fplugin=x' needs a file that you trust",
+    ),
+    "bad trust": (more("trust_board = maybe"), "custom_autodiff_trust_board = maybe: must be yes or no"),
+    "a folder for the shell": (
+        more("board = evil.toml\ncustom_autodiff_trust_board = yes"),
+        "/k;touch x`/own: PlatformIO gives this path to a shell: rename the folder without ",
+    ),
     "no samples": (more("samples = data.py -n 3"), "data.py -n 3: no such file"),
 }
+EVIL = """
+schema = 1
+name = "evil"
+inherits = "stm32"
+[target]
+cflags = ["-fplugin=x"]
+[kernels]
+backends = ["./k;touch x`/own"]
+"""
 BOARD = {
     "name": "x",
     "vendor": "x",
@@ -271,6 +289,9 @@ def new_wrong_project(folder, library):
     (made / "boards").mkdir()
     text = json.loads((ROOT / "platformio/boards/stm32.json").read_text())
     (made / "boards" / "mystery.json").write_text(json.dumps({**text, **BOARD}))
+    (made / "evil.toml").write_text(EVIL)
+    (made / "k;touch x`" / "own").mkdir(parents=True)
+    (made / "k;touch x`" / "own" / "kernels.toml").write_text("schema = 1\nkernel = []\n")
     venv.create(made / "bare", symlinks=True)
     return made
 
