@@ -15,7 +15,7 @@ from ..targets.board import Board
 from ..targets.board import load as load_board
 from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
-from ..targets.toml_file import read_toml
+from ..targets.toml_file import read_toml, shown
 from .call_size import call_size
 from .callees import with_callees
 from .contract import CONTRACT, DECLARED
@@ -303,7 +303,7 @@ def _find(name: str, root: Path, base: Path) -> Path:
                 f"kernel folder {name}: a name without a / is that of a backend; write ./{name}"
             )
         raise KernelError(
-            f"unknown kernel backend {name!r}{near(name, available(root))}; "
+            f"unknown kernel backend {shown(name)}{near(name, available(root))}; "
             "give a folder of your own as a path with a /"
         )
     return root / name

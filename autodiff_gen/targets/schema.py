@@ -18,6 +18,7 @@ DEFAULT_BOARD = "stm32"  # of ./scons, autodiff-gen and the SCons tools, where n
 KINDS = ("ram", "flash")
 _KEY = re.compile(r"[\w.+-]{1,100}", re.ASCII)
 _TITLE = re.compile(r"^[\w .,:;&'+/()=@-]{1,100}$")
+_LONGEST_LIST = 200  # characters of the known words in a message
 _LONGEST_PATH = 200  # characters of a name or a path; that of a file has at most 255
 PROFILES = ("speed", "size")  # goals of optimisation
 
@@ -74,11 +75,14 @@ def _as_json(part: Any) -> dict[str, Any]:
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The suffix of an error about an unknown word: the closest known word, and the list of all."""
+    """The suffix of an error about an unknown word: the closest known word, and the list of all, or of the closest."""
     known = sorted(known)
     match = difflib.get_close_matches(word, known, n=1)
     hint = f"; did you mean {match[0]!r}?" if match else ""
-    return f"{hint} (known: {', '.join(known)})"
+    if len(listed := ", ".join(known)) > _LONGEST_LIST:
+        closest = sorted(difflib.get_close_matches(word, known, n=6, cutoff=0.0))
+        listed = f"{', '.join(closest)} and {len(known) - len(closest)} more"
+    return f"{hint} (known: {listed})"
 
 
 # A leaf of the schema is a function that returns the error of a value, or None; "*" is any name.

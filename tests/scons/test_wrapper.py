@@ -312,6 +312,13 @@ def test_another_board_is_probed_once(checkout: Checkout, tmp_path: Path) -> Non
     assert checkout.run("board=../own.toml")[:-1] == ["probe"]
 
 
+def test_a_pipe_or_a_device_as_a_board_is_not_read(checkout: Checkout, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        assert scons_words(checkout.run(f"board=../{name}.toml")).endswith(f"<board=../{name}.toml>")
+
+
 def test_program_that_vanished_is_looked_for_again(checkout: Checkout, tmp_path: Path) -> None:
     tool = tmp_path / "bin/arm-tool"
     write_program(tool, "#!/bin/sh\n")
