@@ -100,6 +100,17 @@ def test_build_files_quote_what_a_trusted_board_says(tmp_path: Path) -> None:
     assert not made.exists()
 
 
+@pytest.mark.parametrize("form", ["make", "platformio"])
+def test_a_file_with_a_command_in_its_name_is_rejected(form: str, tmp_path: Path) -> None:
+    chip = shutil.copytree(ROOT / "boards/support/stm32f4", tmp_path / "chip")
+    (chip / "$(shell touch x).c").write_text("int unused;\n")
+    path = tmp_path / "mine.toml"
+    path.write_text('schema=1\nname="m"\ninherits="stm32"\n[target]\nsupport="./chip"\n')
+    with pytest.raises(ToolError, match=r"shell touch x\)\.c' cannot be a file of a project: rename it"):
+        export("xor", board.load(str(path)), tmp_path / form, form=form)
+    assert not (tmp_path / form).exists()
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_nothing_refers_to_this_tree(form: str, tmp_path: Path) -> None:
     export("xor", board.load("stm32"), tmp_path, form=form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,9 @@ class Part:
     name: str
     files: Mapping[str, str]
     cflags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_names(self.files)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -92,6 +96,12 @@ class Project:
         """Flags of the linker, after the objects; `scripts`: the folder of the part with the board's code."""
         flags = [*build_commands.link_flags(self.board), *self.programs[0].backends.ldflags]
         return [f"-T{scripts}/{_LINKER_SCRIPT}" if f.startswith("-T") else f for f in flags]
+
+
+def check_names(paths: Iterable[str]) -> None:
+    """Raise ToolError for a path that a build file or a shell would read as more than a name."""
+    if wrong := next((path for path in paths if not re.fullmatch(r"[\w./ +-]+", path)), None):
+        raise ToolError(f"{wrong!r} cannot be a file of a project: rename it to letters, digits and . _ + -")
 
 
 def parts_of(program: Program, board: Board, *others: Program) -> tuple[Part, ...]:

@@ -14,7 +14,7 @@ from ...targets import installation
 from ...targets.board import Board
 from ...targets.installation import __version__
 from ...targets.platformio import ARDUINO, PORT_DEFAULTS, manifest_text
-from .parts import Files, Part, Project, support_part
+from .parts import Files, Part, Project, check_names, support_part
 
 PORT = "socket://127.0.0.1:5400"
 
@@ -96,7 +96,9 @@ def _below(folder: Path, name: str) -> dict[str, Path]:
     found = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     for path in (p for p in found if not p.resolve().is_relative_to(folder.resolve())):
         raise ToolError(f"{path} is a link to a file outside of its folder: put the file there")
-    return {f"{name}/{path.relative_to(folder).as_posix()}": path for path in found}
+    files = {f"{name}/{path.relative_to(folder).as_posix()}": path for path in found}
+    check_names(files)
+    return files
 
 
 def _library(part: Part, flags: Iterable[str], needs: Iterable[str], frameworks: str = "*") -> dict[str, str]:
