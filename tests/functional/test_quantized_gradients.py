@@ -114,6 +114,34 @@ def test_two_tensors(name: str, shape: tuple[int, ...]) -> None:
     check(y, getattr(torch, name), {a: of_a, b: of_b}, a, b)
 
 
+@pytest.mark.parametrize("name", ["avg", "max"])
+@pytest.mark.parametrize("activation", [None, F.relu, lambda v: F.clamp(v, -9.0, 2.0)])
+def test_limits_that_limit_no_s8_stop_no_gradient(name: str, activation: Any) -> None:
+    """A mean and a maximum of 8-bit integers are such integers. Where one is -128 or 127, and where an activation with
+    one limit has the other end of the range, nothing was limited."""
+    low, high = (OF_X[0] * (q - OF_X[1]) for q in (-128, 127))
+    numbers = np.random.default_rng(4).uniform(low, high, (2, 3, 6, 4))
+    numbers = np.where(numbers > 2.5, high, np.where(numbers < -2.5, low, numbers)).astype(np.float32)
+
+    class Net(nn.Module):
+        def forward(self, x: Value) -> Value:
+            y = getattr(F, f"{name}_pool2d")(x, (1, 2))
+            return y if activation is None else activation(y)
+
+    x = ag.Input("x", numbers.shape)
+    y = quant.quantize(Net(), numbers).quantized(x)
+    of = y.type.quantization
+    assert of is not None and (np.float32(of.scale), of.zero_point) == (np.float32(OF_X[0]), OF_X[1])
+    integers, got = evaluate([y, grad(F.sum(F.dequantize(y)), x)], {x: numbers})
+    assert activation is not None or min((integers == q).mean() for q in (-128, 127)) > 0.03
+    given = torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
+    pooled = getattr(torch.nn.functional, f"{name}_pool2d")(Rounded.apply(given), (1, 2))
+    limits = {None: (-99.0, 99.0), F.relu: (0.0, 99.0)}.get(activation, (-99.0, 2.0))
+    torch.where((pooled > limits[0]) & (pooled < limits[1]), pooled, 0.0).sum().backward()
+    assert given.grad is not None
+    np.testing.assert_allclose(got, given.grad.numpy(), atol=1e-6)
+
+
 @pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, 2, 0), (3, 2, 1), ((3, 2), (1, 2), (1, 1))])
 @pytest.mark.parametrize("name", ["avg", "max"])
 def test_pooling(name: str, kernel: Any, stride: Any, padding: Any) -> None:

@@ -257,7 +257,7 @@ class Conversion:
         )
         if joined and self._quantization(node.results[0]) != of:  # a part has the scale of the whole
             return self._function(node)
-        return Tensor(s8=apply("clamp_s8", q, low=integer(low, of), high=integer(high, of)))
+        return Tensor(s8=apply("clamp_s8", q, low=integer(low, of, 1), high=integer(high, of, 1)))
 
     def _sums(self, node: Node) -> Representation | None:
         """Sums, as the means of whole images."""

@@ -28,9 +28,10 @@ def covering(low: float, high: float) -> Quantization:
     return Quantization((scale,), int(np.clip(round(LOW - low / scale), LOW, HIGH)))
 
 
-def integer(limit: float, of: Quantization) -> int:
-    """The integer for a number, which may be infinite."""
-    return int(np.clip(np.rint(np.clip(limit / of.scale, -1e6, 1e6)) + of.zero_point, LOW, HIGH))
+def integer(limit: float, of: Quantization, beyond: int = 0) -> int:
+    """The integer for a number, which may be infinite; at most so far beyond those of s8."""
+    q = np.rint(np.clip(limit / of.scale, -1e6, 1e6)) + of.zero_point
+    return int(np.clip(q, LOW - beyond, HIGH + beyond))
 
 
 def quantized(array: Any, of: Quantization) -> Any:

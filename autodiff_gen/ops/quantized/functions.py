@@ -13,7 +13,7 @@ from ...ir.op_kinds import ATOM, Attrs, Elementwise, Pick
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.types import Type, f32, s8, s32
 from ..support import by_operand
-from .quantization import is_s8
+from .limits import is_s8
 
 ELEMENTS = HIGH - LOW + 1
 _ANY = Quantization((0.05,), 3)

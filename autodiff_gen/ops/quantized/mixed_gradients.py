@@ -18,7 +18,7 @@ from ...ir.types import Type
 from ..images.convolution import conv2d_dw, conv2d_dx
 from ..images.depthwise import depthwise2d_dw, depthwise2d_dx
 from ..images.window_products import gradient_by_rows
-from .quantization import is_s8
+from .limits import is_s8
 
 
 def _samples(of: Op, quantised: int, **attrs: int) -> tuple[Sample, ...]:

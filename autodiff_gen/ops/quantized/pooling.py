@@ -21,7 +21,7 @@ from ..images.avg_pooling import averaging
 from ..images.max_pooling import pooling
 from ..images.window_tiles import of_image
 from ..images.windows import Padding, Pair, geometry, image_axes, output_size, padded, pair_of, tap, with_size
-from .quantization import Gradients, is_s8, through_limits
+from .limits import Gradients, is_s8, through_limits
 
 _DENSE = (1, 1)  # dilation
 
@@ -107,7 +107,7 @@ def _pool(name: str, ref: Callable[..., Any], gradients: Gradients) -> Op:
         Sample((x,), attrs, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for x, attrs in _ROWS
     )
     lower = Call(partial(_call, name), strided=(0,), tile=of_image)
-    return define(name, _type, ref, through_limits(gradients), lower, samples)
+    return define(name, _type, ref, through_limits(gradients, of_s8=True), lower, samples)
 
 
 avg_pool2d_s8 = _pool("avg_pool2d_s8", _avg, _avg_gradients)

@@ -29,7 +29,7 @@ from ...ir.types import Shape, Type, planned, s8, s32
 from ..images.window_products import at_tap, conv_shape, macs, size_of
 from ..images.window_tiles import CHANNELS
 from ..images.windows import Padding, Pair, image_axes, padded, pair_of, with_size
-from .quantization import is_s8, through_limits
+from .limits import is_s8, through_limits
 
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
     "y": Result()

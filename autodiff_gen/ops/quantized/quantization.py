@@ -3,8 +3,8 @@ of the result; results are equal to the last bit in NumPy and on every core."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,49 +13,11 @@ from ...ir.build import apply, constant
 from ...ir.node import VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define, register
 from ...ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise
 from ...ir.quantization import HIGH, LOW, Quantization, limited, requantized
-from ...ir.types import DType, Type, bool_, broadcast, s8, s32, u32
+from ...ir.types import DType, Type, broadcast, s8, s32, u32
 from ..support import by_operand, check_float, sum_to
+from .limits import HEADER, is_s8, through_limits
 
-HEADER = "ag_quantization.h"
 _ANY = Quantization((0.05,), 3)
-
-
-def is_s8(*types: Type) -> None:
-    for t in types:
-        if t.dtype is not s8:
-            raise ShapeError(f"needs s8, not {t.dtype}; F.quantize makes it")
-
-
-def _inside_type(q: Type, *, low: int, high: int) -> Type:
-    is_s8(q)
-    return Type(bool_, q.shape)
-
-
-inside_s8 = define(
-    "inside_s8",  # low < q < high
-    infer=_inside_type,
-    ref=lambda q, *, low, high: (q > low) & (q < high),
-    vjp=None,
-    lower=Elementwise("ag_is_inside({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
-    torch="(a > low) & (a < high)",
-    samples=(Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),),
-)
-
-
-Gradients: TypeAlias = Callable[[Value, Sequence[Value], Attrs, Sequence[bool]], Sequence[Value | None]]
-
-
-def through_limits(gradients: Gradients) -> VJP:
-    """The VJP of an op whose s8 result is between the attributes low and high. gradients: those of the operands, from
-    the part of dy that passes the limits, the operands, the attributes and which of them are wanted."""
-
-    def vjp(
-        dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
-    ) -> OptionalValues:
-        passes = apply("inside_s8", outs[0], low=attrs["low"], high=attrs["high"])
-        return gradients(apply("where", passes, dys[0], 0.0), inputs, attrs, wanted)
-
-    return vjp
 
 
 def _rounded_type(x: Type, inverse: Type, quantization: Quantization, to: DType) -> Type:

@@ -19,7 +19,7 @@ from ...ir.strides import Strided
 from ...ir.types import Dim, Type, s8
 from ..movement.indexing import blocks
 from ..support import by_operand
-from .quantization import is_s8
+from .limits import is_s8
 
 PROBABILITIES = Quantization((1 / 256,), LOW)
 LARGEST_ROW = 4095  # elements whose exponentials add up to less than 2^31
