@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from .graph import Graph, State
+from .graph import ADDED, Graph, State
 from .node import CONST, INPUT, STATE, Node, Value
 from .op_kinds import Extent, Moded, Reduce, View, ViewKind
 from .types import Dim, DType, Type, bound, of_one_sample, planned_size
@@ -172,4 +172,10 @@ def _text(v: Any) -> str:
     if isinstance(v, Mapping):
         return f"{{{', '.join(sorted(f'{k}: {_text(x)}' for k, x in v.items()))}}}"
     assert is_dataclass(v), f"{v!r} has no text that is the same everywhere"
-    return f"{type(v).__name__}({', '.join(_text(getattr(v, f.name)) for f in fields(v))})"
+    return f"{type(v).__name__}({', '.join(_text(getattr(v, f.name)) for f in fields(v) if _counts(v, f))})"
+
+
+def _counts(v: Any, f: Field[Any]) -> bool:
+    """Whether a field is part of the text: one that a later version added only with another value than its default, so
+    that the numbers of older programs stay."""
+    return not f.metadata.get(ADDED) or getattr(v, f.name) != f.default

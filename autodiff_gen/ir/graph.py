@@ -26,22 +26,25 @@ class Check:
 
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
+ADDED = "added"  # marks fields that are newer than version 0.1.0 (ir/canonical_text.py)
+NORMS = {"l1": 1, "l2": 2}  # the power of the magnitudes that are added
 
 
 @dataclass(frozen=True)
 class Channels:
     """The channels of a parameter that train: those of an axis of its logical shape, by index, or a fraction of them,
-    those whose numbers have the largest sums of magnitudes."""
+    those whose numbers have the largest norm: of NORMS."""
 
     axis: int
     chosen: float | tuple[int, ...]
+    norm: str = field(default="l1", metadata={ADDED: True})
 
     def index(self, values: Any) -> tuple[int, ...]:
         """In ascending order, for a parameter that begins with these values."""
         if isinstance(self.chosen, tuple):
             return tuple(sorted(self.chosen))
         numbers = np.moveaxis(np.asarray(values, np.float64), self.axis, 0)
-        sums = np.abs(numbers.reshape(len(numbers), -1)).sum(1)
+        sums = (np.abs(numbers.reshape(len(numbers), -1)) ** NORMS[self.norm]).sum(1)
         count = max(1, round(self.chosen * len(sums)))
         return tuple(sorted(int(i) for i in np.argsort(-sums, kind="stable")[:count]))
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ModelError
-from ..ir.graph import Channels
+from ..ir.graph import NORMS, Channels
 from ..ir.types import plain
 from .module import Module
 
 
-def update_channels(layer: Module, channels: float | Sequence[int]) -> Module:
-    """Train the weights of some input channels of a linear layer or a convolution: a fraction of them, those with the
-    largest sums of magnitudes, or those in a sequence. Nothing is computed, saved or kept in RAM for the others, whose
-    weights are constants. The bias is left as it is. Returns the layer, whose weight has requires_grad=True.
+def update_channels(layer: Module, channels: float | Sequence[int], norm: str = "l1") -> Module:
+    """Train the weights of some input channels of a linear layer or a convolution: a fraction of them, those whose
+    weights have the largest norm, or those in a sequence. Nothing is computed, saved or kept in RAM for the others,
+    whose weights are constants. The bias is left as it is. norm: "l1", the sum of magnitudes, or "l2", the root of the
+    sum of squares. Returns the layer, whose weight has requires_grad=True.
 
     Call it before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction
-    outside (0, 1], and channels that there are not.
+    outside (0, 1], channels that there are not, and another norm.
     """
     if not isinstance(layer, Module):
         raise ModelError(f"update_channels: expected a layer, not {layer!r}")
@@ -29,8 +30,10 @@ def update_channels(layer: Module, channels: float | Sequence[int]) -> Module:
     count = weight.shape[axis]
     given = plain(channels)
     chosen = _fraction(given) if isinstance(given, int | float) else _listed(given, count)
+    if norm not in list(NORMS):
+        raise ModelError(f"update_channels: norm={norm!r} must be {' or '.join(map(repr, NORMS))}")
     weight.requires_grad = True
-    weight.channels = None if chosen in (1.0, tuple(range(count))) else Channels(axis, chosen)
+    weight.channels = None if chosen in (1.0, tuple(range(count))) else Channels(axis, chosen, norm)
     return layer
 
 

@@ -49,9 +49,9 @@ def frozen(name):
     return model(network)
 
 
-def with_channels(fraction):
+def with_channels(fraction, norm="l1"):
     network = net()
-    nn.update_channels(network[3], fraction)
+    nn.update_channels(network[3], fraction, norm)
     return model(network)
 
 
@@ -105,6 +105,7 @@ OTHERS = {
     "another frozen layer": lambda: frozen("3.weight"),
     "a part of the channels": lambda: with_channels(0.5),
     "a smaller part": lambda: with_channels(0.25),
+    "a part by another norm": lambda: with_channels(0.5, "l2"),
     "a convolution": images,
     "a stride": lambda: images(stride=2),
 }

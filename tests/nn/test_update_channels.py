@@ -123,13 +123,26 @@ def test_what_does_not_train_is_neither_computed_nor_kept_in_ram() -> None:
     assert min(macs_of(in_part())) * 3 == min(m for m in macs_of(network(nn)))
 
 
-def test_a_fraction_chooses_the_largest() -> None:
-    layer = nn.Linear(8, 3)
-    layer.weight = nn.Parameter(np.arange(24).reshape(3, 8) - 100.0)
-    nn.update_channels(layer, 0.3)  # of 8 channels: 2.4
-    program = compile_model(ag.Model.supervised(layer, (1, 8), nn.MSELoss(), optim.SGD(lr=0.1)), "m")
-    (storage,) = (s.state.storage for s in program.slots if s.name == "weight")
-    assert isinstance(storage, PartialStorage) and storage.index == (0, 1)
+def chosen_of(layer: nn.Module, inputs: Any, name: str = "weight") -> tuple[int, ...]:
+    """The channels of a weight that train."""
+    program = compile_model(ag.Model.supervised(layer, inputs, nn.MSELoss(), optim.SGD(lr=0.1)), "m")
+    (storage,) = (s.state.storage for s in program.slots if s.name == name)
+    assert isinstance(storage, PartialStorage)
+    return storage.index
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_fraction_chooses_the_largest(norm: str) -> None:
+    """Of the weights, by PyTorch's norms; equal ones of several small numbers and of a few large ones."""
+    weights = np.random.default_rng(3).normal(size=(6, 8)) ** 3
+    weights[:, :2] = np.array([[2.0] * 6, [9.0, 1.0, 0.0, 0.0, 0.0, 0.0]]).T  # l1: 12 and 10; l2: 4.9 and 9.1
+    for count, fraction in ((1, 0.1), (3, 0.375), (2, 0.3), (5, 0.6)):
+        layer = nn.Linear(8, 6)
+        layer.weight = nn.Parameter(weights)
+        nn.update_channels(layer, fraction, norm=norm)
+        norms = np.linalg.norm(weights, int(norm[1]), axis=0)
+        assert chosen_of(layer, (1, 8)) == tuple(sorted(np.argsort(-norms)[:count]))
+    assert (np.abs(weights).sum(0)[:2].argmax(), (weights**2).sum(0)[:2].argmax()) == (0, 1)
 
 
 def test_a_fraction_of_integers_chooses_the_largest_numbers() -> None:
@@ -142,11 +155,7 @@ def test_a_fraction_of_integers_chooses_the_largest_numbers() -> None:
     ]
     net = quant.load({"dw.weight": weight, "dw.weight_scales": scales, "layers": layers})
     nn.update_channels(dict(net.named_modules())["dw"], 0.25)
-    made = ag.Model.supervised(
-        nn.Sequential(net, nn.Flatten()), (1, 8, 4, 4), nn.MSELoss(), optim.SGD(lr=0.1)
-    )
-    (storage,) = (s.state.storage for s in compile_model(made, "m").slots if s.name == "0.dw.weight")
-    assert isinstance(storage, PartialStorage) and storage.index == (6, 7)
+    assert chosen_of(nn.Sequential(net, nn.Flatten()), (1, 8, 4, 4), "0.dw.weight") == (6, 7)
 
 
 def test_all_channels_are_no_part() -> None:
@@ -222,6 +231,14 @@ def test_check_compares_what_trains() -> None:
 def test_rejected(layer: Any, channels: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         nn.update_channels(layer, channels)
+
+
+@pytest.mark.parametrize("norm", ["L1", "l3", 2, None, ["l1"]])
+def test_other_norms_are_rejected(norm: Any) -> None:
+    layer = nn.Linear(4, 3)
+    with pytest.raises(ModelError) as error:
+        nn.update_channels(layer, 0.5, norm=norm)
+    assert str(error.value) == f"update_channels: norm={norm!r} must be 'l1' or 'l2'"
 
 
 def test_a_model_that_is_built_keeps_its_channels() -> None:
