@@ -28,6 +28,8 @@ KEYS = {
     "poison": "yes fills memory of the arena that holds no value with NaN, to find errors of the plan",
     "trust_board": "yes lets the file of board= name any program, option and path, as docs/boards.md explains",
     "base": "for diff-generated: a git revision; HEAD if not given",
+    "minutes": "for fuzz: how long mutated files are read; 30 if not given",
+    "seed": "for fuzz: the seed of the run to repeat; a random one is printed if not given",
     "args": 'further arguments of pytest, such as args="-k wrapper -x"',
 }
 TARGETS = {
@@ -37,6 +39,7 @@ TARGETS = {
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "bench-costs": "measure the costs of operations on the board's core in QEMU: the section [cost] of its file",
     "test": "run all tests",
+    "fuzz": "read mutated files of all formats, and frames of the board link, for minutes=; seed= repeats a run",
     "docs": "build the documentation as a site, build/site/index.html, with search; no server is needed",
     "diff-generated": "print how the C of all examples for all boards differs from that of base=",
     "boards": "list the boards",
@@ -93,6 +96,12 @@ class Options:
         self.baud = given.get("baud", "")
         if self.baud and not (self.baud.isdecimal() and self.baud.isascii() and int(self.baud)):
             fail(f"baud={self.baud}: must be a number of bits per second, such as 921600")
+        self.minutes = given.get("minutes", "30")
+        if not re.fullmatch("[0-9]{1,6}", self.minutes, re.ASCII) or not int(self.minutes):
+            fail(f"minutes={self.minutes}: must be a number of minutes, such as 30")
+        self.seed = given.get("seed", "")
+        if self.seed and not re.fullmatch("[0-9]{1,10}", self.seed, re.ASCII):
+            fail(f"seed={self.seed}: must be the number that a run of fuzz printed")
         self.profile = given.get("profile", "")
         for key in ("verbose", "poison", "trust_board"):
             if given.get(key, "no") not in ("yes", "no", "1", "0"):

@@ -1,0 +1,29 @@
+"""What is wrong with the message of a rejected file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from autodiff_gen import errors
+
+LONGEST = 400  # characters
+INTERNALS = re.compile(
+    r"\b[A-Z][A-Za-z]*(Error|Exception|Warning)\b|<class|object at 0x|Traceback|NoneType|<built-in|<function|<module"
+    r"|' object |has no attribute|not subscriptable|not iterable|unhashable|unexpected keyword|positional argument"
+    r"|invalid literal for|list index out|to unpack|dtype\(|ndarray|np\.\w+\(|google\.protobuf|torch\._|_pickle"
+    r"|zipfile|pickle(?!d)|Errno|codec can't|\bctypes|maximum recursion|allow_pickle|site-packages"
+)
+
+
+def fault(text: str, names: Iterable[str]) -> str:
+    """In what a message is wrong: nothing, or a few words. names: the files, one of which it must name."""
+    if not text.strip() or "\n" in text:
+        return "not one line"
+    if found := INTERNALS.search(text):
+        return f"internals {found[0].strip()!r}"
+    if not any(name in text for name in names):
+        return "no file's name"
+    if len(text) > LONGEST:
+        return "long" if errors.LONGEST <= LONGEST else "long, as errors.LONGEST allows"
+    return ""
