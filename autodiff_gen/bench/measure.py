@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..errors import ToolError
-from ..model.build import write_all
+from ..owned_files import write_file
 from ..targets.board import Board
 from .cycle_model import estimate
 from .linker_map import text_bytes
@@ -165,6 +165,6 @@ def last_record(path: Path) -> Record | None:
     return record if isinstance(record, dict) and record.get("schema") == SCHEMA else None
 
 
-def write_record(path: Path, record: Record) -> None:
+def write_record(path: Path, record: Record, force: bool = False) -> None:
     """Write bench.json."""
-    write_all(path.parent, {path.name: json.dumps(record, indent=1) + "\n"})
+    write_file(path, json.dumps(record, indent=1) + "\n", force)

@@ -96,6 +96,14 @@ def seconds(text: str) -> float:
     return number
 
 
+def force_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace files that autodiff-gen did not write, or that were changed since",
+    )
+
+
 def model_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file"

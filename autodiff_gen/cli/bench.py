@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .arguments import Command, board_and_kernels, model_argument, target_arguments
+from .arguments import Command, board_and_kernels, force_argument, model_argument, target_arguments
 
 
 def add_commands(command: Command) -> None:
@@ -36,6 +36,7 @@ def _add_sources(command: Command) -> None:
     sources.add_argument(
         "--steps", metavar="N", type=int, default=4, help="training steps (default: %(default)s)"
     )
+    force_argument(sources)
     sources.set_defaults(run=_sources)
 
 
@@ -53,6 +54,7 @@ def _add_count(command: Command) -> None:
     ):
         count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     count.add_argument("--profile", default="speed", help="the build profile (default: %(default)s)")
+    force_argument(count)
     count.set_defaults(run=_count)
 
 
@@ -62,6 +64,7 @@ def _add_cycles(command: Command) -> None:
     cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
     for name, what in (("--probes", "NAME_probes.json"), ("--out", "the record, cycles.json")):
         cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    force_argument(cycles)
     cycles.set_defaults(run=_cycles)
 
 
@@ -72,6 +75,7 @@ def _add_kernel_sources(command: Command) -> None:
     kernels.add_argument(
         "--costs", action="store_true", help="the calls from which bench-costs derives a table"
     )
+    force_argument(kernels)
     kernels.set_defaults(run=_kernel_sources)
 
 
@@ -98,6 +102,7 @@ def _add_kernel_count(command: Command) -> None:
         ("--plugins", "the folder for the plugin"),
     ):
         kernel_count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    force_argument(kernel_count)
     kernel_count.set_defaults(run=_kernel_count)
 
 
@@ -114,15 +119,16 @@ def _add_tables(command: Command) -> None:
 def _sources(args: argparse.Namespace) -> int:
     from ..bench.program import bench_texts
     from ..errors import ModelError
-    from ..model.build import compile_file, write_all
+    from ..model.build import compile_file
     from ..model.loader import load_file
+    from ..owned_files import write_files
 
     if args.steps < 1:
         raise ModelError(f"--steps {args.steps}: must be at least 1")
     chosen, kernels = board_and_kernels(args)
     file = load_file(args.model)
     program = compile_file(file.made, args.name or file.name, kernels, chosen, args.ram)
-    write_all(args.out, bench_texts(program, file, args.steps))
+    write_files(args.out, bench_texts(program, file, args.steps), args.force)
     return 0
 
 
@@ -135,7 +141,7 @@ def _count(args: argparse.Namespace) -> int:
     programs = Programs(args.plain, args.probed, args.probes)
     record = measure(chosen, registry.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
-    write_record(args.out, record)
+    write_record(args.out, record, args.force)
     return 0
 
 
@@ -149,7 +155,7 @@ def _cycles(args: argparse.Namespace) -> int:
     names = registry.for_board(chosen, kernels).names
     record = measured(chosen, names, args.probes, listen(args.port))
     print(cycles_report(record))
-    write_record(args.out, record)
+    write_record(args.out, record, args.force)
     return 0
 
 
@@ -157,11 +163,11 @@ def _kernel_sources(args: argparse.Namespace) -> int:
     from ..bench import costs, kernel_cases
     from ..bench.kernels import kernel_texts
     from ..kernels import registry
-    from ..model.build import write_all
+    from ..owned_files import write_files
 
     chosen, kernels = board_and_kernels(args)
     cases = costs.cases() if args.costs else kernel_cases.cases()
-    write_all(args.out, kernel_texts(registry.for_board(chosen, kernels), cases))
+    write_files(args.out, kernel_texts(registry.for_board(chosen, kernels), cases), args.force)
     return 0
 
 
@@ -175,7 +181,7 @@ def _kernel_count(args: argparse.Namespace) -> int:
     names = list(registry.for_board(chosen, kernels).names)
     record = measure_kernels(chosen, names, args.elf, args.probes, args.plugins)
     print(kernel_report(record, last_record(args.out)))
-    write_record(args.out, record)
+    write_record(args.out, record, args.force)
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .arguments import Command, board_and_kernels, model_argument, target_arguments
+from .arguments import Command, board_and_kernels, force_argument, model_argument, target_arguments
 
 FORMATS = ("platformio", "cmake", "make", "arduino", "plain")  # those of export
 
@@ -30,6 +30,7 @@ def _add_build(command: Command) -> None:
         help="for debugging: fill memory of the arena that holds no value with NaN",
     )
     build.add_argument("--quiet", action="store_true", help="print nothing, as build systems want it")
+    force_argument(build)
     build.set_defaults(run=run_build)
 
 
@@ -38,7 +39,7 @@ def run_build(args: argparse.Namespace) -> int:
 
     board, kernels = board_and_kernels(args)
     made = build(
-        args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, note=print
+        args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison, print, args.force
     )
     if not args.quiet:
         print("\n".join(str(path) for path in made))
@@ -75,6 +76,7 @@ def _add_export(command: Command) -> None:
         required=True,
         help="the project's folder; created if it does not exist",
     )
+    force_argument(export)
     export.set_defaults(run=run_export)
 
 
@@ -83,7 +85,7 @@ def run_export(args: argparse.Namespace) -> int:
 
     board, kernels = board_and_kernels(args)
     names = None if args.name is None else args.name.split(",")
-    done = export(args.models, board, args.out, names, kernels, args.ram, args.form)
+    done = export(args.models, board, args.out, names, kernels, args.ram, args.form, args.force)
     for note in done.notes:
         print(f"note: {note}")
     for path in done.kept:
@@ -117,6 +119,7 @@ def _add_import(command: Command) -> None:
     importer.add_argument(
         "--weights-only", action="store_true", help="keep model.py of the folder, and renew its weights"
     )
+    force_argument(importer)
     importer.set_defaults(run=run_import)
 
 
@@ -128,7 +131,7 @@ def run_import(args: argparse.Namespace) -> int:
 
     program = program_of(args.network)
     network(program, args.network.name)  # raises the error of a call that cannot be made
-    for path in write_folder(program, args.network.name, args.out, args.weights_only):
+    for path in write_folder(program, args.network.name, args.out, args.weights_only, args.force):
         print(path)
     note = evaluation_note(program)
     if note is not None:

@@ -12,6 +12,7 @@ from .arguments import (
     Command,
     count,
     data_arguments,
+    force_argument,
     model_argument,
     positive,
     rate,
@@ -35,6 +36,7 @@ def _add_link(command: Command) -> None:
     model_argument(link)
     target_arguments(link)
     link.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
+    force_argument(link)
     link.set_defaults(run=_link)
 
 
@@ -125,6 +127,7 @@ def _add_pull(command: Command) -> None:
     pull.add_argument(
         "--out", metavar="FILE", type=Path, required=True, help="the file to write, .npz or .pt"
     )
+    force_argument(pull)
     pull.set_defaults(run=_pull)
 
 
@@ -171,6 +174,7 @@ def _add_predict(command: Command) -> None:
     predict.add_argument(
         "--out", metavar="FILE", type=Path, help=".npy, .npz or .csv (default: print as CSV)"
     )
+    force_argument(predict)
     predict.set_defaults(run=_predict)
 
 
@@ -231,10 +235,10 @@ def _connect(args: argparse.Namespace, session: Session) -> Board:
 
 def _link(args: argparse.Namespace) -> int:
     from ..codegen.link import link_source
-    from ..model.build import write_all
+    from ..owned_files import write_files
 
     program = _session(args).program
-    write_all(args.out, {f"{program.name}_link.c": link_source(program)})
+    write_files(args.out, {f"{program.name}_link.c": link_source(program)}, args.force)
     return 0
 
 
@@ -260,7 +264,7 @@ def _pull(args: argparse.Namespace) -> int:
         state = board.state_dict()
     finally:
         board.close()
-    written = write_weights(args.out, session.program, state, board.steps)
+    written = write_weights(args.out, session.program, state, board.steps, args.force)
     untrained = "" if board.steps else "; it has not trained: they are its initial values, or what push sent"
     print(
         f"{args.out}: {counted(written, 'array')} after {counted(board.steps, 'step')}, "

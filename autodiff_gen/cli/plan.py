@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Command, board_and_kernels, model_argument, positive, target_arguments
+from .arguments import Command, board_and_kernels, force_argument, model_argument, positive, target_arguments
 
 if TYPE_CHECKING:
     from ..model.file_plan import FilePlan
@@ -42,14 +42,15 @@ def add_commands(command: Command) -> None:
     plan.add_argument(
         "--out", metavar="FILE", type=Path, help="write the lines for the model file to this file"
     )
+    force_argument(plan)
     plan.set_defaults(run=run_plan)
 
 
 def run_plan(args: argparse.Namespace) -> int:
     from ..codegen.budget_notes import budget_notes, work_notes
-    from ..model.build import write_all
     from ..model.file_plan import FilePlan
     from ..model.update_lines import update_lines
+    from ..owned_files import write_file
 
     board, kernels = board_and_kernels(args)
     plan = FilePlan(args.model, board, kernels, args.ram, args.name)
@@ -66,7 +67,7 @@ def run_plan(args: argparse.Namespace) -> int:
     if args.out is not None:
         size = proposal.program.struct_bytes
         head = f"# What trains of {plan.file.name} in {plan.budget} bytes: {size} with state and arena."
-        write_all(args.out.parent, {args.out.name: "\n".join([head, *lines, ""])})
+        write_file(args.out, "\n".join([head, *lines, ""]), args.force)
     return 0
 
 

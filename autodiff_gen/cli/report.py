@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from .arguments import Command, board_and_kernels, model_argument, target_arguments
+from .arguments import Command, board_and_kernels, force_argument, model_argument, target_arguments
 
 
 def add_commands(command: Command) -> None:
@@ -49,14 +49,16 @@ def _add_report(command: Command) -> None:
     report.add_argument(
         "--bench", metavar="FILE", type=Path, help="a record of bench, for instructions and cycles"
     )
+    force_argument(report)
     report.set_defaults(run=run_report)
 
 
 def run_report(args: argparse.Namespace) -> int:
     """Print what `explain` prints, and write the page."""
     from ..errors import ToolError
-    from ..model.build import compile_file, write_all
+    from ..model.build import compile_file
     from ..model.loader import load_file
+    from ..owned_files import write_file
     from ..report.collect import collect
     from ..report.explain import text
     from ..report.listing import listings
@@ -77,7 +79,7 @@ def run_report(args: argparse.Namespace) -> int:
         if other:
             notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}
     measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench)
-    write_all(args.out.parent, {args.out.name: page(report, listings(program), measured)})
+    write_file(args.out, page(report, listings(program), measured), args.force)
     notes.append(f"{args.out}: the same as a page, with the arena over the steps and the generated C")
     print("\n\n".join([text(report), *notes]))
     return 0

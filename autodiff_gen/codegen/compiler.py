@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ..errors import ModelError, PlanError
 from ..ir.build import apply
@@ -13,7 +12,6 @@ from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Check, Graph, State
 from ..ir.identifiers import HEADERS, OK_OF, Scope, identifier, of_program
 from ..ir.index_checks import valid_inputs
-from ..ir.module import Module
 from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, Value, topological
 from ..ir.types import of_one_sample, varies
@@ -40,7 +38,7 @@ def compile_model(
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: Ram = None,
-    dump: Path | None = None,
+    dump: Dump | None = None,
     must_fit: bool = True,
     thorough: bool = True,
 ) -> Program:
@@ -64,12 +62,14 @@ def compile_model(
     arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
     if must_fit and arena is not None and arena < 0:
         raise PlanError(states_do_not_fit(name, slots, spaces, board))
-    dumped = _dumped(model.stages, dump)
+    if dump is not None:
+        for stage, module in model.stages:  # before the target was known
+            dump.write(stage, module)
 
     def compiled(graphs: Sequence[Graph], budget: int | None) -> tuple[Entry, ...]:
-        return _entries(graphs, name, tables, dumped, budget=budget)
+        return _entries(graphs, name, tables, dump, budget=budget)
 
-    entries = _entries(model.entries(), name, tables, dumped, budget=arena, thorough=thorough)
+    entries = _entries(model.entries(), name, tables, dump, budget=arena, thorough=thorough)
     program = Program(
         name,
         f"{name}_trainer",
@@ -115,7 +115,7 @@ def compile_functions(
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: Ram = None,
-    dump: Path | None = None,
+    dump: Dump | None = None,
     must_fit: bool = True,
 ) -> Program:
     """Compile several functions into one program: entries called `name`_<function>, which share an arena in the main
@@ -125,7 +125,7 @@ def compile_functions(
     for f in functions:
         if f"{name}_{f.name}" in of_program(name):
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
-    entries = _entries([f.graph for f in functions], name, tables, _dumped((), dump))
+    entries = _entries([f.graph for f in functions], name, tables, dump)
     program = _functions(name, functions, entries, tables)
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
@@ -221,16 +221,6 @@ def _bad_name(name: str) -> str:
 
 def _slot(state: State, scope: Scope) -> Slot:
     return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.role, state)
-
-
-def _dumped(stages: Iterable[tuple[str, Module[Graph]]], folder: Path | None) -> Dump | None:
-    """Where every stage's result is written, with those that were made before the target was known."""
-    if folder is None:
-        return None
-    dump = Dump(folder)
-    for stage, module in stages:
-        dump.write(stage, module)
-    return dump
 
 
 def _entries(

@@ -17,7 +17,7 @@ from ..errors import ToolError
 from ..host.compiler import first_error
 from ..host.objects import Objects
 from ..kernels.libraries import check_libraries
-from ..model.build import write_all
+from ..owned_files import write_files
 from ..targets import build_commands
 from ..targets.board import Board
 from ..targets.toolchain import install_hint
@@ -30,7 +30,7 @@ def build_link(program: Program, board: Board, elf: Path) -> None:
     if shutil.which(compiler) is None:
         raise ToolError(f"board {board.id}: {compiler} is not installed; run: {install_hint(board)}")
     check_libraries(program.backends, [compiler])
-    write_all(elf.parent, {**emit(program), f"{program.name}_link.c": link_source(program)})
+    write_files(elf.parent, {**emit(program), f"{program.name}_link.c": link_source(program)}, force=True)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         sources = _sources(program, board, compiler, elf.parent)
         objects = list(pool.map(lambda source: source.objects.of(source.path, *source.flags), sources))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
 from ..errors import DataError
 from ..host.trainer import Trainer
+from ..owned_files import write_file
 from .board import Board
 from .dataset import Dataset, load_dataset
 from .errors import OtherArrays
@@ -60,7 +62,7 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
         _write_csv(sys.stdout, written, head)
         sys.stdout.flush()
     else:
-        _write(args.out, outputs, written, head)
+        _write(args.out, outputs, written, head, args.force)
         sizes = ", ".join(f"{n} {list(a.shape)}" for n, a in outputs.items())
         print(f"{args.out}: {sizes}, by {session.place}")
     for line in filter(None, (data.note, *report)):
@@ -134,23 +136,26 @@ def _data(session: Session, args: argparse.Namespace) -> Dataset:
 
 
 def _write(
-    path: Path, outputs: Mapping[str, Array], columns: Mapping[str, Array], classes: Sequence[str]
+    path: Path,
+    outputs: Mapping[str, Array],
+    columns: Mapping[str, Array],
+    classes: Sequence[str],
+    force: bool,
 ) -> None:
     if path.suffix == ".npy" and len(outputs) != 1:
         raise DataError(
             f"{path}: the model has {len(outputs)} outputs ({', '.join(outputs)}); write .npz or .csv"
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".npy":
-            np.save(path, next(iter(outputs.values())))
-        elif path.suffix == ".npz":
-            np.savez(path, **columns)  # type: ignore[arg-type]
-        else:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                _write_csv(file, columns, classes)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+    file = io.BytesIO()
+    if path.suffix == ".npy":
+        np.save(file, next(iter(outputs.values())))
+    elif path.suffix == ".npz":
+        np.savez(file, **columns)  # type: ignore[arg-type]
+    else:
+        text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        _write_csv(text, columns, classes)
+        text.detach()
+    write_file(path, file.getvalue(), force)
 
 
 def _write_csv(file: TextIO, columns: Mapping[str, Array], classes: Sequence[str]) -> None:

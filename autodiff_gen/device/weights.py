@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..codegen.program import Program
 from ..errors import AutodiffError, DataError, ToolError, pip_install
 from ..ir.types import planned
+from ..owned_files import write_file
 
 Array = NDArray[Any]
 STEPS = "_steps"  # the step count in a .npz
@@ -27,28 +28,24 @@ def check_suffix(path: Path) -> None:
         raise DataError(f"{path}: a file of weights is .npz or, for PyTorch, .pt or .pth")
 
 
-def write_weights(path: Path, program: Program, state: Mapping[str, Array], steps: int) -> int:
-    """Write to a temporary file, then rename it. A .pt gets parameters and buffers, by PyTorch's names; a .npz gets
-    everything. Returns how many arrays were written. Raises DataError."""
+def write_weights(
+    path: Path, program: Program, state: Mapping[str, Array], steps: int, force: bool = False
+) -> int:
+    """Write a file of weights, as `write_file` does. A .pt gets parameters and buffers, by PyTorch's names; a .npz gets
+    everything. Returns how many arrays were written. Raises DataError, ToolError."""
     check_suffix(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".npz":
-            own: dict[str, Any] = dict(state)
-            np.savez(temporary, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
-        else:
-            torch = _torch(path)
-            roles = dict.fromkeys(program.frozen, "parameter") | {s.name: s.role for s in program.slots}
-            own = {n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in WEIGHTS}
-            own |= {alias: own[n] for alias, n in program.tied.items()}
-            torch.save(own, temporary)
-        os.replace(temporary, path)
-        return len(own)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    file = io.BytesIO()
+    if path.suffix == ".npz":
+        own: dict[str, Any] = dict(state)
+        np.savez(file, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
+    else:
+        torch = _torch(path)
+        roles = dict.fromkeys(program.frozen, "parameter") | {s.name: s.role for s in program.slots}
+        own = {n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in WEIGHTS}
+        own |= {alias: own[n] for alias, n in program.tied.items()}
+        torch.save(own, file)
+    write_file(path, file.getvalue(), force)
+    return len(own)
 
 
 def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:

@@ -19,6 +19,7 @@ from ..ir.graph import Graph
 from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
+from ..owned_files import write_file
 from ..passes.calls.copy_windows import copy_windows
 from ..passes.calls.fuse_calls import fuse_calls
 from ..passes.calls.fuse_epilogues import fuse_epilogues
@@ -274,15 +275,14 @@ def _placed_after(context: Context, stage: str, graph: Graph) -> int:
 
 
 class Dump:
-    """`--dump DIR`: every stage's result as DIR/<entry>.<number>.<stage>.txt."""
+    """`--dump DIR`: every stage's result as DIR/<entry>.<number>.<stage>.txt; `force` is that of `write_files`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, force: bool = False) -> None:
+        self.folder, self._force = folder, force
 
     def write(self, stage: str, module: Module[Any]) -> None:
         for entry in module.entries:
             graph = _graph(entry)
             text = show(entry) if isinstance(entry, Graph) else show_plan(entry)
             name = f"{graph.name}.{names().index(stage):02}.{stage}.txt"
-            (self.folder / name).write_text(text, encoding="utf-8")
+            write_file(self.folder / name, text, self._force)

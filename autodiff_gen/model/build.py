@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..codegen.budget_notes import UNLIMITED, budget_notes
@@ -11,7 +10,8 @@ from ..codegen.compiler import compile_functions, compile_model
 from ..codegen.files import emit
 from ..codegen.program import Program
 from ..codegen.program_regions import Ram
-from ..errors import ToolError
+from ..lowering.pipeline import Dump
+from ..owned_files import write_files
 from ..progress import doing
 from ..targets.board import Board
 from .function import Functions
@@ -29,17 +29,19 @@ def build(
     dump: Path | None = None,
     poison: bool = False,
     note: Callable[[str], None] = lambda line: None,
+    force: bool = False,
 ) -> list[Path]:
     """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: that of `emit`;
-    `note` takes lines about what the RAM budget costs.
+    `note` takes lines about what the RAM budget costs; `force`: that of `write_files`.
 
     When the model cannot be compiled, existing files stay unchanged. Raises AutodiffError.
     """
     file = load_file(model)
     name = name if name is not None else file.name
-    program = compile_file(file.made, name, kernels, board, ram, dump)
+    dumped = None if dump is None else Dump(dump, force)
+    program = compile_file(file.made, name, kernels, board, ram, dumped)
     deps = deps_json(file.files, program.backends.sources(program.kernels))
-    paths = write_all(out, {**emit(program, poison=poison), f"{name}.deps.json": deps})
+    paths = write_files(out, {**emit(program, poison=poison), f"{name}.deps.json": deps}, force)
 
     def without_budget() -> Program:
         return compile_file(file.made, name, kernels, board, UNLIMITED)
@@ -55,7 +57,7 @@ def compile_file(
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: Ram = None,
-    dump: Path | None = None,
+    dump: Dump | None = None,
     must_fit: bool = True,
 ) -> Program:
     """Compile the model or functions of a model file; the other arguments are those of compile_model."""
@@ -63,24 +65,3 @@ def compile_file(
         if isinstance(definition, Model):
             return compile_model(definition, name, kernels, board, ram, dump, must_fit)
         return compile_functions(definition, name, kernels, board, ram, dump, must_fit)
-
-
-def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write all texts to temporary files, then rename them. Returns the paths. Raises ToolError."""
-    temporaries = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for target in temporaries:
-            if target.is_dir():
-                raise ToolError(f"{target} is a folder; remove it, or choose another --out")
-        try:
-            for temporary, text in zip(temporaries.values(), texts.values(), strict=True):
-                temporary.write_text(text, encoding="utf-8", newline="\n")
-            for target, temporary in temporaries.items():
-                os.replace(temporary, target)
-        finally:
-            for temporary in temporaries.values():
-                temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
-    return list(temporaries)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import AutodiffError
 from .limits import Limit
@@ -19,7 +19,7 @@ _KINDS = {
 }
 
 
-def open_regular(path: Path, kind: type[AutodiffError]) -> BinaryIO:
+def open_regular(path: Path, kind: type[AutodiffError]) -> BufferedReader:
     """The file, opened for reading. Raises an error of this kind if it is missing, or no regular file."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -4,6 +4,7 @@ only."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BoardError
+from ..owned_files import write_files
 from . import board as boards
 from . import installation
 from .board_file import read_chain
@@ -54,16 +56,14 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
         )
     paths = [out / f"{name}.toml", out / name / MACHINE]
     for path in paths:
-        if path.exists():
+        if os.path.lexists(path):
             raise BoardError(f"{path} exists; remove it, or choose another name or --out")
     head = (
         f"/* CHANGE: copied from {machine.parent.name}/{MACHINE} of autodiff_gen; give it the registers, the clock "
         f"and\n * the pins of {name}. {board.path.name} is the board that it was written for. */\n"
     )
-    paths[1].parent.mkdir(parents=True, exist_ok=True)
-    paths[1].write_text(head + machine.read_text(encoding="utf-8"), encoding="utf-8")
-    paths[0].write_text(_toml(name, board, core), encoding="utf-8")
-    return paths
+    code = head + machine.read_text(encoding="utf-8")
+    return write_files(out, {paths[0].name: _toml(name, board, core), f"{name}/{MACHINE}": code})
 
 
 def _names_core(path: Path) -> bool:

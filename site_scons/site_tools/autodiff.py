@@ -327,7 +327,7 @@ def train_sources(env, name, model):
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
     model = env.File(model)
     words = ["-m", "autodiff_gen", "build", "$SOURCE"]
-    words += ["--out", "${TARGET.dir}", "--name", word(stem), *generator_flags(env)]
+    words += ["--out", "${TARGET.dir}", "--force", "--name", word(stem), *generator_flags(env)]
     words += ["--quiet", *(["--poison"] if env.subst("$AUTODIFF_POISON") else [])]
     outputs = [literal(f"{folder}/{stem}{end}") for end in (".c", ".h", "_params.c", ".deps.json")]
     actions = [
@@ -390,7 +390,7 @@ def link_lib(env, name, model):
     base = env.File(f"{name}.c")
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
     words = ["-m", "autodiff_gen", "link", "$SOURCE"]
-    words += ["--out", "${TARGET.dir}", "--name", word(stem), *generator_flags(env)]
+    words += ["--out", "${TARGET.dir}", "--force", "--name", word(stem), *generator_flags(env)]
     action = python_action(env, words, "$AUTODIFF_GENCOMSTR")
     stem, folder = literal(stem), literal(folder)
     made = env.Command(f"{folder}/{stem}_link.c", env.File(model), action)

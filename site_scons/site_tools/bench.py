@@ -25,7 +25,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench", uploa
     stem, folder = os.path.basename(name), os.path.dirname(name) or "."
     sources = f"{folder}/bench"
     words = ["-m", "autodiff_gen", "bench-sources", "$SOURCE"]
-    words += ["--out", "${TARGET.dir}", "--name", stem, *env.AutodiffFlags()]
+    words += ["--out", "${TARGET.dir}", "--force", "--name", stem, *env.AutodiffFlags()]
     words += [] if steps is None else ["--steps", str(steps)]
     ends = (".c", "_bench.c", "_probes.json", ".h", "_params.c")
     action = env.AutodiffPython(words, "$AUTODIFF_GENCOMSTR")
@@ -40,7 +40,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench", uploa
         program = env.Firmware(f"{sources}/cycles", [main, probed, library])
         env.Upload(program, upload)
         words = ["-m", "autodiff_gen", "bench-cycles", *env.AutodiffFlags(), "--port", port]
-        words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
+        words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/cycles.json", "--force"]
         done = env.Alias(alias, [program[0], made[2]], env.AutodiffPython(words))
         env.AlwaysBuild(done)
         return done
@@ -59,7 +59,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench", uploa
         "--probes",
         "${SOURCES[2]}",
     ]
-    words += ["--out", f"{folder}/bench.json", "--plugins", "build/bench"]
+    words += ["--out", f"{folder}/bench.json", "--force", "--plugins", "build/bench"]
     sources = [plain_elf[0], probed_elf[0], made[2]]
     done = env.Alias(alias, sources, env.AutodiffPython(words))
     env.AlwaysBuild(done)
@@ -71,7 +71,7 @@ def bench_kernels(env, folder, alias="bench-kernels", *words):
     arguments of bench-kernel-sources."""
     build = env.AutodiffBuild()
     check_board(env, build.board)
-    command = ["-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}", *words]
+    command = ["-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}", "--force", *words]
     command += env.AutodiffFlags()
     targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
     made = env.Command(targets, [], env.AutodiffPython(command, "$AUTODIFF_GENCOMSTR"))

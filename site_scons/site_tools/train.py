@@ -205,7 +205,7 @@ def _report(env, name, model, made, prefix):
     def write(target, source, env):
         words = ["-m", "autodiff_gen", "report", env.AutodiffWord(source[0].get_abspath())]
         words += ["--name", os.path.basename(name), *env.AutodiffFlags()]
-        words += ["--out", env.AutodiffWord(folder / "report.html")]
+        words += ["--force", "--out", env.AutodiffWord(folder / "report.html")]
         words += ["--elf", env.AutodiffWord(source[1].get_abspath())] if made else []
         # what bench has recorded so far
         words += (

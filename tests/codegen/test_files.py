@@ -22,6 +22,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.lowering.pipeline import Dump
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 from autodiff_gen.targets.build_commands import STRICT_FLAGS
@@ -110,7 +111,7 @@ def test_no_order_depends_on_addresses(tmp_path):
         others.append([object() for _ in range(1000 * k)])
         case = random_model(777006, 9, 2)
         model = Model(tuple(case.init), 2, 0.05, [case.graph])
-        compile_model(model, "m", None, board.load("virt_a7"), must_fit=False, dump=tmp_path)
+        compile_model(model, "m", None, board.load("virt_a7"), must_fit=False, dump=Dump(tmp_path))
         texts.add("".join(path.read_text() for path in sorted(tmp_path.iterdir())))
     assert len(texts) == 1
 

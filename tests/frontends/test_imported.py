@@ -170,6 +170,22 @@ def test_weights_alone_are_renewed(tmp_path):
         write_folder(BLOCKS, "net", tmp_path, weights_only=True)
 
 
+def test_weights_of_others_are_not_lost(tmp_path):
+    def written():
+        return {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+
+    np.savez(tmp_path / "weights.npz", mine=np.zeros(3))
+    before = written()
+    for weights_only in (False, True):
+        with pytest.raises(ToolError, match=r"weights\.npz"):
+            write_folder(TWICE, "net", tmp_path, weights_only)
+        assert written() == before
+    write_folder(TWICE, "net", tmp_path, force=True)
+    after = written()
+    write_folder(TWICE, "net", tmp_path)
+    assert written() == after and after["weights.npz"] != before["weights.npz"]
+
+
 def test_layers_in_evaluation_mode_are_named():
     net = program([linear("a", "b", "x"), *(dropped(k) for k in range(5))], biased("x"))
     assert evaluation_note(net) == (

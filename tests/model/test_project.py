@@ -268,6 +268,13 @@ def test_a_later_export_keeps_a_changed_program_and_removes_old_files(tmp_path: 
     assert write_project(tmp_path, {**first, "src/main.c": "int other;"}) == []
     (tmp_path / "src/main.c").write_text("mine")
     (tmp_path / "lib/a/a.c").write_text("mine")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    with pytest.raises(ToolError, match=r"lib/a/a\.c: not written by autodiff-gen, or changed since"):
+        write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"})
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+    assert write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"}, force=True) == [
+        "src/main.c"
+    ]
     assert write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"}) == ["src/main.c"]
     assert write_project(tmp_path, {"src/main.c": "int main;", "lib/a/a.c": "2"}) == ["src/main.c"]
     texts = {p.relative_to(tmp_path).as_posix(): p.read_text() for p in tmp_path.rglob("*.c")}

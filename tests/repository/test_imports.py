@@ -17,6 +17,7 @@ PACKAGE = ROOT / "autodiff_gen"
 PACKAGES = (
     "errors",
     "reading",
+    "owned_files",
     "progress",
     "targets",
     "kernels",

@@ -82,7 +82,7 @@ def a_pass(folder: Path) -> None:
     stages = [name for name, _ in model.stages]
     assert stages[:2] == ["resolve_mode", "strength_reduction"]
     dump = folder / "dump"
-    text = emit(compile_model(model, "net", dump=dump))["net.c"]
+    text = emit(compile_model(model, "net", dump=pipeline.Dump(dump)))["net.c"]
     written = (dump / "predict.01.strength_reduction.txt").read_text()
     assert (
         "div(" in (dump / "predict.00.resolve_mode.txt").read_text()

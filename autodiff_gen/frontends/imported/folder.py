@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import ToolError
+from ...owned_files import write_files
+from ...reading.npz import read_npz
+from ...reading.regular import read_bytes
 from .input_names import input_names
 from .network import Arrays, arrays
 from .program import Program, ValueRef
@@ -62,10 +65,12 @@ model = ag.Model(inputs=[{names}], targets=[], outputs={{"loss": loss}}, loss=lo
 """
 
 
-def write_folder(program: Program, name: str, folder: Path, weights_only: bool = False) -> list[Path]:
+def write_folder(
+    program: Program, name: str, folder: Path, weights_only: bool = False, force: bool = False
+) -> list[Path]:
     """Write the files; returns their paths. A model.py with another text, which somebody may have edited, stays as it
-    is: nothing is written. weights_only: model.py is not written, and the network must have the weights of the one
-    before, by name and shape. Raises ToolError."""
+    is: nothing is written, unless `force`. weights_only: model.py is not written, and the network must have the weights
+    of the one before, by name and shape. Raises ToolError."""
     text, program, _ = checked(name, partial(network_source, scores_of(program)))
     weights, constants = arrays(program)
     model = checked(name, lambda: (model_text(program), None))[0]
@@ -81,24 +86,23 @@ def write_folder(program: Program, name: str, folder: Path, weights_only: bool =
     )
     files = {"weights.npz": weights, **({"constants.npz": constants} if constants else {})}
     path, source = folder / "model.py", f"{head}\n\n{text}{LOAD}{model}"
-    try:
-        if weights_only:
-            _check_weights(files, folder)
-        elif path.exists() and (
-            line := _first_difference(path.read_text(encoding="utf-8", errors="replace"), source)
-        ):
+    written: dict[str, str | bytes] = {} if weights_only else {"model.py": source}
+    if weights_only:
+        _check_weights(files, folder)
+    elif path.exists() and not force:
+        line = _first_difference(read_bytes(path, ToolError).decode(errors="replace"), source)
+        if line:
             raise ToolError(
-                f"{path}:{line} differs from the import and would be lost: choose another --out, remove it, or "
-                "renew the weights alone by --weights-only"
+                f"{path}:{line} differs from the import and would be lost: choose another --out, replace it by "
+                "--force, or renew the weights alone by --weights-only"
             )
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, held in files.items():
-            np.savez(folder / file, **held)  # type: ignore[arg-type]
-        if not weights_only:
-            path.write_text(source, encoding="utf-8")
-    except OSError as error:
-        raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
-    return [*([] if weights_only else [path]), *(folder / file for file in files)]
+    return write_files(folder, {**written, **{file: _npz(held) for file, held in files.items()}}, force)
+
+
+def _npz(held: Arrays) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **held)  # type: ignore[arg-type]
+    return file.getvalue()
 
 
 def in_a_docstring(name: str) -> str:
@@ -116,9 +120,8 @@ def _check_weights(files: Mapping[str, Arrays], folder: Path) -> None:
     """Raises ToolError unless the files in the folder have the same names and shapes."""
     for file, held in files.items():
         try:
-            with np.load(folder / file) as before:
-                shapes = {name: before[name].shape for name in before}
-        except (OSError, ValueError, zipfile.BadZipFile):
+            shapes = {name: array.shape for name, array in read_npz(folder / file, ToolError).items()}
+        except ToolError:
             raise ToolError(f"--weights-only: {folder} has no {file} of an import") from None
         other = [n for n in {**shapes, **held} if n not in held or shapes.get(n) != np.shape(held[n])]
         if other:

@@ -1,9 +1,8 @@
-"""Write a project into a folder. Files that the user changed since the last export are kept if they are programs."""
+"""Write a project into a folder. Programs that the user changed since the last export are kept; other changed files
+stop the export."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,10 +12,11 @@ from ...codegen.program_regions import Ram, budget_of
 from ...codegen.stack import stack_of
 from ...errors import ToolError, counted
 from ...ir.identifiers import of_program
+from ...owned_files import is_changed, recorded, write_files
 from ...targets.board import Board
 from ...targets.installation import __version__
 from ...targets.model_names import check_different
-from ..build import compile_file, write_all
+from ..build import compile_file
 from ..loader import find_model, load_file
 from .arduino import arduino
 from .build_files import cmake, make, plain
@@ -64,10 +64,11 @@ def export(
     kernels: Sequence[str] | None = ("ref",),
     ram: Ram = None,
     form: str = "platformio",
+    force: bool = False,
 ) -> Exported:
     """Write the project into the folder `out`, which is empty or has one of an earlier export. `form`: of FORMATS;
-    `names`: of the models, if not their own. The main program in the models' folder becomes the project's. Raises
-    AutodiffError."""
+    `names`: of the models, if not their own; `force`: replace changed files that are no programs. The main program in
+    the models' folder becomes the project's. Raises AutodiffError."""
     models = [models] if isinstance(models, str) else models
     names = [names] if isinstance(names, str) else names or [find_model(model)[1] for model in models]
     if len(names) != len(models):
@@ -84,7 +85,7 @@ def export(
     project = Project(tuple(programs), board, main, end, parts[:count], parts[count:])
     files = FORMATS[form](project)
     texts = {**files.texts, "README.md": _readme(project, files, form)}
-    return Exported(files.commands, write_project(out, texts), _notes(programs, board, ram))
+    return Exported(files.commands, write_project(out, texts, force), _notes(programs, board, ram))
 
 
 def _check_symbols(programs: Sequence[Program]) -> None:
@@ -109,45 +110,17 @@ def _notes(programs: Sequence[Program], board: Board, ram: Ram) -> list[str]:
     ]
 
 
-def write_project(out: Path, files: Mapping[str, str]) -> list[str]:
+def write_project(out: Path, files: Mapping[str, str], force: bool = False) -> list[str]:
     """Write files by path below `out`, and remove those of the last export that are no longer among them. Returns the
-    programs that were kept, as the user has changed them. Raises ToolError."""
-    before = _before(out)
+    programs that were kept, as the user has changed them. Raises ToolError for other changed files, unless `force`."""
+    before = recorded(out, MANIFEST)
+    if not force and not before and out.is_dir() and any(out.iterdir()):
+        raise ToolError(f"{out} contains files and no {MANIFEST} of an export: choose an empty folder")
     kept = [f for f in files if _is_program(f) and _has_own(out, f, before)]
-    for old in before.keys() - files.keys():
-        if not (_is_program(old) and _changed(out / old, before[old])):
-            (out / old).unlink(missing_ok=True)
-            _remove_empty((out / old).parent, out)
-    folders: dict[Path, dict[str, str]] = {}
-    for path, text in files.items():
-        if path not in kept:
-            folders.setdefault((out / path).parent, {})[Path(path).name] = text
-    digests = {
-        path: before.get(path, "") if path in kept else _digest(text) for path, text in sorted(files.items())
-    }
-    manifest = json.dumps({"generator": f"autodiff_gen {__version__}", "files": digests}, indent=1) + "\n"
-    for folder, texts in {out: {}, **folders}.items():
-        write_all(folder, {**texts, MANIFEST: manifest} if folder == out else texts)
+    own = list(filter(_is_program, before))
+    heading = {"generator": f"autodiff_gen {__version__}"}
+    write_files(out, files, force, MANIFEST, kept, own, heading)
     return kept
-
-
-def _remove_empty(folder: Path, out: Path) -> None:
-    """Remove the folder, and those below `out` that it is in, as long as they are empty."""
-    while folder != out and folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
-
-
-def _before(out: Path) -> dict[str, str]:
-    """The files of the last export, with their digests."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return {}
-    try:
-        return dict(json.loads((out / MANIFEST).read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ToolError(
-            f"{out} contains files and no {MANIFEST} of an export: choose an empty folder"
-        ) from None
 
 
 def _is_program(path: str) -> bool:
@@ -156,18 +129,10 @@ def _is_program(path: str) -> bool:
 
 def _has_own(out: Path, path: str, before: Mapping[str, str]) -> bool:
     """Whether the user has changed the program, or has written it in another language: main.cpp in place of main.c."""
-    if _changed(out / path, before.get(path, "")):
+    if is_changed(out, path, before.get(path, "")):
         return True
     others = ((out / path).with_suffix(end) for end in (".c", *CXX))
     return any(o.is_file() and o.relative_to(out).as_posix() not in before for o in others if o != out / path)
-
-
-def _changed(path: Path, digest: str) -> bool:
-    return path.is_file() and _digest(path.read_text(encoding="utf-8")) != digest
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _readme(project: Project, files: Files, form: str) -> str:
