@@ -90,19 +90,19 @@ def _sequence(allowed: str) -> Rule:
     return rule
 
 
-# ---- options of compilers and linkers
+# ---- options of compilers and linkers; [-]- begins one that is none of this program's
 
 _MACRO = "_*[A-Z][A-Za-z0-9_]*"  # functions and variables of C are in small letters
 _WARNING = "W[a-z][a-z0-9+-]*(=[a-z0-9-]+)?"
 _NUMBER = "(0[xX][0-9a-fA-F]+|[0-9]+)[KM]?"
 _SYMBOL = r"[A-Za-z_.][\w.]*"
 _LINKER = rf"""(
-    --defsym[=,]{_SYMBOL}={_NUMBER} | (-u|--undefined|-e|--entry)[=,]?{_SYMBOL}
-  | --section-start[=,][.\w]+={_NUMBER} | -T(text|data|bss)={_NUMBER}
-  | --(no-)?(gc-sections|relax|print-gc-sections|warn-[a-z-]+|fatal-warnings|undefined|check-sections|as-needed
+    [-]-defsym[=,]{_SYMBOL}={_NUMBER} | (-u|[-]-undefined|-e|[-]-entry)[=,]?{_SYMBOL}
+  | [-]-section-start[=,][.\w]+={_NUMBER} | -T(text|data|bss)={_NUMBER}
+  | [-]-(no-)?(gc-sections|relax|print-gc-sections|warn-[a-z-]+|fatal-warnings|undefined|check-sections|as-needed
            |whole-archive|eh-frame-hdr|print-memory-usage|allow-multiple-definition|emit-relocs)
-  | --build-id(=(none|sha1|md5|{_NUMBER}))? | --sort-(common|section=(name|alignment)) | --hash-style=[a-z]+
-  | --orphan-handling=[a-z]+ | --(start|end)-group | --strip-(all|debug) | --cref | -[sSqEr] | -z,[a-z0-9=-]+
+  | [-]-build-id(=(none|sha1|md5|{_NUMBER}))? | [-]-sort-(common|section=(name|alignment)) | [-]-hash-style=[a-z]+
+  | [-]-orphan-handling=[a-z]+ | [-]-(start|end)-group | [-]-strip-(all|debug) | [-]-cref | -[sSqEr] | -z,[a-z0-9=-]+
 )"""
 # Options without "=" name no file. These write files all the same, or load and run something.
 _FILES = (
@@ -119,9 +119,9 @@ _COMPILER = rf"""(
   | -fuse-ld=(bfd|gold|lld|mold)
   | -O([0-3sgz]|fast)? | -g([0-3]|gdb[0-3]?|dwarf(-[2-5])?)? | -std=[a-z0-9+]+ | -ansi | -pedantic(-errors)? | -pipe
   | -pthread | -w | -{_WARNING} | -Wa,-m[a-z0-9=+-]+
-  | --?specs=(nano|nosys|rdimon)\.specs
+  | [-]-?specs=(nano|nosys|rdimon)\.specs
   | -D{_MACRO}(=[\w.+-]*)? | -U{_MACRO}
-  | --param(=|\ )[a-z0-9-]+=[0-9]+
+  | [-]-param(=|\ )[a-z0-9-]+=[0-9]+
 )"""
 _LINK = rf"""(
     -Wl(,{_LINKER})+ | -l[A-Za-z0-9_+.-]+ | -u\ ?{_SYMBOL} | -static(-libgcc|-libstdc\+\+|-pie)? | -s
@@ -137,7 +137,7 @@ header_names = _each(_pattern(r"\w[\w.+-]*(/\w[\w.+-]*)*"))
 _TRIPLE = r"([a-z0-9_]+-){2,5}"
 _QEMU = "qemu-system-[a-z0-9_]+"
 _TOOL = rf"({_TRIPLE})?(gcc|g\+\+|ar|as|ld|objcopy|objdump|size|nm|gdb|clang)|{_QEMU}|clang|openocd|st-flash"
-_PROBE = rf"({_TOOL})\ (--version|-fsyntax-only(\ -include\ \w+\.h)*\ -x\ c\ /dev/null)"
+_PROBE = rf"({_TOOL})\ ([-]-version|-fsyntax-only(\ -include\ \w+\.h)*\ -x\ c\ /dev/null)"
 _SWITCH = "(on|off|true|false|[0-9]+)"
 _MACHINE = r"\w[\w.-]*(,(secure|virtualization|gic-version|highmem|mte|acpi|ras)=[\w.-]+)*"
 _CPU = rf"\w[\w.-]*(,([\w.-]+={_SWITCH}|[+-][\w.-]+))*"

@@ -4,7 +4,8 @@ board ids. Stdlib only."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import BoardError
@@ -27,6 +28,16 @@ def emulated() -> list[str]:
     return [name for name in boards.names() if boards.load(name).qemu is not None]
 
 
+def for_a_shell(words: Iterable[str]) -> list[str]:
+    """Words as a list. Raises BoardError for one that PlatformIO's substitution or its shell would change."""
+    listed = list(words)
+    if wrong := next((word for word in listed if shlex.quote(word) != word), None):
+        raise BoardError(
+            f"{wrong!r} cannot be a flag in PlatformIO, which gives it to a shell: export with --as make"
+        )
+    return listed
+
+
 def manifest(board: Board) -> dict[str, Any]:
     """The board's manifest in the local platform: flags, memory and the emulator's command line, without paths."""
     flash, ram = board.region("flash"), board.region("ram")
@@ -40,12 +51,14 @@ def manifest(board: Board) -> dict[str, Any]:
         "build": {
             "cpu": board.target.core,
             "mcu": board.qemu.machine,
-            "prefix": board.toolchain.prefix,
+            "prefix": "".join(for_a_shell(p for p in [board.toolchain.prefix] if p)),
             "packages": " ".join(board.toolchain.packages),
             "startup": startup.name,
             "support": board.target.support.name,
-            "ccflags": [f for f in build_commands.compile_flags(board) if f != _C_ONLY],
-            "linkflags": [f for f in build_commands.link_flags(board) if not f.startswith(_BUILDERS_OWN)],
+            "ccflags": for_a_shell(f for f in build_commands.compile_flags(board) if f != _C_ONLY),
+            "linkflags": for_a_shell(
+                f for f in build_commands.link_flags(board) if not f.startswith(_BUILDERS_OWN)
+            ),
         },
         "qemu": {"command": build_commands.qemu_machine(board)},
         "upload": {"maximum_ram_size": ram.bytes, "maximum_size": flash.bytes},

@@ -5,7 +5,6 @@ in an exported project, otherwise in the checkout.
 """
 
 import os
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -63,14 +62,7 @@ env.Replace(
     SIZEDATAREGEXP=r"^(?:\.stack|\.data|\.bss|\.tables)\s+(\d+)",
     SIZECHECKCMD="$SIZETOOL -A -d $SOURCES",
 )
-
-
-def quoted(word):
-    """A flag of the board, for SCons' substitution and the shell."""
-    return shlex.quote(word).replace("$", "$$")
-
-
-machine_flags = [quoted(f) for f in board.get("build.ccflags") if not f.startswith("-D")]
+machine_flags = [f for f in board.get("build.ccflags") if not f.startswith("-D")]
 env.Append(
     CCFLAGS=machine_flags,
     CFLAGS=["-std=c99"],
@@ -82,11 +74,9 @@ env.Append(
         "-fno-use-cxa-atexit",
     ],
     ASFLAGS=machine_flags,
-    CPPDEFINES=[
-        tuple(map(quoted, f[2:].split("=", 1))) for f in board.get("build.ccflags") if f.startswith("-D")
-    ],
+    CPPDEFINES=[tuple(f[2:].split("=", 1)) for f in board.get("build.ccflags") if f.startswith("-D")],
     CPPPATH=[str(runtime), str(support / "common"), str(startup)],
-    LINKFLAGS=[*map(quoted, board.get("build.linkflags")), "-T", str(support / "common" / "firmware.ld")],
+    LINKFLAGS=[*board.get("build.linkflags"), "-T", str(support / "common" / "firmware.ld")],
     LIBS=["m"],
 )
 # The machine's first: what it defines itself replaces a default in `common`.

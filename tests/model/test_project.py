@@ -14,7 +14,7 @@ from exported_projects import BEGUN, CPP, WAYS, run, two, unoptimised
 
 from autodiff_gen.cli import build as command
 from autodiff_gen.cli.main import main
-from autodiff_gen.errors import ToolError
+from autodiff_gen.errors import BoardError, ToolError
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.model.project.export import FORMATS, export, write_project
@@ -98,6 +98,13 @@ def test_build_files_quote_what_a_trusted_board_says(tmp_path: Path) -> None:
     compiled = [re.sub(r"\\([$`])", r"\1", line) for line in printed.splitlines() if "-DNOT_READ_1" in line]
     assert len(compiled) == 2 and all(set(flags[1:]) <= set(shlex.split(line)) for line in compiled), printed
     assert not made.exists()
+
+
+def test_platformio_gets_no_flag_that_its_shell_would_change(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('schema=1\nname="m"\ninherits="stm32"\n[target]\ncflags=["-DNOT_READ=`touch x`"]\n')
+    with pytest.raises(BoardError, match=r"'-DNOT_READ=`touch x`' cannot be a flag in PlatformIO"):
+        export("xor", board.load(str(path), trusted=True), tmp_path / "out")
 
 
 @pytest.mark.parametrize("form", ["make", "platformio"])

@@ -13,7 +13,7 @@ from ...reading.limits import TEXT
 from ...targets import installation
 from ...targets.board import Board
 from ...targets.installation import __version__
-from ...targets.platformio import ARDUINO, PORT_DEFAULTS, manifest_text
+from ...targets.platformio import ARDUINO, PORT_DEFAULTS, for_a_shell, manifest_text
 from .parts import Files, Part, Project, check_names, support_part
 
 PORT = "socket://127.0.0.1:5400"
@@ -109,7 +109,7 @@ def _library(part: Part, flags: Iterable[str], needs: Iterable[str], frameworks:
         "platforms": "*",
         "dependencies": [{"name": n} for n in needs],
         "build": {
-            "flags": ["-fno-strict-aliasing", "-fno-math-errno", *flags],
+            "flags": for_a_shell(["-fno-strict-aliasing", "-fno-math-errno", *flags]),
             "srcFilter": "+<*> -<tiles/>",  # files there are included
         },
     }
