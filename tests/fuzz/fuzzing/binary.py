@@ -34,7 +34,7 @@ def checksummed(data: bytes, rng: random.Random) -> bytes:
 def _checksums(data: bytes) -> list[tuple[int, int, int]]:
     """(place, begin, end) of CRC-32s in a file: of what is before them, or after them; inner ones first."""
     found = []
-    places = list(range(0, min(len(data) - 3, 256), 4)) + [len(data) - 4]
+    places = [*range(0, min(len(data) - 3, 256), 4), len(data) - 4]
     for place in places:
         value = struct.unpack_from("<I", data, place)[0]
         for begin, end in [(b, place) for b in range(0, min(place, 128), 4)] + [

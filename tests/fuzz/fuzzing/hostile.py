@@ -17,11 +17,12 @@ STRINGS = (
     "", " ", "'", '"', "\\", "\n", "\r\n", "\0", "\t", "\u2028", "\u202e", "\x1b[31m", "é", "a" * 300, "a" * 20_000,
     CODE, f"'+{CODE}+'", f'"+{CODE}+"', f"0]+{CODE}+[0", f"x)\n{CODE}\n(", f'"""\n{CODE}\n"""', f"'''\n{CODE}\n'''",
     f"x\nimport {CANARY}\n", f"#\nimport {CANARY}", f"{{{CODE}}}", f"x if {CODE} else y", f"lambda: {CODE}",
-    f"$(touch {CANARY})", f"`touch {CANARY}`", f";touch {CANARY};", f"| touch {CANARY}", "${HOME}", "%n%s%x", "{0.__class__}",
-    "../../../../../../tmp/" + CANARY, f"/tmp/{CANARY}", "/etc/passwd", "/dev/zero", "..", ".", "/", "a/../../b", "C:\\x",
-    "def", "class", "self", "None", "True", "net", "model", "nn", "F", "np", "ag", "init", "optim", "constants", "forward",
-    "weight", "forward.weight", "training", "__init__", "__class__", "__dict__", "__builtins__", "x.y", "x..y", ".x", "x.",
-    "0", "-1", "1e999", "nan", "0x10", "1_000", "٣", "ﬁ", "int32_t", "main", "NULL", "*/", "//", "/*", "??/",
+    f"$(touch {CANARY})", f"`touch {CANARY}`", f";touch {CANARY};", f"| touch {CANARY}", "${HOME}", "%n%s%x",
+    "../../../../../../tmp/" + CANARY, f"/tmp/{CANARY}", "/etc/passwd", "/dev/zero", "..", ".", "/", "a/../../b",
+    "def", "class", "self", "None", "True", "net", "model", "nn", "F", "np", "ag", "init", "optim", "constants",
+    "forward", "weight", "forward.weight", "training", "__init__", "__class__", "__dict__", "__builtins__", "x.y",
+    "x..y", ".x", "x.", "0", "-1", "1e999", "nan", "0x10", "1_000", "\u0663", "\ufb01", "int32_t", "main", "NULL",
+    "*/", "//", "/*", "??/", "{0.__class__}", "C:\\x",
 )  # fmt: skip
 
 

@@ -186,7 +186,7 @@ def onnx_networks() -> list[Files]:
             w=ones(1, 12, 3),
             r=ones(1, 12, 4),
             b=ones(1, 24),
-        ),  # fmt: skip
+        ),
     ]
     files = [{"net.onnx": f().SerializeToString()} for f in made]
     outside = model("net (float[n,64] x) => (float[n,64] y) { y = MatMul (x, w) }", w=ones(64, 64))
