@@ -79,6 +79,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def listed(names: Iterable[str], room: int = 100) -> str:
+    """Names in a message, with commas: as many as about `room` characters hold, and how many more there are."""
+    given = [name if len(name) <= room // 2 else f"{name[: room // 2]}..." for name in names]
+    count = 1
+    while count < len(given) and len(", ".join(given[: count + 1])) <= room:
+        count += 1
+    more = f" and {len(given) - count} more" if count < len(given) else ""
+    return f"{', '.join(given[:count])}{more}"
+
+
 def unknown_name(
     module: str,
     name: str,

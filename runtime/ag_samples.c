@@ -75,6 +75,9 @@ int ag_samples_open_source(ag_samples *s, ag_read_fn *read, void *ctx) {
         s->train + s->test > (UINT32_MAX - HEADER) / s->record_bytes) {
         return AG_SAMPLES_ERR_HEADER;
     }
+    if (s->epochs > AG_SAMPLES_MOST_EPOCHS || (s->train != 0 && s->epochs > UINT32_MAX / s->train)) {
+        return AG_SAMPLES_ERR_EPOCHS;
+    }
     return AG_SAMPLES_OK;
 }
 
@@ -111,6 +114,8 @@ const char *ag_samples_strstatus(int status) {
         return "no record after the last one";
     case AG_SAMPLES_ERR_RECORDS:
         return "the records do not have the header's checksum: make samples.bin again with data.py";
+    case AG_SAMPLES_ERR_EPOCHS:
+        return "more than 65,535 epochs, or 2^32 steps: make samples.bin again with data.py";
     default:
         return "unknown status";
     }

@@ -8,6 +8,7 @@
  *            16  bytes of the input            40  CRC-32 of all records
  *            20  bytes of the label            44  CRC-32 of bytes 0..43
  *
+ * There are at most AG_SAMPLES_MOST_EPOCHS epochs, and fewer than 2^32 training records in all of them.
  * Sources: the file samples.bin (semihosting in QEMU, the C library on the host), and a set in memory or
  * flash. */
 #ifndef AG_SAMPLES_H
@@ -21,6 +22,8 @@
 extern "C" {
 #endif
 
+enum { AG_SAMPLES_MOST_EPOCHS = 65535 };
+
 enum {
     AG_SAMPLES_OK = 0,
     AG_SAMPLES_ERR_NONE = -1,    /* no source: no file, no file service, no set in flash */
@@ -28,6 +31,7 @@ enum {
     AG_SAMPLES_ERR_HEADER = -3,  /* not a sample set, another version, or damaged */
     AG_SAMPLES_ERR_END = -4,     /* seek past the last record */
     AG_SAMPLES_ERR_RECORDS = -5, /* the records do not match the header's checksum */
+    AG_SAMPLES_ERR_EPOCHS = -6,  /* more epochs than a program can count */
 };
 
 typedef struct ag_samples {

@@ -54,6 +54,7 @@ typedef struct scan_result {
     bool later_format;           /* a slot or record of a later format */
     bool earlier_format;         /* a record of an earlier format */
     bool read_failed;            /* the flash could not be read */
+    bool damaged;                /* something is written that is no valid record */
 } scan_result;
 
 static uint32_t crc_of(const uint32_t *words, uint32_t count) {
@@ -151,20 +152,49 @@ static bool is_erased(const ag_flash *f, uint32_t address, uint32_t bytes) {
     return true;
 }
 
-/* Reads the first valid record header of a slot from `offset` on, which becomes the offset after its record.
- * Where the header that should be at `offset` is damaged, later records are still found. */
-static bool next_record(const ag_flash *f, uint32_t slot, uint32_t *offset, record_ref *p, scan_result *s) {
+/* Where the next record of a slot is looked for, and the end of all that is written in it; 0 while unknown.
+ */
+typedef struct cursor {
+    uint32_t offset, end;
+} cursor;
+
+/* The offset after the last word of a slot that is not erased, or that cannot be read; `offset` if there is
+ * none from there on. */
+static uint32_t end_of_slot(const ag_flash *f, uint32_t slot, uint32_t offset) {
+    uint32_t chunk[CHUNK / 4], end = offset;
+    for (uint32_t at = offset; at < f->slot_bytes; at += CHUNK) {
+        const uint32_t remaining = f->slot_bytes - at, bytes = remaining < CHUNK ? remaining : CHUNK;
+        if (f->read(f->ctx, slot * f->slot_bytes + at, chunk, bytes) != 0) {
+            return f->slot_bytes;
+        }
+        for (uint32_t i = 0; i < bytes / 4; i++) {
+            if (chunk[i] != ERASED_WORD) {
+                end = at + 4 * (i + 1);
+            }
+        }
+    }
+    return end;
+}
+
+/* Reads the first valid record header of a slot from the cursor on, which becomes that after its record.
+ * Where the header that should be there is damaged, later records are still found. */
+static bool next_record(const ag_flash *f, uint32_t slot, cursor *c, record_ref *p, scan_result *s) {
     scan_result of_slot;
     memset(&of_slot, 0, sizeof of_slot);
     bool found = false;
-    for (uint32_t at = *offset; !found && f->slot_bytes - at >= HEADER_BYTES; at += 4) {
+    for (uint32_t at = c->offset; f->slot_bytes - at >= HEADER_BYTES; at += 4) {
         found = read_header(f, slot, at, p, &of_slot);
         if (found) {
-            *offset = at + HEADER_BYTES + p->header[LENGTH];
-        } else if (of_slot.later_format || of_slot.read_failed ||
-                   is_erased(f, p->address, f->slot_bytes - at)) {
+            c->offset = at + HEADER_BYTES + p->header[LENGTH];
             break;
         }
+        if (c->end == 0) { /* once for a slot: the time stays linear whatever is written in it */
+            c->end = end_of_slot(f, slot, at);
+        }
+        if (of_slot.later_format || of_slot.read_failed || at >= c->end) {
+            break;
+        }
+        s->damaged = true;
     }
     s->later_format |= of_slot.later_format;
     s->read_failed |= of_slot.read_failed;
@@ -176,12 +206,12 @@ static bool next_record(const ag_flash *f, uint32_t slot, uint32_t *offset, reco
 static uint32_t end_of_records(const ag_flash *f, uint32_t slot, bool *later_format) {
     scan_result s;
     record_ref p;
-    uint32_t offset = SLOT_BYTES;
+    cursor c = {SLOT_BYTES, 0};
     memset(&s, 0, sizeof s);
-    while (next_record(f, slot, &offset, &p, &s)) {
+    while (next_record(f, slot, &c, &p, &s)) {
     }
     *later_format = s.later_format;
-    return offset;
+    return c.offset;
 }
 
 /* Whether a slot contains data of a later format, which must not be erased. */
@@ -199,10 +229,12 @@ static void consider(const ag_flash *f, const record_ref *p, uint32_t program, s
     const bool mine = program == AG_ANY_PROGRAM || p->header[PROGRAM] == program;
     const bool is_new =
         mine ? !s->found || p->header[SEQUENCE] > s->newest.header[SEQUENCE] : !s->other_program;
-    if (!is_new || !body_is_valid(f, p)) {
+    if (!is_new) {
         return;
     }
-    if (mine) {
+    if (!body_is_valid(f, p)) {
+        s->damaged = true;
+    } else if (mine) {
         s->found = true;
         s->newest = *p;
     } else {
@@ -214,14 +246,18 @@ static scan_result scan(const ag_flash *f, uint32_t graph_id, uint32_t program) 
     scan_result s;
     memset(&s, 0, sizeof s);
     for (uint32_t slot = 0; slot < f->slots; slot++) {
-        uint32_t erase_count, offset = SLOT_BYTES;
+        uint32_t erase_count;
+        cursor c = {SLOT_BYTES, 0};
         record_ref p;
         const uint32_t format = slot_format(f, slot, &erase_count);
         s.later_format |= format > SLOT_FORMAT_VERSION;
         if (format != SLOT_FORMAT_VERSION) {
+            scan_result ignored;
+            memset(&ignored, 0, sizeof ignored);
+            s.damaged |= format == 0 && read_header(f, slot, SLOT_BYTES, &p, &ignored);
             continue;
         }
-        while (next_record(f, slot, &offset, &p, &s)) {
+        while (next_record(f, slot, &c, &p, &s)) {
             if (!s.any_graph || p.header[SEQUENCE] > s.sequence) {
                 s.any_graph = true;
                 s.sequence = p.header[SEQUENCE];
@@ -376,6 +412,7 @@ static int load_of(const ag_flash *flash, uint32_t program, ag_checkpoint *c, ag
                : s.other_program  ? AG_STORE_ERR_PROGRAM
                : s.earlier_format ? AG_STORE_ERR_EARLIER
                : s.other_graph    ? AG_STORE_ERR_GRAPH
+               : s.damaged        ? AG_STORE_ERR_DAMAGED
                                   : AG_STORE_ERR_NONE;
     }
     body_stream b = {flash, s.newest.address + RECORD_BYTES, s.newest.header[LENGTH] - EXTRA_BYTES, 0};
@@ -425,6 +462,8 @@ const char *ag_store_strstatus(int status) {
         return "the checkpoints are of another program";
     case AG_STORE_ERR_EARLIER:
         return "the checkpoints have an earlier format";
+    case AG_STORE_ERR_DAMAGED:
+        return "the checkpoint is damaged";
     default:
         return "unknown status";
     }

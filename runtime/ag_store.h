@@ -16,7 +16,7 @@ extern "C" {
 
 enum {
     AG_STORE_OK = 0,
-    AG_STORE_ERR_NONE = -64,     /* no checkpoint, or only damaged ones */
+    AG_STORE_ERR_NONE = -64,     /* no checkpoint */
     AG_STORE_ERR_GRAPH = -65,    /* only checkpoints of other models */
     AG_STORE_ERR_FORMAT = -66,   /* only checkpoints of a later format, or they occupy all slots */
     AG_STORE_ERR_FULL = -67,     /* a checkpoint is larger than a slot, or there are fewer than two slots */
@@ -28,6 +28,7 @@ enum {
     AG_STORE_ERR_SIZE = -73,     /* the file in place of flash has another size */
     AG_STORE_ERR_PROGRAM = -74,  /* only checkpoints of other programs: the same states, other operations */
     AG_STORE_ERR_EARLIER = -75,  /* only checkpoints of an earlier format */
+    AG_STORE_ERR_DAMAGED = -76,  /* only checkpoints that are damaged, or whose write was interrupted */
 };
 
 /* Flash for checkpoints. Addresses are relative to the region. All functions return 0, or a negative value on

@@ -274,14 +274,10 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 def _push(args: argparse.Namespace) -> int:
-    from ..device.weights import read_weights, shared
+    from ..device.weights import weights_for
 
-    state, steps = read_weights(args.file)
     session = _session(args)
-    left_out = ""
-    if args.partial:
-        state, left_out = shared(session.program, args.file, state)
-        steps = None
+    state, steps, left_out = weights_for(session.program, args.file, args.partial)
     board = _connect(args, session)
     try:
         board.load_state_dict(state, board.steps if steps is None else steps, strict=not args.partial)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError, ShapeError
+from ..errors import ModelError, ShapeError, listed
 from ..ir.parameter_layout import PartialStorage
 from .program import Program, Slot
 
@@ -31,9 +31,9 @@ def check_state(program: Program, what: str, state: Mapping[str, Any], strict: b
         "unexpected": [n for n in state if n not in program.state_names and n not in program.tied],
     }
     if strict and any(wrong.values()):
-        parts = [f"{kind} {_listed(names)}" for kind, names in wrong.items() if names]
+        parts = [f"{kind} {listed(names)}" for kind, names in wrong.items() if names]
         raise ModelError(
-            f"{what}: names differ: {'; '.join(parts)}; the model has {_listed(own)}; strict=False, or push --partial, "
+            f"{what}: names differ: {'; '.join(parts)}; the model has {listed(own)}; strict=False, or push --partial, "
             "moves those that both have"
         )
 
@@ -75,11 +75,6 @@ def given(slot: Slot, what: str, value: Any) -> Any:
         wrong = array[result != array].flat[0]
         raise ShapeError(f"{what}: {slot.name} is {type}, got {wrong}")
     return result
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-    return f"{', '.join(names[:6])}{more}"
 
 
 def _array(value: Any) -> Any:

@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..reading.limits import MEMORY
+from ..reading.regular import read_bytes
 
 MAGIC = b"AGS1"
 VERSION = 1
 HEADER = struct.Struct("<4s11I")
+MOST_EPOCHS = 65535
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class SampleSet:
     def to_bytes(self) -> bytes:
         """The file's contents."""
         body = np.ascontiguousarray(self.records).tobytes()
+        if not 0 <= self.epochs <= MOST_EPOCHS or self.epochs * self.train >= 1 << 32:
+            raise DataError(
+                f"{self.epochs} epochs of {self.train} samples: samples.bin has at most {MOST_EPOCHS} epochs, and "
+                "2^32 - 1 steps"
+            )
         counts = (VERSION, HEADER.size, self.records.shape[1], self.input_bytes, self.label_bytes)
         head = HEADER.pack(MAGIC, *counts, self.train, self.test, self.epochs, 0, zlib.crc32(body), 0)[:-4]
         return head + struct.pack("<I", zlib.crc32(head)) + body
@@ -56,12 +64,21 @@ def from_arrays(
 
 def read(path: Path) -> SampleSet:
     """Read and check a file. Raises DataError."""
-    data = path.read_bytes()
+    data = read_bytes(path, DataError, MEMORY)
     if len(data) < HEADER.size or data[:4] != MAGIC:
         raise DataError(f"{path}: not a sample set: does not start with {MAGIC.decode()}")
     _, version, header, record, inputs, label, train, test, epochs, _, crc, own = HEADER.unpack_from(data)
     if (version, header) != (VERSION, HEADER.size) or own != zlib.crc32(data[: HEADER.size - 4]):
         raise DataError(f"{path}: the header is damaged or of another version: write the file again")
+    if record == 0 or inputs + label != record or train + test == 0:
+        raise DataError(
+            f"{path}: {train:,} + {test:,} records of {record:,} bytes, {inputs:,} of the input and {label:,} of the "
+            "label: write the file again"
+        )
+    if epochs > MOST_EPOCHS or epochs * train >= 1 << 32:
+        raise DataError(
+            f"{path}: {epochs:,} epochs of {train:,} samples, more than firmware counts: write the file again"
+        )
     body = data[HEADER.size :]
     if len(body) != record * (train + test) or zlib.crc32(body) != crc:
         raise DataError(f"{path}: truncated or damaged: write the file again")

@@ -20,6 +20,7 @@ from ..errors import ShapeError
 from . import frames, replies
 from .encoding import from_bytes, raw_pieces
 from .errors import (
+    DAMAGED,
     NO_CHECKPOINT,
     NO_FLASH,
     OTHER_PROGRAM,
@@ -118,10 +119,12 @@ class Board:
         """Whether the board started with its initial weights because its checkpoints are of another program."""
         return self.greeting.start == OTHER_PROGRAM
 
-    def check_start(self) -> None:
-        """DeviceError for a board that `could_continue`, where its state would be used."""
-        if self.could_continue:
-            raise DeviceError("checkpoints", OTHER_PROGRAM)
+    def check_start(self, trains: bool = False) -> None:
+        """DeviceError where the state of the board would be used, for one that `could_continue`, and, unless it
+        `trains` anew, for one whose checkpoint is damaged."""
+        status = self.greeting.start
+        if self.could_continue or (status == DAMAGED and not trains):
+            raise DeviceError("checkpoints", status)
 
     # Work
 

@@ -38,7 +38,7 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
         board.init()
     elif args.go_on and board.could_continue:
         print(f"continues from a checkpoint of another program, step {board.load(any_program=True):,}")
-    board.check_start()
+    board.check_start(trains=True)
     first = board.steps
     if args.more is not None:
         plan = replace(plan, begin=first)

@@ -19,10 +19,10 @@ from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError
 from ..host.arguments import Batch, checked
 from ..ir.types import Type, bound
+from ..reading.npz import NUMBERS, WORDS, read_npy, read_npz
 from .csv_data import Columns, CsvOptions, read_recordings, read_table
 from .errors import OtherArrays
 from .recording_windows import Windows
-from .weights import read_npz
 
 Array = NDArray[Any]
 
@@ -141,11 +141,7 @@ def _folder(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Ar
 
 
 def _npy(path: Path) -> Array:
-    try:
-        array: Array = np.load(path, allow_pickle=False)
-    except Exception as error:  # of NumPy, of many kinds
-        raise DataError(f"data {path}: not a .npy file: {error}") from None
-    return array
+    return read_npy(path, DataError, NUMBERS + WORDS, "data ")
 
 
 def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, dict[str, float]]:
@@ -168,7 +164,7 @@ def as_integers(data: Dataset, layout: LinkLayout, kind: str) -> tuple[Dataset, 
 
 
 def _npz(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
-    return read_npz(path, "data ")
+    return read_npz(path, DataError, NUMBERS + WORDS, "data ")
 
 
 def _bin(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array]:
@@ -180,9 +176,10 @@ def _bin(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array
     file = samples.read(path)
     x, label = layout.inputs
     tail = bound(x.type.shape, x.batch)[1:]
-    if file.input_bytes != int(np.prod(tail)):
+    if file.input_bytes != math.prod(tail) or file.label_bytes != 1:
         raise DataError(
-            f"data {path}: records of {file.input_bytes} input bytes, the model's {x.name} is {x.type!r}"
+            f"data {path}: records of {file.input_bytes} input bytes and {file.label_bytes} of a label, the model's "
+            f"{x.name} is {x.type!r}, and a label is one byte"
         )
     images = file.records[:, : file.input_bytes].reshape(-1, *tail)
     labels = file.records[:, file.input_bytes]

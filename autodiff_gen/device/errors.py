@@ -43,10 +43,12 @@ STATUS = {
     -74: "the checkpoints are of another program, with other operations, loss or optimizer: train --fresh starts with "
     "the initial weights, train --continue goes on from those of the newest checkpoint",
     -75: "the checkpoints have an earlier format, which this version does not read",
+    -76: "the checkpoint is damaged, or its write was interrupted: train starts with the initial weights, push with "
+    "weights of a file",
 }
 LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
-NO_CHECKPOINT, NO_FLASH, FLASH_SIZE, OTHER_PROGRAM = -64, -72, -73, -74
+NO_CHECKPOINT, NO_FLASH, FLASH_SIZE, OTHER_PROGRAM, DAMAGED = -64, -72, -73, -74, -76
 
 
 class LinkError(AutodiffError):

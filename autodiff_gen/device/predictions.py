@@ -25,7 +25,7 @@ from .evaluation import label_and_scores, outputs_of
 from .metrics import classes_report, confusion_matrix, counts_report, errors_report, numbered
 from .recording_windows import Windows
 from .session import Session
-from .weights import read_weights
+from .weights import weights_for
 
 Array = NDArray[Any]
 
@@ -46,7 +46,7 @@ def predict(session: Session, target: Board | Trainer, args: argparse.Namespace)
         )
     part = data.test if args.test else data.train
     if args.weights is not None:
-        state, steps = read_weights(args.weights)
+        state, steps, _ = weights_for(session.program, args.weights)
         if isinstance(target, Board):
             target.load_state_dict(state, steps=target.steps if steps is None else steps)
         else:

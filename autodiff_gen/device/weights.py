@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.program import Program
-from ..errors import AutodiffError, DataError, ToolError, pip_install
+from ..codegen.state_dict import check_state, given
+from ..errors import DataError, ModelError, ShapeError, ToolError, pip_install
 from ..ir.types import planned
 from ..owned_files import write_file
+from ..reading.npz import read_npz
+from ..reading.torch_state import read_torch_state
 
 Array = NDArray[Any]
 STEPS = "_steps"  # the step count in a .npz
@@ -49,32 +51,51 @@ def write_weights(
 
 
 def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
-    """Arrays by name, and the step count if the file has one. Raises DataError."""
+    """Arrays by name, and the step count if the file has one. Raises DataError, also for a number that is not
+    finite."""
     check_suffix(path)
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path}: no such file")
-    if path.suffix == ".npz":
-        state = read_npz(path)
-        steps = state.pop(STEPS, None)
-        if steps is None:
-            return state, None
-        if steps.shape or steps.dtype.kind not in "iu" or not 0 <= steps < 1 << 32:
+    state = read_torch_state(path, DataError) if path.suffix in TORCH else read_npz(path, DataError)
+    steps = state.pop(STEPS, None) if path.suffix not in TORCH else None
+    for name, array in state.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            index = [int(i) for i in np.argwhere(~np.isfinite(array))[0]]
             raise DataError(
-                f"{path}: {STEPS} must be a number of steps, got {steps!r}; remove it, or run pull again"
+                f"{path}: {name[:80]}{index if index else ''} is {array[tuple(index)]}, no finite number; take weights "
+                "of before, or train again"
             )
-        return state, int(steps)
-    torch = _torch(path)
+    if steps is None:
+        return state, None
+    if steps.shape or steps.dtype.kind not in "iu" or not 0 <= steps < 1 << 32:
+        got = steps if not steps.shape else f"{steps.dtype}{list(steps.shape)}"
+        raise DataError(f"{path}: {STEPS} must be a number of steps, got {got}; remove it, or run pull again")
+    return state, int(steps)
+
+
+def weights_for(
+    program: Program, path: Path, partial: bool = False
+) -> tuple[dict[str, Array], int | None, str]:
+    """The arrays of a file that a program takes, the step count if the file has one, and with `partial`, in words, what
+    else the file or the program has. Raises DataError for arrays that the program does not take."""
+    state, steps = read_weights(path)
+    left_out = ""
+    if partial:
+        state, left_out = shared(program, path, state)
     try:
-        state_dict = torch.load(path, map_location="cpu", weights_only=True)
-        if not isinstance(state_dict, Mapping) or not all(hasattr(v, "detach") for v in state_dict.values()):
-            raise DataError(f"{path}: not a state_dict: save model.state_dict()")
-        return {str(n): v.detach().cpu().numpy() for n, v in state_dict.items()}, None
-    except AutodiffError:
-        raise
-    except Exception as error:
-        raise DataError(
-            f"{path}: not a state_dict that PyTorch can read: {' '.join(str(error).split())[:200]}"
-        ) from None
+        check_state(program, "weights", state, not partial)
+        for slot in program.slots:
+            if slot.name in state:
+                array = state[slot.name]
+                if slot.type.dtype.kind == "f" and array.dtype.kind != "f":
+                    raise ShapeError(f"{slot.name} is {slot.state.logical}, got an array of {array.dtype}")
+                with np.errstate(over="ignore"):  # reported below
+                    taken = given(slot, "weights", array)
+                if not np.isfinite(taken).all():
+                    raise ShapeError(f"{slot.name} has numbers above those of {slot.type.dtype}")
+    except (ModelError, ShapeError) as error:
+        raise DataError(f"{path}: {error}") from None
+    return state, None if partial else steps, left_out
 
 
 def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[dict[str, Array], str]:
@@ -92,17 +113,6 @@ def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[di
     kept = [n for n in slots if n not in chosen]
     parts = {"not sent": others, "unchanged on the board": kept}
     return chosen, "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-
-
-def read_npz(path: Path, what: str = "") -> dict[str, Array]:
-    """The arrays of a .npz file by name. `what`: the first word of the message. Raises DataError."""
-    try:
-        with zipfile.ZipFile(path):  # NumPy takes any other file for a pickle
-            pass
-        with np.load(path, allow_pickle=False) as file:
-            return {name: np.asarray(file[name]) for name in file.files}
-    except Exception as error:  # of NumPy and zipfile, of many kinds
-        raise DataError(f"{what}{path}: not a .npz file of arrays: {error}") from None
 
 
 def _torch(path: Path) -> Any:

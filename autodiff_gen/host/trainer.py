@@ -20,6 +20,8 @@ from ..errors import AutodiffError, DataError, ModelError, ShapeError
 from ..ir.identifiers import is_identifier
 from ..ir.types import DType, planned_size
 from ..kernels import registry as _backends
+from ..reading.limits import MEMORY
+from ..reading.regular import read_bytes
 from .arguments import Batch, checked, out_array
 from .compiler import Compiler, find_compiler
 from .index_checks import check_indices
@@ -261,16 +263,21 @@ class Trainer:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
         `strict`: missing and unexpected names are errors; otherwise the trainer keeps its values for missing names. The
-        optimizer's state may be left out as a whole, and frozen parameters and buffers too. Raises ModelError for names
-        and for other values of frozen ones, ShapeError for shapes and dtypes; on an error nothing changes.
+        optimizer's state may be left out as a whole, and frozen parameters and buffers too. Raises ModelError for
+        names, numbers that are not finite and other values of frozen ones, ShapeError for shapes and dtypes; on an
+        error nothing changes.
         """
         check_state(self.program, "load_state_dict", state, strict)
         slots = {s.name: s for s in self.program.slots}
-        arrays = {
-            name: given(slots[name], "load_state_dict", value)
-            for name, value in state.items()
-            if name in slots
-        }
+        with np.errstate(over="ignore"):  # reported below
+            arrays = {
+                name: given(slots[name], "load_state_dict", value)
+                for name, value in state.items()
+                if name in slots
+            }
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ModelError(f"load_state_dict: {name} has numbers that are not finite")
         for name, array in arrays.items():
             self._view(slots[name])[...] = slots[name].state.stored(array)
 
@@ -298,10 +305,7 @@ class Trainer:
         or belongs to another model; also when it is of another program with the same parameters, whose operations, loss
         or optimizer differ, unless `strict` is False.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise DataError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
+        data = read_bytes(Path(path), DataError, what="checkpoint ", limit=MEMORY)
 
         def read(_: Any, offset: int, target: int, count: int) -> int:
             if offset + count > len(data):

@@ -17,28 +17,36 @@ from .limits import MEMORY
 from .regular import read_bytes
 
 _HEADER = 10_000  # bytes
-_NUMBERS = "biuf"  # kinds of dtypes: bool, integers, floats
+NUMBERS = "biuf"  # kinds of dtypes: bool, integers, floats
+WORDS = "U"
+_LAST_CHARACTER = 0x10FFFF
 
 
-def read_npz(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray[Any]]:
+def read_npz(
+    path: Path, kind: type[AutodiffError], elements: str = NUMBERS, what: str = ""
+) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name. Raises an error of this kind for a file that is none, is damaged, has two
-    arrays of one name, or arrays of other elements than numbers."""
-    with Archive(path, str(path), kind, "file of np.savez") as archive:
+    arrays of one name, or arrays of other elements than `elements`. `what`: the first word of the message."""
+    name_of_file = f"{what}{path}"
+    with Archive(path, name_of_file, kind, "file of np.savez") as archive:
         arrays: dict[str, NDArray[Any]] = {}
         for entry in archive.names():
             name = entry.removesuffix(".npy")
             if name == entry:
-                raise kind(f"{path}: the entry {entry[:80]!r} is no array; write the file by np.savez")
-            arrays[name] = _array(archive.read(entry), f"{path}: the array {name[:80]!r}", kind)
+                raise kind(
+                    f"{name_of_file}: the entry {entry[:80]!r} is no array; write the file by np.savez"
+                )
+            place = f"{name_of_file}: the array {name[:80]!r}"
+            arrays[name] = _array(archive.read(entry), place, kind, elements)
         return arrays
 
 
-def read_npy(path: Path, kind: type[AutodiffError]) -> NDArray[Any]:
+def read_npy(path: Path, kind: type[AutodiffError], elements: str = NUMBERS, what: str = "") -> NDArray[Any]:
     """The array of an .npy file. Raises as read_npz does."""
-    return _array(read_bytes(path, kind), str(path), kind)
+    return _array(read_bytes(path, kind, what=what), f"{what}{path}", kind, elements)
 
 
-def _array(data: bytes, place: str, kind: type[AutodiffError]) -> NDArray[Any]:
+def _array(data: bytes, place: str, kind: type[AutodiffError], kinds: str) -> NDArray[Any]:
     stream = io.BytesIO(data)
     try:
         version = npy.read_magic(stream)
@@ -46,7 +54,7 @@ def _array(data: bytes, place: str, kind: type[AutodiffError]) -> NDArray[Any]:
         shape, by_columns, dtype = read_header(stream, max_header_size=_HEADER)
     except Exception:  # NumPy evaluates the header as a literal of Python, with errors of many kinds
         raise kind(f"{place} is damaged, or no array of NumPy; write it by np.savez") from None
-    if dtype.kind not in _NUMBERS:
+    if dtype.kind not in kinds or dtype.itemsize == 0:
         raise kind(f"{place} has elements of dtype {str(dtype)[:40]}; save numbers")
     if any(type(extent) is not int or extent < 0 for extent in shape):
         raise kind(f"{place} has the shape {str(shape)[:80]}; write it by np.savez")
@@ -57,4 +65,6 @@ def _array(data: bytes, place: str, kind: type[AutodiffError]) -> NDArray[Any]:
     elements = np.frombuffer(data, dtype, offset=stream.tell())
     if dtype.kind == "b":
         elements = elements.view(np.uint8) != 0  # a byte above 1 is no bool of NumPy
+    if dtype.kind == WORDS and elements.view(dtype.str[0] + "u4").max(initial=0) > _LAST_CHARACTER:
+        raise kind(f"{place} has words of unknown characters; write it by np.savez")
     return np.array(elements.reshape(shape, order="F" if by_columns else "C"))

@@ -19,27 +19,28 @@ _KINDS = {
 }
 
 
-def open_regular(path: Path, kind: type[AutodiffError]) -> BufferedReader:
-    """The file, opened for reading. Raises an error of this kind if it is missing, or no regular file."""
+def open_regular(path: Path, kind: type[AutodiffError], what: str = "") -> BufferedReader:
+    """The file, opened for reading. Raises an error of this kind if it is missing, or no regular file. `what`: the
+    first word of the message."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
-        raise kind(f"{path}: cannot be read: {error.strerror}") from None
+        raise kind(f"{what}{path}: cannot be read: {error.strerror}") from None
     except ValueError:  # a NUL character
-        raise kind(f"{path}: is no name of a file") from None
+        raise kind(f"{what}{path}: is no name of a file") from None
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
-        raise kind(f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'no file')}; give a regular file")
+        raise kind(f"{what}{path} is {_KINDS.get(stat.S_IFMT(mode), 'no file')}; give a regular file")
     return os.fdopen(handle, "rb")
 
 
-def read_bytes(path: Path, kind: type[AutodiffError], limit: Limit | None = None) -> bytes:
+def read_bytes(path: Path, kind: type[AutodiffError], limit: Limit | None = None, what: str = "") -> bytes:
     """What a file holds. Raises an error of this kind as `open_regular` does, and for a file above the limit."""
-    with open_regular(path, kind) as file:
+    with open_regular(path, kind, what) as file:
         size = os.fstat(file.fileno()).st_size
         if limit is not None:
-            limit.check(size, str(path), kind)
+            limit.check(size, f"{what}{path}", kind)
         return file.read()
 
 

@@ -43,10 +43,10 @@ def after(op: str, **options: Any) -> dict[str, Any]:
 
 LOADED = [
     (3, "quant.load: give a path or a dict of arrays, not int"),
-    ("nowhere.npz", "cannot read nowhere.npz: No such file or directory"),
-    (__file__, "is no .npz file of arrays"),
+    ("nowhere.npz", "nowhere.npz: cannot be read: No such file or directory"),
+    (__file__, "is no complete file of np.savez: truncated, or another format"),
     ({"fc.weight": 1}, "the dict has no entry 'layers': it is no quantised network"),
-    (network({}, layers="["), "the dict: the entry 'layers' is no JSON: Expecting value"),
+    (network({}, layers="["), "the dict: the entry 'layers': its JSON is damaged"),
     (network({}, layers=[]), "the dict: the entry 'layers' must be a list of objects, one for each layer"),
     (network({}, layers='["fc"]'), "the dict: the entry 'layers' must be a list of objects"),
     (network({}, layers=[{"op": "flatten"}]), "layer 1 of 'layers': the key 'name' is missing"),

@@ -13,6 +13,7 @@ from c_build import HOST, RUNTIME, compile_c, shared_library
 from checkout import ROOT, C
 
 from autodiff_gen.datasets import samples
+from autodiff_gen.errors import DataError
 
 pytestmark = pytest.mark.cc
 SOURCES = [
@@ -122,6 +123,20 @@ def test_samples_stream(library, tmp_path, monkeypatch):
     assert back.train_crc == zlib.crc32(records[:21])
 
 
+def forged(**words):
+    """A change of the header's words, with its checksum."""
+    places = {"record": 12, "inputs": 16, "label": 20, "train": 24, "test": 28, "epochs": 32}
+
+    def change(data):
+        head = bytearray(data[:44])
+        for name, value in words.items():
+            head[places[name] : places[name] + 4] = value.to_bytes(4, "little")
+        return bytes(head) + zlib.crc32(head).to_bytes(4, "little") + data[48:]
+
+    return change
+
+
+MOST = 2**32 - 1
 DAMAGED = [
     ("no file", None, -1),
     ("empty", lambda d: b"", -2),
@@ -130,6 +145,15 @@ DAMAGED = [
     ("other version", lambda d: d[:4] + b"\2\0\0\0" + d[8:], -3),
     ("a bit of the header", lambda d: d[:24] + bytes([d[24] ^ 1]) + d[25:], -3),
     ("records missing", lambda d: d[:-1], -2),
+    ("epochs without end", forged(epochs=MOST), -6),
+    ("more epochs than are counted", forged(epochs=65536), -6),
+    ("more steps than are counted", forged(train=80000, epochs=60000), -6),
+    ("records of no bytes", forged(record=0, inputs=0, label=0, train=MOST, test=0), -3),
+    ("more bytes of an input than of a record", forged(inputs=MOST, label=8), -3),
+    ("a label of other bytes", forged(label=7), -3),
+    ("more records than are counted", forged(train=MOST, test=MOST, epochs=1), -3),
+    ("more bytes than are counted", forged(train=2**30, epochs=1), -3),
+    ("more records than there are", forged(train=100, epochs=1), -2),
 ]
 
 
@@ -139,6 +163,9 @@ def test_damaged_samples(library, tmp_path, monkeypatch, damage, status):
     if damage:
         Path("samples.bin").write_bytes(damage(made().to_bytes()))
     assert stream(library)[0] == status
+    with pytest.raises(DataError, match=r"^samples\.bin: ") as raised:
+        samples.read(Path("samples.bin"))
+    assert len(str(raised.value)) <= 400
 
 
 def test_samples_from_flash(tmp_path):

@@ -48,6 +48,32 @@ def test_rejections(sweep):
     assert run(sweep, "rejections") == "rejections as expected\n"
 
 
+@pytest.fixture(scope="module")
+def fuzz_sources(root):
+    host = root / "boards" / "support" / "host"
+    own = [RUNTIME / f"ag_{name}.c" for name in ("samples", "console", "format")]
+    return [*STORE, *own, host / "system.c", C / "image_fuzz.c"], (f"-I{host}",)
+
+
+def test_images_and_sets_of_others(fuzz_sources, tmp_path, seed):
+    """Checksums that fit, around anything: nothing outside the image is read, and the time is linear."""
+    sources, include = fuzz_sources
+    program = compile_c("gcc", sources, tmp_path / "fuzz", (*SANITIZE, *include, "-DAG_STANDALONE"))
+    found = re.fullmatch(r"(\d+) images loaded, (\d+) sets opened\n", run(program, 20000, seed))
+    assert found and int(found[1]) > 100 and int(found[2]) > 50
+
+
+@pytest.mark.slow
+def test_images_that_libfuzzer_finds(fuzz_sources, tmp_path, seed):
+    sources, include = fuzz_sources
+    flags = ("-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", *include)
+    program = compile_c("clang", sources, tmp_path / "fuzz", flags)
+    words = ["-runs=20000", "-max_len=512", f"-seed={seed}", "corpus"]
+    (tmp_path / "corpus").mkdir()
+    done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_the_stm32f4s_flash(tmp_path):
     """Against a model of its registers: QEMU has no flash controller there."""
     root = ROOT

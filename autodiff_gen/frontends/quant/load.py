@@ -3,16 +3,14 @@ MIT published with MCUNet."""
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...errors import ModelError
 from ...ir.quantization import sums_of, within_sums
+from ...reading.json_text import parse
+from ...reading.npz import NUMBERS, WORDS, read_npz
 from .network import LIMITS, OPS, SCALE, Layer, Network, check_keys
 
 INPUT = "input"
@@ -23,15 +21,20 @@ def load(source: str | Path | Mapping[str, Any]) -> Network:
     Raises ModelError for what is no such file, for missing arrays and layers that do not fit together."""
     if not isinstance(source, str | Path | Mapping):
         raise ModelError(f"quant.load: give a path or a dict of arrays, not {type(source).__name__}")
-    arrays = dict(source) if isinstance(source, Mapping) else _read(Path(source))
+    arrays = (
+        dict(source)
+        if isinstance(source, Mapping)
+        else dict(read_npz(Path(source), ModelError, NUMBERS + WORDS))
+    )
     where = "the dict" if isinstance(source, Mapping) else str(source)
     if "layers" not in arrays:
         raise ModelError(f"{where} has no entry 'layers': it is no quantised network")
     given = arrays.pop("layers")
-    try:
-        layers = given if isinstance(given, list | tuple) else json.loads(str(given))
-    except ValueError as error:
-        raise ModelError(f"{where}: the entry 'layers' is no JSON: {error}") from None
+    layers = (
+        given
+        if isinstance(given, list | tuple)
+        else parse(str(given).encode(), f"{where}: the entry 'layers'", ModelError)
+    )
     if not isinstance(layers, list | tuple) or not layers or not all(isinstance(e, dict) for e in layers):
         raise ModelError(f"{where}: the entry 'layers' must be a list of objects, one for each layer")
     try:
@@ -42,16 +45,6 @@ def load(source: str | Path | Mapping[str, Any]) -> Network:
     except (ValueError, TypeError) as error:
         raise ModelError(f"{where}: the entry 'layers' cannot be read: {error}") from None
     return Network(found, arrays)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile):  # TypeError: one array, not several
-        raise ModelError(f"{path} is no .npz file of arrays") from None
 
 
 def _layer(entry: Mapping[str, Any], number: int) -> Layer:
