@@ -74,7 +74,7 @@ def _start(root: Path, out: Path) -> subprocess.Popen[bytes]:
 
 def _files(root: Path) -> set[Path]:
     # A .deps.json lists the compiler's own files by absolute path.
-    return {p.relative_to(root) for p in root.rglob("*") if p.is_file() and not p.name.endswith(".deps.json")}
+    return {p.relative_to(root) for p in root.rglob("*") if p.is_file() and not p.name.endswith(".json")}
 
 
 def difference(base: Path, head: Path) -> str:

@@ -100,7 +100,7 @@ def force_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files that autodiff-gen did not write, or that were changed since",
+        help="replace files of others, and files that were changed after they were written",
     )
 
 

@@ -86,7 +86,8 @@ def test_examples_show_a_message_of_their_entry(page: Path) -> None:
 
 
 @pytest.mark.cc
-def test_examples_in_python_raise_what_they_show() -> None:
+def test_examples_in_python_raise_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     for entry in ENTRIES:
         for code, text in executed(entry):
             assert raised(code) == text, entry.title

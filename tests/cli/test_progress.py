@@ -12,11 +12,11 @@ from autodiff_gen import progress
 from autodiff_gen.cli.main import main
 
 MODEL = """
-import os, signal
+import signal
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 model = ag.Model.supervised(nn.Linear(3, 2), (2, 3), nn.MSELoss(), optim.SGD(lr=0.1))
-batch = lambda step: os.kill(os.getpid(), signal.SIGINT)
+batch = lambda step: signal.raise_signal(signal.SIGINT)
 """
 
 

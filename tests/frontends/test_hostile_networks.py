@@ -144,10 +144,10 @@ def test_programs(case: str, saved: dict[str, bytes]) -> None:
     change, error = MODELS[case]
     with pytest.raises(ModelError) as raised:
         imported(changed(saved, "models/model.json", change))
-    refused(str(raised.value), error)
+    checked_error(str(raised.value), error)
 
 
-def refused(message: str, error: str, name: str = "net.pt2") -> None:
+def checked_error(message: str, error: str, name: str = "net.pt2") -> None:
     assert error in message and name in message
     assert len(message) < 400 and "\n" not in message
 
@@ -211,7 +211,7 @@ WEIGHTS = {
         "bytes of memory, the limit is",
     ),
     "a file elsewhere": (tensor(path_name="../../../../etc/passwd"), "is missing in the archive"),
-    "an end behind the storage": (tensor(storage_offset={"as_int": 1000}), "is truncated in the archive"),
+    "an end after the storage": (tensor(storage_offset={"as_int": 1000}), "is truncated in the archive"),
     "an unknown dtype": (tensor(dtype=99), "is dtype 99"),
 }
 
@@ -221,7 +221,7 @@ def test_weights(case: str, saved: dict[str, bytes]) -> None:
     change, error = WEIGHTS[case]
     with pytest.raises(ModelError) as raised:
         imported(changed(saved, "weights_config.json", change))
-    refused(str(raised.value), error)
+    checked_error(str(raised.value), error)
 
 
 class Executed:
@@ -392,7 +392,7 @@ def test_onnx(case: str) -> None:
     os.chdir("folder")
     with pytest.raises(ModelError) as raised:
         imported(make())
-    refused(str(raised.value), error, "net.onnx")
+    checked_error(str(raised.value), error, "net.onnx")
 
 
 @pytest.mark.parametrize("name", ("def", "net", "F", "in:0", "class", "loss"))
@@ -413,7 +413,7 @@ def test_layers_of_reserved_names(path: str) -> None:
 # The text of an imported network
 
 
-def test_a_text_with_another_tree_is_refused() -> None:
+def test_a_text_with_another_tree_is_checked_error() -> None:
     def printer(head: str) -> Callable[[], tuple[str, None]]:
         return lambda: (f"net = {head}({literal(3)})\n", None)
 

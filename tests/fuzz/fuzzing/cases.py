@@ -18,7 +18,7 @@ import numpy as np
 
 from . import messages
 from .formats import FORMATS, Files, Format, names
-from .process import FAILURE, MODEL, OUT, REFUSED, RIGHT, Outcome, run
+from .process import FAILURE, MODEL, OUT, REJECTED, RIGHT, Outcome, run
 
 LONG = "long"
 KEPT = 3  # files of each failure
@@ -47,11 +47,11 @@ class Tally:
 
     def row(self, name: str) -> str:
         cases = sum(self.outcomes.values())
-        counts = (self.outcomes[RIGHT], self.outcomes[REFUSED], self.outcomes[LONG], self.outcomes[FAILURE])
+        counts = (self.outcomes[RIGHT], self.outcomes[REJECTED], self.outcomes[LONG], self.outcomes[FAILURE])
         return f"{name:<16}{cases:>9,}" + "".join(f"{n:>10,}" for n in counts) + f"{self.slowest:>10.1f}"
 
 
-HEAD = f"{'format':<16}{'cases':>9}{'right':>10}{'refused':>10}{'long':>10}{'failures':>10}{'slowest':>10}"
+HEAD = f"{'format':<16}{'cases':>9}{'right':>10}{'rejected':>10}{'long':>10}{'failures':>10}{'slowest':>10}"
 
 
 def separately(make: Callable[[], Any]) -> Any:

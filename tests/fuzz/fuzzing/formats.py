@@ -252,11 +252,11 @@ def _array_files() -> list[Files]:
 
 _TABLES = (
     "a,b,c,d,label\n1,2,3,4,0\n-1.5,2e3,3,4,2\n0,0,0,1,1\n",
-    '"a","b","c","d","kind"\r\n1, 2, 3, 4, walk\r\n\r\n5,6,7,8,"stand, still"\r\n',
+    '"a","b","c","d","kind"\r\n1, 2, 3, 4, jump\r\n\r\n5,6,7,8,"sit, still"\r\n',
     "1,2,3,4,0\n5,6,7,8,1\n",
 )
 _RECORDINGS = (
-    "ax,ay,az,label\n" + "".join(f"{k},{-k}.5,{k}e-1,{'walk' if k < 20 else 'run'}\n" for k in range(40)),
+    "ax,ay,az,label\n" + "".join(f"{k},{-k}.5,{k}e-1,{'jump' if k < 20 else 'run'}\n" for k in range(40)),
     "".join(f"{k % 7},1,2,{k // 10}\n" for k in range(30)),
 )
 

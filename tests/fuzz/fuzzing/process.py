@@ -21,7 +21,7 @@ from autodiff_gen.errors import AutodiffError
 
 PROCESSOR, WALL = 30, 150  # seconds; several processes share a core, so that the clock runs on
 MEMORY = 2 << 30  # bytes beside what is loaded
-RIGHT, REFUSED, FAILURE = "right", "refused", "failure"
+RIGHT, REJECTED, FAILURE = "right", "rejected", "failure"
 CANARY = "autodiff_canary"  # the module that hostile text imports, and the file that it writes
 OUT = "out"  # the only folder that a reader may write to, in the folder of the file
 MODEL = "model"  # a folder beside that of the file, for what is read together with it
@@ -53,7 +53,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 @dataclass(frozen=True)
 class Outcome:
-    """kind: RIGHT, REFUSED with the message as `text`, or FAILURE, with what happened; place: where, in few words."""
+    """kind: RIGHT, REJECTED with the message as `text`, or FAILURE, with what happened; place: where, in few words."""
 
     kind: str
     text: str = ""
@@ -182,7 +182,7 @@ def _outcome(read: Callable[[], None], fault_of: Callable[[str], str]) -> Outcom
     except AutodiffError as error:
         text = str(error)
         fault = fault_of(text)
-        return Outcome(FAILURE, f"{fault}: {text}", f"message: {fault}") if fault else Outcome(REFUSED, text)
+        return Outcome(FAILURE, f"{fault}: {text}", f"message: {fault}") if fault else Outcome(REJECTED, text)
     except BaseException as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if f.filename.startswith(str(ROOT / "autodiff_gen"))] or frames
