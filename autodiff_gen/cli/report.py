@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from .arguments import Command, board_and_kernels, force_argument, model_argument, target_arguments
@@ -59,6 +58,9 @@ def run_report(args: argparse.Namespace) -> int:
     from ..model.build import compile_file
     from ..model.loader import load_file
     from ..owned_files import write_file
+    from ..reading.json_text import parse
+    from ..reading.limits import TEXT
+    from ..reading.regular import read_bytes
     from ..report.collect import collect
     from ..report.explain import text
     from ..report.listing import listings
@@ -72,9 +74,9 @@ def run_report(args: argparse.Namespace) -> int:
     notes, bench = [], {}
     if args.bench is not None:
         try:
-            bench = json.loads(args.bench.read_text(encoding="utf-8"))
+            bench = parse(read_bytes(args.bench, ToolError, TEXT), str(args.bench), ToolError)
             other = other_program(report, bench)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise ToolError(f"{args.bench}: is no record of bench; run bench again") from None
         if other:
             notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}

@@ -151,7 +151,11 @@ def _of_network(path: Path) -> dict[str, Any]:
     program = folder.scores_of(program_of(path))
     text, _, tree = checked(path.name, lambda: (folder.model_text(program), None))
     names = {"ag": SimpleNamespace(Input=Input, Model=Model), "net": network(program, path.name)}
-    made = execute(compile(tree, file_of(text, path.name), "exec"), {**names, "nn": nn, "optim": optim})
+    code = compile(tree, file_of(text, path.name), "exec")
+    try:
+        made = execute(code, {**names, "nn": nn, "optim": optim})
+    except AutodiffError as error:
+        raise ModelError(f"{path}: {error}") from None
     if "model" not in made:
         raise ModelError(
             f"{path} has several results: write it to a folder by autodiff-gen import, and a model there"

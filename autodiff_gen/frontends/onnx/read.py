@@ -4,6 +4,7 @@ converted."""
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,12 @@ def _float_network(model: Any, name: str) -> Any:
     if model.functions:
         from onnx import inliner
 
-        model = inliner.inline_local_functions(model)
+        try:
+            model = inliner.inline_local_functions(model)
+        except RuntimeError:
+            raise ModelError(
+                f"{name} cannot be imported: it is damaged, or of an unknown form; export it anew"
+            ) from None
     return model
 
 
@@ -95,7 +101,7 @@ def _converted(model: Any, name: str, opset: int) -> Any:
         shape_inference.InferenceError,
         version_converter.ConvertError,
     ) as error:
-        reason = str(error).strip().splitlines()[-1]
+        reason = re.sub(r"\[?\w*Error\]?:? *", "", str(error).strip().splitlines()[-1])[:160]
         raise ModelError(
             f"{name} has opset {opset}, which onnx.version_converter cannot convert to {FIRST_OPSET}, the first "
             f"that is read: {reason}; export it anew"

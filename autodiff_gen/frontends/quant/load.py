@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError
+from ...errors import AutodiffError, ModelError
 from ...ir.quantization import sums_of, within_sums
 from ...reading.json_text import parse
 from ...reading.npz import NUMBERS, WORDS, read_npz
@@ -44,7 +44,14 @@ def load(source: str | Path | Mapping[str, Any]) -> Network:
         raise ModelError(f"{where}: the entry or array {error} is missing") from None
     except (ValueError, TypeError) as error:
         raise ModelError(f"{where}: the entry 'layers' cannot be read: {error}") from None
-    return Network(found, arrays)
+    if isinstance(source, Mapping):
+        return Network(found, arrays)
+    try:
+        network = Network(found, arrays)
+    except AutodiffError as error:
+        raise ModelError(f"{where}: {error}") from None
+    network.source = where
+    return network
 
 
 def _layer(entry: Mapping[str, Any], number: int) -> Layer:

@@ -168,6 +168,8 @@ class Network(Module):
     together and for missing arrays; calling it raises ShapeError.
     """
 
+    source = ""  # the file that it was loaded from
+
     def __init__(self, layers: Sequence[Layer], arrays: Arrays) -> None:
         super().__init__()
         if not layers or not all(isinstance(layer, Layer) for layer in layers):
@@ -206,5 +208,8 @@ class Network(Module):
         last = as_value(input)
         for layer, module in zip(self.layers, self.children(), strict=True):
             given = [values[name] for name in layer.inputs] or [last]
-            last = values[layer.name] = module(*given)
+            try:
+                last = values[layer.name] = module(*given)
+            except ShapeError as error:
+                raise ShapeError(f"{self.source}: {error}" if self.source else str(error)) from None
         return last

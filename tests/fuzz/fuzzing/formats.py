@@ -6,6 +6,7 @@ A row is all that a new format needs.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import random
@@ -313,7 +314,8 @@ def _checkpoints() -> list[Files]:
 def _manifests() -> list[Files]:
     from autodiff_gen.model.project.export import MANIFEST
 
-    digests = {"src/main.c": "0123456789abcdef", "net.h": "0123456789abcdef", "old/net.c": "0123456789abcdef"}
+    old = hashlib.sha256(b"int x;\n").hexdigest()[:16]
+    digests = {"src/main.c": "0123456789abcdef", "net.h": "0123456789abcdef", "old/net.c": old}
     text = json.dumps({"generator": "autodiff_gen 0.1.0", "files": digests}).encode()
     return [
         {
