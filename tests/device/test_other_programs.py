@@ -93,7 +93,8 @@ def test_a_learning_rate_is_no_other_program(edited, capsys):
 def test_the_board_runs_another_program(words, edited, made, capsys):
     """Firmware of the model before the edit, on a port."""
     edited("nn.Tanh()", "nn.ReLU()")
-    np.savez("w.npz", x=np.zeros(3))
+    shapes = {"0.weight": (16, 20), "0.bias": 16, "2.weight": (4, 16), "2.bias": 4}
+    np.savez("w.npz", **{name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
     code, _, said = run(capsys, *words, "--port", f"exec:{made / 'link.elf'}")
     wanted = (
         r"error: the board runs another program: 'net', whose parameters are the same, but not its operations, loss or "
