@@ -161,7 +161,7 @@ COMMANDS = [
         ["~no-such-user/k: no kernels.toml in it"],
     ),
     ("predict mnist --board host --data ~no-such-user/d.npz", 1, ["data ~no-such-user/d.npz: no such file"]),
-    ("report mnist --bench {line} --out {out}", 1, ["a\\nb: is no record of bench; run bench again"]),
+    ("report mnist --bench {line} --out {out}", 1, ["a\\nb: cannot be read: No such file"]),
     ("build ./{long}.py --out {out}", 1, ["cannot read or write", "too long"]),
     ("build mnist --board host --kernels ./{long} --out {out}", 1, ["cannot read or write", "too long"]),
     ("build mnist --board host --dump {file} --out {out}", 1, ["cannot write to", "file: File exists"]),

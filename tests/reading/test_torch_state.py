@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from autodiff_gen.errors import DataError
 from autodiff_gen.reading.torch_state import read_torch_state
 
 pytestmark = pytest.mark.torch
-torch = pytest.importorskip("torch")
 
 
 def _types() -> dict[str, Any]:

@@ -49,8 +49,8 @@ def load(source: str | Path | Mapping[str, Any]) -> Network:
     try:
         network = Network(found, arrays)
     except AutodiffError as error:
-        raise ModelError(f"{where}: {error}") from None
-    network.source = where
+        raise ModelError(f"{source}: {error}") from None
+    network.source = str(source)
     return network
 
 
