@@ -205,6 +205,17 @@ AG_KERNEL(depthwise2d_s8);
 typedef ag_conv2d_s8_fn ag_depthwise2d_in_place_s8_fn;
 AG_KERNEL(depthwise2d_in_place_s8);
 
+/* The first two with a mask of the results of each image, (oh ow o + 7) / 8 bytes: bit i % 8 of byte i / 8 is
+ * 1 where result i was between low and high, or one of them, before it was limited; bits after the last
+ * result are 0. within overlaps nothing. */
+typedef void ag_conv2d_within_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias,
+                                    const int32_t *multiplier, const int8_t *shift, int8_t *y,
+                                    uint8_t *within, int32_t n, int32_t x_zero, int32_t y_zero, int32_t low,
+                                    int32_t high, void *scratch, const ag_conv2d_shape *shape);
+typedef ag_conv2d_within_s8_fn ag_depthwise2d_within_s8_fn;
+AG_KERNEL(conv2d_within_s8);
+AG_KERNEL(depthwise2d_within_s8);
+
 /* Gradients of the real numbers that quantised tensors represent: dx as in ag_conv2d_dx_f32, of integers w
  * in place of floats; dw as in ag_conv2d_dw_f32, of the integers x - x_zero. The order of the sums is not
  * specified. */
@@ -226,6 +237,13 @@ typedef void ag_dense_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bia
                             const int8_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
                             int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch);
 AG_KERNEL(dense_s8);
+
+/* The same with a mask of the results of each row, (n + 7) / 8 bytes, as that of ag_conv2d_within_s8. */
+typedef void ag_dense_within_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias,
+                                   const int32_t *multiplier, const int8_t *shift, int8_t *y, uint8_t *within,
+                                   int32_t m, int32_t n, int32_t k, int32_t x_zero, int32_t y_zero,
+                                   int32_t low, int32_t high, int32_t per_channel, void *scratch);
+AG_KERNEL(dense_within_s8);
 
 /* y[n,oh,ow,c] = the mean of the elements of each window that are inside x[n,h,w,c], rounded to the nearest
  * integer, halves away from 0, between low and high; every window has one, and the dilation is 1. y does not

@@ -3,6 +3,7 @@
 #ifndef AG_QUANTIZATION_H
 #define AG_QUANTIZATION_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ag_math.h"
@@ -15,6 +16,18 @@ static inline int32_t ag_limited(int32_t v, int32_t low, int32_t high) {
 /* Whether v is between low and high, neither of them. */
 static inline int32_t ag_is_inside(int32_t v, int32_t low, int32_t high) {
     return v > low && v < high;
+}
+
+/* Whether v is between low and high, or one of them. */
+static inline int32_t ag_is_within(int32_t v, int32_t low, int32_t high) {
+    return v >= low && v <= high;
+}
+
+/* Bit `at` of a mask: whether v is between low and high, or one of them. The first bit of a byte sets the
+ * others to 0. */
+static inline void ag_mark_within(uint8_t *mask, ptrdiff_t at, int32_t v, int32_t low, int32_t high) {
+    const uint32_t others = at % 8 > 0 ? mask[at / 8] : 0u;
+    mask[at / 8] = (uint8_t)(others | (uint32_t)ag_is_within(v, low, high) << at % 8);
 }
 
 /* v / 2^31, rounded to an integer, halves up, where that fits 32 bits. */
@@ -59,21 +72,35 @@ static inline int8_t ag_quantized_step(int32_t q, float change, uint32_t random)
 
 /* a + b, each with a scale and zero of its own: both are shifted left by `left` bits and brought to a common
  * scale, and their sum to that of the result. A term with a negative multiplier is subtracted. */
+static inline int32_t ag_unlimited_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,
+                                       int32_t b, int32_t b_zero, int32_t b_multiplier, int32_t b_shift,
+                                       int32_t left, int32_t multiplier, int32_t shift, int32_t zero) {
+    const int32_t first = ag_requantized((a - a_zero) * (1 << left), a_multiplier, a_shift);
+    const int32_t second = ag_requantized((b - b_zero) * (1 << left), b_multiplier, b_shift);
+    return ag_requantized(first + second, multiplier, shift) + zero;
+}
+
+/* The same between low and high. */
 static inline int8_t ag_quantized_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,
                                       int32_t b, int32_t b_zero, int32_t b_multiplier, int32_t b_shift,
                                       int32_t left, int32_t multiplier, int32_t shift, int32_t zero,
                                       int32_t low, int32_t high) {
-    const int32_t first = ag_requantized((a - a_zero) * (1 << left), a_multiplier, a_shift);
-    const int32_t second = ag_requantized((b - b_zero) * (1 << left), b_multiplier, b_shift);
-    return (int8_t)ag_limited(ag_requantized(first + second, multiplier, shift) + zero, low, high);
+    const int32_t v = ag_unlimited_sum(a, a_zero, a_multiplier, a_shift, b, b_zero, b_multiplier, b_shift,
+                                       left, multiplier, shift, zero);
+    return (int8_t)ag_limited(v, low, high);
 }
 
 /* a * b, each with a zero of its own. */
+static inline int32_t ag_unlimited_product(int32_t a, int32_t a_zero, int32_t b, int32_t b_zero,
+                                           int32_t multiplier, int32_t shift, int32_t zero) {
+    return ag_requantized((a - a_zero) * (b - b_zero), multiplier, shift) + zero;
+}
+
+/* The same between low and high. */
 static inline int8_t ag_quantized_product(int32_t a, int32_t a_zero, int32_t b, int32_t b_zero,
                                           int32_t multiplier, int32_t shift, int32_t zero, int32_t low,
                                           int32_t high) {
-    return (int8_t)ag_limited(ag_requantized((a - a_zero) * (b - b_zero), multiplier, shift) + zero, low,
-                              high);
+    return (int8_t)ag_limited(ag_unlimited_product(a, a_zero, b, b_zero, multiplier, shift, zero), low, high);
 }
 
 #endif

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import AutodiffError, ShapeError
 from ..ir.node import Value
 from ..ir.quantization import HIGH, LOW, Quantization
 from ..ir.types import plain
+from ..ops.quantized.limits import CLOSED, OPEN, with_convention
 from .arguments import shape_error
 
 
@@ -91,3 +92,20 @@ def check_limits(name: str, low: Any, high: Any) -> None:
             f"{name}: the limits {one_line(low)} and {one_line(high)} must be integers that ascend between {LOW} and "
             f"{HIGH}"
         )
+
+
+def check_convention(name: str, clamp_gradient: Any, error: type[AutodiffError] = ShapeError) -> None:
+    if not isinstance(clamp_gradient, str) or clamp_gradient not in (OPEN, CLOSED):
+        raise error(f"{name}: clamp_gradient={one_line(clamp_gradient)} must be {OPEN!r} or {CLOSED!r}")
+
+
+def limited_op(name: str, op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
+    """The op of the function `name` with a convention, and the attributes that say so."""
+    check_convention(name, clamp_gradient)
+    return with_convention(op, clamp_gradient)
+
+
+def result_attributes(name: str, scale: float, zero_point: int, low: int, high: int) -> dict[str, Any]:
+    """The attributes of a limited result."""
+    check_limits(name, low, high)
+    return {"quantization": quantization_of(name, scale, zero_point), "low": low, "high": high}

@@ -148,8 +148,3 @@ def check_bits(bound: Any, shift: Any) -> None:
             f"a sum may be {worst:.10g}, which has more than 32 bits; use a larger scale of the result, a smaller bias "
             "or smaller weights"
         )
-
-
-def limited(v: Any, zero_point: int, low: int, high: int) -> Any:
-    """v + zero_point between the limits, as s8."""
-    return np.clip(v.astype(np.int64) + zero_point, low, high).astype(np.int8)

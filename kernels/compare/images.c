@@ -283,6 +283,8 @@ static void in_other_memory(const compare_attributes *f, const compare_call *c) 
 COMPARE_CASES(conv2d_s8, all_s8(row, convolutions, COMPARE_COUNT(convolutions) + COMPARE_RANDOM, NULL);
               all_s8(row, more, COMPARE_COUNT(more), NULL))
 COMPARE_CASES(depthwise2d_s8, all_s8(row, depthwise, COMPARE_COUNT(depthwise) + COMPARE_RANDOM, NULL))
+COMPARE_CASES(conv2d_within_s8, all_s8(row, convolutions, COMPARE_COUNT(convolutions), NULL))
+COMPARE_CASES(depthwise2d_within_s8, all_s8(row, depthwise, COMPARE_COUNT(depthwise), NULL))
 COMPARE_CASES(depthwise2d_in_place_s8, all_s8(row, depthwise, COMPARE_COUNT(depthwise), in_other_memory))
 
 /* Indices from ref for other values, so that all are valid. */

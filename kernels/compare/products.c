@@ -143,4 +143,5 @@ static void all_softmax(const compare_row *row) {
 }
 
 COMPARE_CASES(dense_s8, all_dense(row))
+COMPARE_CASES(dense_within_s8, all_dense(row))
 COMPARE_CASES(softmax_s8, all_softmax(row))

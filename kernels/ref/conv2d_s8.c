@@ -20,18 +20,25 @@ static inline int32_t window_sum(const int8_t *x, const int8_t *w, int32_t sum, 
     return sum;
 }
 
+/* within: NULL where no mask is stored. */
 static inline void convolution(const int8_t *x, const int8_t *w, const int32_t *bias,
-                               const int32_t *multiplier, const int8_t *shift, int8_t *y, int32_t n,
-                               int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, int32_t filter,
-                               int32_t tap, const ag_conv2d_shape *s) {
+                               const int32_t *multiplier, const int8_t *shift, int8_t *y, uint8_t *within,
+                               int32_t n, int32_t x_zero, int32_t y_zero, int32_t low, int32_t high,
+                               int32_t filter, int32_t tap, const ag_conv2d_shape *s) {
+    const ptrdiff_t results = (ptrdiff_t)s->oh * s->ow * s->o;
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        uint8_t *const mask = within ? within + b * ((results + 7) / 8) : NULL;
+        ptrdiff_t at = 0;
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, y += s->ldy) {
                 const ag_window window = ag_window_of(p, q, s);
-                for (int32_t o = 0; o < s->o; o++) {
+                for (int32_t o = 0; o < s->o; o++, at++) {
                     const int32_t sum = window_sum(x, w, bias[o], &window, o, filter, tap, x_zero, s);
                     const int32_t v = ag_requantized(sum, multiplier[o], shift[o]) + y_zero;
                     y[o] = (int8_t)ag_limited(v, low, high);
+                    if (mask) {
+                        ag_mark_within(mask, at, v, low, high);
+                    }
                 }
             }
         }
@@ -43,14 +50,33 @@ void ag_conv2d_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, con
                       int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     const int32_t channels = shape->c / shape->groups, filter = shape->kh * shape->kw * channels;
     (void)scratch;
-    convolution(x, w, bias, multiplier, shift, y, n, x_zero, y_zero, low, high, filter, channels, shape);
+    convolution(x, w, bias, multiplier, shift, y, NULL, n, x_zero, y_zero, low, high, filter, channels,
+                shape);
+}
+
+void ag_conv2d_within_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
+                             const int8_t *shift, int8_t *y, uint8_t *within, int32_t n, int32_t x_zero,
+                             int32_t y_zero, int32_t low, int32_t high, void *scratch,
+                             const ag_conv2d_shape *shape) {
+    const int32_t channels = shape->c / shape->groups, filter = shape->kh * shape->kw * channels;
+    (void)scratch;
+    convolution(x, w, bias, multiplier, shift, y, within, n, x_zero, y_zero, low, high, filter, channels,
+                shape);
 }
 
 void ag_depthwise2d_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
                            const int8_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
                            int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     (void)scratch;
-    convolution(x, w, bias, multiplier, shift, y, n, x_zero, y_zero, low, high, 1, shape->c, shape);
+    convolution(x, w, bias, multiplier, shift, y, NULL, n, x_zero, y_zero, low, high, 1, shape->c, shape);
+}
+
+void ag_depthwise2d_within_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias,
+                                  const int32_t *multiplier, const int8_t *shift, int8_t *y, uint8_t *within,
+                                  int32_t n, int32_t x_zero, int32_t y_zero, int32_t low, int32_t high,
+                                  void *scratch, const ag_conv2d_shape *shape) {
+    (void)scratch;
+    convolution(x, w, bias, multiplier, shift, y, within, n, x_zero, y_zero, low, high, 1, shape->c, shape);
 }
 
 /* One channel after the other: a row of results is stored where no later row reads. */

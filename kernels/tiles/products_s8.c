@@ -17,6 +17,7 @@
  * With AG_WINDOWS 1 products are those of x, not of x - x_zero: the products of a window of padding are
  * subtracted from bias, once in a call. */
 #include "ag_kernels.h"
+#include "ag_quantization.h"
 #include "tiles/products_s8.h"
 #include "tiles/symbols.h"
 #include "tiles/tap_ranges.h"
@@ -70,14 +71,36 @@ static void one_window(int8_t *y, const void *elements, const ag_rows_s8 *c) {
     }
 }
 
-/* All pixels of a group's channels. */
-static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t *copy, const ag_rows_s8 *c,
-                     const ag_conv2d_shape *s) {
+/* A mask of the results of one image, and how these are limited. */
+typedef struct ag_within_s8 {
+    uint8_t *mask;
+    int32_t zero, low, high;
+} ag_within_s8;
+
+/* The same, and bits `at` and following of the mask. Results are limited one by one. */
+static void one_window_within(int8_t *y, const void *elements, const ag_rows_s8 *c, const ag_within_s8 *m,
+                              ptrdiff_t at) {
+    for (int32_t o = 0, n; o < c->count; o += n) {
+        int32_t sums[AG_ROWS];
+        n = rows_from(&o, c->count);
+        ag_dots(sums, c->bias + o, elements, c->w + (ptrdiff_t)o * c->k, c->k, n);
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t v = ag_requantized(sums[i], c->multiplier[o + i], c->shift[o + i]) + m->zero;
+            y[o + i] = (int8_t)ag_limited(v, m->low, m->high);
+            ag_mark_within(m->mask, at + o + i, v, m->low, m->high);
+        }
+    }
+}
+
+/* All pixels of a group's channels. m: NULL where no mask is stored. */
+ALWAYS_INLINE void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t *copy,
+                            const ag_rows_s8 *c, ag_within_s8 *m, const ag_conv2d_shape *s) {
 #if AG_WINDOWS == 2
     uint32_t *const columns = (uint32_t *)(void *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
     int32_t remaining = n * s->oh * s->ow, filled = 0;
 #endif
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        ptrdiff_t at = 0;
         for (int32_t p = 0; p < s->oh; p++) {
             const int32_t top = p * s->stride_h - s->pad_top;
             const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
@@ -89,6 +112,17 @@ static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t
                 const int8_t *const elements = left >= 0 && left < width
                                                    ? x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w
                                                    : window(copy, x, top, left, i0, i1, zero, s);
+                if (m) {
+#if AG_WINDOWS == 2
+                    ag_unpack(columns, 1, elements, c->k, zero);
+                    one_window_within(y, columns, c, m, at);
+#else
+                    one_window_within(y, elements, c, m, at);
+#endif
+                    y += s->ldy;
+                    at += s->o;
+                    continue;
+                }
 #if AG_WINDOWS == 2
                 ag_unpack(columns + filled, remaining > 1 ? 2 : 1, elements, c->k, zero);
                 if (remaining == 1) {
@@ -104,6 +138,9 @@ static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t
                 y += s->ldy;
 #endif
             }
+        }
+        if (m) {
+            m->mask += (at + 7) / 8;
         }
     }
 }
@@ -136,8 +173,24 @@ void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
 #if AG_WINDOWS == 1
         c.bias = bias_of(&c, scratch, x_zero);
 #endif
-        convolve(x + i, y + o, n, x_zero, scratch, &c, s);
+        convolve(x + i, y + o, n, x_zero, scratch, &c, NULL, s);
     }
+}
+
+/* Of one group. */
+void AG_SYMBOL(conv2d_within_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
+                                 const int32_t *multiplier, const int8_t *shift, int8_t *y, uint8_t *within,
+                                 int32_t n, int32_t x_zero, int32_t y_zero, int32_t low, int32_t high,
+                                 void *scratch, const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
+    const int32_t k = s->kh * s->kw * s->c;
+    ag_within_s8 m = {within, y_zero, low, high};
+    ag_rows_s8 c = {w, bias, multiplier, shift, s->o, k, NULL};
+    AG_SCRATCH_NEEDED(AG_WINDOWS == 2 ? (k + 3) / 4 * 12 : (k + 3) / 4 * 4 + 4 * s->o);
+#if AG_WINDOWS == 1
+    c.bias = bias_of(&c, scratch, x_zero);
+#endif
+    convolve(x, y, n, x_zero, scratch, &c, &m, s);
 }
 
 /* As a convolution of m pixels with windows of one pixel. */
@@ -148,4 +201,15 @@ void AG_SYMBOL(dense_s8)(const int8_t *x, const int8_t *w, const int32_t *bias, 
     (void)per_channel;
     AG_SYMBOL(conv2d_s8)
     (x, w, bias, multiplier, shift, y, 1, x_zero, y_zero, low, high, scratch, &pixels);
+}
+
+/* As a convolution of m images of one pixel. */
+void AG_SYMBOL(dense_within_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
+                                const int32_t *multiplier, const int8_t *shift, int8_t *y, uint8_t *within,
+                                int32_t m, int32_t n, int32_t k, int32_t x_zero, int32_t y_zero, int32_t low,
+                                int32_t high, int32_t per_channel, void *scratch) {
+    const ag_conv2d_shape pixel = {1, 1, k, 1, 1, n, 1, 1, 1, 1, 0, 0, 1, 1, 1, k, k, k, 1, n};
+    (void)per_channel;
+    AG_SYMBOL(conv2d_within_s8)
+    (x, w, bias, multiplier, shift, y, within, m, x_zero, y_zero, low, high, scratch, &pixel);
 }

@@ -95,12 +95,12 @@ def simulated(arrays: dict[str, Any], x: Any, rounding: Rounding = "float64") ->
                     (first[block] - layer["x_zero"], layer["x_scale"]),
                     (q - last["y_zero"], last["y_scale"]),
                 ]
-                v = _sum(terms, layer["y_scale"], rounding)
+                v = summed(terms, layer["y_scale"], rounding)
             else:
                 sums = _convolved(q - layer["x_zero"], arrays[f"{name}.weight"], layer)
                 sums += arrays[f"{name}.bias"].astype(np.float64)[:, None, None]
                 ratios = layer["x_scale"] * arrays[f"{name}.w_scales"].astype(np.float64) / layer["y_scale"]
-                v = _scaled(sums, ratios[:, None, None], rounding)
+                v = scaled(sums, ratios[:, None, None], rounding)
                 last = layer
             q = np.clip(v + layer["y_zero"], -128, 127)
         found[name] = q
@@ -113,15 +113,15 @@ def _mean(q: Any, rounding: Rounding) -> Any:
     return np.rint(mean) if rounding == "float64" else np.sign(mean) * np.floor(np.abs(mean) + 0.5)
 
 
-def _sum(terms: list[tuple[Any, float]], scale: float, rounding: Rounding) -> Any:
+def summed(terms: list[tuple[Any, float]], scale: float, rounding: Rounding) -> Any:
     if rounding == "float64":
         return np.rint(sum(v * of for v, of in terms) / scale)
     common = 2 * max(of for _, of in terms)
-    wide = sum(_scaled(v * 2**20, np.array(of / common), rounding) for v, of in terms)
-    return _scaled(wide, np.array(common / (2**20 * scale)), rounding)
+    wide = sum(scaled(v * 2**20, np.array(of / common), rounding) for v, of in terms)
+    return scaled(wide, np.array(common / (2**20 * scale)), rounding)
 
 
-def _scaled(sums: Any, ratios: Any, rounding: Rounding) -> Any:
+def scaled(sums: Any, ratios: Any, rounding: Rounding) -> Any:
     """sums * ratios, rounded; of integers with 31 bits of the ratios."""
     if rounding == "float64":
         return np.rint(sums * ratios)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import functional as F
 from ...errors import ModelError
-from ...functional.quantized import signed_sum
+from ...functional.quantized import clamped, signed_sum
 from ...ir.build import apply, constant
 from ...ir.interpreter import evaluate
 from ...ir.names import set_output
@@ -45,13 +45,15 @@ _LARGEST_PROBABILITY = PROBABILITIES.scale * (HIGH - PROBABILITIES.zero_point)
 @dataclass
 class Conversion:
     """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph;
-    layers: those with weights, of an earlier conversion, or none yet. Afterwards `tensors` has the name, the float
-    value and the s8 value of each tensor, and `floats` the nodes that have no form on s8."""
+    layers: those with weights, of an earlier conversion, or none yet; clamp_gradient: as of `quantize`. Afterwards
+    `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that have no form on
+    s8."""
 
     input: Value
     result: Value
     ranges: Ranges
-    layers: Layers = field(default_factory=Layers)
+    layers: Layers
+    clamp_gradient: str
     representations: dict[Value, Representation] = field(default_factory=dict)
     tensors: list[tuple[str, Value, Value]] = field(default_factory=list)
     floats: list[Node] = field(default_factory=list)
@@ -257,7 +259,8 @@ class Conversion:
         )
         if joined and self._quantization(node.results[0]) != of:  # a part has the scale of the whole
             return self._function(node)
-        return Tensor(s8=apply("clamp_s8", q, low=integer(low, of, 1), high=integer(high, of, 1)))
+        limits = integer(low, of, 1), integer(high, of, 1)
+        return Tensor(s8=clamped(q, *limits, self.clamp_gradient))
 
     def _sums(self, node: Node) -> Representation | None:
         """Sums, as the means of whole images."""
@@ -280,7 +283,7 @@ class Conversion:
             y = F.quantized_softmax(x, softmax.axis)
             if of != PROBABILITIES:  # that of a value with which it shares elements
                 y = F.quantize(F.dequantize(y), of.scale, of.zero_point)
-            return y if (low, high) == (LOW, HIGH) else apply("clamp_s8", y, low=low, high=high)
+            return clamped(y, low, high, self.clamp_gradient)
 
         return Pending(node, build)
 
@@ -295,7 +298,7 @@ class Conversion:
             layer = self.layers.next(
                 name_of(node), x, lambda of_x: quantized_weights(w, of_x, of, factor, shift)
             )
-            return product(x, layer, form, node.attrs, of, low, high)
+            return product(x, layer, form, node.attrs, of, low, high, self.clamp_gradient)
 
         shape = planned(node.results[0].type.shape)
         return Pending(node, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)
@@ -334,7 +337,11 @@ class Conversion:
         else:
             return None
         a, b = (self._operand(v) for v in node.operands)
-        return Pending(node, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high))
+
+        def build(of: Quantization, low: int, high: int) -> Value:
+            return function(a, b, of.scale, of.zero_point, low, high, self.clamp_gradient)
+
+        return Pending(node, build)
 
     def _function(self, node: Node) -> Representation | None:
         """An elementwise node whose operands are numbers and functions of one quantised tensor."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import AutodiffError, ModelError
+from ...functional.quantized_arguments import check_convention
 from ...ir.quantization import sums_of, within_sums
+from ...ops.quantized.limits import OPEN
 from ...reading.json_text import parse
 from ...reading.npz import NUMBERS, WORDS, read_npz
 from .network import LIMITS, OPS, SCALE, Layer, Network, check_keys
@@ -16,9 +18,11 @@ from .network import LIMITS, OPS, SCALE, Layer, Network, check_keys
 INPUT = "input"
 
 
-def load(source: str | Path | Mapping[str, Any]) -> Network:
+def load(source: str | Path | Mapping[str, Any], clamp_gradient: str = OPEN) -> Network:
     """A quantised network from an .npz file or a dict of arrays with the entry `layers`, a list of layers as JSON.
-    Raises ModelError for what is no such file, for missing arrays and layers that do not fit together."""
+    clamp_gradient: as of Network. Raises ModelError for what is no such file, for missing arrays, layers that do not
+    fit together and another clamp_gradient."""
+    check_convention("quant.load", clamp_gradient, ModelError)
     if not isinstance(source, str | Path | Mapping):
         raise ModelError(f"quant.load: give a path or a dict of arrays, not {type(source).__name__}")
     arrays = (
@@ -45,9 +49,9 @@ def load(source: str | Path | Mapping[str, Any]) -> Network:
     except (ValueError, TypeError) as error:
         raise ModelError(f"{where}: the entry 'layers' cannot be read: {error}") from None
     if isinstance(source, Mapping):
-        return Network(found, arrays)
+        return Network(found, arrays, clamp_gradient)
     try:
-        network = Network(found, arrays)
+        network = Network(found, arrays, clamp_gradient)
     except AutodiffError as error:
         raise ModelError(f"{source}: {error}") from None
     network.source = str(source)

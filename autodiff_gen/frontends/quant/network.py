@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 from ... import functional as F
 from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
-from ...functional.quantized_arguments import check_limits, quantization_of
+from ...functional.quantized_arguments import check_convention, check_limits, quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
+from ...ops.quantized.limits import OPEN
 from ...ops.quantized.softmax import PROBABILITIES
 from .weights import QuantizedWeights
 
@@ -45,24 +46,24 @@ def _quantize(layer: Layer, arrays: Arrays, x: Value) -> Value:
 
 
 def _weighted(function: Callable[..., Value]) -> Callable[..., Value]:
-    def apply(layer: Layer, arrays: Arrays, x: Value) -> Value:
+    def apply(layer: Layer, arrays: Arrays, x: Value, **more: Any) -> Value:
         result = {"scale": layer.scale, "zero_point": layer.zero_point, "low": layer.low, "high": layer.high}
-        return function(x, arrays["weight"], arrays.get("bias"), **result, **layer.options)
+        return function(x, arrays["weight"], arrays.get("bias"), **result, **layer.options, **more)
 
     return apply
 
 
 def _pooled(function: Callable[..., Value]) -> Callable[..., Value]:
-    def apply(layer: Layer, arrays: Arrays, x: Value) -> Value:
-        options = {"kernel_size": tuple(x.shape[2:]), **layer.options}  # of the whole image
+    def apply(layer: Layer, arrays: Arrays, x: Value, **more: Any) -> Value:
+        options = {"kernel_size": tuple(x.shape[2:]), **layer.options, **more}  # of the whole image
         return function(x, low=layer.low, high=layer.high, **options)
 
     return apply
 
 
 def _of_two(function: Callable[..., Value]) -> Callable[..., Value]:
-    def apply(layer: Layer, arrays: Arrays, a: Value, b: Value) -> Value:
-        return function(a, b, layer.scale, layer.zero_point, layer.low, layer.high)
+    def apply(layer: Layer, arrays: Arrays, a: Value, b: Value, **more: Any) -> Value:
+        return function(a, b, layer.scale, layer.zero_point, layer.low, layer.high, **more)
 
     return apply
 
@@ -81,9 +82,9 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
 
 @dataclass(frozen=True)
 class LayerOp:
-    """build: (layer, its arrays, its operands) -> s8; keys: what a layer has beside its name, op and inputs; operands:
-    how many, None: one or more; arrays: their names, of which the first `required` must be there; scale: that of the
-    result where it is always the same."""
+    """build: (layer, its arrays, its operands) -> s8, of layers with limits also of their clamp_gradient; keys: what a
+    layer has beside its name, op and inputs; operands: how many, None: one or more; arrays: their names, of which the
+    first `required` must be there; scale: that of the result where it is always the same."""
 
     build: Callable[..., Value]
     keys: tuple[str, ...] = ()
@@ -126,13 +127,15 @@ def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
 class LayerModule(QuantizedWeights):
     """One layer."""
 
-    def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None) -> None:
+    def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None, clamp_gradient: str) -> None:
         super().__init__(layer.name, arrays, x_scale, layer.options.get("groups", 1))
-        self.layer = layer
+        self.layer, self.clamp_gradient = layer, clamp_gradient
 
     def forward(self, *inputs: Value) -> Value:
+        op = OPS[self.layer.op]
+        convention = {"clamp_gradient": self.clamp_gradient} if {*LIMITS} <= {*op.keys} else {}
         try:
-            return OPS[self.layer.op].build(self.layer, self.taken(), *inputs)
+            return op.build(self.layer, self.taken(), *inputs, **convention)
         except ShapeError as error:
             raise ShapeError(f"layer {self.name!r}: {error}") from None
 
@@ -164,14 +167,16 @@ class Network(Module):
     `weight` and `bias` have requires_grad=False, and are then constants. Set requires_grad to train one.
 
     layers: in the order of execution; arrays: those of each layer by "<layer>.weight" (s8), "<layer>.weight_scales"
-    (float, one or one for each output channel) and "<layer>.bias" (s32). Raises ModelError for layers that do not fit
-    together and for missing arrays; calling it raises ShapeError.
+    (float, one or one for each output channel) and "<layer>.bias" (s32); clamp_gradient: "open" or "closed", which
+    gradients pass the limits of results (docs/quantization.md). Raises ModelError for layers that do not fit together,
+    for missing arrays and for another clamp_gradient; calling it raises ShapeError.
     """
 
     source = ""  # the file that it was loaded from
 
-    def __init__(self, layers: Sequence[Layer], arrays: Arrays) -> None:
+    def __init__(self, layers: Sequence[Layer], arrays: Arrays, clamp_gradient: str = OPEN) -> None:
         super().__init__()
+        check_convention("a quantised network", clamp_gradient, ModelError)
         if not layers or not all(isinstance(layer, Layer) for layer in layers):
             raise ModelError("a quantised network needs a sequence of at least one quant.Layer")
         known: list[str] = []
@@ -190,7 +195,7 @@ class Network(Module):
             read.update(names.values())
             x_scale = scale.get(layer.inputs[0] if layer.inputs else known[-2] if known[1:] else "")
             scale[layer.name] = layer.scale if "scale" in op.keys else op.scale or x_scale
-            self._members()[1][layer.name] = LayerModule(layer, own, x_scale)
+            self._members()[1][layer.name] = LayerModule(layer, own, x_scale, clamp_gradient)
         unread = next((name for name in arrays if name not in read), None)
         if unread is not None:
             raise ModelError(

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...functional.quantized import product_operands, stored_filters
-from ...ir.build import apply
+from ...functional.quantized_operands import product_operands, stored_filters
+from ...ir.build import apply_node
 from ...ir.interpreter import bind
 from ...ir.node import Node, Value
 from ...ir.quantization import HIGH, Quantization, sums_of, within_sums
 from ...ir.types import planned
 from ...ops.quantized.forms import Product
+from ...ops.quantized.limits import with_convention
 from .representations import Pending
 from .weights import QuantizedWeights
 
@@ -96,6 +97,7 @@ def product(
     of: Quantization,
     low: int,
     high: int,
+    clamp_gradient: str,
 ) -> Value:
     """The product of x and the weights of a layer."""
     of_x = x.type.quantization
@@ -105,4 +107,5 @@ def product(
     operands, result = product_operands(name, x, weight, arrays["bias"], of.scale, of.zero_point, low, high)
     if form.rank > 2:
         weight = stored_filters(weight, form.rank == 3)
-    return apply(form.op, x, weight, *operands, **attrs, **form.attributes, **result)
+    op, convention = with_convention(form.op, clamp_gradient)
+    return apply_node(op, x, weight, *operands, **attrs, **form.attributes, **convention, **result).results[0]

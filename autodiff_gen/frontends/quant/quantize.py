@@ -12,13 +12,14 @@ import numpy as np
 
 from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
-from ...functional.quantized_arguments import array_of
+from ...functional.quantized_arguments import array_of, check_convention
 from ...ir.build import make_input
 from ...ir.interpreter import evaluate
 from ...ir.node import CONST, INPUT, STATE, Value, topological
 from ...ir.origin import building, current
 from ...ir.types import Type, f32
 from ...nn.module import Module
+from ...ops.quantized.limits import OPEN
 from .convert import Conversion
 from .names import described
 from .products import Layers
@@ -37,12 +38,16 @@ class Quantized(Module):
     `weight`, s8, and `bias`, float, have requires_grad=False, and are then constants. Set requires_grad to train one.
 
     float_ops: the names of ops that have no form on s8 and are computed in float, where `fallback` allows that.
+    clamp_gradient: which gradients pass limits, as of `quantize`.
     """
 
-    def __init__(self, module: Module, ranges: Ranges, shape: tuple[int, ...], fallback: bool) -> None:
+    def __init__(
+        self, module: Module, ranges: Ranges, shape: tuple[int, ...], fallback: bool, clamp_gradient: str
+    ) -> None:
         super().__init__()
         self.__dict__["_float"] = module  # no member: its parameters are not those of the network
         self.ranges, self.shape, self.fallback = ranges, shape, fallback
+        self.clamp_gradient = clamp_gradient
         self.float_ops: tuple[str, ...] = ()
         self._layers: tuple[QuantizedWeights, ...] = ()
         _, conversion = self._converted(make_input("x", Type(f32, (1, *shape))), ())
@@ -64,7 +69,8 @@ class Quantized(Module):
             )
         x = make_input("x", Type(f32, input.type.shape))
         modules = {name for name, _ in self._float.named_modules()}
-        conversion = Conversion(x, _traced(self._float, x), self.ranges, Layers(layers, modules))
+        traced = _traced(self._float, x)
+        conversion = Conversion(x, traced, self.ranges, Layers(layers, modules), self.clamp_gradient)
         with np.errstate(all="ignore"):
             result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
@@ -130,16 +136,24 @@ def _states(result: Value) -> dict[Value, Any]:
     return {n.results[0]: n.attrs["state"].init.array().astype(n.results[0].type.dtype.numpy) for n in nodes}
 
 
-def quantize(module: Module, calibration: Any, method: str = "minmax", fallback: bool = False) -> Quantized:
+def quantize(
+    module: Module,
+    calibration: Any,
+    method: str = "minmax",
+    fallback: bool = False,
+    clamp_gradient: str = OPEN,
+) -> Quantized:
     """The module on 8-bit integers.
 
     calibration: samples of its input, [samples, ...], from which the range of each tensor follows. method: "minmax",
     the whole range; "percentile", without the outermost 0.01 % at either end; "mse", the range with the least squared
     error.
-    fallback: compute ops that have no form on s8 in float. Raises ModelError for calibration data that is empty,
-    constant or not finite, for ops without a form on s8, and for an input of another shape; ShapeError for data that
-    the module does not take.
+    fallback: compute ops that have no form on s8 in float. clamp_gradient: "open", gradients stop where a result is one
+    of its limits, or "closed", where it was beyond them before it was limited (docs/quantization.md). Raises ModelError
+    for calibration data that is empty, constant or not finite, for ops without a form on s8, for an input of another
+    shape and for another clamp_gradient; ShapeError for data that the module does not take.
     """
+    check_convention("quantize", clamp_gradient, ModelError)
     if not isinstance(module, Module):
         given = f"the class {module.__name__}: call it" if isinstance(module, type) else type(module).__name__
         raise ModelError(f"quantize: the first argument must be an object of nn.Module, not {given}")
@@ -161,7 +175,7 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
             arrays = evaluate([v for _, v in kept], {given: chunk, **states})
         for (i, _), array in zip(kept, arrays, strict=True):
             found.setdefault(i, []).append(range_of(array, method))
-    return Quantized(module, {i: joined(r) for i, r in found.items()}, x.shape[1:], fallback)
+    return Quantized(module, {i: joined(r) for i, r in found.items()}, x.shape[1:], fallback, clamp_gradient)
 
 
 def _traced(module: Module, x: Value) -> Value:

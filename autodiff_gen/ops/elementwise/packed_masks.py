@@ -1,15 +1,20 @@
-"""Masks of a bit for each element (runtime/ag_bits.h); the pass pack_masks creates these ops."""
+"""Masks of a bit for each element (runtime/ag_bits.h), which the pass pack_masks and limits of quantised tensors use.
+The bits of all axes but that of a batch that may vary are packed, in the order of memory; the first element is the
+lowest bit, and bits after the last element are 0."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import ShapeError
-from ...ir.node import Sample, define
+from ...ir.build import apply, with_shape
+from ...ir.names import with_role
+from ...ir.node import Sample, Value, define
 from ...ir.op_kinds import ATOM, MUL, Elementwise
-from ...ir.types import DType, Type, bool_, broadcast, s32, u8
+from ...ir.types import Dim, DType, Shape, Type, bool_, broadcast, planned_size, s32, u8
 
 HEADER = "ag_bits.h"
 BITS = 8  # in a byte
@@ -69,3 +74,33 @@ has_bit = define(
     samples=_samples("u8", 256),
     torch="(a.to(torch.int32) >> (b & 7)) & 1 != 0",
 )
+
+
+def first_packed_axis(shape: Shape) -> int:
+    """The first axis whose bits are packed: the one after the batch axis of a batch that may vary."""
+    return 1 + max((i for i, d in enumerate(shape) if isinstance(d, Dim)), default=-1)
+
+
+def packed(mask: Callable[..., Value], operands: Sequence[Value], shape: Shape) -> Value:
+    """The u8 of a mask of this shape, an elementwise function of the operands."""
+    k = first_packed_axis(shape)
+    size = planned_size(shape[k:])
+    wide = (*shape[:k], -(-size // BITS), BITS)
+    if size % BITS == 0 and all(v.type.shape in (shape, ()) for v in operands):
+        bits = mask(*[with_shape(v, wide if v.type.shape else ()) for v in operands])
+    else:
+        flat = with_shape(mask(*operands), (*shape[:k], size))
+        filled = (*shape[:k], wide[-2] * BITS)
+        windows = {"starts": ((0,) * len(filled),), "steps": ((1,) * len(filled),)}
+        bits = with_shape(apply("assemble", flat, shape=filled, **windows, fill=0), wide)
+    byte = apply(
+        "sum_s32", apply("bit", bits, apply("iota", size=BITS)), axes=(len(wide) - 1,), keepdim=False
+    )
+    return with_role(apply("to_u8", byte), "mask")
+
+
+def unpacked(bytes: Value, shape: Shape) -> Value:
+    """The mask of this shape, of its bits: those of the axes from the last one of `bytes` on."""
+    k = bytes.ndim - 1
+    index = apply("iota", size=shape[k:])
+    return apply("has_bit", apply("index_select", bytes, apply("byte_of_bit", index), dim=k), index)

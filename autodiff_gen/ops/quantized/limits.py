@@ -1,18 +1,33 @@
-"""Gradients of ops whose s8 result is limited to the integers from `low` to `high`, their attributes."""
+"""Gradients of ops whose s8 result is limited to the integers from `low` to `high`, their attributes.
+
+By the open convention a gradient stops where the stored result is one of the limits. By the closed one it stops where
+the result was beyond them before it was limited: the forward pass stores a bit of each element, which says that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ...errors import ShapeError
 from ...ir.build import apply
-from ...ir.node import VJP, OptionalValues, Sample, Value, Values, Wanted, define
-from ...ir.op_kinds import ATOM, Attrs, Elementwise
+from ...ir.kernel_call import KernelCall, Result
+from ...ir.names import with_role
+from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
+from ...ir.op_kinds import ATOM, Attrs, Call, Elementwise
+from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW
-from ...ir.types import Type, bool_, s8
+from ...ir.strides import Strided
+from ...ir.types import Type, bool_, planned_size, s8, u8
+from ..elementwise.packed_masks import BITS, packed, unpacked
 
 HEADER = "ag_quantization.h"
+OPEN, CLOSED = "open", "closed"
+CLAMP_GRADIENT = "clamp_gradient"  # the attribute of elementwise ops whose convention is not the open one
 
 
 def is_s8(*types: Type) -> None:
@@ -37,24 +52,101 @@ inside_s8 = define(
 )
 
 
+within_s8 = define(
+    "clamp_within_s8",  # low <= q <= high
+    infer=_inside_type,
+    ref=lambda q, *, low, high: (q >= low) & (q <= high),
+    vjp=None,
+    lower=Elementwise("ag_is_within({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
+    torch="(a >= low) & (a <= high)",
+    samples=(Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),),
+)
+
 Gradients: TypeAlias = Callable[[Value, Sequence[Value], Attrs, Sequence[bool]], Sequence[Value | None]]
 
 
-def through_limits(gradients: Gradients, of_s8: bool = False) -> VJP:
+def with_convention(op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
+    """The op, or the one that computes the same, with which gradients pass limits by a convention, and the attributes
+    that say so."""
+    if clamp_gradient == OPEN:
+        return op, {}
+    if isinstance(OPS[op].lower, Call):
+        return _WITH_MASK[op], {}
+    return op, {CLAMP_GRADIENT: clamp_gradient}
+
+
+def through_limits(gradients: Gradients, of_s8: bool = False, mask: str = "") -> VJP:
     """The VJP of an op whose s8 result is between the attributes low and high. gradients: those of the operands, from
     the part of dy that passes the limits, the operands, the attributes and which of them are wanted. of_s8: what is
-    limited is an s8 already, such as a mean of some, so that -128 and 127 limit nothing."""
+    limited is an s8 already, such as a mean of some, so that -128 and 127 limit nothing. mask: of an elementwise op,
+    the op that says of each element whether it was between the limits, or one of them, before it was limited."""
 
     def vjp(
         dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted: Wanted
     ) -> OptionalValues:
-        low, high = attrs["low"], attrs["high"]
+        y, low, high = outs[0], attrs["low"], attrs["high"]
         if of_s8:
             low, high = low if low > LOW else LOW - 1, high if high < HIGH else HIGH + 1
         if low < LOW and high > HIGH:
             assert dys[0] is not None
             return gradients(dys[0], inputs, attrs, wanted)
-        passes = apply("inside_s8", outs[0], low=low, high=high)
+        if len(outs) > 1:
+            passes = unpacked(with_role(outs[1], "mask"), y.type.shape)
+        elif CLAMP_GRADIENT in attrs:
+            origin = y.node.origin
+            known = {k: v for k, v in attrs.items() if k != CLAMP_GRADIENT}
+            with building(origin.scope, origin.phase):
+                bits = packed(partial(apply, mask, **known), inputs, y.type.shape)
+            passes = unpacked(bits, y.type.shape)
+        else:
+            passes = apply("inside_s8", y, low=low, high=high)
         return gradients(apply("where", passes, dys[0], 0.0), inputs, attrs, wanted)
 
     return vjp
+
+
+@dataclass(frozen=True)
+class Limited:
+    """An op that a kernel computes. unlimited: (arrays, attributes) -> its integers before they are limited."""
+
+    name: str
+    infer: Callable[..., Type]
+    unlimited: Callable[..., Any]
+    gradients: Gradients
+    lower: Call
+    samples: tuple[Sample, ...]
+
+    def register(self) -> Op:
+        """The op, and the same with a mask as its second result."""
+        vjp = through_limits(self.gradients)
+        op = define(self.name, self.infer, self._limited, vjp, self.lower, self.samples)
+        masked = self.name.replace("_s8", "_within_s8")
+        _WITH_MASK[self.name] = masked
+
+        def call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+            found = self.lower.choose(layouts, results, attrs)
+            return replace(found, kernel=masked, pointers={**found.pointers, "within": Result(1)})
+
+        lower = replace(self.lower, choose=call, alone=self.name, in_place=_in_no_place)
+        define(masked, self._masked_type, self._masked, vjp, lower, self.samples)
+        return op
+
+    def _limited(self, *arrays: Any, **attrs: Any) -> Any:
+        return np.clip(self.unlimited(*arrays, **attrs), attrs["low"], attrs["high"]).astype(np.int8)
+
+    def _masked(self, *arrays: Any, **attrs: Any) -> Any:
+        v = self.unlimited(*arrays, **attrs)
+        within = (v >= attrs["low"]) & (v <= attrs["high"])
+        bits = np.packbits(within.reshape(len(v), -1), axis=1, bitorder="little")
+        return np.clip(v, attrs["low"], attrs["high"]).astype(np.int8), bits
+
+    def _masked_type(self, *types: Type, **attrs: Any) -> tuple[Type, Type]:
+        y = self.infer(*types, **attrs)
+        return y, Type(u8, (y.shape[0], -(-planned_size(y.shape[1:]) // BITS)))
+
+
+_WITH_MASK: dict[str, str] = {}  # by the op without one
+
+
+def _in_no_place(call: KernelCall) -> str:
+    return ""

@@ -21,15 +21,15 @@ from ...errors import GraphError, ShapeError
 from ...ir.build import apply, constant
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.names import with_role
-from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
+from ...ir.node import OPS, Op, OptionalValues, Sample, Value, Values, Wanted
 from ...ir.op_kinds import Attrs, Call, Range, Tile
-from ...ir.quantization import HIGH, LOW, Quantization, limited, requantized
+from ...ir.quantization import HIGH, LOW, Quantization, requantized
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, planned, s8, s32
 from ..images.window_products import at_tap, conv_shape, macs, size_of
 from ..images.window_tiles import CHANNELS
 from ..images.windows import Padding, Pair, image_axes, padded, pair_of, with_size
-from .limits import is_s8, through_limits
+from .limits import Gradients, Limited, is_s8
 
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
     "y": Result()
@@ -41,7 +41,7 @@ def _scales(numbers: Any) -> Value:
     return constant(numbers.astype(np.float32), role="weight_scales")
 
 
-def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
+def _gradients(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> Gradients:
     """The gradients with respect to x, w and bias. dx_of: (g, x, w, attrs), dw_of: (x, g, w, attrs)."""
 
     def gradients(dy: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> OptionalValues:
@@ -62,7 +62,7 @@ def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJ
             found[2] = apply("div", with_role(total, "bias_gradient_sums"), scales)
         return found
 
-    return through_limits(gradients)
+    return gradients
 
 
 def _channels(o: int, *of_channels: Type) -> None:
@@ -74,10 +74,9 @@ def _channels(o: int, *of_channels: Type) -> None:
             raise ShapeError(f"{name} must be {dtype}[{o}], not {t}")
 
 
-def _finished(sums: Any, multiplier: Any, shift: Any, attrs: Attrs) -> Any:
-    """s8 of the exact sums, which are float64 or s32, channels last."""
-    zero, low, high = attrs["quantization"].zero_point, attrs["low"], attrs["high"]
-    return limited(requantized(sums, multiplier, shift), zero, low, high)
+def _unlimited(sums: Any, multiplier: Any, shift: Any, attrs: Attrs) -> Any:
+    """The integers of the exact sums, which are float64 or s32, channels last, before they are limited."""
+    return requantized(sums, multiplier, shift).astype(np.int64) + attrs["quantization"].zero_point
 
 
 def _numbers(attrs: Attrs) -> dict[str, int]:
@@ -116,7 +115,7 @@ class _Convolution:
         _channels(o, bias, multiplier, shift)
         return Type(s8, with_size(x.shape, size_of((h, width), self.window(w.shape), attrs), o), quantization)
 
-    def ref(self, x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
+    def unlimited(self, x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
         kernel = self.window(w.shape)
         out = size_of(x.shape[1:3], kernel, attrs)
         centred = x.astype(np.float64) - attrs["x_zero"]
@@ -125,7 +124,7 @@ class _Convolution:
         for i, j in np.ndindex(*kernel):
             taken = wide[at_tap(i, j, out, attrs)]
             sums = sums + self.product(taken, w.astype(np.float64), i, j, attrs.get("groups", 1))
-        return _finished(sums, multiplier, shift, attrs)
+        return _unlimited(sums, multiplier, shift, attrs)
 
     def call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
         x, w = layouts[:2]
@@ -156,8 +155,8 @@ class _Convolution:
             in_place=self.overlaying,
             border=lambda attrs: float(attrs["x_zero"]),
         )
-        vjp = _product_vjp(self.dx, self.dw)
-        return define(self.name, self.infer, self.ref, vjp, lower, tuple(samples))
+        gradients = _gradients(self.dx, self.dw)
+        return Limited(self.name, self.infer, self.unlimited, gradients, lower, tuple(samples)).register()
 
     def shared(self, attrs: Attrs) -> dict[str, Any]:
         """The attributes of the ops that compute gradients."""
@@ -250,7 +249,7 @@ def _dense_type(x: Type, w: Type, bias: Type, multiplier: Type, shift: Type, **a
 
 def _dense(x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
     sums = (x.astype(np.float64) - attrs["x_zero"]) @ w.astype(np.float64).T + bias
-    return _finished(sums, multiplier, shift, attrs)
+    return _unlimited(sums, multiplier, shift, attrs)
 
 
 def _dense_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
@@ -286,14 +285,14 @@ def _dense_dw(x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
     return apply("matmul", apply("permute", g, dims=(1, 0)), integers)
 
 
-dense_s8 = define(
+dense_s8 = Limited(
     "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
     infer=_dense_type,
-    ref=_dense,
-    vjp=_product_vjp(_dense_dx, _dense_dw),
+    unlimited=_dense,
+    gradients=_gradients(_dense_dx, _dense_dw),
     lower=Call(_dense_call, macs=_dense_macs, tile=_dense_tile),
     samples=(
         _sample((3, 7), (4, 7), 4, per_channel=True),
         _sample((1, 1), (1, 1), 1, per_channel=False),
     ),
-)
+).register()

@@ -10,12 +10,12 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.build import apply, constant
-from ...ir.node import VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define, register
+from ...ir.node import OptionalValues, Sample, Value, Values, Wanted, define
 from ...ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise
-from ...ir.quantization import HIGH, LOW, Quantization, limited, requantized
-from ...ir.types import DType, Type, broadcast, s8, s32, u32
+from ...ir.quantization import HIGH, LOW, Quantization, requantized
+from ...ir.types import DType, Type, bool_, broadcast, s8, s32, u32
 from ..support import by_operand, check_float, sum_to
-from .limits import HEADER, is_s8, through_limits
+from .limits import HEADER, Gradients, is_s8, through_limits
 
 _ANY = Quantization((0.05,), 3)
 
@@ -156,7 +156,7 @@ step_s8 = define(
 )
 
 
-def _clamp_type(q: Type, *, low: int, high: int) -> Type:
+def _clamp_type(q: Type, **attrs: Any) -> Type:
     is_s8(q)
     return q
 
@@ -164,8 +164,8 @@ def _clamp_type(q: Type, *, low: int, high: int) -> Type:
 clamp_s8 = define(
     "clamp_s8",  # q between low and high
     infer=_clamp_type,
-    ref=lambda q, *, low, high: np.clip(q, low, high),
-    vjp=through_limits(lambda g, inputs, attrs, wanted: [g]),
+    ref=lambda q, **attrs: np.clip(q, attrs["low"], attrs["high"]),
+    vjp=through_limits(lambda g, inputs, attrs, wanted: [g], mask="clamp_within_s8"),
     lower=Elementwise("ag_limited({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
     torch="a.clamp(low, high)",
     samples=(Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),),
@@ -177,16 +177,19 @@ def _two_type(a: Type, b: Type, *, quantization: Quantization, **attrs: Any) -> 
     return Type(s8, broadcast(a.shape, b.shape), quantization)
 
 
-def _add(a: Any, b: Any, *, left: int, quantization: Quantization, **n: Any) -> Any:
+def _two_masked(a: Type, b: Type, **attrs: Any) -> Type:
+    return Type(bool_, _two_type(a, b, **attrs).shape)
+
+
+def _unlimited_sum(a: Any, b: Any, *, left: int, **n: Any) -> Any:
     first = requantized((a.astype(np.int32) - n["a_zero"]) << left, n["a_multiplier"], n["a_shift"])
     second = requantized((b.astype(np.int32) - n["b_zero"]) << left, n["b_multiplier"], n["b_shift"])
-    total = requantized(first + second, n["multiplier"], n["shift"])
-    return limited(total, n["zero"], n["low"], n["high"])
+    return requantized(first + second, n["multiplier"], n["shift"]).astype(np.int64) + n["zero"]
 
 
-def _mul(a: Any, b: Any, *, quantization: Quantization, **n: Any) -> Any:
+def _unlimited_product(a: Any, b: Any, **n: Any) -> Any:
     product = (a.astype(np.int32) - n["a_zero"]) * (b.astype(np.int32) - n["b_zero"])
-    return limited(requantized(product, n["multiplier"], n["shift"]), n["zero"], n["low"], n["high"])
+    return requantized(product, n["multiplier"], n["shift"]).astype(np.int64) + n["zero"]
 
 
 _RESULT = {
@@ -216,7 +219,11 @@ def _mul_gradients(g: Value, inputs: Values, attrs: Attrs, wanted: Wanted) -> Op
     return found
 
 
-def _two(name: str, ref: Callable[..., Any], vjp: VJP, c: str, attrs: Mapping[str, Any]) -> Op:
+def _two(
+    name: str, unlimited: Callable[..., Any], gradients: Gradients, c: str, attrs: Mapping[str, Any]
+) -> None:
+    """name: of the op on s8, and of the one that says which elements were between the limits before; c: the function
+    of ag_quantization.h, without its prefix, and its arguments but those of the result."""
     shapes = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (4,)))
     samples = tuple(
         Sample(
@@ -227,28 +234,44 @@ def _two(name: str, ref: Callable[..., Any], vjp: VJP, c: str, attrs: Mapping[st
         )
         for s in shapes
     )
-    return Op(name, _two_type, ref, vjp, Elementwise(c, ATOM, SELECT, header=HEADER), samples)
-
-
-_LIMITED = "{multiplier}, {shift}, {zero}, {low}, {high})"
-
-add_s8 = register(
-    _two(
-        "add_s8",  # a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
-        _add,
-        through_limits(_add_gradients),
-        "ag_quantized_sum({0}, {a_zero}, {a_multiplier}, {a_shift}, {1}, {b_zero}, {b_multiplier}, {b_shift}, "
-        f"{{left}}, {_LIMITED}",
-        {**_ZEROS, **_TERMS, "left": 20, **_RESULT, "shift": -18},
+    mask = f"{name}_within_s8"
+    limited = Elementwise(f"ag_quantized_{c}, {_SCALED}, {{low}}, {{high}})", ATOM, SELECT, header=HEADER)
+    within = Elementwise(
+        f"ag_is_within(ag_unlimited_{c}, {_SCALED}), {{low}}, {{high}})", ATOM, SELECT, header=HEADER
     )
+    define(
+        f"{name}_s8",
+        _two_type,
+        lambda a, b, **n: np.clip(unlimited(a, b, **n), n["low"], n["high"]).astype(np.int8),
+        through_limits(gradients, mask=mask),
+        limited,
+        samples,
+    )
+    define(
+        mask,
+        _two_masked,
+        lambda a, b, **n: np.clip(v := unlimited(a, b, **n), n["low"], n["high"]) == v,
+        None,
+        within,
+        samples,
+    )
+
+
+_SCALED = "{multiplier}, {shift}, {zero}"
+
+# a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
+_two(
+    "add",
+    _unlimited_sum,
+    _add_gradients,
+    "sum({0}, {a_zero}, {a_multiplier}, {a_shift}, {1}, {b_zero}, {b_multiplier}, {b_shift}, {left}",
+    {**_ZEROS, **_TERMS, "left": 20, **_RESULT, "shift": -18},
 )
 
-mul_s8 = register(
-    _two(
-        "mul_s8",
-        _mul,
-        through_limits(_mul_gradients),
-        f"ag_quantized_product({{0}}, {{a_zero}}, {{1}}, {{b_zero}}, {_LIMITED}",
-        {**_ZEROS, **_RESULT, "shift": -6},
-    )
+_two(
+    "mul",
+    _unlimited_product,
+    _mul_gradients,
+    "product({0}, {a_zero}, {1}, {b_zero}",
+    {**_ZEROS, **_RESULT, "shift": -6},
 )

@@ -22,8 +22,7 @@ such as whether it is a limit, a bit of each element is kept instead of the valu
       %11: f32[1,16] = where(%10, dy, 0.0)
       dx <- %11
 
-The bits of all axes but that of a batch that may vary are packed, in the order of memory. It is done
-where the arena becomes so much smaller that it is worth the time.
+It is done where the arena becomes so much smaller that it is worth the time.
 """
 
 from __future__ import annotations
@@ -33,15 +32,14 @@ from dataclasses import dataclass
 
 from ...ir.build import apply
 from ...ir.graph import Graph
-from ...ir.names import with_role
 from ...ir.node import CONST, Node, Value, base, topological
 from ...ir.op_kinds import Elementwise, Leaf
 from ...ir.origin import building, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_fusable
-from ...ir.types import Dim, Shape, planned_size
+from ...ir.types import planned_size
 from ...ir.views import layout
-from ...ops.elementwise.packed_masks import BITS
+from ...ops.elementwise.packed_masks import BITS, first_packed_axis, packed, unpacked
 from ..context import Context
 from .recomputation import is_large_part
 
@@ -102,7 +100,7 @@ def _mask(root: Node) -> _Mask | None:
     """The mask that a node computes, of one value of the same shape and of constant numbers; None if it is no such
     mask, or its elements do not fill bytes."""
     shape = root.results[0].type.shape
-    if not _is_mask(root) or _first_fixed_axis(shape) is None:
+    if not _is_mask(root) or planned_size(shape[first_packed_axis(shape) :]) % BITS:
         return None
     nodes = [n for n in topological(root.results, stop=lambda n: not _is_mask(n)) if _is_mask(n)]
     operands = {v for n in nodes for v in n.operands if v.node not in nodes}
@@ -111,34 +109,22 @@ def _mask(root: Node) -> _Mask | None:
     return _Mask(arrays[0], tuple(nodes)) if at is not None and at.dense else None
 
 
-def _first_fixed_axis(shape: Shape) -> int | None:
-    """The first of the axes after the batch axis of a batch that may vary; None where these have no multiple of 8
-    elements."""
-    k = 1 + max((i for i, d in enumerate(shape) if isinstance(d, Dim)), default=-1)
-    return k if planned_size(shape[k:]) % BITS == 0 else None
-
-
 def _packed(mask: _Mask) -> Value:
-    """u8[..., elements / 8], computed in the forward pass; the first element is the lowest bit."""
-    shape = mask.of.type.shape
-    k = _first_fixed_axis(shape)
-    wide = (*shape[:k], planned_size(shape[k:]) // BITS, BITS)
-    origin = base(mask.of).node.origin
-    with building(origin.scope, origin.phase):
-        new = {mask.of: apply("reshape", mask.of, shape=wide)}
+    """The bits, computed in the forward pass."""
+
+    def computed(of: Value) -> Value:
+        new = {mask.of: of}
         for node in mask.nodes:
             operands = [new.get(v, v) for v in node.operands]
             new[node.results[0]] = apply(node.op.name, *operands, **node.attrs)
-        bits = apply("bit", new[mask.result], apply("iota", size=BITS))
-        byte = apply("sum_s32", bits, axes=(len(wide) - 1,), keepdim=False)
-        return with_role(apply("to_u8", byte), "mask")
+        return new[mask.result]
+
+    origin = base(mask.of).node.origin
+    with building(origin.scope, origin.phase):
+        return packed(computed, [mask.of], mask.of.type.shape)
 
 
-def _unpacked(packed: Value, mask: Value) -> Value:
+def _unpacked(bits: Value, mask: Value) -> Value:
     """The mask, of its bits."""
-    shape = mask.type.shape
-    k = _first_fixed_axis(shape)
     with building(mask.node.origin.scope, mask.node.origin.phase):
-        index = apply("iota", size=shape[k:])
-        byte = apply("index_select", packed, apply("byte_of_bit", index), dim=k)
-        return apply("has_bit", byte, index)
+        return unpacked(bits, mask.type.shape)
