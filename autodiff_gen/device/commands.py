@@ -99,7 +99,7 @@ def _logged(
             return listener
 
         if args.log is not None:
-            log_file = opened(CsvLog(args.log, first))
+            log_file = opened(CsvLog(args.log, first, plan.past if plan.begin else None))
             listeners.append(log_file)
             if log_file.renamed is not None:
                 print(f"{args.log} has rows of another run; it is now {log_file.renamed}")

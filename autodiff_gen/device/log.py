@@ -75,12 +75,15 @@ def clock(seconds: float) -> str:
 
 class CsvLog:
     """A row for every step, written before the step's checkpoint; a resumed run keeps the rows up to the step where it
-    continues. A file with anything else in it is first renamed: `renamed` is its new path."""
+    continues. A file with anything else in it is first renamed: `renamed` is its new path.
 
-    def __init__(self, path: Path, first: int) -> None:
+    `past`: for a plan that begins after other steps, the epochs before its first, if the file has no row of them."""
+
+    def __init__(self, path: Path, first: int, past: int | None = None) -> None:
         rows = _rows(path)
-        kept = [row for row in rows or [] if row[0].isdigit() and int(row[0]) <= first]
+        kept = [row for row in rows or [] if _is_whole(row) and int(row[0]) <= first]
         self._before = float(kept[-1][-1]) if kept else 0.0
+        self._past = 0 if past is None else int(kept[-1][1]) if kept else past
         self.renamed: Path | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +112,9 @@ class CsvLog:
             return
         accuracy = "" if r.accuracy is None else f"{r.accuracy:.6f}"
         seconds = f"{self._before + r.seconds:.3f}"
-        self._writer.writerow((r.step, r.epoch, f"{r.loss:.9g}", f"{r.lr:.9g}", accuracy, seconds))
+        self._writer.writerow(
+            (r.step, self._past + r.epoch, f"{r.loss:.9g}", f"{r.lr:.9g}", accuracy, seconds)
+        )
 
     def close(self) -> None:
         self._file.close()
@@ -133,6 +138,13 @@ def _rows(path: Path) -> list[list[str]] | None:
     if not rows or tuple(rows[0]) != COLUMNS:
         return None
     return [r for r in rows[1:] if len(r) == len(COLUMNS)]
+
+
+def _is_whole(row: Sequence[str]) -> bool:
+    try:
+        return int(row[0]) >= 0 and int(row[1]) >= 0 and float(row[-1]) >= 0
+    except ValueError:
+        return False
 
 
 class TensorBoard:

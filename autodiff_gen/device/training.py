@@ -44,6 +44,11 @@ class Plan:
     def steps(self) -> int:
         return self.begin + self.per_epoch * self.epochs
 
+    @property
+    def past(self) -> int:
+        """Whole passes over as many samples in the steps before the plan."""
+        return self.begin // self.per_epoch
+
     def place(self, step: int) -> tuple[int, int]:
         """The epoch of a step and its number in the epoch; both count from 0, the epochs of this plan."""
         return divmod(step - self.begin, self.per_epoch)
@@ -53,8 +58,7 @@ class Plan:
         of the same data continues their permutations."""
         if self.shuffle is None:
             return np.arange(self.samples)
-        past = max(epoch + self.begin // self.per_epoch, 0)
-        return np.random.default_rng((self.shuffle, past)).permutation(self.samples)
+        return np.random.default_rng((self.shuffle, max(epoch + self.past, 0))).permutation(self.samples)
 
     def batches(self, first: int) -> Iterator[tuple[int, int, Any]]:
         """(step, epoch, indices) from step `first` on."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
 import pytest
+from terminal import Terminal, as_stderr
 
 from autodiff_gen import progress
 from autodiff_gen.cli.main import main
@@ -20,11 +20,6 @@ batch = lambda step: signal.raise_signal(signal.SIGINT)
 """
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def small(folder: Path) -> str:
     path = folder / "small.py"
     path.write_text(MODEL)
@@ -36,11 +31,11 @@ def test_a_terminal_shows_what_is_compiled(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = {"report": ["--out", str(tmp_path / "page.html")], "build": ["--out", str(tmp_path / "c")]}
-    monkeypatch.setattr("sys.stderr", terminal := Terminal())
-    monkeypatch.setenv("TERM", "xterm")
+    terminal = as_stderr(monkeypatch)
     assert main([command, small(tmp_path), "--board", "stm32", *out.get(command, [])]) == 0
-    lines = terminal.getvalue().split("\r\x1b[K")
-    assert re.fullmatch(r"compiling small for stm32 \(\d+ s\)", lines[1]) and lines[-1] == ""
+    assert (
+        re.fullmatch(r"compiling small for stm32 \(\d+ s\)", terminal.lines[1]) and terminal.lines[-1] == ""
+    )
     assert "compiling" not in capsys.readouterr().out
 
 

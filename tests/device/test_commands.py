@@ -15,6 +15,7 @@ import pytest
 from checkout import ROOT
 from csv_rows import rows
 from link_build import link_program
+from terminal import as_stderr
 
 from autodiff_gen.cli.main import main
 from autodiff_gen.device import hil
@@ -297,19 +298,37 @@ def test_nothing_to_do(words, capsys):
     assert other in capsys.readouterr().out
 
 
+def test_a_terminal_shows_the_progress_of_training(words, monkeypatch):
+    """In the line that said what was compiled: the first step, some of the others, and the end of each epoch."""
+    terminal = as_stderr(monkeypatch)
+    assert main(words("train", "--tests", 0, "--epochs", 2)) == 0
+    shown = terminal.lines
+    assert shown[1].startswith("compiling net for host (")
+    first = next(k for k, line in enumerate(shown) if line.startswith("epoch"))
+    assert re.fullmatch(
+        r"epoch 1/2 \[-{20}\] 1/33  [\d,]+ samples/s  loss \d\.\d{4}  \d:\d\d left", shown[first]
+    )
+    ends = [line for line in shown[first:] if line.endswith("\n")]
+    assert all(re.match(rf"epoch {k}/2 \[#{{20}}\] 33/33 ", line) for k, line in enumerate(ends, 1))
+    assert len(ends) == 2 and shown[-1] == ends[1] and shown[-1].endswith("  0:00 left\n")
+
+
 def test_more_passes(words, tmp_path, capsys):
     """Over the same data as `--epochs`, bit for bit; and whole passes over other data."""
     log, common = tmp_path / "log.csv", ("--tests", 0, "--shuffle", 1)
     assert main(words("train", *common, "--epochs", 3, "--log", log)) == 0
-    whole = [r["loss"] for r in rows(log)]
+    whole = [(r["epoch"], r["loss"]) for r in rows(log)]
     for passes in (("--fresh",), ("--more", 2)):
         assert main(words("train", *common, *passes, "--log", log)) == 0
-    assert [r["loss"] for r in rows(log)] == whole
+    assert [(r["epoch"], r["loss"]) for r in rows(log)] == whole
     said = capsys.readouterr()
     assert "continues after step 33 with 2 more epochs" in said.out
     assert re.search(r"^epoch 2/2 \[#{20}\] 33/33 ", said.err, re.MULTILINE)
     assert main(words("train", *common, "--samples", 20, "--more", 1, "--log", log)) == 0
     assert [int(r["step"]) for r in rows(log)] == list(range(1, 104))
+    assert [r["epoch"] for r in rows(log)][98:] == ["3", *("4",) * 4]
+    assert main(words("train", *common, "--more", 1, "--log", other := tmp_path / "other.csv")) == 0
+    assert {r["epoch"] for r in rows(other)} == {"4"}, "without earlier rows, as in a run on these data"
 
 
 def test_a_test_set_is_scored(words, tmp_path, capsys):
