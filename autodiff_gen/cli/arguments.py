@@ -110,12 +110,15 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def data_arguments(parser: argparse.ArgumentParser) -> None:
+def data_arguments(
+    parser: argparse.ArgumentParser, default: str = "data.py in the model's folder", what: str = ""
+) -> None:
+    """`what` the data are for, with a colon; `default`: what is taken without --data."""
     parser.add_argument(
         "--data",
         metavar="FILE",
-        help=".npz, .csv, a folder of .npy or .csv files, samples.bin, or .py with dataset(), as in docs/data.md "
-        "(default: data.py in the model's folder)",
+        help=f"{what}.npz, .csv, a folder of .npy or .csv files, samples.bin, or .py with dataset(), as in "
+        f"docs/data.md (default: {default})",
     )
     parser.add_argument(
         "--columns",

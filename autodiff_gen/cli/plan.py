@@ -8,7 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Command, board_and_kernels, force_argument, model_argument, positive, target_arguments
+from ..errors import DataError
+from .arguments import (
+    Command,
+    board_and_kernels,
+    data_arguments,
+    force_argument,
+    model_argument,
+    positive,
+    target_arguments,
+)
 
 if TYPE_CHECKING:
     from ..model.file_plan import FilePlan
@@ -26,12 +35,7 @@ def add_commands(command: Command) -> None:
     )
     model_argument(plan)
     target_arguments(plan)
-    plan.add_argument(
-        "--data",
-        metavar="FILE",
-        help="calibration data: .npz, samples.bin, or .py with dataset() (default: the model file's batch or samples, "
-        "otherwise random numbers)",
-    )
+    data_arguments(plan, "the model file's batch or samples, otherwise random numbers", "calibration data: ")
     plan.add_argument(
         "--batches",
         metavar="N",
@@ -79,7 +83,11 @@ def _batches(
 
     named = [str(v.name) for v in (*model.inputs, *model.targets)]
     if args.data is not None:
-        return _of_data(args, model), str(args.data)
+        return _of_data(args, model)
+    if given := next(
+        (word for word in ("columns", "window", "stride", "classes") if getattr(args, word)), None
+    ):
+        raise DataError(f"--{given} describes data: name the data with --data")
     if file.batch is not None:
         batch = file.batch
         return (
@@ -90,20 +98,33 @@ def _batches(
     return synthetic(model), "random numbers: give data of the task with --data"
 
 
-def _of_data(args: argparse.Namespace, model: Model) -> Iterator[Mapping[str, Any]]:
+def _of_data(args: argparse.Namespace, model: Model) -> tuple[Iterator[Mapping[str, Any]], str]:
+    import numpy as np
+
     from ..codegen.compiler import input_args
     from ..codegen.link_layout import LinkArray, LinkLayout
     from ..device.dataset import load_dataset, rows_per_step
+    from ..device.recording_windows import Windows
     from ..ir.index_checks import checks_of
     from ..model.loader import find_model
 
     targets, arrays = set(model.targets), []
     for arg in input_args((*model.inputs, *model.targets), checks_of([model.loss])):
         arrays.append(LinkArray(arg, arg.c_name, 0, arg.value in targets, model.batch))
-    data = load_dataset(args.data, find_model(args.model)[0], LinkLayout(tuple(arrays), ()))
+    path, layout = find_model(args.model)[0], LinkLayout(tuple(arrays), ())
+    windows = Windows(args.window, args.stride)
+    data = load_dataset(args.data, path, layout, args.columns, (), windows, args.classes)
     rows = rows_per_step(tuple(arrays))
-    for start in range(0, max(len(data) - rows + 1, 1), rows):
-        yield {name: array[start : start + rows] for name, array in data.train.items()}
+    mixed = data.is_sorted(layout)
+    order = np.random.default_rng(0).permutation(len(data)) if mixed else np.arange(len(data))
+    parts = [order[k : k + rows] for k in range(0, max(len(data) - rows + 1, 1), rows)]
+    batches = ({name: array[part] for name, array in data.train.items()} for part in parts)
+    notes = [
+        args.data,
+        *([data.note] if data.note else []),
+        *(["mixed, as they are sorted by class"] if mixed else []),
+    ]
+    return batches, "; ".join(notes)
 
 
 def _text(proposal: Proposal, plan: FilePlan, source: str) -> str:

@@ -47,9 +47,11 @@ class Dataset:
 
     def is_sorted(self, layout: LinkLayout) -> bool:
         """Whether the training samples are one class after the other, each with several."""
-        labels = [self.train[a.name] for a in layout.inputs if a.is_target and a.arg.classes is not None]
-        steps = [np.diff(x.astype(np.int64).reshape(len(x), -1), axis=0) for x in labels]
-        return any(bool((d >= 0).all() and 0 < np.count_nonzero(d) <= len(d) / 2) for d in steps)
+        targets = [a for a in layout.inputs if a.is_target and a.arg.classes is not None]
+        labels = [self.train[a.name].reshape(len(self), -1) for a in targets]
+        changes = [int((x[1:] != x[:-1]).any(axis=1).sum()) for x in labels]
+        classes = [len(np.unique(x, axis=0)) for x in labels]
+        return any(0 < n == count - 1 < len(self) / 2 for n, count in zip(changes, classes, strict=True))
 
 
 def load_dataset(

@@ -149,6 +149,34 @@ def test_the_data_decide(
     assert expected in shown and f"gradients: of {file}" in shown
 
 
+RECORDED = """
+net = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 2))
+{lines}
+model = ag.Model.supervised(net, (2, 3, 4), nn.CrossEntropyLoss(), optim.{optimizer}(lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    "options, note",
+    [
+        ([], "windows: 6 of 4 rows, one every 4 rows; mixed, as they are sorted by class"),
+        (["--window", "4", "--stride", "2"], "windows: 10 of 4 rows, one every 2 rows; mixed, "),
+        (["--columns", "x=c,b,a", "--classes", "sit,run"], "windows: 6 of 4 rows, one every 4 rows; mixed, "),
+    ],
+)
+def test_recordings_are_cut_as_for_train(
+    options: list[str], note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng, folder = np.random.default_rng(0), tmp_path / "recordings"
+    for name in ("run", "sit"):
+        (folder / name).mkdir(parents=True)
+        rows = "".join(f"{a},{b},{c}\n" for a, b, c in rng.standard_normal((12, 3)))
+        (folder / name / "1.csv").write_text("a,b,c\n" + rows)
+    model = written(tmp_path, RECORDED, "", "SGD")
+    assert planned(model, 4000, "--data", str(folder), *options) == 0
+    assert f"gradients: of {folder}; {note}" in capsys.readouterr().out
+
+
 ERRORS: dict[str, tuple[list[str], str]] = {
     "a budget that no choice meets": (
         ["--ram", "50"],
@@ -156,6 +184,10 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "no budget": (["--board", "host"], "board host has no limit of RAM; give a budget"),
     "no data": (["--ram", "4K", "--data", "missing.npz"], "missing.npz: no such file"),
+    "windows of nothing": (
+        ["--ram", "4K", "--stride", "4"],
+        "--stride describes data: name the data with --data",
+    ),
 }
 
 

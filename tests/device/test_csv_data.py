@@ -62,7 +62,13 @@ def test_tables(three, tmp_path, text, mapping):
 
 @pytest.mark.parametrize(
     "labels, is_sorted",
-    [((0, 0, 1, 1, 2, 2), True), ((0, 1, 0, 1), False), ((0, 1, 2), False), ((1, 1), False)],
+    [
+        ((0, 0, 1, 1, 2, 2), True),
+        ((2, 2, 0, 0, 1, 1), True),
+        ((0, 1, 0, 1), False),
+        ((0, 1, 2), False),
+        ((1, 1), False),
+    ],
 )
 def test_samples_that_are_sorted_by_class_are_recognised(three, tmp_path, labels, is_sorted):
     (tmp_path / "d.csv").write_text("".join(f"1,2,3,{k}\n" for k in labels))
