@@ -11,7 +11,7 @@ from ..codegen.program import Arg
 from ..errors import ShapeError
 from ..functional.index_limits import index_source
 from ..ir.types import Dim, bound
-from .index_checks import check_indices
+from .wrong_indices import reject_wrong_indices
 
 
 @dataclass
@@ -46,7 +46,7 @@ def checked(arg: Arg, value: Any, batch: Batch) -> Any:
         _check_range(arg, array)
     array = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(array.shape)
     if arg.value is not None:
-        check_indices(arg.checks, {arg.value: array})
+        reject_wrong_indices(arg.checks, {arg.value: array})
     return array
 
 

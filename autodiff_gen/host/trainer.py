@@ -24,7 +24,7 @@ from ..reading.limits import MEMORY
 from ..reading.regular import read_bytes
 from .arguments import Batch, checked, out_array
 from .compiler import Compiler, find_compiler
-from .index_checks import check_indices
+from .wrong_indices import reject_wrong_indices
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 
@@ -72,7 +72,7 @@ class _Compiled:
             raise ShapeError(f"{entry.name} takes {len(inputs)} arrays ({expected}), got {len(given)}")
         batch = Batch(self.program.batch, entry.least_n)
         arrays = {a.c_name: checked(a, value, batch) for a, value in zip(inputs, given, strict=True)}
-        check_indices(
+        reject_wrong_indices(
             entry.plan.graph.checks, {a.value: arrays[a.c_name] for a in inputs if a.value is not None}
         )
         outs = {a.c_name: out_array(a, batch) for a in entry.args if a.role == "output"}

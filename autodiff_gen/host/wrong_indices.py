@@ -1,4 +1,4 @@
-"""The checks of indices on the host: the message names the element of the input that is wrong."""
+"""Indices out of range, rejected on the host: the message names the element of the input that is wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def inputs_of(check: Check) -> list[Value]:
     return [node.results[0] for node in topological([check.value]) if node.op is INPUT]
 
 
-def check_indices(checks: Iterable[Check], arrays: Mapping[Value, Any]) -> None:
+def reject_wrong_indices(checks: Iterable[Check], arrays: Mapping[Value, Any]) -> None:
     """Raise ShapeError where arrays of inputs, of their dtypes, give an index out of range. Arrays of a data set may
     have the rows of many calls."""
     for check in checks:
