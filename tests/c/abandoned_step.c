@@ -1,5 +1,5 @@
-/* Abandons a step after each number of its parts that may be abandoned, and predicts; then makes a whole step, in parts
- * and by one call: statuses, and the bits of scores and losses, and checksums of the state. */
+/* Abandons a step after each number of its parts that may be abandoned, and predicts; then makes a whole
+ * step, in parts and by one call: statuses, and the bits of scores and losses, and checksums of the state. */
 #include "workload_run.h"
 
 static float loss, scores[SCORES];

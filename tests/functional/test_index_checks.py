@@ -200,7 +200,7 @@ def test_an_index_is_checked_as_it_is_used(
         with pytest.raises(ShapeError, match=r"^y.* -?\d+.*, outside -?\d to \d$"):
             f(labels)
     for module in ("arguments", "trainer"):  # what the device does
-        monkeypatch.setattr(f"autodiff_gen.host.{module}.check_indices", lambda checks, arrays: None)
+        monkeypatch.setattr(f"autodiff_gen.host.{module}.reject_wrong_indices", lambda checks, arrays: None)
     for labels in rejected:
         with pytest.raises(AutodiffError, match=r"status -3"):
             f(labels)
@@ -216,7 +216,7 @@ def test_a_step_whose_index_is_out_of_range_changes_nothing(monkeypatch: pytest.
     with pytest.raises(ShapeError, match=r"^y\[1\] is 3, which gives the index 4, outside 0 to 3$"):
         trainer.train_step(data, [-1, 3])
     for module in ("arguments", "trainer"):
-        monkeypatch.setattr(f"autodiff_gen.host.{module}.check_indices", lambda checks, arrays: None)
+        monkeypatch.setattr(f"autodiff_gen.host.{module}.reject_wrong_indices", lambda checks, arrays: None)
     before = bytes(trainer.memory)
     for step in (trainer.train_step, trainer.accumulate):
         for labels in ([-2, 0], [0, 3]):

@@ -117,6 +117,7 @@ FOLDERS = {
         ("control_flow", "products"),
         ("images", "products"),
         ("movement", "elementwise"),
+        ("quantized", "elementwise"),
         ("quantized", "images"),
         ("quantized", "movement"),
     },
