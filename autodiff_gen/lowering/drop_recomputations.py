@@ -29,12 +29,17 @@ def drop_recomputations(plan: EntryPlan, context: Context) -> EntryPlan:
 
     2: silu(x), 5: silu(x), 6: matmul(%5, v)  ->  2: silu(x), 6: matmul(%2, v)
     """
+    kept = set[Value]()  # without their steps the arena would grow
     while not context.is_estimate:
-        tried = (assign_buffers(_without(plan, *found), context) for found in _repeated(plan))
-        better = next((new for new in tried if _peak(new) <= _peak(plan)), None)
-        if better is None:
+        for step, same in _repeated(plan):
+            if kept.isdisjoint(same):
+                new = assign_buffers(_without(plan, step, same), context)
+                if _peak(new) <= _peak(plan):
+                    break
+                kept.update(same)
+        else:
             break
-        plan = better
+        plan = new
     return plan
 
 
@@ -51,8 +56,7 @@ def _repeated(plan: EntryPlan) -> Iterator[tuple[Step, dict[Value, Value]]]:
     earlier: dict[object, list[Value]] = {}
 
     def is_intact(v: Value, again: Value) -> bool:
-        """Whether v stays as it is until the last read of `again`. It may be read for longer unless something takes the
-        memory of `again` then."""
+        """Whether v stays as it is until the last read of `again`."""
         first, end = writer[v], max(last.get(again, 0), writer[again])
         place, other = buffers[v], buffers[again]
         for b in plan.placed:
@@ -63,8 +67,7 @@ def _repeated(plan: EntryPlan) -> Iterator[tuple[Step, dict[Value, Value]]]:
             written = [writer[u] for u in b.values if u not in (v, again)] if b.owner is None else [b.start]
             if any(first < at < end or (at == end and not in_its_place) for at in written):
                 return False
-        is_replaced = other.values[-1] is not again or any(b.over is other for b in plan.placed)
-        return last.get(v, first) <= end or not is_replaced
+        return True
 
     for step in plan.steps:
         results = [r for r in step.node.results if r in buffers]
