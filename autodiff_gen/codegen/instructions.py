@@ -237,6 +237,8 @@ class _Counter:
     def _function(self, name: str) -> float:
         if name in ("sqrtf", "fabsf", "ag_fabsf"):
             return self.cost.arithmetic
+        if (known := self.cost.calls.get(name)) is not None:
+            return known["call"]
         return (OWN if name in self.own else FUNCTION) * self.cost.arithmetic
 
     def _index(self, e: c.Expr) -> float:

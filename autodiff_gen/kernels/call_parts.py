@@ -2,7 +2,8 @@
 pixels, and so on, as kernels/tiles/ computes them. A board's table says what each of them takes. Stdlib only.
 
 Parts by name: `call` is 1; `result` are elements that are stored; `product` are multiply-accumulates, `term` those in
-tiles, incomplete tiles included; `tile` are tiles, `run` their runs of products that are next to each other in memory.
+tiles, incomplete tiles included; `tile` are tiles, `cut` those of which a part is stored, element by element, `edge`
+are elements of an epilogue in columns that fill no block; `run` their runs of products that are next to each other in memory.
 Of convolutions, `region` are the parts of an image whose windows have the same valid taps, `panel` are
 multiply-accumulates with weights that are `packed` first, `single` are those of pixels that fill no tile,
 and `scattered` are tiles whose pixels are in several rows.
@@ -20,6 +21,7 @@ Parts: TypeAlias = dict[str, float]
 TILE = 4  # rows and columns of a tile of products
 CHANNELS = 8  # of a tile of a depthwise convolution, and columns of a panel
 PANEL = 32  # pixels from which weights are packed
+PADDED_ROWS = 16  # of a factor with fewer columns than a tile, which are packed at a time
 NARROW = 12  # elements of a row of a window that are computed together though not the same windows have them
 
 
@@ -38,19 +40,32 @@ def call_parts(kernel: str, facts: Facts) -> Parts:
 _DEFAULTS = {"groups": 1.0, "dilation_h": 1.0, "dilation_w": 1.0, "epilogue": 0.0, "panel": 0.0, "n": 1.0}
 
 
-def _matrices(f: Facts) -> Parts:
+def _matrices(f: Facts, whole: int = TILE) -> Parts:
+    """`whole`: numbers of columns that are multiples of it fill tiles."""
     m, n, k = f["m"], f["n"], f["k"]
     tiles = _tiles(m) * _tiles(n)
     parts = {"term": TILE * TILE * tiles * k, "tile": tiles, "row": m, "result": m * n, "product": m * n * k}
-    return {**parts, "update": m * n * (f.get("beta", 0.0) != 0), "epilogue": m * n * f["epilogue"]}
+    cut_columns = n < TILE or n % whole > 0
+    passes = _tiles(k, PADDED_ROWS) if n < TILE else 1
+    parts["cut"] = ((m % TILE > 0) * _tiles(n) + cut_columns * (m // TILE)) * passes
+    return {**parts, "update": m * n * (f.get("beta", 0.0) != 0), **_finished(f)}
+
+
+def _columns(f: Facts) -> Parts:
+    """Products of columns have tiles of six columns, too."""
+    return _matrices(f, whole=2)
+
+
+def _finished(f: Facts) -> Parts:
+    edge = f["n"] % TILE
+    return {"epilogue": f["m"] * (f["n"] - edge) * f["epilogue"], "edge": f["m"] * edge * f["epilogue"]}
 
 
 def _rows(f: Facts) -> Parts:
     """Whole tiles of rows, and each other row as the product of a vector and a matrix."""
     rest = f["m"] % TILE if f["n"] >= TILE else 0
     parts = _matrices({**f, "m": f["m"] - rest})
-    parts["epilogue"] = f["m"] * f["n"] * f["epilogue"]
-    return {**parts, "single": rest * f["n"] * f["k"], "single_run": rest * f["n"], "single_row": rest}
+    return {**parts, **_finished(f), "single": rest * f["n"] * f["k"], "single_run": rest * f["n"], "single_row": rest}
 
 
 def _vector(f: Facts) -> Parts:
@@ -199,6 +214,7 @@ def _dw(f: Facts) -> Parts:
 
 _FAMILIES: Mapping[str, Callable[[Facts], Parts]] = {
     "gemm_rows": _rows,
+    "gemm_tn": _columns,
     "gemm": _matrices,
     "dense": _matrices,
     "gemv": _vector,
