@@ -2,8 +2,8 @@
 pixels, and so on, as kernels/tiles/ computes them. A board's table says what each of them takes. Stdlib only.
 
 Parts by name: `call` is 1; `result` are elements that are stored; `product` are multiply-accumulates, `term` those in
-tiles, incomplete tiles included; `tile` are tiles, `cut` those of which a part is stored, element by element, `edge`
-are elements of an epilogue in columns that fill no block; `run` their runs of products that are next to each other in memory.
+tiles, incomplete tiles included; `tile` are tiles, `run` their runs of products that are next to each other in memory;
+`cut` are incomplete tiles, stored element by element, `edge` elements of an epilogue in columns that fill no block.
 Of convolutions, `region` are the parts of an image whose windows have the same valid taps, `panel` are
 multiply-accumulates with weights that are `packed` first, `single` are those of pixels that fill no tile,
 and `scattered` are tiles whose pixels are in several rows.
@@ -65,7 +65,13 @@ def _rows(f: Facts) -> Parts:
     """Whole tiles of rows, and each other row as the product of a vector and a matrix."""
     rest = f["m"] % TILE if f["n"] >= TILE else 0
     parts = _matrices({**f, "m": f["m"] - rest})
-    return {**parts, **_finished(f), "single": rest * f["n"] * f["k"], "single_run": rest * f["n"], "single_row": rest}
+    return {
+        **parts,
+        **_finished(f),
+        "single": rest * f["n"] * f["k"],
+        "single_run": rest * f["n"],
+        "single_row": rest,
+    }
 
 
 def _vector(f: Facts) -> Parts:

@@ -41,16 +41,21 @@ def lenet() -> ag.Model:
 
 
 class Last(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, features: int, units: int) -> None:
         super().__init__()
-        self.gru, self.head = nn.GRU(4, 16, batch_first=True), nn.Linear(16, 3)
+        self.gru, self.head = nn.GRU(features, units, batch_first=True), nn.Linear(units, 3)
 
     def forward(self, x):
         return self.head(self.gru(x)[0][:, -1])
 
 
 def recurrent() -> ag.Model:
-    return ag.Model.supervised(Last(), (4, 20, 4), CLASSES, optim.SGD(lr=0.01))
+    return ag.Model.supervised(Last(4, 16), (4, 20, 4), CLASSES, optim.SGD(lr=0.01))
+
+
+def narrow() -> ag.Model:
+    """Products that fill few tiles, and functions of few elements."""
+    return ag.Model.supervised(Last(3, 14), (2, 12, 3), CLASSES, optim.Adam(lr=0.01))
 
 
 def depthwise() -> ag.Model:
@@ -113,7 +118,7 @@ def counted(made: ag.Model, ram: int, folder: Path) -> tuple[dict[str, float], d
 @pytest.mark.qemu
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model", [perceptron, lenet, recurrent, depthwise, clipped], ids=lambda f: f.__name__
+    "model", [perceptron, lenet, recurrent, narrow, depthwise, clipped], ids=lambda f: f.__name__
 )
 def test_the_estimate_is_within_ten_percent_of_what_is_counted(
     model: Callable[[], ag.Model], tmp_path: Path
