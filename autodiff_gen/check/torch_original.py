@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import ToolError
+from ..errors import ModelError, ToolError
 from ..frontends.imported.program import WeightView
+from ..frontends.pytorch.export import silence
 from ..frontends.pytorch.python_state import state_kept
 from .pt2_copy import safe_copy
 
@@ -52,7 +53,16 @@ def loaded(file: Path | IO[bytes]) -> Any:
     """The program of a file, with the weights of the file, in float64 and without dropout."""
     if not isinstance(file, Path):
         file.seek(0)
-    module = torch.export.load(safe_copy(file) if isinstance(file, Path) else file).module()
+    given = safe_copy(file) if isinstance(file, Path) else file
+    name = file.name if isinstance(file, Path) else "the program"
+    try:
+        with silence():
+            module = torch.export.load(given).module()
+    except Exception:  # of what the file lacks, of many kinds
+        raise ModelError(
+            f"{name} cannot be loaded by PyTorch {torch.__version__}: it is damaged, or was exported by another "
+            "version; export it anew by this one"
+        ) from None
     module.double()
     for node in list(module.graph.nodes):
         _prepare(module, node)

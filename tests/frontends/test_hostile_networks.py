@@ -118,6 +118,13 @@ def target(name: str) -> Callable[[Any], Any]:
     return change
 
 
+def without_last_node(model: Any) -> None:
+    graph = model["graph_module"]["graph"]
+    (name,) = [output["as_tensor"]["name"] for output in graph["outputs"]]
+    graph["nodes"].pop()
+    graph["tensor_values"].pop(name)
+
+
 MODELS = {
     "an index that is a text": (
         argument("select", "index", {"as_string": PAYLOAD}),
@@ -135,6 +142,7 @@ MODELS = {
     "a tensor of 100 axes": (sizes(*[1] * 100), "a tensor has 100 axes"),
     "a function of Python": (target("torch.os.system"), "torch.os has no counterpart"),
     "a target that is code": (target(PAYLOAD), "the target of a node is no operator"),
+    "a result of nothing": (without_last_node, "returns 'add', which nothing computes"),
     "no nodes": (lambda model: model["graph_module"]["graph"].pop("nodes") and None, "nodes is missing"),
 }
 
@@ -262,6 +270,18 @@ def test_check_unpickles_nothing_and_evaluates_no_text(
         safe_copy(config)
 
 
+def test_what_check_cannot_load_is_one_line(
+    saved: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_names(model: Any) -> None:
+        model["graph_module"]["module_call_graph"][0]["fqn"] = "other"
+
+    assert main(["check", str(changed(saved, "models/model.json", without_names))]) == 1
+    out, err = capsys.readouterr()
+    assert "Error" not in out + err
+    checked_error(err.removesuffix("\n"), "cannot be loaded by PyTorch")
+
+
 # ONNX
 
 
@@ -289,6 +309,11 @@ def below_0() -> Any:
     made = constant("w", np.ones(4, np.float32))
     made.dims[0] = -4
     return made
+
+
+def not_unicode(file: Path) -> Path:
+    file.write_bytes(file.read_bytes().replace(b"Relu", b"\xffelu"))
+    return file
 
 
 def body(depth: int) -> Any:
@@ -361,6 +386,17 @@ FILES: dict[str, tuple[Callable[[], Path], str]] = {
         "which is not in the folder of the network",
     ),
     "data elsewhere": (lambda: onnx_file([ADD], [external("/etc/passwd")]), "which is not in the folder"),
+    "data in a file of a long name": (
+        lambda: onnx_file([ADD], [external(f"{'a' * 300}/../w")]),
+        "which is not in the folder",
+    ),
+    "a node without results": (
+        lambda: onnx_file(
+            [helper.make_node("GRU", ["x", "x", "x"], ["", ""], hidden_size=2), node("Relu", "z")]
+        ),
+        "Relu reads 'z', which no earlier node computes",
+    ),
+    "a name that is no text": (lambda: not_unicode(onnx_file([node("Relu", "x")])), "names are no UTF-8"),
     "data in a folder": (lambda: onnx_file([ADD], [external(".")]), "which is missing or short"),
     "two weights of a name": (lambda: onnx_file([ADD], [ONES, ONES]), "two values of the name 'w'"),
     "two results of a name": (

@@ -22,6 +22,7 @@ def check(model: Any, name: str, size: int, folder: Path | None) -> None:
     bodies = [model.graph, *model.functions]
     for body in bodies:
         for graph in _graphs(body, name):
+            _check_texts(graph, name)
             _check_names(graph, name)
             for tensor in _tensors(graph):
                 _check_tensor(tensor, name, size, folder)
@@ -61,6 +62,14 @@ def _tensors(graph: Any) -> Iterator[Any]:
                 yield from (sparse.values, sparse.indices)
 
 
+def _check_texts(graph: Any, name: str) -> None:
+    """Raises ModelError for texts that are no UTF-8, which protobuf returns as bytes."""
+    for node in graph.node:
+        texts = (node.op_type, node.domain, node.name, *node.input, *node.output)
+        if not all(isinstance(t, str) for t in (*texts, *(a.name for a in node.attribute))):
+            raise ModelError(f"{name} has a node whose names are no UTF-8; export it anew")
+
+
 def _check_names(graph: Any, name: str) -> None:
     """Raises ModelError for two values of one name: an initializer may be the default value of an input."""
     initializers = [t.name for t in getattr(graph, "initializer", ())]
@@ -90,8 +99,12 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     path = folder / location
-    inside = location and "\0" not in location and path.resolve().is_relative_to(folder.resolve())
-    if not inside:
+    try:
+        is_inside = location and "\0" not in location and path.resolve().is_relative_to(folder.resolve())
+        exists = is_inside and path.is_file()
+    except OSError:  # of a name that is too long
+        is_inside = exists = False
+    if not is_inside:
         raise ModelError(
             f"{place} is in the file {location[:80]!r}, which is not in the folder of the network"
         )
@@ -100,7 +113,7 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
     except ValueError:
         offset = length = -1
     missing = ModelError(f"{place} is in the file {location[:80]!r} beside it, which is missing or short")
-    if not path.is_file():
+    if not exists:
         raise missing
     with open_regular(path, ModelError) as file:
         held = file.seek(0, 2)

@@ -160,7 +160,7 @@ class Conversion(Values):
     def _convert_nodes(self, nodes: Iterable[Any]) -> None:
         for k, proto in enumerate(nodes):
             self.count(1)
-            if not self.joined.intersection(proto.output):
+            if any(proto.output) and not self.joined.intersection(proto.output):
                 self.node = Node(proto, k)
                 self._convert(self.node)
 

@@ -101,7 +101,8 @@ def _converted(model: Any, name: str, opset: int) -> Any:
         shape_inference.InferenceError,
         version_converter.ConvertError,
     ) as error:
-        reason = re.sub(r"\[?\w*Error\]?:? *", "", str(error).strip().splitlines()[-1])[:160]
+        (*_, last) = ["unknown", *str(error).strip().splitlines()]
+        reason = re.sub(r"\[?\w*Error\]?:? *", "", last)[:160]
         raise ModelError(
             f"{name} has opset {opset}, which onnx.version_converter cannot convert to {FIRST_OPSET}, the first "
             f"that is read: {reason}; export it anew"

@@ -139,6 +139,13 @@ class _Conversion:
             self._input_dtype(n)
 
     def _check_outputs(self, outputs: Any) -> None:
+        for ref in references(self.exported.outputs):
+            if isinstance(ref, ValueRef) and not (
+                ref.name in self.known and ref.name in self.exported.shapes
+            ):
+                raise ModelError(
+                    f"{self.name} returns {ref.name[:80]!r}, which nothing computes; export it anew"
+                )
         if is_complex(outputs):
             raise ModelError(f"{self.name} returns complex numbers; return torch.view_as_real of them")
         if is_empty(outputs):

@@ -149,7 +149,7 @@ class _Exports:
 
     def check_repeatable(self) -> None:
         """Raises ModelError for a module that computes other numbers in each call."""
-        with _silence():
+        with silence():
             given = tuple(_drawn(self.torch, e) for e in self.examples)
             for examples in (tuple(map(_of_two, given)), given):
                 if check_repeatable(self.torch, self.module, examples, self.name):
@@ -170,7 +170,7 @@ class _Exports:
         examples = tuple(map(_of_two, self.examples)) if dynamic else self.examples
         file = io.BytesIO()
         try:
-            with _silence(), shapes_without_steps(self.torch), state_kept(self.torch, self.module):
+            with silence(), shapes_without_steps(self.torch), state_kept(self.torch, self.module):
                 if dynamic not in self.programs:
                     shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
                     with (
@@ -300,7 +300,7 @@ def _no_checks_of_values(torch: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Without what torch.export prints: warnings about torch.nn's own layers, and the graph up to an error."""
     level = logging.root.manager.disable
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):

@@ -89,7 +89,7 @@ def _replaced(token: str, rng: random.Random) -> str:
     if token[:1].isdigit():
         number = (
             hostile.integer(rng, int(token))
-            if token.isascii() and token.isdigit()
+            if token.isascii() and token.isdigit() and len(token) < 100
             else rng.choice(hostile.INTEGERS)
         )
         return rng.choice(
