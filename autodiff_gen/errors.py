@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
 
-LONGEST = 4000  # characters of a message
+LINE = 400  # characters of an error on the command line
+LONGEST = LINE - len("error: ")  # of a message
+VALUE = 60  # characters of a value of a file in a message
+_WORD = re.compile(r"""[(\[{=]*(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\S*|(?<!\S)[^\s/]+(?!\S)""")
+_PATH = re.compile(r"\S+")
 
 
 class AutodiffError(Exception):
@@ -15,10 +20,31 @@ class AutodiffError(Exception):
     characters: what it quotes of a user's file may be neither."""
 
     def __str__(self) -> str:
-        text = super().__str__()
-        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-        half = LONGEST // 2
-        return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
+        return fitted(super().__str__())
+
+
+def fitted(text: str) -> str:
+    """A message as one line of at most LONGEST characters: long words and quoted values lose their middle, then paths,
+    and if that is not enough, the whole message does."""
+    text = shortened(text, 100 * LONGEST)
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    for word in (_WORD, _PATH):
+        for room in (4 * VALUE, 2 * VALUE, VALUE, VALUE // 2):
+            if len(text) > LONGEST:
+                text = word.sub(lambda found, room=room: shortened(found[0], room), text)  # type: ignore[misc]
+    return shortened(text, LONGEST)
+
+
+def shortened(text: str, room: int = VALUE) -> str:
+    """A text without its middle if it has more characters than `room`; the name of a file stays as far as it can."""
+    name = len(text) - text.rfind("/") if "/" in text and " " not in text else 0
+    tail = min(max((room - 3) // 2, name), room - 3 - VALUE // 6)
+    return text if len(text) <= room else f"{text[: room - 3 - tail]}...{text[-tail:]}"
+
+
+def quoted(value: object) -> str:
+    """A value of a file in a message, as Python writes it, without its middle if it is long."""
+    return shortened(repr(shortened(value, 1000) if isinstance(value, str) else value))
 
 
 class ShapeError(AutodiffError):
@@ -79,14 +105,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def listed(names: Iterable[str], room: int = 100) -> str:
-    """Names in a message, with commas: as many as about `room` characters hold, and how many more there are."""
-    given = [name if len(name) <= room // 2 else f"{name[: room // 2]}..." for name in names]
+def listed(names: Iterable[str], room: int = 100, between: str = ", ") -> str:
+    """Names in a message: as many as about `room` characters hold, and how many more there are."""
+    given = [shortened(name, max(room // 2, VALUE)) for name in names]
     count = 1
-    while count < len(given) and len(", ".join(given[: count + 1])) <= room:
+    while count < len(given) and len(between.join(given[: count + 1])) <= room:
         count += 1
-    more = f" and {len(given) - count} more" if count < len(given) else ""
-    return f"{', '.join(given[:count])}{more}"
+    more = f" and {len(given) - count:,} more" if count < len(given) else ""
+    return f"{between.join(given[:count])}{more}"
 
 
 def unknown_name(

@@ -14,14 +14,13 @@ import stat
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from .errors import ToolError
+from .errors import ToolError, listed, quoted
 from .reading.json_text import parse
 from .reading.limits import TEXT
 from .reading.regular import open_regular, read_bytes
 
 RECORD = ".autodiff_gen.json"
 _DIGEST = re.compile(r"([0-9a-f]{16})?")  # empty: of a file that the user has written
-_MOST_NAMED = 3  # files in a message
 
 
 def write_file(path: Path, content: str | bytes, force: bool = False) -> None:
@@ -62,10 +61,11 @@ def write_files(
             listed = json.dumps({**(heading or {}), "files": dict(sorted(digests.items()))}, indent=1) + "\n"
             _replace(folder, {**written, record: listed.encode()})
             for name in old:
-                (folder / name).unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    (folder / name).unlink()
                 _remove_empty((folder / name).parent, folder)
     except OSError as error:
-        raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
+        raise ToolError(f"cannot write to {error.filename or folder}: {error.strerror}") from None
     return [folder / name for name in files]
 
 
@@ -82,7 +82,7 @@ def recorded(folder: Path, record: str = RECORD) -> dict[str, str]:
     for name, digest in files.items():
         if not _is_below(name) or not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
             raise ToolError(
-                f"{path}: {name[:80]!r} is no file below its folder, or has no digest; remove the record, or choose "
+                f"{path}: {quoted(name)} is no file below its folder, or has no digest; remove the record, or choose "
                 "another folder"
             )
     return files
@@ -123,10 +123,9 @@ def _check(
     changed = [f for f in changed if not _is_equal(folder / f, files[f])]
     changed += [f for f in old if is_changed(folder, f, before[f])]
     if changed:
-        names = ", ".join(str(folder / f) for f in changed[:_MOST_NAMED])
-        more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+        names = listed((str(folder / f) for f in changed), 160)
         raise ToolError(
-            f"{names}{more}: not written by autodiff-gen, or changed since; move it, choose another --out, or "
+            f"{names}: not written by autodiff-gen, or changed since; move it, choose another --out, or "
             "replace it by --force"
         )
 
@@ -151,7 +150,7 @@ def _is_equal(path: Path, content: bytes) -> bool:
 def _mode(path: Path) -> int | None:
     try:
         return os.lstat(path).st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

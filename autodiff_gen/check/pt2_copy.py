@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..errors import ModelError
+from ..errors import ModelError, quoted
 from ..frontends.pytorch.convert import is_known
 from ..reading.archive import Archive
 from ..reading.json_text import parse
@@ -98,7 +98,7 @@ def _checked(program: Any, name: str) -> Any:
             target = str(part["target"]).removeprefix("torch.ops.")
             if not is_known(target) and not _CHECKS.fullmatch(target):
                 raise ModelError(
-                    f"{name} has the operator {target[:80]!r}, which no check runs; leave it out"
+                    f"{name} has the operator {quoted(target)}, which no check runs; leave it out"
                 )
             kept = ("nn_module_stack", "stack_trace")
             part["metadata"] = {k: v for k, v in part["metadata"].items() if k in kept}

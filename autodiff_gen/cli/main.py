@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .. import progress
-from ..errors import AutodiffError, ToolError
+from ..errors import AutodiffError, ToolError, fitted
 from ..targets.installation import __version__
 from ..targets.schema import near
 from . import bench, build, check, device, help_error, installation, plan, report
@@ -50,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
 def _flags(parser: argparse.ArgumentParser, known: argparse.Namespace) -> list[str]:
     actions = list(parser._actions)
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
+        if isinstance(action, argparse._SubParsersAction) and known.command is not None:
             actions += action.choices[known.command]._actions
     return list(dict.fromkeys(flag for action in actions for flag in action.option_strings))
 
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except _UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {fitted(str(error))}", file=sys.stderr)
         return 2
     except AutodiffError as error:
         print(f"error: {error}", file=sys.stderr)

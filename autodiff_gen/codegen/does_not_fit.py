@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from ..errors import listed
 from ..ir.names import name_of
 from ..lowering.plan import EntryPlan, Placed
 from ..targets.board import Board
@@ -19,7 +20,6 @@ def does_not_fit(
     """spaces: the regions that it may use; small: those that are too small, and how many bytes it needs of each."""
     missing = sum(needed - s.bytes for s, needed in small)
     of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
-    live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
     least, undivided = ",", ""
     helps = "a smaller batch, smaller layers or an optimizer with less state would help"
     if program.is_model:
@@ -28,6 +28,7 @@ def does_not_fit(
         mixed = next((e.plan.mixed for e in program.entries if e.plan.mixed), "")
         undivided = f"; the batch is not divided: {mixed}" if mixed else ""
         helps = _helps(batch)
+    live = _sizes(live_at_peak(program))
     return (
         f"{program.name} needs {program.struct_bytes} bytes{least} {_has(spaces, board)}: "
         f"{missing} bytes{of} are missing; parameters and optimizer state take {program.state_bytes}, "
@@ -39,11 +40,16 @@ def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space],
     """The same of a model of which parameters and optimizer state alone take more, so that no plan is looked for."""
     needed = sum(s.type.bytes for s in slots)
     missing = needed - sum(s.bytes for s in spaces)
-    largest = sorted(((s.name, s.type.bytes) for s in slots), key=lambda item: (-item[1], item[0]))[:6]
+    largest = sorted(((s.name, s.type.bytes) for s in slots), key=lambda item: (-item[1], item[0]))
     return (
         f"{name} needs {needed} bytes for parameters and optimizer state alone, {_has(spaces, board)}: {missing} bytes "
-        f"are missing; the largest: {', '.join(f'{name} {size}' for name, size in largest)}; {_helps()}"
+        f"are missing; the largest: {_sizes(largest)}; {_helps()}"
     )
+
+
+def _sizes(sizes: Sequence[tuple[str, int]]) -> str:
+    """Names with their bytes, the first of them."""
+    return listed((f"{name} {size}" for name, size in sizes), 130) if sizes else ""
 
 
 def _has(spaces: Sequence[Space], board: Board | None) -> str:
@@ -55,8 +61,8 @@ def _has(spaces: Sequence[Space], board: Board | None) -> str:
 
 def _helps(batch: str = "") -> str:
     return (
-        "`autodiff-gen plan` proposes what to train within a budget; fewer layers that train (requires_grad_(False)), "
-        f"fewer of their channels (nn.update_channels), int8, {batch}or an optimizer with less state would help"
+        "`autodiff-gen plan` proposes which layers and channels to train; "
+        f"int8, {batch}or an optimizer with less state would help"
     )
 
 

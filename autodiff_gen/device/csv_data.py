@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.link_layout import LinkArray, LinkLayout
-from ..errors import DataError
+from ..errors import DataError, listed, quoted, shortened
 from ..ir.types import bound
 from .errors import OtherArrays
 from .recording_windows import Windows, axes, elements
@@ -124,7 +124,7 @@ def _check_first(path: Path, rows: list[list[str]]) -> None:
     for k, cell in enumerate(rows[0]):
         if not _is_number(cell) and len(rows) > 1 and all(_is_number(row[k]) for row in rows[1:]):
             raise DataError(
-                f"data {path}: row 1, column {k + 1}: {cell!r} is not a number, the rows below have one; name no "
+                f"data {path}: row 1, column {k + 1}: {quoted(cell)} is not a number, the rows below have one; name no "
                 "column of a header by a number"
             )
     numbers = [float(cell) for cell in rows[0] if _is_number(cell)]
@@ -138,8 +138,8 @@ def _check_first(path: Path, rows: list[list[str]]) -> None:
         and all(rows[0][k] != r[k] for r in rows[1:] for k in words)
     ):
         raise DataError(
-            f"data {path}: row 1: numbers that count the columns, and {rows[0][words[0]]!r}, which no row below has, "
-            "are a header; name no column of it by a number; if it is a sample, give the table a header"
+            f"data {path}: row 1: numbers that count the columns, and {quoted(rows[0][words[0]])}, which no row below "
+            "has, are a header; name no column of it by a number; if it is a sample, give the table a header"
         )
 
 
@@ -162,7 +162,7 @@ def _places(
     columns = options.columns
     arrays = {a.name: a for a in layout.inputs}
     if unknown := [n for n in columns if n not in arrays]:
-        raise DataError(f"--columns: no array {unknown[0]}; the model takes {', '.join(arrays)}")
+        raise DataError(f"--columns: no array {unknown[0]}; the model takes {listed(arrays)}")
     if columns and head is None:
         raise DataError(f"data {path}: --columns names columns, and the file has no header")
     names = head or []
@@ -172,7 +172,7 @@ def _places(
     named = own_name | dict(columns)
     for name, own in named.items():
         if missing := [c for c in own if c not in names]:
-            raise DataError(f"data {path}: no column {missing[0]} for {name}; it has {', '.join(names)}")
+            raise DataError(f"data {path}: no column {missing[0]} for {name}; it has {listed(names)}")
     places = {name: [names.index(c) for c in own] for name, own in named.items()}
     taken = {k for own in places.values() for k in own}
     free = [k for k in range(width) if k not in taken]
@@ -187,7 +187,7 @@ def _places(
                 f"data {path}: {len(places[x.name]) + len(free)} columns, which is no axis of {x.name}: {x.type!r}; "
                 f"name them by --columns {x.name}=COLUMN,COLUMN"
             )
-        takes = ", ".join(f"{_takes(a, options.windows)} for {n}" for n, a in arrays.items())
+        takes = listed(f"{_takes(a, options.windows)} for {n}" for n, a in arrays.items())
         raise OtherArrays(
             f"data {path}: has {width} columns, the model takes {takes}; name them by --columns NAME=COLUMN,COLUMN"
         )
@@ -246,12 +246,12 @@ def _check_cells(
             cell = row[column]
             if cell and (not numbers or _is_finite(cell)):
                 continue
-            line, name = (k + 1, column + 1) if head is None else (k + 2, head[column])
+            line, name = (k + 1, str(column + 1)) if head is None else (k + 2, shortened(head[column]))
             if not cell:
                 raise DataError(
                     f"data {path}: row {line}, column {name}: the cell is empty; leave out the row, or fill it in"
                 )
-            raise DataError(f"data {path}: row {line}, column {name}: {cell!r} is not a number")
+            raise DataError(f"data {path}: row {line}, column {name}: {quoted(cell)} is not a number")
 
 
 def _numbers(rows: list[list[str]]) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..codegen.link_layout import LinkArray, LinkLayout
 from ..datasets import samples
-from ..errors import AutodiffError, DataError, ShapeError
+from ..errors import AutodiffError, DataError, ShapeError, listed, quoted, shortened
 from ..host.arguments import Batch, checked
 from ..ir.types import Type, bound
 from ..reading.npz import NUMBERS, WORDS, read_npy, read_npz
@@ -105,12 +105,12 @@ def _number_classes(
             words = np.unique(np.concatenate([arrays[n].astype(str).reshape(-1) for n in own]))
             if other := [w for w in words.tolist() if classes and w not in classes]:
                 raise DataError(
-                    f"data {path}: {a.name}: {other[0]!r} is none of --classes {','.join(classes)}"
+                    f"data {path}: {a.name}: {quoted(other[0])} is none of --classes {listed(classes, between=',')}"
                 )
             words = np.array(classes) if classes else words
             if a.arg.classes is not None and len(words) > a.arg.classes:
                 raise DataError(
-                    f"data {path}: {a.name} has {len(words)} words, {', '.join(words)}; the model takes "
+                    f"data {path}: {a.name} has {len(words)} words, {listed(words)}; the model takes "
                     f"{a.arg.classes} classes"
                 )
             order = np.argsort(words)
@@ -232,9 +232,9 @@ def _checked(
     missing = [prefix + n for n in names if n not in arrays]
     unexpected = [prefix + n for n in arrays if n not in names]
     if missing or unexpected:
-        what = [f"missing {', '.join(missing)}"] if missing else []
-        what += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
-        takes = ", ".join(f"{prefix}{a.name}: {a.type!r}" for a in inputs)
+        what = [f"missing {listed(missing)}"] if missing else []
+        what += [f"unexpected {listed(unexpected)}"] if unexpected else []
+        takes = listed(f"{prefix}{a.name}: {a.type!r}" for a in inputs)
         raise OtherArrays(f"data {path}: {'; '.join(what)}; the model takes {takes}")
     converted: dict[str, Array] = {}
     count = None
@@ -246,7 +246,7 @@ def _checked(
         tail = bound(a.type.shape, a.batch)[1:]
         if array.ndim < 1 or array.shape[1:] != tail:
             raise DataError(
-                f"data {path}: {prefix}{a.name} has shape {list(array.shape)}, the model takes "
+                f"data {path}: {prefix}{a.name} has shape {shortened(str(list(array.shape)))}, the model takes "
                 f"[samples{''.join(f', {d}' for d in tail)}]"
                 f"{_reshaped(array, tail, a.type)}"
             )
@@ -277,7 +277,7 @@ def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:
     """Samples of a full batch, along axis 0 of every array. Raises DataError if the arrays disagree."""
     rows = {bound(a.type.shape, a.batch)[0] if a.type.shape else 0 for a in inputs}
     if len(rows) != 1 or 0 in rows:
-        types = ", ".join(f"{a.name}: {a.type!r}" for a in inputs)
+        types = listed(f"{a.name}: {a.type!r}" for a in inputs)
         raise DataError(f"a data set cannot be split into steps: the first axes of {types} differ")
     return rows.pop()
 

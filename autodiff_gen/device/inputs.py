@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..codegen.link_layout import LinkLayout
 from ..codegen.program import Program
-from ..errors import ShapeError
+from ..errors import ShapeError, listed
 from ..host.arguments import Batch, checked
 from . import frames
 from .encoding import raw_pieces, shortest
@@ -35,7 +35,7 @@ def batch_of(
     inputs = [a for a in layout.inputs if targets or not a.is_target]
     inputs.sort(key=lambda a: position(program, a.name))
     if len(arrays) != len(inputs):
-        expected = ", ".join(f"{a.name}: {a.type!r}" for a in inputs)
+        expected = listed(f"{a.name}: {a.type!r}" for a in inputs)
         raise ShapeError(f"expected {len(inputs)} arrays ({expected}), got {len(arrays)}")
     batch = Batch(program.batch)
     by_name = {a.name: checked(a.arg, value, batch) for a, value in zip(inputs, arrays, strict=True)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..codegen.program import Program
 from ..codegen.state_dict import check_state, given
-from ..errors import DataError, ModelError, ShapeError, ToolError, pip_install
+from ..errors import DataError, ModelError, ShapeError, ToolError, listed, pip_install, shortened
 from ..ir.types import planned
 from ..owned_files import write_file
 from ..reading.npz import read_npz
@@ -62,8 +62,8 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             index = [int(i) for i in np.argwhere(~np.isfinite(array))[0]]
             raise DataError(
-                f"{path}: {name[:80]}{index if index else ''} is {array[tuple(index)]}, no finite number; take weights "
-                "of before, or train again"
+                f"{path}: {shortened(name)}{index if index else ''} is {array[tuple(index)]}, no finite number; "
+                "take weights of before, or train again"
             )
     if steps is None:
         return state, None
@@ -112,7 +112,7 @@ def shared(program: Program, path: Path, state: Mapping[str, Array]) -> tuple[di
     others = [n for n in others if n.rpartition(".")[0] not in named]  # without the optimizer's state of one
     kept = [n for n in slots if n not in chosen]
     parts = {"not sent": others, "unchanged on the board": kept}
-    return chosen, "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
+    return chosen, "".join(f"; {what}: {listed(names)}" for what, names in parts.items() if names)
 
 
 def _torch(path: Path) -> Any:

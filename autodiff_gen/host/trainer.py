@@ -16,7 +16,7 @@ from ..codegen.program import Entry, Program, RegionStruct, Slot
 from ..codegen.program_regions import Ram
 from ..codegen.specification import FunctionSpec, ModelSpec
 from ..codegen.state_dict import check_state, given, state_dict
-from ..errors import AutodiffError, DataError, ModelError, ShapeError
+from ..errors import AutodiffError, DataError, ModelError, ShapeError, listed
 from ..ir.identifiers import is_identifier
 from ..ir.types import DType, planned_size
 from ..kernels import registry as _backends
@@ -68,7 +68,7 @@ class _Compiled:
         # C takes arrays before scalars, Python takes the model's order.
         inputs.sort(key=lambda a: order[a.value] if a.value is not None else 0)
         if len(given) != len(inputs):
-            expected = ", ".join(f"{a.name}: {a.type}" for a in inputs) or "nothing"
+            expected = listed(f"{a.name}: {a.type}" for a in inputs) if inputs else "nothing"
             raise ShapeError(f"{entry.name} takes {len(inputs)} arrays ({expected}), got {len(given)}")
         batch = Batch(self.program.batch, entry.least_n)
         arrays = {a.c_name: checked(a, value, batch) for a, value in zip(inputs, given, strict=True)}

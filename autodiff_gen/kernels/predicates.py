@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import KernelError
+from ..errors import KernelError, listed, quoted
 
 Number = int | float
 _LONGEST = 300  # characters of an expression, which is parsed and traversed recursively
@@ -69,19 +69,19 @@ class Condition:
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise KernelError(f'{where}: {text!r} is not a comparison such as "n % 4 == 0"') from None
+            raise KernelError(f'{where}: {quoted(text)} is not a comparison such as "n % 4 == 0"') from None
         if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARE for op in tree.ops):
-            raise KernelError(f'{where}: {text!r} is not a comparison such as "n % 4 == 0"')
+            raise KernelError(f'{where}: {quoted(text)} is not a comparison such as "n % 4 == 0"')
         names = set()
         for side in (tree.left, *tree.comparators):
             names |= _names(side, text, where)
         for name in sorted(names):
             if name not in facts:
                 raise KernelError(
-                    f"{where}: {text!r} names {name!r}; this kernel's call attributes are {', '.join(facts)}"
+                    f"{where}: {quoted(text)} names {quoted(name)}; this kernel's call attributes are {listed(facts)}"
                 )
         if not names:
-            raise KernelError(f"{where}: {text!r} compares no call attribute ({', '.join(facts)})")
+            raise KernelError(f"{where}: {quoted(text)} compares no call attribute ({listed(facts)})")
         return cls(text, frozenset(names), tree)
 
     def __call__(self, facts: Mapping[str, Number]) -> bool:
@@ -128,11 +128,11 @@ class Formula:
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise KernelError(f'{where}: {text!r} is not a formula such as "4 * kh * kw * c"') from None
+            raise KernelError(f'{where}: {quoted(text)} is not a formula such as "4 * kh * kw * c"') from None
         for name in sorted(_names(tree, text, where)):
             if name not in facts:
                 raise KernelError(
-                    f"{where}: {text!r} names {name!r}; this kernel's call attributes are {', '.join(facts)}"
+                    f"{where}: {quoted(text)} names {quoted(name)}; this kernel's call attributes are {listed(facts)}"
                 )
         return cls(text, tree)
 
@@ -146,7 +146,7 @@ class Formula:
 
 def _check_length(text: str, where: str) -> None:
     if len(text) > _LONGEST:
-        raise KernelError(f"{where}: {text[:40]!r}... has more than {_LONGEST} characters")
+        raise KernelError(f"{where}: {quoted(text)} has more than {_LONGEST} characters")
 
 
 def _names(node: ast.expr, text: str, where: str) -> set[str]:
@@ -160,11 +160,13 @@ def _names(node: ast.expr, text: str, where: str) -> set[str]:
             return _names(operand, text, where)
         case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right):
             if not (isinstance(right, ast.Constant) and type(right.value) is int and right.value > 0):
-                raise KernelError(f"{where}: {text!r} divides by something that is not a positive constant")
+                raise KernelError(
+                    f"{where}: {quoted(text)} divides by something that is not a positive constant"
+                )
             return _names(left, text, where)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             return _names(left, text, where) | _names(right, text, where)
-    raise KernelError(f"{where}: {text!r}: only numbers, names and + - * // % are allowed")
+    raise KernelError(f"{where}: {quoted(text)}: only numbers, names and + - * // % are allowed")
 
 
 def _value(node: ast.expr, facts: Mapping[str, Number]) -> Number:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import KernelError
+from ..errors import KernelError, quoted
 from ..targets.allowed import check_folder, compiler_options, header_names, linker_options, reject
 from ..targets.schema import near
 from ..targets.toml_file import check_texts, read_toml, shown
@@ -59,7 +59,9 @@ def load_backend(folder: Path, root: Path, trusted: bool = False) -> Backend:
     )
     for source in shared:
         if not source.is_file():
-            raise KernelError(f"{path}: shared: {source.name!r} is a file neither in {folder} nor in tiles/")
+            raise KernelError(
+                f"{path}: shared: {quoted(source.name)} is a file neither in {folder} nor in tiles/"
+            )
     requires = strings(table.get("requires", []), f"{path}: requires")
     ldflags, headers, packages = (
         strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")
@@ -118,10 +120,14 @@ def _load_function(row: Any, where: str, folder: Path) -> Function:
         if not rule.fullmatch(row[key]):
             raise KernelError(f"{where}: {key} must be of the form {rule.pattern}, got {shown(row[key])}")
     if row["name"] not in FUNCTIONS:
-        raise KernelError(f"{where}: no function {row['name']!r} in ag_math.h{near(row['name'], FUNCTIONS)}")
+        raise KernelError(
+            f"{where}: no function {quoted(row['name'])} in ag_math.h{near(row['name'], FUNCTIONS)}"
+        )
     header = folder / row["header"]
     if not header.is_file():
-        raise KernelError(f"{where}: header {row['header']!r} is not a file in {folder}")
+        raise KernelError(f"{where}: header {quoted(row['header'])} is not a file in {folder}")
     if not re.search(rf"\b{re.escape(row['symbol'])}\b", text_of(header)):
-        raise KernelError(f"{where}: header {row['header']!r} does not name the symbol {row['symbol']!r}")
+        raise KernelError(
+            f"{where}: header {quoted(row['header'])} does not name the symbol {quoted(row['symbol'])}"
+        )
     return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])

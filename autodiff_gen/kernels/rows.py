@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import KernelError
+from ..errors import KernelError, quoted
 from ..reading import regular
 from ..reading.limits import TEXT
 from ..targets.known_cores import features
@@ -100,13 +100,15 @@ class Rows:
         name, symbol = row["name"], row["symbol"]
         _check_kernel(name, where)
         if not C_NAME.fullmatch(symbol):
-            raise KernelError(f"{where}: symbol {symbol!r} is not a C identifier")
+            raise KernelError(f"{where}: symbol {quoted(symbol)} is not a C identifier")
         source = own_or_tiles(self._folder / row["source"], self.root)
         if not source.is_file():
-            raise KernelError(f"{where}: source {row['source']!r} is not a file in {self._folder}")
+            raise KernelError(f"{where}: source {quoted(row['source'])} is not a file in {self._folder}")
         stem = symbol.removeprefix("ag_").removesuffix(f"_{suffix(self._folder)}")
         if not (self._names(source, symbol, name) or self._names(source, symbol, stem)):
-            raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
+            raise KernelError(
+                f"{where}: source {quoted(row['source'])} does not name the symbol {quoted(symbol)}"
+            )
         written = self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
         optional = row.get("scratch_optional", False)
         if optional and "scratch" not in row:
@@ -130,7 +132,7 @@ class Rows:
         where = f"{self.table}: serves"
         if isinstance(serves, str):
             if serves != "all":
-                raise KernelError(f'{where} = {serves!r}: write "all", or a section [serves]')
+                raise KernelError(f'{where} = {quoted(serves)}: write "all", or a section [serves]')
             return {name: () for name in CONTRACT if name not in written}
         for name in serves:
             _check_kernel(name, where)
@@ -141,11 +143,13 @@ class Rows:
         found = []
         where, known = f"{self.table}: tiles", _tiles(self.root / TILES) if tiles else {}
         if isinstance(tiles, str) and tiles != "all":
-            raise KernelError(f'{where} = {tiles!r}: write "all", or a list of files of tiles/ without .c')
+            raise KernelError(
+                f'{where} = {quoted(tiles)}: write "all", or a list of files of tiles/ without .c'
+            )
         for name in known if isinstance(tiles, str) else strings(list(tiles), where):
             if name not in known:
                 raise KernelError(
-                    f"{where}: {name!r} is not a file of {self.root / TILES}{near(name, known)}"
+                    f"{where}: {quoted(name)} is not a file of {self.root / TILES}{near(name, known)}"
                 )
             source = own_or_tiles(self._folder / f"{name}.c", self.root)
             for kernel, (stem, when, scratch) in known[name].items():
@@ -209,7 +213,7 @@ def text_of(path: Path) -> str:
 
 def _check_kernel(name: str, where: str) -> None:
     if name not in CONTRACT:
-        raise KernelError(f"{where}: no kernel {name!r} in the contract{near(name, CONTRACT)}")
+        raise KernelError(f"{where}: no kernel {quoted(name)} in the contract{near(name, CONTRACT)}")
 
 
 def _scratch(row: Mapping[str, Any], where: str) -> Formula | None:
@@ -237,7 +241,7 @@ def check_keys(
     """Raises KernelError."""
     for key, value in table.items():
         if key not in kinds:
-            raise KernelError(f"{where}: unknown key {key!r}{near(key, kinds)}")
+            raise KernelError(f"{where}: unknown key {quoted(key)}{near(key, kinds)}")
         kind = kinds[key]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             names = " or ".join(_KINDS[k] for k in (kind if isinstance(kind, tuple) else (kind,)))
@@ -250,7 +254,7 @@ def check_keys(
 def strings(values: Any, where: str) -> tuple[str, ...]:
     """Raises KernelError."""
     if not isinstance(values, list):
-        raise KernelError(f"{where}: must be a list of strings, got {values!r}")
+        raise KernelError(f"{where}: must be a list of strings, got {quoted(values)}")
     for value in values:
         if not isinstance(value, str):
             raise KernelError(f"{where}: must be a list of strings, got {shown(value)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, quoted
 from .limits import ENTRIES, MEMORY, TEXT, Limit
 from .regular import open_regular
 
@@ -62,7 +62,7 @@ class Archive:
         ENTRIES.check(len(entries), self.name, self.kind)
         twice = next((n for n, count in Counter(e.filename for e in entries).items() if count > 1), None)
         if twice is not None:
-            raise self.kind(f"{self.name} has two entries {twice[:80]!r}; save it again")
+            raise self.kind(f"{self.name} has two entries {quoted(twice)}; save it again")
         MEMORY.check(sum(e.file_size for e in entries), self.name, self.kind, self.size)
 
     def __enter__(self) -> Archive:
@@ -94,7 +94,7 @@ class Archive:
         except DAMAGED:
             content = None
         if content is None or len(content) != self.declared(entry):
-            raise self.kind(f"{self.name}: the entry {entry[:80]!r} is damaged; copy or save the file again")
+            raise self.kind(f"{self.name}: the entry {quoted(entry)} is damaged; copy or save the file again")
         return content
 
     def read_text(self, entry: str) -> bytes:

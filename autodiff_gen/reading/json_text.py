@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, quoted
 
 
 def parse(data: bytes, name: str, kind: type[AutodiffError], unique: bool = True) -> Any:
@@ -16,7 +16,7 @@ def parse(data: bytes, name: str, kind: type[AutodiffError], unique: bool = True
     except RecursionError:
         raise kind(f"{name}: its JSON nests too deeply; save the file again") from None
     except _Twice as error:
-        raise kind(f"{name}: its JSON has the key {str(error)[:80]!r} twice; save the file again") from None
+        raise kind(f"{name}: its JSON has the key {quoted(str(error))} twice; save the file again") from None
     except ValueError:
         raise kind(f"{name}: its JSON is damaged; save the file again") from None
 

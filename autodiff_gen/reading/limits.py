@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 
-from ..errors import AutodiffError, ToolError
+from ..errors import AutodiffError, ToolError, shortened
 
 OPTION = "AUTODIFF_LIMITS"
 
@@ -48,7 +48,9 @@ def _factor() -> float:
     except ValueError:
         factor = math.nan
     if not 1 <= factor <= 1e6:
-        raise ToolError(f"the environment variable {OPTION}={text[:40]} must be a number from 1 to 1000000")
+        raise ToolError(
+            f"the environment variable {OPTION}={shortened(text)} must be a number from 1 to 1000000"
+        )
     return factor
 
 

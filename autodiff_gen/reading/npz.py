@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, quoted, shortened
 from .archive import Archive
 from .limits import MEMORY
 from .regular import read_bytes
@@ -34,9 +34,9 @@ def read_npz(
             name = entry.removesuffix(".npy")
             if name == entry:
                 raise kind(
-                    f"{name_of_file}: the entry {entry[:80]!r} is no array; write the file by np.savez"
+                    f"{name_of_file}: the entry {quoted(entry)} is no array; write the file by np.savez"
                 )
-            place = f"{name_of_file}: the array {name[:80]!r}"
+            place = f"{name_of_file}: the array {quoted(name)}"
             arrays[name] = _array(archive.read(entry), place, kind, elements)
         return arrays
 
@@ -55,9 +55,9 @@ def _array(data: bytes, place: str, kind: type[AutodiffError], kinds: str) -> ND
     except Exception:  # NumPy evaluates the header as a literal of Python, with errors of many kinds
         raise kind(f"{place} is damaged, or no array of NumPy; write it by np.savez") from None
     if dtype.kind not in kinds or dtype.itemsize == 0:
-        raise kind(f"{place} has elements of dtype {str(dtype)[:40]}; save numbers")
+        raise kind(f"{place} has elements of dtype {shortened(str(dtype))}; save numbers")
     if any(type(extent) is not int or extent < 0 for extent in shape):
-        raise kind(f"{place} has the shape {str(shape)[:80]}; write it by np.savez")
+        raise kind(f"{place} has the shape {shortened(str(shape))}; write it by np.savez")
     MEMORY.check(math.prod(shape) * dtype.itemsize, place, kind, len(data))
     wanted, held = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
     if wanted != held:

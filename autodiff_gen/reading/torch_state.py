@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, quoted, shortened
 from .archive import Archive
 from .limits import MEMORY
 
@@ -84,12 +84,12 @@ def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray
             entry = f"{folder}data/{tensor.storage.key}"
             if entry not in data:
                 if entry not in names:
-                    raise kind(f"{path}: the tensor {name[:80]!r} has no data; copy or save the file again")
+                    raise kind(f"{path}: the tensor {quoted(name)} has no data; copy or save the file again")
                 data[entry] = archive.read(entry)
             array = _array(tensor, data[entry], order == b"big")
             if array is None:
                 raise kind(
-                    f"{path}: the tensor {name[:80]!r} is larger than its data; copy or save the file again"
+                    f"{path}: the tensor {quoted(name)} is larger than its data; copy or save the file again"
                 )
             arrays[name] = array
         return arrays
@@ -158,7 +158,7 @@ class _Pickle:
             if not isinstance(into, dict) or not isinstance(name, str):
                 raise _Rejected("has more than tensors by name")
             if name in into:
-                raise _Rejected(f"has two tensors {name[:80]!r}")
+                raise _Rejected(f"has two tensors {quoted(name)}")
             into[name] = value
 
     def _one_item(self, _: Any) -> None:
@@ -175,7 +175,7 @@ class _Pickle:
         what, kind, key, _, _ = self._stack.pop()
         name = kind.name.removeprefix("torch.").removesuffix("Storage")
         if what != "storage" or name not in _TYPES:
-            raise _Rejected(f"has tensors of {kind.name[:80]}, which are no real numbers")
+            raise _Rejected(f"has tensors of {shortened(kind.name)}, which are no real numbers")
         if not isinstance(key, str):
             raise ValueError
         self._stack.append(_Storage(name, key))
@@ -189,7 +189,7 @@ class _Pickle:
         elif called.name == "torch._utils._rebuild_tensor_v2":
             self._stack.append(_tensor(*arguments[:4]))
         else:
-            raise _Rejected(f"has objects of {called.name[:80]}")
+            raise _Rejected(f"has objects of {shortened(called.name)}")
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> _Tensor:

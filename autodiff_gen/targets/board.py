@@ -153,7 +153,7 @@ def load(name_or_path: str, profile: str = "", *, trusted: bool = False) -> Boar
         if not path.exists():
             file = f"{text}.toml"
             found = f"; did you mean {file}?" if os.path.isfile(os.path.expanduser(file)) else ""
-            raise BoardError(f"board file {text[:300]}: no such file{found}")
+            raise BoardError(f"board file {text}: no such file{found}")
     else:
         path = boards_dir() / f"{text}.toml"
         if not text or not path.is_file():

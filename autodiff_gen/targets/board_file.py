@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..errors import BoardError
+from ..errors import BoardError, shortened
 from . import installation
 from .allowed import check_allowed, check_folder, check_inside
 from .known_cores import check_known
@@ -30,7 +30,7 @@ def read_chain(path: Path, trusted: bool = False) -> tuple[dict[str, Any], list[
         parent = _parent(path, data["inherits"])
         if parent in files:
             circle = " -> ".join(p.stem for p in (*files[files.index(parent) :], parent))
-            raise BoardError(f"{path}: inherits goes in a circle: {circle[:200]}")
+            raise BoardError(f"{path}: inherits goes in a circle: {shortened(circle)}")
         if len(files) > MOST_FILES:
             raise BoardError(
                 f"{path}: inherits {shown(data['inherits'])}: a board has at most {MOST_FILES} files below"

@@ -8,14 +8,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, shortened
 from ..reading import regular
 from ..reading.limits import Limit
 
 SIZE = Limit("bytes of TOML", 1 << 18)
 _MOST_PARTS = 8  # of a dotted key, for each of which tomllib stores all parts before it
 _DIGITS = 4300  # of an integer that Python prints
-_LONGEST = 80  # characters of a value in a message
 _TOKEN = re.compile(
     r'''"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[\w-]+|\#[^\n]*|[ \t]+|(\.)|.''',
     re.DOTALL,
@@ -66,7 +65,7 @@ def shown(value: Any) -> str:
             text = f"[{', '.join(map(shown, value[:8]))}{', ...' if len(value) > 8 else ''}]"
         case _:
             text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]} ... {text[-10:]}"
+    return shortened(text)
 
 
 def _parts(text: str) -> int:
@@ -88,4 +87,4 @@ def _parts(text: str) -> int:
 def _readable(said: str) -> str:
     """tomllib's message; it writes the parts of a key as a tuple."""
     said = re.sub(r"\((('[^']*',? ?)+)\)", lambda m: ".".join(re.findall("'([^']*)'", m[1])), said)
-    return said if len(said) <= 2 * _LONGEST else f"{said[:_LONGEST]} ... {said[-_LONGEST:]}"
+    return shortened(said, 160)

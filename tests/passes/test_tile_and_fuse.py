@@ -175,8 +175,8 @@ def test_an_entry_that_fits_is_left_alone() -> None:
 def test_a_budget_that_no_plan_meets() -> None:
     message = (
         r"needs (\d+) bytes, the least that was found, ram has 4000 for it: \d+ bytes are missing; parameters and "
-        r"optimizer state take \d+, live at the peak: .+ s8\[.+ \d+, .*; `autodiff-gen plan` .*"
-        r"update_channels\), int8, or an optimizer"
+        r"optimizer state take \d+, live at the peak: .+ f32\[.+ \d+, .*; `autodiff-gen plan` .*"
+        r"; int8, or an optimizer"
     )
     with pytest.raises(PlanError, match=message) as error:
         eight_bits(16).on_host(ram=4000)

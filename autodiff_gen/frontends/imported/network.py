@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ... import functional as F
 from ... import init, nn
 from ...autodiff import grad
-from ...errors import AutodiffError, ModelError
+from ...errors import AutodiffError, ModelError, quoted
 from ...functional.inputs import Input
 from ...ir.node import Value
 from ...ir.types import Dim
@@ -56,7 +56,7 @@ def _check_names(program: Program, name: str) -> None:
         attribute = weight.rpartition(".")[2]
         if own.role != CONSTANT and (attribute in OF_MODULES or attribute.startswith("__")):
             raise ModelError(
-                f"{name}: the weight {weight[:80]!r} has the name of a method of modules; rename it"
+                f"{name}: the weight {quoted(weight)} has the name of a method of modules; rename it"
             )
     deepest = max((p.count(".") for p in (*program.weights, *program.modules)), default=0)
     DEPTH.check(deepest, f"{name}: its tree of modules", ModelError)
@@ -106,7 +106,7 @@ def _check(net: nn.Module, program: Program, name: str) -> None:
         wanted = program.shapes.get(ref.name) if isinstance(ref, ValueRef) else None
         if wanted is not None and tuple(None if isinstance(d, Dim) else d for d in value.shape) != wanted:
             raise ModelError(
-                f"{name}: the result {ref.name!r} has shape {list(wanted)}, imported {value.type}"
+                f"{name}: the result {quoted(ref.name)} has shape {list(wanted)}, imported {value.type}"
             )
 
 

@@ -7,10 +7,9 @@ import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ...errors import AutodiffError, ModelError
+from ...errors import LONGEST, AutodiffError, ModelError, listed, shortened
 from ...functional.alternatives import ALTERNATIVES
 
-MOST = 20  # problems that a message lists
 # Raised by code that reads a damaged node: its arguments are too few, or of other types or sizes than its op has.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError)
 
@@ -62,7 +61,7 @@ class Problems:
             return
         texts = []
         for (op, what), places in self.found.items():
-            where = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
-            texts.append(f"{op} {what}" + (f" ({where})" if where else ""))
-        rest = f"; and {len(texts) - MOST} more" if len(texts) > MOST else ""
-        raise kind(f"{self.name} cannot be imported: {'; '.join(texts[:MOST])}{rest}")
+            where = listed(places)
+            texts.append(f"{shortened(op)} {what}" + (f" ({where})" if where else ""))
+        begin = f"{self.name} cannot be imported: "
+        raise kind(begin + listed(texts, LONGEST - len(begin) - len(" and 1,000 more"), "; "))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...errors import quoted
 from .problems import Rejected
 from .program import BUFFER, PARAMETER, Call, Program, ValueRef, WeightRef, names
 
@@ -22,8 +23,8 @@ def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Prog
         own = weights[weight]
         if own.role == PARAMETER and own.trained:
             raise Rejected(
-                f"{name} cannot be imported: it changes {weight!r} in place, which the optimizer trains; compute with "
-                "a new tensor of it, or give it requires_grad_(False)"
+                f"{name} cannot be imported: it changes {quoted(weight)} in place, which the optimizer trains; compute "
+                "with a new tensor of it, or give it requires_grad_(False)"
             )
         weights[weight] = replace(own, role=BUFFER)
     pairs = [part for weight, new in updates.items() for part in (WeightRef(weight), new)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError
+from ...errors import ModelError, quoted, shortened
 from ...reading.limits import DEPTH, MEMORY, NODES
 from ...reading.regular import open_regular
 
@@ -30,7 +30,7 @@ def check(model: Any, name: str, size: int, folder: Path | None) -> None:
         extents = [d.dim_value for d in value.type.tensor_type.shape.dim]
         if len(extents) > RANK or any(not 0 <= d < BOUNDARY for d in extents):
             raise ModelError(
-                f"{name}: the input {value.name[:80]!r} has an axis below 0, or too many or large ones"
+                f"{name}: the input {quoted(value.name)} has an axis below 0, or too many or large ones"
             )
     NODES.check(_inlined(model, name), name, ModelError, size)
 
@@ -79,14 +79,14 @@ def _check_names(graph: Any, name: str) -> None:
         seen: set[str] = set()
         for one in names:
             if one in seen:
-                raise ModelError(f"{name} has two values of the name {one[:80]!r}; export it anew")
+                raise ModelError(f"{name} has two values of the name {quoted(one)}; export it anew")
             seen.add(one)
 
 
 def _check_tensor(tensor: Any, name: str, size: int, folder: Path | None) -> None:
-    place = f"{name}: the weight {tensor.name[:80]!r}"
+    place = f"{name}: the weight {quoted(tensor.name)}"
     if len(tensor.dims) > RANK or any(not 0 <= d < BOUNDARY for d in tensor.dims):
-        raise ModelError(f"{place} has the shape {str(list(tensor.dims))[:80]}; export it anew")
+        raise ModelError(f"{place} has the shape {shortened(str(list(tensor.dims)))}; export it anew")
     MEMORY.check(math.prod(tensor.dims), place, ModelError, size)
     if tensor.data_location == tensor.EXTERNAL:
         _read_external(tensor, place, folder)
@@ -106,13 +106,13 @@ def _read_external(tensor: Any, place: str, folder: Path | None) -> None:
         is_inside = exists = False
     if not is_inside:
         raise ModelError(
-            f"{place} is in the file {location[:80]!r}, which is not in the folder of the network"
+            f"{place} is in the file {quoted(location)}, which is not in the folder of the network"
         )
     try:
         offset, length = (int(entries[k]) if k in entries else None for k in ("offset", "length"))
     except ValueError:
         offset = length = -1
-    missing = ModelError(f"{place} is in the file {location[:80]!r} beside it, which is missing or short")
+    missing = ModelError(f"{place} is in the file {quoted(location)} beside it, which is missing or short")
     if not exists:
         raise missing
     with open_regular(path, ModelError) as file:
@@ -145,7 +145,7 @@ def _inlined(model: Any, name: str) -> int:
 
     def of_function(key: Any, bodies: Mapping[Any, Any]) -> int:
         if key in open_:
-            raise ModelError(f"{name}: the function {key[1][:80]!r} calls itself; export it anew")
+            raise ModelError(f"{name}: the function {quoted(key[1])} calls itself; export it anew")
         if key not in counts:
             open_.add(key)
             DEPTH.check(len(open_), name, ModelError)

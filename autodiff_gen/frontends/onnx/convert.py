@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
+from ...errors import ModelError, quoted
 from ...ir.build import make_input
 from ...ir.node import Value
 from ...ir.types import Dim, Type, dtype
@@ -140,10 +140,12 @@ class Conversion(Values):
 
     def _output(self, name: str) -> ValueRef:
         if name not in self.known:
-            raise ModelError(f"{self.name}: no node computes the output {name!r}")
+            raise ModelError(f"{self.name}: no node computes the output {quoted(name)}")
         ref = self.known[name]
         if not isinstance(ref, ValueRef):
-            raise ModelError(f"{self.name}: the output {name!r} is a constant; remove it from the graph")
+            raise ModelError(
+                f"{self.name}: the output {quoted(name)} is a constant; remove it from the graph"
+            )
         return ref
 
     def _count_readers(self, nodes: Iterable[Any], results: Iterable[str]) -> None:
@@ -174,7 +176,9 @@ class Conversion(Values):
         missing = [n for n, x in zip(node.proto.input, given, strict=True) if n and x is None]
         for name in missing:
             if name not in self.unknown:
-                self.problems.add(node.key, f"reads {name!r}, which no earlier node computes", node.place)
+                self.problems.add(
+                    node.key, f"reads {quoted(name)}, which no earlier node computes", node.place
+                )
         self.unknown.update(node.proto.output)  # until the node is converted
         if missing:
             return
@@ -191,7 +195,7 @@ class Conversion(Values):
         results = result if isinstance(result, list) else [result]
         for name in node.proto.output[len(results) :]:
             if self.is_read(name):
-                self.problems.add(node.key, f"has no result {name!r} here; leave it out", node.place)
+                self.problems.add(node.key, f"has no result {quoted(name)} here; leave it out", node.place)
         self.known.update(zip(node.proto.output, results, strict=False))
         self.unknown.difference_update(node.proto.output)
 

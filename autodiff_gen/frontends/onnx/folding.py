@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ModelError
+from ...errors import ModelError, quoted
 from ..imported.program import ValueRef
 from ..imported.rules import Unsupported
 from .graph import Node
@@ -61,7 +61,7 @@ def array_of(tensor: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError) as error:
-        raise ModelError(f"{name}: the weight {tensor.name!r} cannot be read: {error}") from None
+        raise ModelError(f"{name}: the weight {quoted(tensor.name)} cannot be read: {error}") from None
 
 
 def dtype_of(array: NDArray[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
+from ...errors import ModelError, quoted
 from ..imported.program import Shape
 from ..imported.rules import Unsupported
 
@@ -61,7 +61,7 @@ class Node:
     @property
     def place(self) -> str:
         """For messages."""
-        return f"node {self.proto.name!r}" if self.proto.name else f"node {self.number}"
+        return f"node {quoted(self.proto.name)}" if self.proto.name else f"node {self.number}"
 
 
 class Given(dict[str, Any]):
@@ -179,15 +179,15 @@ def inputs_of(given: Any, name: str) -> tuple[str, Shape]:
     tensor = given.type.tensor_type
     kind = TensorProto.DataType.Name(tensor.elem_type)
     if kind not in DTYPES:
-        raise ModelError(f"{name}: the input {given.name!r} is {kind}; convert the network to FLOAT")
+        raise ModelError(f"{name}: the input {quoted(given.name)} is {kind}; convert the network to FLOAT")
     if not tensor.HasField("shape"):
-        raise ModelError(f"{name}: the input {given.name!r} has no shape; export the network with one")
+        raise ModelError(f"{name}: the input {quoted(given.name)} has no shape; export the network with one")
     shape = tuple(d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim)
     if None in shape[1:]:
         axis = shape.index(None, 1)
         raise ModelError(
-            f"{name}: only the first axis, the batch, may have a dynamic size; the input {given.name!r} has one on "
-            f"axis {axis}; fix it by onnx.tools.update_model_dims"
+            f"{name}: only the first axis, the batch, may have a dynamic size; the input {quoted(given.name)} has one "
+            f"on axis {axis}; fix it by onnx.tools.update_model_dims"
         )
     return DTYPES[kind], shape
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...errors import quoted
 from ..imported.rules import Arguments, Rule, Unsupported
 from .elementwise import ELEMENTWISE, operands
 from .normalization import NORMALIZATION
@@ -71,7 +72,7 @@ def _activated(c: Any, a: Arguments, y: Any) -> Any:
     if name == "HardSigmoid":
         known = {"X": y, "alpha": 0.2 if first is None else first, "beta": 0.5 if second is None else second}
         return ELEMENTWISE["HardSigmoid"](c, known)
-    raise Unsupported(f"has activation={name!r}; save the file without optimisation")
+    raise Unsupported(f"has activation={quoted(name)}; save the file without optimisation")
 
 
 def _fused_conv(c: Any, a: Arguments) -> Any:

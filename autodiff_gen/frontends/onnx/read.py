@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError, ToolError, pip_install
+from ...errors import ModelError, ToolError, listed, pip_install
 from ...reading.memory import limited_memory
 from ...reading.regular import read_bytes
 from .checks import check
@@ -65,7 +65,7 @@ def _float_network(model: Any, name: str) -> Any:
     quantised = sorted({node.op_type for node in model.graph.node if node.op_type in QUANTISED})
     if quantised:
         raise ModelError(
-            f"{name} is quantised ({', '.join(quantised)}); import the float network, and quantise it by ag.quant"
+            f"{name} is quantised ({listed(quantised)}); import the float network, and quantise it by ag.quant"
         )
     if model.functions:
         from onnx import inliner

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
+from ...errors import ModelError, listed, quoted
 from ...reading.limits import NODES
 from ...reading.memory import limited_memory
 from ..imported.problems import DAMAGED, MALFORMED, Problems, Rejected, importing
@@ -133,7 +133,7 @@ class _Conversion:
         wrong = [f"{n} has one on axis {axis}" for n, axis in self.exported.symbols if axis]
         if wrong:
             raise ModelError(
-                f"{self.name}: only the first axis, the batch, may have a dynamic size; {', '.join(wrong)}"
+                f"{self.name}: only the first axis, the batch, may have a dynamic size; {listed(wrong)}"
             )
         for n in self.exported.inputs:
             self._input_dtype(n)
@@ -154,14 +154,14 @@ class _Conversion:
             raise ModelError(f"{self.name} returns no tensor")
         constant = next((r.name for r in references(outputs) if isinstance(r, WeightRef)), None)
         if constant is not None:
-            raise ModelError(f"{self.name}: the result {constant!r} depends on no input; leave it out")
+            raise ModelError(f"{self.name}: the result {quoted(constant)} depends on no input; leave it out")
 
     def _input_dtype(self, name: str) -> str:
         dtype = self.exported.dtypes[name]
         if dtype not in OURS or dtype == "bool":
             raise ModelError(
-                f"{self.name}: the input {name!r} is {dtype}; convert it to float32 or int32 before the export, and a "
-                "network in another dtype by net.float()"
+                f"{self.name}: the input {quoted(name)} is {dtype}; convert it to float32 or int32 before the export, "
+                "and a network in another dtype by net.float()"
             )
         return OURS[dtype]
 
@@ -172,7 +172,7 @@ class _Conversion:
         }
         missing = next((name for name in roles if name not in self.exported.stored), None)
         if missing is not None:
-            raise ModelError(f"{self.name}: the weight {missing!r} is missing in the file")
+            raise ModelError(f"{self.name}: the weight {quoted(missing)} is missing in the file")
         shown = views(self.exported.stored, roles, self.name)
         for graph_name, (_, name, _) in self.exported.weights.items():
             stored, role = self.exported.stored[name], roles[name]
@@ -221,18 +221,18 @@ class _Conversion:
             return array
         if stored.dtype in INTEGERS and role != PARAMETER:
             if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
-                raise ModelError(f"{self.name}: {name!r} has integers that do not fit into 32 bits")
+                raise ModelError(f"{self.name}: {quoted(name)} has integers that do not fit into 32 bits")
             return array.astype(np.int32)
         if stored.dtype == "complex64":
             raise ModelError(
-                f"{self.name}: the {role} {name!r} is complex; make it torch.view_as_complex of a parameter with a "
-                "last axis of 2"
+                f"{self.name}: the {role} {quoted(name)} is complex; make it torch.view_as_complex of a parameter with "
+                "a last axis of 2"
             )
         if stored.dtype == "float64" and role == CONSTANT and not array.shape:
             return array.astype(np.float32)  # a number, which takes the dtype of what it is combined with
         if stored.dtype != "float32":
             raise ModelError(
-                f"{self.name}: the {role} {name!r} is {stored.dtype}; convert the network by net.float() before"
+                f"{self.name}: the {role} {quoted(name)} is {stored.dtype}; convert the network by net.float() before"
             )
         return array
 
@@ -364,9 +364,9 @@ class _Conversion:
     def _may_update(self, weight: str) -> bool:
         """Whether a forward pass may change a parameter or buffer."""
         if weight in self.tied or weight in self.views:
-            what = f"changes {weight!r} in place, which shows the memory of another one; change that"
+            what = f"changes {quoted(weight)} in place, which shows the memory of another one; change that"
         elif self.exported.stored[weight].dtype == "bool":
-            what = f"changes {weight!r} in place, which is a mask; keep integers in its place"
+            what = f"changes {quoted(weight)} in place, which is a mask; keep integers in its place"
         else:
             return True
         self._problem("the network", what)
@@ -384,7 +384,9 @@ class _Conversion:
             self.problems.unknown(key, TABLE, self._place(), NAMES.get(name, name))
 
     def _changed_input(self, name: str) -> None:
-        self._problem("the network", f"changes its input {name!r} in place; change a clone() of it instead")
+        self._problem(
+            "the network", f"changes its input {quoted(name)} in place; change a clone() of it instead"
+        )
 
     def _problem(self, op: str, what: str) -> None:
         self.problems.add(op, what, self._place())

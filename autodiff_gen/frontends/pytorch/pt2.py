@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ModelError
+from ...errors import ModelError, quoted, shortened
 from ...reading.archive import Archive
 from ...reading.fields import Malformed, each, field, integer, objects, only, text
 from ...reading.json_text import parse
@@ -87,7 +87,7 @@ class _Program:
         for entry in archive.names():
             file = entry.partition("/")[2]
             if self.files.setdefault(file, entry) != entry:
-                raise ModelError(f"{name} has two entries {file[:80]!r}; save it again")
+                raise ModelError(f"{name} has two entries {quoted(file)}; save it again")
         self.bytes = 0  # of the weights that were read
 
     def read(self) -> Exported:
@@ -136,12 +136,12 @@ class _Program:
 
     def _bytes(self, file: str) -> bytes:
         if file not in self.files:
-            raise ModelError(f"{self.name}: {file[:80]} is missing in the archive")
+            raise ModelError(f"{self.name}: {shortened(file)} is missing in the archive")
         return self.archive.read(self.files[file])
 
     def _json(self, file: str, unique: bool = False) -> Any:
         if file not in self.files:
-            raise ModelError(f"{self.name}: {file[:80]} is missing in the archive")
+            raise ModelError(f"{self.name}: {shortened(file)} is missing in the archive")
         return parse(self.archive.read_text(self.files[file]), self.name, ModelError, unique)
 
     def _tensors(self, kind: str, model: str) -> dict[str, Stored]:
@@ -152,7 +152,7 @@ class _Program:
         return {name: self._tensor(kind, name, entry) for name, entry in listed.items()}
 
     def _tensor(self, kind: str, name: str, entry: Any) -> Stored:
-        place = f"{self.name}: the weight {name[:80]!r}"
+        place = f"{self.name}: the weight {quoted(name)}"
         meta = field(entry, "tensor_meta", dict)
         dtype = integer(meta.get("dtype"), "dtype")
         pickled = bool(entry.get("use_pickle"))
@@ -216,7 +216,7 @@ class _Inputs:
                     users.append(name_of(value))
                 elif form != "as_none":
                     raise ModelError(
-                        f"{network}: an input is {form.removeprefix('as_')[:40]}; inputs must be tensors"
+                        f"{network}: an input is {shortened(form.removeprefix('as_'))}; inputs must be tensors"
                     )
             elif kind in ("parameter", "buffer", "tensor_constant"):
                 persistent = kind == "parameter" or bool(entry.get("persistent"))
@@ -224,11 +224,11 @@ class _Inputs:
                 self.weights[name] = (kind, text(entry[f"{kind}_name"], "the name of a weight"), persistent)
             else:
                 raise ModelError(
-                    f"{network}: an input of the program is a {kind[:40]}, which cannot be imported"
+                    f"{network}: an input of the program is a {shortened(kind)}, which cannot be imported"
                 )
         twice = next((n for n in users if users.count(n) > 1 or n in self.weights), None)
         if twice is not None:
-            raise Malformed(f"the input {twice[:80]!r} is there twice")
+            raise Malformed(f"the input {quoted(twice)} is there twice")
         self.users = tuple(users)
 
 
@@ -253,7 +253,8 @@ def _outputs(
                 updated[name] = ValueRef(value)
         elif kind != "token":
             raise ModelError(
-                f"{network}: an output of the program is a {kind[:40]}; export the network alone, without its loss"
+                f"{network}: an output of the program is a {shortened(kind)}; export the network alone, "
+                "without its loss"
             )
     return tuple(outputs), tuple(changed), updated
 

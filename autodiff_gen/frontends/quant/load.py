@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import AutodiffError, ModelError
+from ...errors import AutodiffError, ModelError, quoted, shortened
 from ...functional.quantized_arguments import check_convention
 from ...ir.quantization import sums_of, within_sums
 from ...ops.quantized.limits import OPEN
@@ -44,17 +44,14 @@ def load(source: str | Path | Mapping[str, Any], clamp_gradient: str = OPEN) -> 
     try:
         is_mcunet = "kind" in layers[0]
         found = _mcunet(layers, arrays) if is_mcunet else [_layer(e, k) for k, e in enumerate(layers, 1)]
-    except KeyError as error:
-        raise ModelError(f"{where}: the entry or array {error} is missing") from None
-    except (ValueError, TypeError) as error:
-        raise ModelError(f"{where}: the entry 'layers' cannot be read: {error}") from None
-    if isinstance(source, Mapping):
-        return Network(found, arrays, clamp_gradient)
-    try:
         network = Network(found, arrays, clamp_gradient)
+    except KeyError as error:
+        raise ModelError(f"{where}: the entry or array {shortened(str(error))} is missing") from None
+    except (ValueError, TypeError, AttributeError):
+        raise ModelError(f"{where}: the entry 'layers' has values of other types than a network's") from None
     except AutodiffError as error:
-        raise ModelError(f"{source}: {error}") from None
-    network.source = str(source)
+        raise (error if isinstance(source, Mapping) else ModelError(f"{source}: {error}")) from None
+    network.source = "" if isinstance(source, Mapping) else str(source)
     return network
 
 
@@ -64,13 +61,13 @@ def _layer(entry: Mapping[str, Any], number: int) -> Layer:
     for key in ("name", "op"):
         if key not in named:
             which = f"layer {named['name']!r}" if "name" in named else f"layer {number} of 'layers'"
-            raise ModelError(f"{which}: the key {key!r} is missing")
+            raise ModelError(f"{which}: the key {quoted(key)} is missing")
     name, op, inputs = named.pop("name"), named.pop("op"), named.pop("inputs", [])
     check_keys(name, op, named)
     if "scale" in OPS[op].keys and "scale" not in named:
-        raise ModelError(f"layer {name!r}: {op} needs the scale of its result")
+        raise ModelError(f"layer {quoted(name)}: {op} needs the scale of its result")
     if not isinstance(inputs, list | tuple) or not all(isinstance(i, str) for i in inputs):
-        raise ModelError(f"layer {name!r}: inputs must be a list of names, not {inputs!r}")
+        raise ModelError(f"layer {quoted(name)}: inputs must be a list of names, not {quoted(inputs)}")
     fields = {k: named.pop(k) for k in SCALE + LIMITS if k in named}
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items()}
     return Layer(name, op, tuple(inputs), **fields, options=options)

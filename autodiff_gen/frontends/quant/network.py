@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ... import functional as F
-from ...errors import ModelError, ShapeError
+from ...errors import ModelError, ShapeError, quoted
 from ...functional.arguments import as_value
 from ...functional.quantized_arguments import check_convention, check_limits, quantization_of
 from ...ir.node import Value
@@ -116,11 +116,11 @@ def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
     """Raises ModelError for an op that there is not, and for keys that a layer of this op does not take or lacks."""
     known = OPS.get(op) if isinstance(op, str) else None
     if known is None:
-        raise ModelError(f"layer {name!r}: no quantised op {op!r}; there are {', '.join(OPS)}")
+        raise ModelError(f"layer {quoted(name)}: no quantised op {quoted(op)}; there are {', '.join(OPS)}")
     unknown = next((k for k in keys if k not in known.keys), None)
     if unknown is not None:
         raise ModelError(
-            f"layer {name!r}: {op} takes no {unknown!r}; it takes {', '.join(known.keys) or 'nothing'}"
+            f"layer {quoted(name)}: {op} takes no {quoted(unknown)}; it takes {', '.join(known.keys) or 'nothing'}"
         )
 
 
@@ -137,28 +137,28 @@ class LayerModule(QuantizedWeights):
         try:
             return op.build(self.layer, self.taken(), *inputs, **convention)
         except ShapeError as error:
-            raise ShapeError(f"layer {self.name!r}: {error}") from None
+            raise ShapeError(f"layer {quoted(self.name)}: {error}") from None
 
 
 def _check_layer(layer: Layer, known: Sequence[str]) -> None:
     """Raises ModelError unless a layer has a new name, reads as many earlier layers as its op takes, and has a scale,
     zero point and limits in their ranges."""
     if not isinstance(layer.name, str) or not layer.name:
-        raise ModelError(f"layer {layer.name!r}: the name must be a string of at least one character")
+        raise ModelError(f"layer {quoted(layer.name)}: the name must be a string of at least one character")
     if layer.name in known:
-        raise ModelError(f"two layers are called {layer.name!r}; rename one")
+        raise ModelError(f"two layers are called {quoted(layer.name)}; rename one")
     unknown = next((name for name in layer.inputs if name not in known), None)
     if unknown is not None:
-        raise ModelError(f"layer {layer.name!r} reads {unknown!r}, which is no earlier layer")
+        raise ModelError(f"layer {quoted(layer.name)} reads {quoted(unknown)}, which is no earlier layer")
     count, wanted = len(layer.inputs) or 1, OPS[layer.op].operands
     if wanted is not None and count != wanted:
-        raise ModelError(f"layer {layer.name!r}: {count} inputs are given, {layer.op} has {wanted}")
+        raise ModelError(f"layer {quoted(layer.name)}: {count} inputs are given, {layer.op} has {wanted}")
     try:
         check_limits(layer.op, layer.low, layer.high)
         if "scale" in OPS[layer.op].keys:
             quantization_of(layer.op, layer.scale, layer.zero_point)
     except ShapeError as error:
-        raise ModelError(f"layer {layer.name!r}: {error}") from None
+        raise ModelError(f"layer {quoted(layer.name)}: {error}") from None
 
 
 class Network(Module):
@@ -190,7 +190,7 @@ class Network(Module):
             own = {k: arrays[name] for k, name in names.items() if name in arrays}
             missing = next((names[k] for k in op.arrays[: op.required] if k not in own), None)
             if missing is not None:
-                raise ModelError(f"layer {layer.name!r}: the array {missing!r} is missing")
+                raise ModelError(f"layer {quoted(layer.name)}: the array {quoted(missing)} is missing")
             known.append(layer.name)
             read.update(names.values())
             x_scale = scale.get(layer.inputs[0] if layer.inputs else known[-2] if known[1:] else "")
@@ -199,8 +199,8 @@ class Network(Module):
         unread = next((name for name in arrays if name not in read), None)
         if unread is not None:
             raise ModelError(
-                f"no layer reads the array {unread!r}; conv2d and linear read <layer>.weight, <layer>.weight_scales "
-                "and <layer>.bias"
+                f"no layer reads the array {quoted(unread)}; conv2d and linear read <layer>.weight, "
+                "<layer>.weight_scales and <layer>.bias"
             )
         self.layers = tuple(layers)
 

@@ -20,14 +20,13 @@ from . import messages
 from .formats import FORMATS, Files, Format, names
 from .process import FAILURE, MODEL, OUT, REJECTED, RIGHT, Outcome, run
 
-LONG = "long"
 KEPT = 3  # files of each failure
 
 
 @dataclass
 class Tally:
-    """The outcomes of a format's cases. places: failures by what happened; long: messages that are longer than they
-    should be, while errors.LONGEST allows them; slowest: seconds of processor time of a case."""
+    """The outcomes of a format's cases. places: failures by what happened; slowest: seconds of processor time of a
+    case."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
@@ -39,19 +38,18 @@ class Tally:
         self.slowest = max(self.slowest, other.slowest)
 
     def count(self, outcome: Outcome) -> None:
-        is_long = outcome.place == "message: long, as errors.LONGEST allows"
-        self.outcomes[LONG if is_long else outcome.kind] += 1
+        self.outcomes[outcome.kind] += 1
         self.slowest = max(self.slowest, outcome.seconds)
-        if outcome.kind == FAILURE and not is_long:
+        if outcome.kind == FAILURE:
             self.places[outcome.place] += 1
 
     def row(self, name: str) -> str:
         cases = sum(self.outcomes.values())
-        counts = (self.outcomes[RIGHT], self.outcomes[REJECTED], self.outcomes[LONG], self.outcomes[FAILURE])
+        counts = (self.outcomes[RIGHT], self.outcomes[REJECTED], self.outcomes[FAILURE])
         return f"{name:<16}{cases:>9,}" + "".join(f"{n:>10,}" for n in counts) + f"{self.slowest:>10.1f}"
 
 
-HEAD = f"{'format':<16}{'cases':>9}{'right':>10}{'rejected':>10}{'long':>10}{'failures':>10}{'slowest':>10}"
+HEAD = f"{'format':<16}{'cases':>9}{'right':>10}{'rejected':>10}{'failures':>10}{'slowest':>10}"
 
 
 def separately(make: Callable[[], Any]) -> Any:
@@ -165,8 +163,6 @@ def _keep(failures: Path, name: str, seed: int, number: int, files: Files, outco
         "text": outcome.text,
     }
     (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
-    if outcome.place.endswith("allows"):
-        return
     shown = outcome.text.strip().splitlines()[-1][:300] if outcome.text.strip() else ""
     print(
         f"{name} case {number}: {outcome.place}: {shown}\n  again: .venv/bin/python tests/fuzz/run.py repeat={folder}",

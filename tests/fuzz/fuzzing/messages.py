@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from autodiff_gen import errors
-
-LONGEST = 400  # characters
+LONGEST = 400  # characters of the line on a terminal
 INTERNALS = re.compile(
     r"\b[A-Z][A-Za-z]*(Error|Exception|Warning)\b|<class|object at 0x|Traceback|NoneType|<built-in|<function|<module"
     r"|' object |has no attribute|not subscriptable|not iterable|unhashable|unexpected keyword|positional argument"
@@ -24,6 +22,6 @@ def fault(text: str, names: Iterable[str]) -> str:
         return f"internals {found[0].strip()!r}"
     if not any(name in text for name in names):
         return "no file's name"
-    if len(text) > LONGEST:
-        return "long" if errors.LONGEST <= LONGEST else "long, as errors.LONGEST allows"
+    if len(f"error: {text}") > LONGEST:
+        return "long"
     return ""
