@@ -49,7 +49,7 @@ def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space],
 
 def _sizes(sizes: Sequence[tuple[str, int]]) -> str:
     """Names with their bytes, the first of them."""
-    return listed((f"{name} {size}" for name, size in sizes), 130) if sizes else ""
+    return listed((f"{name} {size}" for name, size in sizes), 110) if sizes else ""
 
 
 def _has(spaces: Sequence[Space], board: Board | None) -> str:
