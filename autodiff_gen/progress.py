@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +19,26 @@ class _Line:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._begin, self._next = stream, time.monotonic(), 0.0
+        self._detail = ""
+        self._ended, self.lock = threading.Event(), threading.RLock()
         self.tasks: list[str] = []
 
+    def count(self) -> None:
+        """Show how long a step takes, until `end`."""
+        while not self._ended.wait(1.0):
+            self.show(self._detail)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.clear()
+
     def show(self, detail: str = "") -> None:
+        with self.lock:
+            self._show(detail)
+
+    def _show(self, detail: str) -> None:
         now = time.monotonic()
+        self._detail = detail
         if now < self._next or not self.tasks:
             return
         self._next = now + EVERY
@@ -31,10 +48,11 @@ class _Line:
         self._stream.flush()
 
     def clear(self) -> None:
-        if self._next:
-            self._stream.write(_CLEAR)
-            self._stream.flush()
-        self._next = 0.0
+        with self.lock:
+            if self._next:
+                self._stream.write(_CLEAR)
+                self._stream.flush()
+            self._next = 0.0
 
 
 _line: _Line | None = None
@@ -47,11 +65,12 @@ def on_terminal(stream: TextIO) -> Iterator[None]:
     before = _line
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         _line = _Line(stream)
+        threading.Thread(target=_line.count, daemon=True).start()
     try:
         yield
     finally:
         if _line is not None and _line is not before:
-            _line.clear()
+            _line.end()
         _line = before
 
 
@@ -67,9 +86,10 @@ def doing(what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        line.tasks.pop()
-        if not line.tasks:
-            line.clear()
+        with line.lock:
+            line.tasks.pop()
+            if not line.tasks:
+                line.clear()
 
 
 def step(what: str) -> None:

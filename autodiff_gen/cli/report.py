@@ -29,13 +29,16 @@ def _add_explain(command: Command) -> None:
 def run_explain(args: argparse.Namespace) -> int:
     from ..model.build import compile_file
     from ..model.loader import load_file
+    from ..progress import doing
     from ..report.explain import explain
 
     board, kernels = board_and_kernels(args)
     file = load_file(args.model)
     # A program that does not fit is explained too.
     program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
-    print(explain(program, board, args.ram, args.full))
+    with doing(f"explaining {program.name}"):
+        text = explain(program, board, args.ram, args.full)
+    print(text)
     return 0
 
 

@@ -18,6 +18,7 @@ from ..errors import AutodiffError, ModelError
 from ..frontends.files import is_network, program_of
 from ..functional.inputs import Input
 from ..kernels.table import Source
+from ..progress import doing
 from ..targets import installation
 from .function import Function, Functions
 from .hints import hint, nearest
@@ -108,7 +109,8 @@ def load_file(model: str) -> LoadedFile:
     error, or defines neither."""
     path, name = find_model(model)
     if is_network(path):
-        names = _of_network(path)
+        with doing(f"importing {path.name}"):
+            names = _of_network(path)
         return LoadedFile(names["model"], name, [str(path)], {}, names=names)
     hidden = _hide_namesakes(path.parent)
     before = set(sys.modules)

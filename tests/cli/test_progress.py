@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 from terminal import Terminal, as_stderr
 
 from autodiff_gen import progress
@@ -58,3 +60,19 @@ def test_parts_of_a_task_are_shown_with_it(monkeypatch: pytest.MonkeyPatch) -> N
 def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", small(tmp_path), "--board", "stm32", "--ram", "4K"]) == 130
     assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_a_terminal_shows_the_import_and_how_long_a_step_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a network file, whose import may take long: the line is written again where no step ends."""
+    node = helper.make_node("Relu", ["x"], ["y"])
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 2]) for n in "xy"]
+    onnx = helper.make_model(helper.make_graph([node], "net", ends[:1], ends[1:]))
+    (tmp_path / "net.onnx").write_bytes(onnx.SerializeToString())
+    terminal = as_stderr(monkeypatch)
+    main(["explain", str(tmp_path / "net.onnx"), "--board", "host"])
+    assert "importing net.onnx (0 s)" in terminal.getvalue()
+    with progress.on_terminal(terminal), progress.doing("a long step"):
+        time.sleep(1.2)
+    assert "a long step (1 s)" in terminal.getvalue()
