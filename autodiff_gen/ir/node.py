@@ -93,6 +93,7 @@ class Op:
                   it is NaN; (0, 0) of other ops.
     known_range:  with these attributes, the least and the largest element of the result, which the one operand equals;
                   None where the operands tell.
+    comparison:   the result says how the elements of both operands compare: the same for all equal integers.
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     """
@@ -113,6 +114,7 @@ class Op:
     monotone: Callable[[Attrs], bool] = _never
     limits: Callable[[Attrs], tuple[float, float]] = _unlimited
     known_range: Callable[[Attrs], tuple[int, int] | None] = _no_range
+    comparison: bool = False
     equality: bool = False
     materializes: bool = False
 

@@ -88,6 +88,12 @@ def is_non_negative(op: Op) -> bool:
     return bool(((y >= 0) | np.isnan(y)).all())
 
 
+def is_comparison(op: Op) -> bool:
+    x = np.arange(-300, 300)
+    with np.errstate(all="ignore"):
+        return len({bool(y) for y in op.ref(x, x)}) == 1 and op.ref(x, x).dtype == bool
+
+
 def is_equality(op: Op) -> bool:
     a, b = np.float32([1, 3, 2, 0, np.inf, np.nan]), np.float32([1, 2, 3, -0.0, np.inf, np.nan])
     return agree(op.ref(a, b), a == b)
@@ -112,6 +118,7 @@ CHECKS: dict[str, Callable[[Op], bool]] = {
     "chooses": is_chosen,
     "bounded_by": is_bounded,
     "non_negative": is_non_negative,
+    "comparison": is_comparison,
     "equality": is_equality,
     "materializes": materializes,
 }
@@ -145,6 +152,7 @@ def test_every_check_is_made_on_some_op() -> None:
         ("bounded_by", "exp", (0,)),
         ("bounded_by", "floor", (0,)),
         ("non_negative", "tanh", True),
+        ("comparison", "logical_and", True),
         ("equality", "ge", True),
         ("materializes", "detach", True),
     ],

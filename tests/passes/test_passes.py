@@ -25,7 +25,7 @@ from autodiff_gen import passes
 from autodiff_gen.autodiff import grad
 from autodiff_gen.ir.build import apply, apply_node, constant
 from autodiff_gen.ir.graph import Graph, State
-from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.node import OPS, Value, topological
 from autodiff_gen.ir.printer import show
 from autodiff_gen.passes.calls.fuse_optimizer import fuse_optimizer
 from autodiff_gen.passes.context import Context
@@ -213,6 +213,13 @@ def test_text_before_and_after(row: Row) -> None:
     outputs, updates = row.make()
     graph = Graph("g", inputs_of(outputs, updates), outputs, updates)
     assert shown(row.step(graph, Context())) == numbered(row.after)
+
+
+def test_a_mask_of_an_integer_and_itself_that_compares_nothing_stays() -> None:
+    q, op = F.quantize(x_of(3), 0.1, 3), OPS["add_within_s8"]
+    outputs = {"y": apply(op.name, q, q, **op.samples[0].attrs)}
+    graph = fold_constants(Graph("g", inputs_of(outputs, {}), outputs, {}), Context())
+    assert graph.roots[0].node.op is op
 
 
 # Meaning on random graphs

@@ -27,6 +27,7 @@ def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any], equality: boo
         lower=Elementwise(f"{{0}} {c} {{1}}", COMPARE, ADD, cheap=True),
         samples=(*PAIRS, Sample(((2, 3), (3,)), dtypes={0: "s32", 1: "s32"}, high=3)),
         torch=f"a {c} b",
+        comparison=True,
         equality=equality,
     )
 

@@ -63,10 +63,9 @@ def _identity(op: Op, operands: tuple[Value, ...], type: Type) -> Value | None:
     return None
 
 
-def _compares_with_itself(operands: tuple[Value, ...], type: Type) -> bool:
-    """Whether a mask compares integers with themselves: its value follows from none of them. Floats may be NaN."""
-    integers = all(v.dtype.kind in "iu" for v in operands)
-    return len(operands) == 2 and operands[0] is operands[1] and integers and type.dtype.kind == "b"
+def _compares_with_itself(op: Op, operands: tuple[Value, ...]) -> bool:
+    """Whether integers are compared with themselves: the result follows from none of them. Floats may be NaN."""
+    return op.comparison and operands[0] is operands[1] and operands[0].dtype.kind in "iu"
 
 
 def _without_negations(op: Op, operands: tuple[Value, ...]) -> Value | None:
@@ -119,7 +118,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             array = constant(evaluate(node.results, {})[0], result.type.dtype)
             return Node(CONST, (), array.node.attrs, (result.type,), origin=node.origin).results
         operands = _without_broadcasts(node, operands)
-        if _compares_with_itself(operands, result.type):
+        if _compares_with_itself(node.op, operands):
             return (filled(bool(node.op.ref(0, 0)), result.type),)
         known = _identity(node.op, operands, result.type)
         known = _without_negations(node.op, operands) if known is None else known
