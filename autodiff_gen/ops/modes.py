@@ -11,7 +11,7 @@ from ..ir.graph import State
 from ..ir.node import OptionalValues, Sample, Values, Wanted, define
 from ..ir.op_kinds import Attrs, Moded
 from ..ir.types import Type
-from .support import simple
+from .support import by_operand, simple
 
 
 def _by_mode_type(train_value: Type, eval_value: Type) -> Type:
@@ -25,11 +25,20 @@ by_mode = define(
     infer=_by_mode_type,
     ref=lambda train_value, eval_value: eval_value,
     vjp=simple(
-        lambda dy, a, b, y: apply("by_mode", dy, dy * 0.0),
-        lambda dy, a, b, y: apply("by_mode", dy * 0.0, dy),
+        lambda dy, a, b, y: apply("in_mode", dy, training=True),
+        lambda dy, a, b, y: apply("in_mode", dy, training=False),
     ),
     lower=Moded(),
     samples=(Sample(((2, 3), (2, 3))),),
+)
+
+in_mode = define(
+    "in_mode",  # the gradient that arrives, in one mode; no gradient in the other: zeros
+    infer=lambda dy, *, training: dy,
+    ref=lambda dy, *, training: dy * 0.0 if training else dy,
+    vjp=by_operand(lambda ddy, dy, y, attrs: apply("in_mode", ddy, **attrs)),
+    lower=Moded(),
+    samples=(Sample(((2, 3),), {"training": False}),),
 )
 
 

@@ -139,6 +139,12 @@ def test_the_registry_is_differentiated_twice() -> None:
     """Every op with a gradient has a row in the table that test_ops_torch.py differentiates twice."""
     covered = {name for name, _ in GRADIENT_ROWS}
     missing = {name for name, op in OPS.items() if op.vjp is not None and name not in covered}
-    elsewhere = {"by_mode", "with_updates", "scan", "cond"}  # test_modes.py, test_scan.py and test_cond.py
+    elsewhere = {
+        "by_mode",
+        "in_mode",
+        "with_updates",
+        "scan",
+        "cond",
+    }  # test_modes.py, test_scan.py and test_cond.py
     elsewhere |= {"custom_gradient", "in_range"}  # test_custom_gradient.py; test_index_checks.py, of integers
     assert missing == elsewhere | {name for name in STRAIGHT_THROUGH if OPS[name].vjp is not None}

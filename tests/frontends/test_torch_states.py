@@ -21,16 +21,16 @@ STEPS, BATCH = 3, 4
 class Observed(nn.Module):
     """Running statistics of what is observed, and the number of steps."""
 
-    def __init__(self, always=False, assigned=False):
+    def __init__(self, always=False, assigned=False, square=False):
         super().__init__()
-        self.net, self.always, self.assigned = nn.Linear(6, 3), always, assigned
+        self.net, self.always, self.assigned = nn.Linear(6, 6 if square else 3), always, assigned
         self.register_buffer("mean", torch.zeros(6))
         self.register_buffer("steps", torch.tensor(0))
 
     def forward(self, x):
         if self.training or self.always:
             self.steps += 1
-            new = self.mean + (x.mean(0) - self.mean) / self.steps
+            new = self.mean + (x.detach().mean(0) - self.mean) / self.steps
             if self.assigned:
                 self.mean = new
             else:
@@ -79,6 +79,43 @@ class Remembered(nn.Module):
         return y
 
 
+class Stepped(nn.Module):
+    """A layer of which weights that took steps by its gradient are called too, as by SAM and MAML."""
+
+    def __init__(self, steps, **options):
+        super().__init__()
+        self.net, self.steps = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3, **options)), steps
+
+    def forward(self, x):
+        moved = own = dict(self.net.named_parameters())
+        for _ in range(self.steps):
+            loss = torch.func.functional_call(self.net, moved, (x,)).square().mean()
+            steps = torch.autograd.grad(loss, list(moved.values()), create_graph=True)
+            moved = {n: moved[n] + 0.05 * g for n, g in zip(own, steps, strict=True)}
+        return self.net(x.flip(1)) + torch.func.functional_call(self.net, moved, (x,))
+
+
+class StatisticsRead(nn.Module):
+    """Running statistics that are read between two updates, by a call in evaluation mode and by a layer's copy; one
+    update is that of a call whose result nobody needs."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.net, self.norm = nn.Linear(6, 3), norm
+
+    def forward(self, x):
+        z = self.net(x)
+        with torch.no_grad():
+            self.norm(2 * z)
+        between = self.norm.running_mean.clone()
+        y = self.norm(z)
+        self.norm.eval()
+        y = y + self.norm(z * between)
+        self.norm.train(self.training)
+        copies = {n: t.clone() for n, t in self.norm.named_buffers()}
+        return y * torch.func.functional_call(self.norm, copies, (3 * z,))
+
+
 class Sn(nn.Module):
     def __init__(self, norm):
         super().__init__()
@@ -120,6 +157,11 @@ NETWORKS = {
     "observed always": lambda: Observed(always=True),
     "observed, assigned": lambda: Observed(assigned=True),
     "observed always, assigned": lambda: Observed(always=True, assigned=True),
+    "observed, assigned below": lambda: nn.Sequential(Observed(assigned=True)),
+    "observed twice": lambda: nn.Sequential(observed := Observed(square=True), observed, nn.Linear(6, 3)),
+    "a step before": lambda: Stepped(1),
+    "steps, momentum=None": lambda: Stepped(2, momentum=None),
+    "statistics read": lambda: StatisticsRead(nn.BatchNorm1d(3)),
     "followed, data": lambda: Followed("data"),
     "followed, data in place": lambda: Followed("data in place"),
     "followed, no_grad": lambda: Followed("no_grad"),
@@ -174,6 +216,11 @@ class Changing(nn.Module):
         return self.change(self, x)
 
 
+def assigned(m, x):
+    m.kept = x.mean(1)
+    return m.net(x)
+
+
 def clipped(m, x):
     m.net.weight.data.clamp_(-0.1, 0.1)
     return m.net(x)
@@ -212,6 +259,10 @@ REJECTED = {
     "a mask": (
         lambda: Changing(flagged, torch.tensor(False)),
         "changes 'kept' in place, which is a mask; keep integers in its place",
+    ),
+    "a state of another shape": (
+        lambda: Changing(assigned),
+        r"forward assigns 'kept' a tensor of another shape or dtype, float32\[4\] instead of float32\[6\]; keep",
     ),
     "a choice by a state": (
         lambda: Changing(chosen),

@@ -14,6 +14,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import topological
 from autodiff_gen.ir.printer import show
 from autodiff_gen.passes.training.resolve_mode import resolved
 
@@ -32,6 +33,9 @@ def test_by_mode_is_the_one_or_the_other_and_so_is_its_gradient() -> None:
     (slope,) = grad(y, [X])  # differentiated before the mode is known
     assert value(True, y, slope) == [12.0, 12.0]
     assert value(False, y, slope) == [18.0, 18.0]
+    (slope,) = grad(F.sum(F.by_mode(X * X * X, F.square(X))), [X])
+    (second,) = grad(F.sum(slope), [X])
+    assert value(True, slope, second) == [18.0, 36.0] and value(False, slope, second) == [12.0, 12.0]
 
 
 def test_what_the_other_mode_computes_is_gone() -> None:
@@ -40,6 +44,13 @@ def test_what_the_other_mode_computes_is_gone() -> None:
     training, evaluation = resolved([y], True), resolved([y], False)
     assert [state.name for state in training.updates] == ["s"] and not evaluation.updates
     f = ag.function([X], [y])
+    (slope,) = grad(F.sum(F.by_mode(X * 2.0, X * s - F.sum(X, 1, keepdim=True) * s)), [X])
+    assert {n.op.name for n in topological(resolved([slope], True).roots)} == {
+        "const",
+        "reshape",
+        "broadcast_to",
+        "mul",
+    }
     assert "exp" in show(f.graph) and "exp" not in show(ag.function([X], [y], training=True).graph)
 
 

@@ -14,8 +14,11 @@ from .problems import Rejected
 from .program import BUFFER, PARAMETER, Call, Program, ValueRef, WeightRef, names
 
 
-def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Program:
-    """The program whose results store these new values. Raises Rejected for a parameter that is trained."""
+def with_states(
+    program: Program, updates: Mapping[str, Any], earlier: Mapping[str, tuple[Any, ...]], name: str
+) -> Program:
+    """The program whose results store these new values; earlier: as in Program. Raises Rejected for a parameter that is
+    trained."""
     if not updates:
         return program
     weights = dict(program.weights)
@@ -43,12 +46,25 @@ def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Prog
         return ValueRef(made)
 
     outputs = stored(program.outputs)
-    return replace(program, calls=calls, outputs=outputs, shapes=shapes, weights=weights, updates=updates)
+    return replace(
+        program,
+        calls=calls,
+        outputs=outputs,
+        shapes=shapes,
+        weights=weights,
+        updates=updates,
+        earlier=earlier,
+    )
 
 
 def unchanged_in_evaluation(program: Program, weights: Iterable[str]) -> Program:
     """The program in which these buffers have their stored values in evaluation mode, in place of new ones."""
-    new = {program.updates[n].name: n for n in weights if isinstance(program.updates[n], ValueRef)}
+    new = {
+        value.name: n
+        for n in weights
+        for value in (*program.earlier.get(n, ()), program.updates[n])
+        if isinstance(value, ValueRef)
+    }
     calls: list[Call] = []
     chosen: dict[str, str] = {}
 

@@ -7,7 +7,7 @@ determines are values of their own; a reshape to one such size becomes a reshape
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -40,6 +40,7 @@ from .complex_numbers import Complex, is_complex, rule_of
 from .graph import Node
 from .pt2 import TRACKED, Exported, Stored
 from .rules import EMPTY, Unsupported, is_empty
+from .running_statistics import read_between
 from .shared_memory import Elements, steps, views
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
@@ -74,10 +75,13 @@ class _Conversion:
         self.tied: dict[str, str] = {}
         self.views: dict[str, WeightView] = {}
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
+        self.earlier: dict[str, tuple[Any, ...]] = {}  # of which others take the place in turn
         self.detached: dict[Any, Any] = {}  # what is detached -> the tensor with its gradient
         self.hidden: set[str] = set()  # tensors that are detached, and views of them
         self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not
         self.unrecorded: set[str] = set()  # tensors that are made in torch.no_grad()
+        self.renewing: Collection[str] = ()  # first results of nodes that compute new running statistics
+        self.shown: Mapping[str, str] = {}  # names of running statistics -> the names of these in the graph
         self.zeros: set[str] = set()  # values that are zeros of a shape
         self.calls: list[Call] = []
         self.made: set[str] = set(exported.inputs)  # names of all values
@@ -99,6 +103,8 @@ class _Conversion:
             if isinstance(ref, ValueRef)
         }
         last_read |= {r.name: len(self.exported.nodes) for r in references(self.exported.outputs)}
+        same = {n: self.root[n] for n in self.exported.weights}
+        self.renewing, self.shown = read_between(self.exported.nodes, same, self.exported.outputs)
         for k, node in enumerate(self.exported.nodes):
             self.node = node
             self._convert(node, k, last_read)
@@ -107,7 +113,7 @@ class _Conversion:
             self._changed_input(name)
         for name, new in self.exported.updated.items():
             if self._may_update(name):
-                self.updates[name] = self.value(new)
+                self._update(self.tied.get(name, name), self.value(new))
         self.problems.check(Rejected if self.keeps_gradients else ModelError)
         outputs = tuple(map(self.value, self.exported.outputs))
         self._check_outputs(outputs)
@@ -123,7 +129,7 @@ class _Conversion:
             class_name=self.exported.class_name,
             modules=self.exported.modules,
         )
-        made = with_states(frozen_after_detach(made), self.updates, self.name)
+        made = with_states(frozen_after_detach(made), self.updates, self.earlier, self.name)
         made.calls = self._size_calls_at_their_readers(made.live)
         return made
 
@@ -192,7 +198,8 @@ class _Conversion:
         """A weight that is a view of another one: the same parameter, or a value that is computed of it."""
         stored, of = self.exported.stored[name], self.exported.stored[base]
         ref: ValueRef | WeightRef = WeightRef(base)
-        if stored.where == of.where and stored.requires_grad == of.requires_grad:
+        is_same = stored.where == of.where and stored.requires_grad == of.requires_grad
+        if is_same:
             self.tied[name] = base
         else:
             self.views[name] = WeightView(base, elements, stored.requires_grad)
@@ -206,7 +213,8 @@ class _Conversion:
                 ref = self._emit(f"{graph_name}.view", "detach", (ref,))
             self.shapes[ref.name], self.dtypes[ref.name] = elements.shape, stored.dtype
         self.known[graph_name] = ref
-        self.root[graph_name] = graph_name
+        same = (n for n, (_, other, _) in self.exported.weights.items() if other == base)
+        self.root[graph_name] = next(same) if is_same else graph_name
 
     def _read_complex(self, graph_name: str, name: str, stored: Stored) -> None:
         """Complex constants and buffers, which no training changes."""
@@ -256,6 +264,8 @@ class _Conversion:
         if any(self.known.get(ref.name) is None for ref in operands):
             return  # its operand is a problem already
         arguments = {name: self.value(given) for name, given in node.arguments.items()}
+        if node.results and node.results[0] in self.renewing:
+            arguments["given"] = node.arguments
         merged = next(
             (self.merged[ref] for ref in references(tuple(arguments.values())) if ref in self.merged), None
         )
@@ -323,7 +333,7 @@ class _Conversion:
                 gradient = self.emit("gradient_of", stored)
                 new = self.emit("custom_gradient", stored, gradient, (whole,), (gradient,))
         if weight is not None:
-            self.updates[weight] = stored
+            self._update(weight, stored)
         self.known.update(dict.fromkeys((*with_gradient, node.results[0]), new))
         hidden = [n for n in names if n not in with_gradient]
         if hidden and dtype == "float32":
@@ -334,6 +344,23 @@ class _Conversion:
         for ref in (stored, new):
             if isinstance(ref, ValueRef):
                 self.shapes[ref.name], self.dtypes[ref.name] = shape, dtype
+
+    def update(self, given: ValueRef, new: ValueRef) -> None:
+        """Let the running statistic of that name in the graph have a new value from now on."""
+        root = self.shown.get(given.name, given.name)
+        self.shapes[new.name], self.dtypes[new.name] = (
+            self.exported.shapes[given.name],
+            self.exported.dtypes[given.name],
+        )
+        if root in self.exported.weights:
+            self._update(self.exported.weights[root][1], new)
+        self.known.update(dict.fromkeys([n for n, r in self.root.items() if r == self.root[given.name]], new))
+
+    def _update(self, weight: str, new: Any) -> None:
+        """Let a weight have a new value from now on."""
+        if self.updates.get(weight) != new:
+            self.earlier[weight] = (*self.earlier.get(weight, ()), *filter(None, [self.updates.get(weight)]))
+            self.updates[weight] = new
 
     def _requires_grad(self, root: str) -> bool:
         return self.exported.stored[self.exported.weights[root][1]].requires_grad
@@ -363,7 +390,7 @@ class _Conversion:
 
     def _may_update(self, weight: str) -> bool:
         """Whether a forward pass may change a parameter or buffer."""
-        if weight in self.tied or weight in self.views:
+        if weight in self.views:
             what = f"changes {quoted(weight)} in place, which shows the memory of another one; change that"
         elif self.exported.stored[weight].dtype == "bool":
             what = f"changes {quoted(weight)} in place, which is a mask; keep integers in its place"

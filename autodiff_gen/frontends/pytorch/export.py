@@ -20,6 +20,7 @@ from ..imported.network import network
 from ..imported.problems import Rejected
 from ..imported.program import Program
 from ..imported.states import unchanged_in_evaluation
+from .assigned_buffers import assigned_buffers
 from .convert import CHANGED_VIEW, convert, is_known
 from .functions import exported_functions
 from .hooks import exported_hooks
@@ -178,6 +179,7 @@ class _Exports:
                         known_values(self.torch, self.module) as depended,
                         exported_hooks(self.torch, self.module, self.name) as hooks,
                         exported_functions(self.torch, self.name, hooks.mapped),
+                        assigned_buffers(self.torch, self.module, self.name),
                         _no_checks_of_values(self.torch),
                     ):
                         exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)

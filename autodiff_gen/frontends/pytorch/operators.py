@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import ModelError
 from ..imported.program import CONSTANT, WeightRef
 from .rules import Arguments, Converter, Rule, Unsupported, same
+from .running_statistics import with_new_statistics
 
 
 @cache
@@ -60,8 +61,8 @@ def _library(torch: Any) -> Any:
         torch.nn.functional.ctc_loss,
     )
     define(
-        "batch_norm(Tensor x, Tensor mean, Tensor var, Tensor tracked, Tensor? weight, Tensor? bias, float eps) "
-        "-> Tensor",
+        "batch_norm(Tensor input, Tensor running_mean, Tensor running_var, Tensor tracked, Tensor? weight, "
+        "Tensor? bias, float eps) -> Tensor",
         lambda x, *_: torch.empty_like(x),
         lambda x, mean, var, tracked, weight, bias, eps: torch.nn.functional.batch_norm(
             x, mean, var, weight, bias, True, 1.0 / float(tracked.add_(1)), eps
@@ -167,8 +168,15 @@ def _grad(c: Converter, a: Arguments) -> Any:
 
 
 def _batch_norm(c: Converter, a: Arguments) -> Any:
-    operands = (a["x"], a["mean"], a["var"], a.get("weight"), a.get("bias"))
-    return c.emit("batch_norm", *operands, training=True, momentum=None, eps=a["eps"])
+    if "given" in a:
+        return with_new_statistics(c, a, "batch_norm")[0]
+    return c.emit(
+        "batch_norm",
+        *(a.get(name) for name in ("input", "running_mean", "running_var", "weight", "bias")),
+        training=True,
+        momentum=None,
+        eps=a["eps"],
+    )
 
 
 def _custom_gradient(c: Converter, a: Arguments) -> Any:

@@ -272,6 +272,8 @@ class _Held:
             _set(own, value)
             if tensor.dtype != own.dtype or tensor.data_ptr() != own.data_ptr():
                 tensor.data = own  # other weights may show the same memory
+            if not tensor.is_leaf:
+                tensor.detach_()
             tensor.requires_grad_(requires_grad)
             tensor.grad = grad
             if tensor._backward_hooks:

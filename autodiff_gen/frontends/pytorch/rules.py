@@ -34,6 +34,8 @@ class Converter(Protocol):
 
     def names(self) -> tuple[str, ...]: ...
 
+    def update(self, given: ValueRef, new: ValueRef) -> None: ...
+
 
 EMPTY = object()  # represents a tensor without elements, as a slice of what a rotation leaves
 Rule: TypeAlias = Callable[[Converter, Arguments], Any]  # the result, or a list of them

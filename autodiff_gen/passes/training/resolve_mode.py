@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import GraphError
-from ...ir.build import apply
+from ...ir.build import apply, broadcast_to, filled
 from ...ir.graph import Graph, State
 from ...ir.node import Node, Value, topological
-from ...ir.op_kinds import Moded
+from ...ir.op_kinds import Moded, Reduce, View
 from ...ir.rewrite import replaced, substitute
 from ..context import Context
 
@@ -44,7 +44,7 @@ def resolved(roots: Sequence[Value], training: bool) -> Resolved:
     A state that several calls of a module update is updated by one after the other. GraphError when other values
     depend on such a state: the second call would have to read what the first one left.
     """
-    chosen = substitute(roots, lambda node, operands: _choice(node, operands, training))
+    chosen = _in_mode(roots, training)
     chosen = _with_keys(chosen)
     updating = [n for n in topological(chosen) if _has_updates(n)]
     updating.sort(key=lambda node: int(node.attrs["order"]))
@@ -101,9 +101,40 @@ def position_key(k: int) -> int:
     return zlib.crc32(f"random {k}".encode())
 
 
-def _choice(node: Node, operands: tuple[Value, ...], training: bool) -> tuple[Value, ...] | None:
-    lower = node.op.lower
-    return (operands[0 if training else 1],) if isinstance(lower, Moded) and not lower.updates else None
+def _in_mode(roots: Sequence[Value], training: bool) -> list[Value]:
+    """The operands that `by_mode` chooses. No gradient reaches the other operands: what is computed of that zero, and
+    its terms in sums, are gone, so that gradients in training read no state that only evaluation uses."""
+    zeros: set[Value] = set()
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        lower, zero = node.op.lower, [v in zeros for v in operands]
+        if isinstance(lower, Moded) and not lower.updates:
+            if "training" not in node.attrs:
+                return (operands[0 if training else 1],)
+            if node.attrs["training"] == training:
+                return operands
+        elif not any(zero):
+            return None
+        elif not _is_zero(node, zero):
+            signs = zip(operands, node.op.signs, strict=False)
+            terms = [(v, sign) for v, sign in signs if v not in zeros]
+            if len(terms) != 1:
+                return None
+            ((term, sign),) = terms
+            return (broadcast_to(term if sign > 0 else apply("neg", term), node.results[0].type.shape),)
+        none = filled(0.0, node.results[0].type)
+        zeros.add(none)
+        return (none,)
+
+    return substitute(roots, rewrite)
+
+
+def _is_zero(node: Node, zero: Sequence[bool]) -> bool:
+    """Whether the result is zero, as these operands are."""
+    op = node.op
+    if op.signs or isinstance(op.lower, View) or (isinstance(op.lower, Reduce) and op.lower.sums):
+        return all(zero)
+    return any(power > 0 and is_zero for power, is_zero in zip(op.powers, zero, strict=False))
 
 
 def _has_updates(node: Node) -> bool:

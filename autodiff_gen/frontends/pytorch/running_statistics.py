@@ -1,0 +1,106 @@
+"""Running statistics of normalisation layers that are read between their updates.
+
+A layer that updates its statistics is a layer of ours, and several calls update one after the other. Where something
+else reads them as well, or a call whose result nobody needs updates them, the program computes each new value itself:
+
+    y = F.batch_norm(x, mean, var, training=True)
+    return y + mean
+->
+    y = F.by_mode(F.batch_norm(x, None, None, training=True), F.batch_norm(x, mean, var))
+    new_mean, new_var = mean * 0.9 + F.mean(x, 0) * 0.1, var * 0.9 + F.var(x, 0) * 0.1
+    return F.with_updates(y + new_mean, {mean: new_mean, var: new_var})
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ..imported.program import ValueRef, references
+from .graph import Node
+from .rules import Arguments, Converter
+
+# Operators -> the argument that tells whether the batch's own statistics are used, None where they are.
+UPDATING = {
+    "aten.batch_norm": "training",
+    "aten._native_batch_norm_legit_functional": "training",
+    "aten.instance_norm": "use_input_stats",
+    "autodiff_gen.batch_norm": None,
+}
+STATISTICS = ("running_mean", "running_var")
+
+
+def statistics(node: Node) -> tuple[str, ...]:
+    """The names of the running mean and variance that a node updates, none if it updates none."""
+    if node.key not in UPDATING:
+        return ()
+    used = UPDATING[node.key]
+    given = [node.arguments.get(name) for name in STATISTICS]
+    if (used is not None and node.arguments.get(used) is not True) or None in given:
+        return ()
+    return tuple(ref.name for ref in references(tuple(given)))
+
+
+def read_between(
+    nodes: Sequence[Node], same: Mapping[str, str], outputs: Any
+) -> tuple[Collection[str], Mapping[str, str]]:
+    """The first results of the nodes that have to compute new statistics themselves, and the weights whose values other
+    names are. same: of each weight's name in the graph the one that stands for its memory."""
+    shown = dict(same)  # names of statistics -> the weight
+    groups: dict[str, list[Node]] = {}
+    read: set[str] = set()
+    for node in nodes:
+        updated = statistics(node)
+        others = Counter(r.name for r in references(tuple(node.arguments.values()))) - Counter(updated)
+        read.update(shown[n] for n in others if n in shown)
+        for name in updated:
+            groups.setdefault(shown.get(name, name), []).append(node)
+        shown.update((r, shown.get(n, n)) for r, n in zip(node.results[3:5], updated, strict=False))
+    read.update(shown[r.name] for r in references(outputs) if r.name in shown)
+    needed = _needed(nodes, outputs)
+
+    def other(node: Node) -> bool:
+        """Whether a call with momentum=None has other weights than a layer."""
+        affine = references((node.arguments.get("weight"), node.arguments.get("bias")))
+        return UPDATING[node.key] is None and any(r.name not in same for r in affine)
+
+    found: set[str] = set()
+    for weight, calls in groups.items():
+        unneeded = any(node.results[0] not in needed for node in calls)
+        if weight in read or weight not in same or (unneeded and len(calls) > 1) or any(map(other, calls)):
+            found.update(node.results[0] for node in calls)
+    return found, shown
+
+
+def _needed(nodes: Sequence[Node], outputs: Any) -> Collection[str]:
+    """The names of values that outputs depend on, through results that are changed in place too."""
+    needed = {r.name for r in references(outputs)}
+    for node in reversed(nodes):
+        if needed.intersection(node.results) or node.in_place:
+            needed.update(r.name for r in references(tuple(node.arguments.values())))
+    return needed
+
+
+def with_new_statistics(c: Converter, a: Arguments, function: str) -> list[ValueRef]:
+    """The result of a layer, and its statistics afterwards, which are stored."""
+    x, momentum, options = a["input"], a.get("momentum"), {"eps": a["eps"]}
+    if momentum is None:
+        count = c.emit("{} + 1", a["tracked"])
+        c.update(a["given"]["tracked"], count)
+        momentum = c.emit("1.0 / {}", c.emit("to", count, "f32"))
+    kept = 1 - momentum if isinstance(momentum, float | int) else c.emit("1.0 - {}", momentum)
+    affine = (a.get("weight"), a.get("bias"))
+    old = tuple(a[name] for name in STATISTICS)
+    flag = "training" if function == "batch_norm" else "use_input_stats"
+    trained = c.emit(function, x, None, None, *affine, **options, **{flag: True})
+    fixed = c.emit(function, x, *old, *affine, **options, **{flag: False})
+    spatial = tuple(range(2, len(c.shape(x))))
+    found = []
+    for name, statistic, before in zip(STATISTICS, ("mean", "var"), old, strict=True):
+        new = c.emit(statistic, x, spatial if function == "instance_norm" else (0, *spatial))
+        new = c.emit("mean", new, 0) if function == "instance_norm" else new
+        new = c.emit("{} + {}", c.emit("{} * {}", before, kept), c.emit("{} * {}", new, momentum))
+        found.append(c.emit("detach", new))
+        c.update(a["given"][name], found[-1])
+    return [c.emit("by_mode", trained, fixed), *found]
