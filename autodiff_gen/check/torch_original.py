@@ -18,6 +18,7 @@ from ..errors import ModelError, ToolError
 from ..frontends.imported.program import WeightView
 from ..frontends.pytorch.export import silence
 from ..frontends.pytorch.python_state import state_kept
+from ..frontends.pytorch.shown_weights import shown_weights
 from .pt2_copy import safe_copy
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -79,7 +80,7 @@ def original(given: Any, tied: Mapping[str, str], views: Mapping[str, WeightView
         share(module, tied, views)
         yield Original(module)
         return
-    with state_kept(torch, given):
+    with state_kept(torch, given), shown_weights(torch, given, type(given).__name__):
         given.zero_grad()
         given.double()
         share(given, tied, views)

@@ -152,6 +152,26 @@ class Parts(nn.Module):
         return y + x @ (self.frozen * self.net.weight).T
 
 
+class Shown(nn.Module):
+    """Tensors that are no weights and show the memory of one: they change as the optimizer steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(6, 3)
+        weight = self.net.weight
+        self.transposed, self.listed, self.frozen = weight.t(), [weight.data[1]], {"t": weight.detach().t()}
+        self.register_buffer("kept", weight.data[:, :3], persistent=False)
+        self.register_buffer("steps", torch.zeros(2))
+        self.second, bias = self.steps[1:], self.net.bias.detach()
+        self.of_bias = lambda: bias
+
+    def forward(self, x):
+        if self.training:
+            self.steps.add_(1)
+        y = self.net(x) + torch.tanh(x @ self.transposed) * self.second + x @ self.frozen["t"]
+        return y @ self.kept + self.listed[0].sum() * self.of_bias()
+
+
 NETWORKS = {
     "observed in training": Observed,
     "observed always": lambda: Observed(always=True),
@@ -170,6 +190,7 @@ NETWORKS = {
     "spectral norm of before": lambda: Sn(nn.utils.spectral_norm),
     "momentum=None": lambda: nn.Sequential(nn.BatchNorm1d(6, momentum=None), nn.Linear(6, 3)),
     "transposed": Transposed,
+    "shown": Shown,
     "parts": Parts,
 }
 
@@ -244,6 +265,13 @@ def overlapping():
     return module
 
 
+def overlapping_tensor():
+    module, both = nn.Module(), torch.randn(5, 6)
+    module.first, module.second = nn.Parameter(both[:3]), both[2:]
+    module.forward = lambda x: x @ module.first.T + x @ module.second.T
+    return module
+
+
 def repeated():
     module = nn.Module()
     module.scale = nn.Parameter(torch.randn(1).expand(6))
@@ -271,6 +299,10 @@ REJECTED = {
     "a part in common": (
         overlapping,
         "the weights '(first|second)' and '(first|second)' have a part of their memory in common; make each of a clone",
+    ),
+    "a part in common with a tensor": (
+        overlapping_tensor,
+        r"a tensor shows a part of the memory of 'first', and more \(test_torch_states.py:\d+\); make it of a clone",
     ),
     "elements in common": (repeated, "elements of the parameter 'scale' share memory; make it of a clone"),
 }

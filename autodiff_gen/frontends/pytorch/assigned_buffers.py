@@ -6,7 +6,7 @@ self.mean = new    ->    mean.copy_(new) at the end of the network's forward
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,14 +14,25 @@ from ...errors import ModelError
 
 
 @contextmanager
+def forward_inside(module: Any, around: Callable[..., Any]) -> Iterator[None]:
+    """Until the end `around(forward, *inputs)` is called in place of the module's forward."""
+    own, forward = vars(module).get("forward"), module.forward
+    module.forward = functools.wraps(forward)(functools.partial(around, forward))
+    try:
+        yield
+    finally:
+        if own is None:
+            del module.forward
+        else:
+            module.forward = own
+
+
+@contextmanager
 def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
     """While the module, called `name` in messages, is exported: what its buffers are after a call is stored in the
     buffers of before."""
-    own = vars(module).get("forward")
-    forward = module.forward
 
-    @functools.wraps(forward)
-    def storing(*args: Any, **kwargs: Any) -> Any:
+    def storing(forward: Any, *args: Any, **kwargs: Any) -> Any:
         held = [(path, m._buffers, dict(m._buffers)) for path, m in module.named_modules()]
         result = forward(*args, **kwargs)
         for path, buffers, before in held:
@@ -38,14 +49,8 @@ def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
                 buffers[key] = old
         return result
 
-    module.forward = storing
-    try:
+    with forward_inside(module, storing):
         yield
-    finally:
-        if own is None:
-            del module.forward
-        else:
-            module.forward = own
 
 
 def _type(tensor: Any) -> str:

@@ -29,6 +29,7 @@ from .operators import exported_operators
 from .pt2 import read
 from .python_state import check_repeatable, state_kept
 from .recurrent import shapes_without_steps
+from .shown_weights import shown_weights
 from .training import remember
 
 
@@ -179,6 +180,7 @@ class _Exports:
                         known_values(self.torch, self.module) as depended,
                         exported_hooks(self.torch, self.module, self.name) as hooks,
                         exported_functions(self.torch, self.name, hooks.mapped),
+                        shown_weights(self.torch, self.module, self.name),
                         assigned_buffers(self.torch, self.module, self.name),
                         _no_checks_of_values(self.torch),
                     ):

@@ -30,7 +30,7 @@ def views(
     """
     found: dict[str, tuple[str, Elements]] = {}
     for names in _in_one_memory(stored, list(roles)):
-        elements = {n: _elements(stored[n]) for n in names}
+        elements = {n: elements_of(*stored[n].where[1:]) for n in names}
         for n, own in elements.items():
             if np.unique(own).size < own.size and roles[n] == PARAMETER:
                 raise ModelError(
@@ -50,9 +50,14 @@ def views(
             if base is None:
                 bases.append(n)
             else:
-                order = np.argsort(elements[base], axis=None)
-                places = np.searchsorted(elements[base].ravel()[order], elements[n])
-                found[n] = base, order[places]
+                found[n] = base, within(elements[base], elements[n])
+    return found
+
+
+def within(base: Elements, elements: Elements) -> Elements:
+    """For each element its position in a weight that has all of them."""
+    order = np.argsort(base, axis=None)
+    found: Elements = order[np.searchsorted(base.ravel()[order], elements)]
     return found
 
 
@@ -70,8 +75,8 @@ def _repeats(weight: Stored) -> bool:
     return any(d > 1 and s == 0 for d, s in zip(shape, strides, strict=True))
 
 
-def _elements(weight: Stored) -> Elements:
-    _, offset, shape, strides = weight.where
+def elements_of(offset: int, shape: Sequence[int], strides: Sequence[int]) -> Elements:
+    """For each element of a tensor its position in memory."""
     places = np.full(shape, offset)
     for k, (d, s) in enumerate(zip(shape, strides, strict=True)):
         places += (np.arange(d) * s).reshape(-1, *(1,) * (len(shape) - k - 1))

@@ -1,0 +1,104 @@
+"""Tensors that are no weights but show the memory of one: while a module is exported, a use of such a tensor becomes a
+view of the weight, which torch.export would take as a constant.
+
+    self.w_t = self.lin.weight.detach().t()    ->    lin.weight.detach().permute(1, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from .assigned_buffers import forward_inside
+from .hook_names import caller
+from .shared_memory import Elements, elements_of, steps, within
+
+
+@contextmanager
+def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
+    """While the module, called `name` in messages, is exported, or called with weights of another dtype.
+
+    Buffers that no state_dict has count as weights if they share memory, so that the file says that they do.
+    """
+
+    def weights() -> dict[str, Any]:
+        named = (module.named_parameters, module.named_buffers)
+        return {n: t for every in named for n, t in every(remove_duplicate=False)}
+
+    memory: dict[int, list[tuple[str, Any]]] = {}  # the largest weights first, by address
+    for path, weight in sorted(weights().items(), key=lambda pair: -pair[1].numel()):
+        if _has_memory(torch, weight):
+            memory.setdefault(_address(weight), []).append((path, weight.data))
+    traced: dict[str, Any] = {}  # what stands for the weights in a call
+
+    def tracing(forward: Any, *args: Any, **kwargs: Any) -> Any:
+        traced.update(weights())
+        try:
+            with Shown():
+                return forward(*args, **kwargs)
+        finally:
+            traced.clear()
+
+    class Shown(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*mapped(args), **mapped(kwargs or {}))
+
+    def mapped(given: Any) -> Any:
+        if type(given) in (torch.Tensor, torch.nn.Parameter):
+            return shown(given)
+        if type(given) in (tuple, list):
+            return type(given)(map(mapped, given))
+        if type(given) is dict:
+            return {key: mapped(value) for key, value in given.items()}
+        return given
+
+    def shown(given: Any) -> Any:
+        found = memory.get(_address(given), ()) if _has_memory(torch, given) else ()
+        for path, weight in found:
+            own, whole = _elements(given), _elements(weight)
+            if path not in traced or not np.isin(own, whole).any():
+                continue
+            if given.dtype != weight.dtype or not np.isin(own, whole).all():
+                raise ModelError(
+                    f"{name}: a tensor shows a part of the memory of {path!r}, and more ({caller(torch)}); make it of "
+                    "a clone(), or compute it in forward from the parameter"
+                )
+            view = traced[path] if given.requires_grad else traced[path].detach()
+            for function, *arguments in steps(tuple(weight.shape), within(whole, own)):
+                if isinstance(arguments[0], np.ndarray):
+                    view = view[torch.from_numpy(arguments[0]).long()]
+                else:
+                    view = getattr(view, function)(arguments[0])
+            return view
+        return given
+
+    hidden = []
+    for inner in module.modules():
+        for key in [*inner._non_persistent_buffers_set]:
+            buffer = inner._buffers.get(key)
+            if buffer is not None and len(memory.get(_address(buffer), ())) > 1:
+                hidden.append((inner._non_persistent_buffers_set, key))
+    try:
+        for names, key in hidden:
+            names.discard(key)
+        with forward_inside(module, tracing):
+            yield
+    finally:
+        for names, key in hidden:
+            names.add(key)
+
+
+def _has_memory(torch: Any, tensor: Any) -> bool:
+    return tensor.layout is torch.strided and tensor.numel() > 0
+
+
+def _address(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _elements(tensor: Any) -> Elements:
+    return elements_of(tensor.storage_offset(), tensor.shape, tensor.stride())
