@@ -680,6 +680,10 @@ REJECTED = {
         lambda m, x: m["net"](x) / 0 @ x,
         r"must have same .* \(test_torch_programs.py:\d+\)$",
     ),
+    "other memory": (
+        lambda m, x: x.clone().set_(m["net"](x)).sum(),
+        r"forward calls set_ \(test_torch_programs.py:\d+\), which gives a tensor other memory; compute with a new",
+    ),
     "targets in one axis": (
         lambda m, x: F.ctc_loss(m["net"](x)[:, None], torch.ones(3, dtype=torch.long), (BATCH,), (3,)),
         r"targets of all sequences in one axis; pad them to one length, as \[N, S\]",
@@ -806,6 +810,11 @@ NOT_RECORDED = {
         plain,
         with_hook(lambda m: m.register_backward_hook(lambda *_: None)),
         rf"the hook lambda \({HERE}\) of the module 'layers.net.0' was registered by register_backward_hook; use",
+    ),
+    "a hook of a recurrent layer": (
+        plain,
+        lambda: (net := nn.GRU(6, 3), net.bias_hh_l0.register_hook(lambda g: 0.5 * g), {"net": net})[2],
+        rf"the hook lambda \({HERE}\) of the parameter 'layers.net.bias_hh_l0' is one of a recurrent layer",
     ),
     "gradients of results": (
         plain,

@@ -179,6 +179,12 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
 
         def hook(self, given: Any, hooks: Sequence[Any], of: str) -> None:
             """Let `given` have these hooks after those that it has."""
+            owner = module.get_submodule(self.path(given).rpartition(".")[0])
+            if self.path(given) and isinstance(owner, torch.nn.RNNBase):
+                raise ModelError(
+                    f"{name}: the hook {described(hooks[0])} of {of} is one of a recurrent layer, which takes its "
+                    "weights as they are; compute the layer from cells, as nn.LSTMCell, or leave the hook out"
+                )
             self.hooks[id(given)] = [*self.hooks.get(id(given), ()), *hooks]
             calls = [(hook, hook) for hook in self.hooks[id(given)]]
             (self.new[id(given)],) = self.hooked([given], calls, of)

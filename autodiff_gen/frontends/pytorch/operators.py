@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import ModelError
 from ..imported.program import CONSTANT, WeightRef
+from .hook_names import caller
 from .rules import Arguments, Converter, Rule, Unsupported, same
 from .running_statistics import with_new_statistics
 
@@ -147,12 +148,30 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
         state = self.running_mean, self.running_var, self.num_batches_tracked
         return torch.ops.autodiff_gen.batch_norm(x, *state, self.weight, self.bias, self.eps)
 
+    def refused(func: Any) -> Any:
+        """In place of a method that no mode of PyTorch replaces."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if torch.fx.experimental.proxy_tensor.get_proxy_mode() is None:
+                return func(*args, **kwargs)  # of torch.export itself
+            raise ModelError(
+                f"{name}: forward calls {func.__name__} ({caller(torch)}), which gives a tensor other memory; compute "
+                "with a new tensor, or copy the values by copy_"
+            )
+
+        return called
+
     BatchNorm.forward = batch_norm
+    moving = [getattr(torch.Tensor, n) for n in ("set_", "resize_", "resize_as_")]
+    for func in moving:
+        setattr(torch.Tensor, func.__name__, refused(func))
     try:
         with Replaced():
             yield
     finally:
         BatchNorm.forward = forward
+        for func in moving:
+            setattr(torch.Tensor, func.__name__, func)
 
 
 def _grad(c: Converter, a: Arguments) -> Any:
