@@ -246,13 +246,24 @@ def test_check_needs_pytorch(tmp_path, capsys, monkeypatch):
     file.write_bytes(archive("gru"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["check", str(file)]) == 1
-    assert "-m pip install 'torch>=2.4'  # the extra [torch]" in capsys.readouterr().err
+    assert "-m pip install 'torch>=2.9'  # the extra [torch]" in capsys.readouterr().err
 
 
 def test_from_torch_needs_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ag.AutodiffError,
-        match=r"from_torch needs PyTorch, .* -m pip install 'torch>=2.4'  # the extra \[torch\]$",
+        match=r"from_torch needs PyTorch, .* -m pip install 'torch>=2.9'  # the extra \[torch\]$",
     ):
         ag.from_torch(None, (1, 4))
+
+
+@pytest.mark.torch
+def test_from_torch_says_that_pytorch_is_too_old(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch, "__version__", "2.8.0+cpu")
+    with pytest.raises(
+        ag.AutodiffError, match=r"^from_torch needs PyTorch 2.9 or later, .* not 2.8.0\+cpu; run: "
+    ):
+        ag.from_torch(torch.nn.Linear(4, 2), (1, 4))

@@ -773,7 +773,11 @@ NOT_RECORDED = {
         None,
         f"Program computes other numbers in each call, first at {HERE}: a",
     ),
-    "hooks that add up": (adding_up, None, "Program computes other numbers in each call: a number or tensor"),
+    "hooks that add up": (
+        adding_up,
+        None,
+        "Program computes other numbers in each call.*: a number or tensor",
+    ),
     "a late hook": (late, None, rf"the hook sign of a value \({HERE}\) is registered after other values"),
     "requires_grad": (
         frozen,

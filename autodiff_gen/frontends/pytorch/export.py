@@ -32,6 +32,8 @@ from .recurrent import shapes_without_steps
 from .shown_weights import shown_weights
 from .training import remember
 
+OLDEST = (2, 9)  # of PyTorch
+
 
 @dataclass(frozen=True)
 class Original:
@@ -119,6 +121,12 @@ class _Exports:
                 "from_torch needs PyTorch, which is not installed (a file of torch.export.save is read without it); "
                 f"run: {pip_install('torch')}"
             ) from None
+        version = str(torch.__version__)
+        if tuple(map(int, version.split(".")[:2])) < OLDEST:
+            raise ToolError(
+                f"from_torch needs PyTorch 2.9 or later, whose torch.export.save writes the file that is read, not "
+                f"{version}; run: {pip_install('torch')}"
+            )
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
         self.torch: Any = torch
@@ -335,9 +343,9 @@ def _reason(error: Exception) -> str:
     first = lines[0] if lines else type(error).__name__
     if any("batch_sizes" in frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)):
         first = "has packed sequences; pad them"
-    elif "functorch" in text or "TensorWrapper" in text:
+    elif "functorch" in text or "TensorWrapper" in text or _is_of_torch_func(error):
         first = "it cannot trace torch.func; use torch.autograd.grad(y, x, create_graph=True)"
-    elif "data-dependent" in text or "higher order operator" in text:
+    elif any(part in text for part in ("data-dependent", "higher order operator", "`operator.*` comparison")):
         first = "control flow depends on data; use torch.where, or fix the condition before the export"
     elif any(words.lower() in first.lower() for words in NO_REASON):
         first = (
@@ -345,6 +353,11 @@ def _reason(error: Exception) -> str:
         )
         first += "parameters and buffers, without .numpy(), torch.Tensor() and nn.Parameter()"
     return f"{first[:300]}{_place(error, lines)}"
+
+
+def _is_of_torch_func(error: Exception) -> bool:
+    """Whether torch.func raised an error, as of PyTorch 2.9, which says no more."""
+    return any(f.filename.endswith("eager_transforms.py") for f in traceback.extract_tb(error.__traceback__))
 
 
 def _place(error: Exception, lines: Sequence[str]) -> str:
