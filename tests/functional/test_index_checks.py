@@ -134,7 +134,7 @@ ROWS: dict[str, tuple[Callable[[Value, Value], Value], str, Sequence[Any], Seque
     ),
     "take_along_dim": (
         lambda z, y: F.take_along_dim(z, F.reshape(y, (N, 1)), 1),
-        "torch.take_along_dim(z, y[:, None], 1)",
+        "torch.take_along_dim(z, y[:, None] % z.shape[1], 1)",
         [MISSING],
         [ABOVE, [-6, 0, 0, 0]],
     ),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 import torch
+from torch_changes import installed
 
 from autodiff_gen import nn, optim
 
@@ -153,7 +155,10 @@ COMPOSED |= {name for name in dir(nn) if name.startswith("Transformer")}
 def test_layers_print_as_in_pytorch(subtests: pytest.Subtests) -> None:
     for call in LAYERS:
         with subtests.test(call):
-            assert repr(eval(f"nn.{call}")) == repr(eval(f"nn.{call}", {"nn": torch.nn}))
+            ours = repr(eval(f"nn.{call}"))
+            if "Norm" in call and installed() < (2, 10):  # which prints no bias
+                ours = re.sub(", bias=(True|False)", "", ours)
+            assert ours == repr(eval(f"nn.{call}", {"nn": torch.nn}))
 
 
 def test_every_layer_is_in_the_table() -> None:
