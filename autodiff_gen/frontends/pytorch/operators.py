@@ -148,7 +148,7 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
         state = self.running_mean, self.running_var, self.num_batches_tracked
         return torch.ops.autodiff_gen.batch_norm(x, *state, self.weight, self.bias, self.eps)
 
-    def refused(func: Any) -> Any:
+    def rejected(func: Any) -> Any:
         """In place of a method that no mode of PyTorch replaces."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -164,7 +164,7 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
     BatchNorm.forward = batch_norm
     moving = [getattr(torch.Tensor, n) for n in ("set_", "resize_", "resize_as_")]
     for func in moving:
-        setattr(torch.Tensor, func.__name__, refused(func))
+        setattr(torch.Tensor, func.__name__, rejected(func))
     try:
         with Replaced():
             yield
