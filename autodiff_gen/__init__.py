@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .ir.node import Value as Value
     from .model.function import function as function
     from .model.model import Model as Model
+    from .reading.npz import load_arrays as load_arrays
 
 # Public name -> the module that defines it; a public module maps to itself.
 _HOME = {
@@ -39,6 +40,7 @@ _HOME = {
     "functional": "functional",
     "grad": "autodiff",
     "init": "init",
+    "load_arrays": "reading.npz",
     "nn": "nn",
     "optim": "optim",
     "quant": "frontends.quant",

@@ -3,8 +3,6 @@
 
 from pathlib import Path
 
-import numpy as np
-
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
@@ -38,8 +36,7 @@ net = Network(
     dense=nn.Linear(16, 4),
 )
 
-with np.load(FOLDER / "weights.npz") as file:
-    net.load_state_dict(dict(file))
+net.load_state_dict(ag.load_arrays(FOLDER / "weights.npz"))
 
 model = ag.Model.supervised(
     net, input=(1, 16, 16, 1), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.03)

@@ -3,8 +3,6 @@ edited: its input is the bytes of a camera. The last block, the last layer and t
 
 from pathlib import Path
 
-import numpy as np
-
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
@@ -262,8 +260,8 @@ net.eval()
 for module in net.features[:17]:
     module.requires_grad_(False)
 
-with np.load(FOLDER / "weights.npz") as file:
-    net.load_state_dict({name: array.astype(np.float32) for name, array in file.items()})
+weights = ag.load_arrays(FOLDER / "weights.npz")
+net.load_state_dict({name: array.astype("float32") for name, array in weights.items()})
 
 x = ag.Input("x", (1, 96, 96, 3), dtype="u8")
 label = ag.Input("label", (1,), dtype="u8")

@@ -29,22 +29,18 @@ net.MODULE.requires_grad_(False) freezes a module, as in PyTorch."""
 
 from pathlib import Path
 
-import numpy as np
-
-import autodiff_gen as ag
+{numpy}import autodiff_gen as ag
 from autodiff_gen import {modules}
 
 FOLDER = Path(__file__).parent
 '''
 
 CONSTANTS = """
-with np.load(FOLDER / "constants.npz") as file:
-    constants = dict(file)
+constants = ag.load_arrays(FOLDER / "constants.npz")
 """
 
 LOAD = """
-with np.load(FOLDER / "weights.npz") as file:
-    net.load_state_dict(dict(file))
+net.load_state_dict(ag.load_arrays(FOLDER / "weights.npz"))
 
 """
 
@@ -81,9 +77,9 @@ def write_folder(
         "optim": "optim.",
     }
     modules = ", ".join(m for m, word in uses.items() if re.search(rf"\b{re.escape(word)}", text + model))
-    head = HEAD.format(name=in_a_docstring(name), imported=IMPORTED, modules=modules) + (
-        CONSTANTS if constants else ""
-    )
+    numpy = "import numpy as np\n\n" if re.search(r"\bnp\.", text) else ""
+    head = HEAD.format(name=in_a_docstring(name), imported=IMPORTED, numpy=numpy, modules=modules)
+    head += CONSTANTS if constants else ""
     files = {"weights.npz": weights, **({"constants.npz": constants} if constants else {})}
     path, source = folder / "model.py", f"{head}\n\n{text}{LOAD}{model}"
     written: dict[str, str | bytes] = {} if weights_only else {"model.py": source}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import linecache
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import CodeType, SimpleNamespace
 from typing import Any
@@ -40,8 +41,8 @@ def network(program: Program, name: str) -> nn.Module:
         text, program, tree = checked(name, partial(network_source, program))
         weights, constants = arrays(program)
         code = compile(tree, file_of(text, name), "exec")
-        _check(_made(code, constants), program, name)
-        net = _made(code, constants)
+        _check(_made(code, constants, name), program, name)
+        net = _made(code, constants, name)
     try:
         net.load_state_dict(weights)
     except ModelError as error:  # of a weight that is not finite
@@ -75,9 +76,10 @@ def file_of(text: str, name: str) -> str:
     return file
 
 
-def _made(code: CodeType, constants: Arrays) -> nn.Module:
+def _made(code: CodeType, constants: Arrays, name: str) -> nn.Module:
     names = {"F": F, "ag": SimpleNamespace(grad=grad), "init": init, "nn": nn, "np": np}
-    net = execute(code, {**names, "constants": constants})["net"]
+    with _statements(name):
+        net = execute(code, {**names, "constants": constants})["net"]
     assert isinstance(net, nn.Module)
     return net
 
@@ -97,10 +99,8 @@ def _check(net: nn.Module, program: Program, name: str) -> None:
         shape = program.shapes[k]
         sizes = [BATCH if d is None else d for d in shape]
         inputs.append(Input(shown[k], sizes, dtype=dtype, batch_axis=0 if shape[:1] == (None,) else None))
-    try:
+    with _statements(name):
         found = net(*inputs)
-    except AutodiffError as error:
-        raise ModelError(f"{name} cannot be imported: {_statement(error, name)}{error}") from None
     values = [v for v in _flat(found) if isinstance(v, Value)]
     for value, ref in zip(values, references(program.outputs), strict=True):
         wanted = program.shapes.get(ref.name) if isinstance(ref, ValueRef) else None
@@ -114,7 +114,12 @@ def _flat(results: Any) -> list[Any]:
     return [r for part in results for r in _flat(part)] if isinstance(results, tuple) else [results]
 
 
-def _statement(error: AutodiffError, name: str) -> str:
-    """The statement of the imported network that raised an error."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<imported {name}>"]
-    return f"`{frames[-1].line}`: " if frames and frames[-1].line else ""
+@contextmanager
+def _statements(name: str) -> Iterator[None]:
+    """Errors name the network, and its statement that raised them."""
+    try:
+        yield
+    except AutodiffError as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<imported {name}>"]
+        statement = f"`{frames[-1].line}`: " if frames and frames[-1].line else ""
+        raise ModelError(f"{name} cannot be imported: {statement}{error}") from None
