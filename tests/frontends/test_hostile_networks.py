@@ -282,6 +282,35 @@ def test_what_check_cannot_load_is_one_line(
     checked_error(err.removesuffix("\n"), "cannot be loaded by PyTorch")
 
 
+def test_damaged_weights_beside_the_model_of_an_import(
+    saved: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(written(saved)), "--out", "net"]) == 0
+    large = (
+        b"\x93NUMPY\x01\x00\x76\x00"
+        + f"{{'descr': '<f4', 'fortran_order': False, 'shape': {(1 << 40, 4)}}}".ljust(118).encode()
+    )
+    damaged = {
+        "is no complete file of np.savez": b"weights",
+        "has elements of dtype object": archive({"fc.bias.npy": npy(np.array([Executed()], object))}),
+        "the limit is": archive({"fc.bias.npy": large}),
+    }
+    for error, data in damaged.items():
+        Path("net/weights.npz").write_bytes(data)
+        assert main(["explain", "net/model.py"]) == 1
+        checked_error(capsys.readouterr().err.strip(), error, "net/weights.npz")
+
+
+def archive(entries: dict[str, bytes]) -> bytes:
+    return written(entries, "archive.zip").read_bytes()
+
+
+def npy(array: Any) -> bytes:
+    made = io.BytesIO()
+    np.save(made, array)
+    return made.getvalue()
+
+
 # ONNX
 
 

@@ -356,6 +356,19 @@ def test_a_board_that_the_sconstruct_does_not_build_for_is_named(root: Path, tmp
     assert list(tmp_path.rglob("*.c")) == []
 
 
+def test_a_folder_that_scons_would_substitute_is_named(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "a $(x)"
+    folder.mkdir()
+    tool = f'tools=["train"], toolpath=["{root}/site_scons/site_tools"], AUTODIFF_BOARD="host"'
+    (folder / "SConstruct").write_text(f'Environment({tool}).TrainFirmware("build/net", "net.py")\n')
+    (folder / "net.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "SCons", "-Q"],
+        cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and f"{folder}: SCons cannot build where a path has a $" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def example_tree(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
     tree = Tree.of(root, tmp_path_factory.mktemp("wrong words"))

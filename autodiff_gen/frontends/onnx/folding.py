@@ -60,8 +60,10 @@ def array_of(tensor: Any, name: str) -> NDArray[Any]:
 
     try:
         return np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError) as error:
-        raise ModelError(f"{name}: the weight {quoted(tensor.name)} cannot be read: {error}") from None
+    except (ValueError, TypeError):
+        raise ModelError(
+            f"{name}: the weight {quoted(tensor.name)} is damaged; export the network anew"
+        ) from None
 
 
 def dtype_of(array: NDArray[Any]) -> str:
