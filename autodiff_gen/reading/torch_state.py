@@ -189,7 +189,7 @@ class _Pickle:
         elif called.name == "torch._utils._rebuild_tensor_v2":
             self._stack.append(_tensor(*arguments[:4]))
         else:
-            raise _Rejected(f"has objects of {shortened(called.name)}")
+            raise _Rejected(f"has objects of {quoted(called.name)}")
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> _Tensor:

@@ -99,14 +99,14 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "nested": (lambda: _saved({"net": {"w": torch.zeros(2)}}), "is no state_dict of PyTorch: save it by"),
     "a list": (lambda: _saved([torch.zeros(2)]), "is no state_dict of PyTorch: save it by"),
     "numbers as names": (lambda: _saved({3: torch.zeros(2)}), "has more than tensors by name"),
-    "a call": (lambda: _saved({"w": _Calls()}), "has objects of __builtin__.print"),
+    "a call": (lambda: _saved({"w": _Calls()}), "has objects of '__builtin__.print'"),
     "a call in attributes": (
         lambda: _saved(_attributes(OrderedDict(w=torch.zeros(2)))),
-        "has objects of __builtin__.print",
+        "has objects of '__builtin__.print'",
     ),
     "sparse": (
         lambda: _saved({"w": torch.eye(3).to_sparse()}),
-        "has objects of torch.serialization._get_layout",
+        "has objects of 'torch.serialization._get_layout'",
     ),
     "complex": (lambda: _saved({"w": torch.zeros(2, dtype=torch.complex64)}), "which are no real numbers"),
     "stride 0": (
@@ -115,7 +115,7 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "bytes of a bytearray": (
         lambda: _pickled(b"\x80\x02c__builtin__\nbytearray\n\x8a\x06\0\0\0\0\0\x01\x85R."),
-        "has objects of __builtin__.bytearray",
+        "has objects of '__builtin__.bytearray'",
     ),
     "a large index of the memo": (lambda: _pickled(b"\x80\x02}r\xff\xff\xff\x7f."), ""),
     "no pickle": (lambda: _pickled(b"PK"), "its list of tensors is damaged"),

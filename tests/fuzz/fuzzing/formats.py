@@ -47,7 +47,7 @@ class Format:
     weight: int = 1
     modules: tuple[str, ...] = ()
     needs_torch: bool = False  # to make the files
-    folder: bool = False  # whether the reader reads all files of the folder
+    folder: bool = False  # whether the reader reads or replaces all files of the folder, and may name any
 
 
 def command(*words: object) -> None:
@@ -359,7 +359,7 @@ FORMATS: dict[str, Format] = {
     "data npy": Format(_array_files, {".npy": archives.array}, partial(_data, folder=True), folder=True),
     "samples.bin": Format(_samples_file, {".bin": binary.checksummed}, _data),
     "checkpoint": Format(_checkpoints, {".ckpt": binary.checksummed}, _checkpoint),
-    "export.json": Format(_manifests, {".json": texts.json_text}, _manifest),
+    "export.json": Format(_manifests, {".json": texts.json_text}, _manifest, folder=True),
     "bench.json": Format(_record, {".json": texts.json_text}, _bench),
     "int8 network": Format(_quantised_files, NPZ, _quantised, 2),
 }

@@ -18,7 +18,7 @@ def fault(text: str, names: Iterable[str]) -> str:
     """In what a message is wrong: nothing, or a few words. names: the files, one of which it must name."""
     if not text.strip() or "\n" in text:
         return "not one line"
-    if found := INTERNALS.search(text):
+    if found := INTERNALS.search(re.sub(r"'[^']*'", "''", text)):  # in quotes are values of files
         return f"internals {found[0].strip()!r}"
     if not any(name in text for name in names):
         return "no file's name"
