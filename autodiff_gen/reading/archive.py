@@ -60,7 +60,10 @@ class Archive:
     def _check(self) -> None:
         entries = self._zip.infolist()
         ENTRIES.check(len(entries), self.name, self.kind)
-        twice = next((n for n, count in Counter(e.filename for e in entries).items() if count > 1), None)
+        names = Counter(e.filename for e in entries)
+        if "" in names:
+            raise self.kind(f"{self.name} has an entry without a name; save it again")
+        twice = next((n for n, count in names.items() if count > 1), None)
         if twice is not None:
             raise self.kind(f"{self.name} has two entries {quoted(twice)}; save it again")
         MEMORY.check(sum(e.file_size for e in entries), self.name, self.kind, self.size)
