@@ -66,9 +66,9 @@ class Build:
 def build_of(env):
     """The environment's `Build`, created on first use; a user's mistake becomes a one-line error of SCons."""
     for folder in (str(_SITE), env.Dir("#").abspath):
-        if "$" in folder:  # which SCons substitutes in names of files
+        if "$(" in folder or "$)" in folder:  # which SCons takes out of command lines
             raise SCons.Errors.UserError(
-                f"{folder}: SCons cannot build where a path has a $; rename the folder"
+                f"{folder}: SCons cannot build where a path has $( or $); rename the folder"
             )
     if env.get("AUTODIFF_BUILD") is None:
         try:
