@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 LINE = 400  # characters of an error on the command line
 LONGEST = LINE - len("error: ")  # of a message
 VALUE = 60  # characters of a value of a file in a message
-_WORD = re.compile(r"""[(\[{=]*(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\S*|(?<!\S)[^\s/]+(?!\S)""")
+_WORD = re.compile(r"""(?<![(\[{=])[(\[{=]*(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\S*|(?<!\S)[^\s/]+(?!\S)""")
 _PATH = re.compile(r"\S+")
 
 
@@ -26,12 +26,16 @@ class AutodiffError(Exception):
 def fitted(text: str) -> str:
     """A message as one line of at most LONGEST characters: long words and quoted values lose their middle, then paths,
     and if that is not enough, the whole message does."""
-    text = shortened(text, 100 * LONGEST)
+    text = shortened(text, 10 * LONGEST)
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     for word in (_WORD, _PATH):
         for room in (4 * VALUE, 2 * VALUE, VALUE, VALUE // 2):
             if len(text) > LONGEST:
                 text = word.sub(lambda found, room=room: shortened(found[0], room), text)  # type: ignore[misc]
+    if len(text) > LONGEST:  # a path with spaces
+        path, colon, rest = text.partition(": ")
+        folder, slash, name = path.rpartition("/")
+        text = f"{shortened(folder)}{slash}{name}{colon}{rest}"
     return shortened(text, LONGEST)
 
 
@@ -107,7 +111,8 @@ def counted(number: int, noun: str) -> str:
 
 def listed(names: Iterable[str], room: int = 100, between: str = ", ") -> str:
     """Names in a message: as many as about `room` characters hold, and how many more there are."""
-    given = [shortened(name, max(room // 2, VALUE)) for name in names]
+    named = list(names)
+    given = [shortened(name, room if len(named) == 1 else max(room // 2, VALUE)) for name in named]
     count = 1
     while count < len(given) and len(between.join(given[: count + 1])) <= room:
         count += 1

@@ -58,8 +58,8 @@ def write_files(
                 digests |= {f: before.get(f, "") for f in files if f in keep}
             else:
                 digests = {**before, **digests}
-            listed = json.dumps({**(heading or {}), "files": dict(sorted(digests.items()))}, indent=1) + "\n"
-            _replace(folder, {**written, record: listed.encode()})
+            text = json.dumps({**(heading or {}), "files": dict(sorted(digests.items()))}, indent=1) + "\n"
+            _replace(folder, {**written, record: text.encode()})
             for name in old:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     (folder / name).unlink()

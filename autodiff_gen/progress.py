@@ -19,14 +19,15 @@ class _Line:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._begin, self._next = stream, time.monotonic(), 0.0
-        self._detail = ""
+        self.detail = ""
         self._ended, self.lock = threading.Event(), threading.RLock()
         self.tasks: list[str] = []
 
     def count(self) -> None:
-        """Show how long a step takes, until `end`."""
+        """Show each second how long the command has taken, until `end`."""
         while not self._ended.wait(1.0):
-            self.show(self._detail)
+            with self.lock:
+                self._show(self.detail)
 
     def end(self) -> None:
         self._ended.set()
@@ -38,7 +39,7 @@ class _Line:
 
     def _show(self, detail: str) -> None:
         now = time.monotonic()
-        self._detail = detail
+        self.detail = detail
         if now < self._next or not self.tasks:
             return
         self._next = now + EVERY
@@ -88,6 +89,7 @@ def doing(what: str) -> Iterator[None]:
     finally:
         with line.lock:
             line.tasks.pop()
+            line.detail = ""
             if not line.tasks:
                 line.clear()
 

@@ -237,7 +237,7 @@ class _Counter:
     def _function(self, name: str) -> float:
         if name in ("sqrtf", "fabsf", "ag_fabsf"):
             return self.cost.arithmetic
-        if (known := self.cost.calls.get(name)) is not None:
+        if "call" in (known := self.cost.calls.get(name, {})):
             return known["call"]
         return (OWN if name in self.own else FUNCTION) * self.cost.arithmetic
 

@@ -18,6 +18,7 @@ from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
 from ..errors import DataError
 from ..host.trainer import Trainer
 from ..owned_files import write_file
+from ..reading.npz import npz_of
 from .board import Board
 from .dataset import Dataset, load_dataset
 from .errors import OtherArrays
@@ -150,7 +151,7 @@ def _write(
     if path.suffix == ".npy":
         np.save(file, next(iter(outputs.values())))
     elif path.suffix == ".npz":
-        np.savez(file, **columns)  # type: ignore[arg-type]
+        file.write(npz_of(columns))
     else:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         _write_csv(text, columns, classes)

@@ -15,7 +15,7 @@ from ..codegen.state_dict import check_state, given
 from ..errors import DataError, ModelError, ShapeError, ToolError, listed, pip_install, shortened
 from ..ir.types import planned
 from ..owned_files import write_file
-from ..reading.npz import read_npz
+from ..reading.npz import npz_of, read_npz
 from ..reading.torch_state import read_torch_state
 
 Array = NDArray[Any]
@@ -39,7 +39,7 @@ def write_weights(
     file = io.BytesIO()
     if path.suffix == ".npz":
         own: dict[str, Any] = dict(state)
-        np.savez(file, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
+        file.write(npz_of({STEPS: np.int64(steps), **state}))
     else:
         torch = _torch(path)
         roles = dict.fromkeys(program.frozen, "parameter") | {s.name: s.role for s in program.slots}

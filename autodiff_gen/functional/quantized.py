@@ -230,9 +230,9 @@ def quantized_mul(
 
 
 def clamped(q: Value, low: int, high: int, clamp_gradient: str) -> Value:
-    """An s8 tensor between the limits, which may be one beyond those of s8."""
+    """An s8 tensor between the limits, which are none where they are beyond those of s8."""
     op, convention = with_convention("clamp_s8", clamp_gradient)
-    return q if low <= LOW and high >= HIGH else apply(op, q, low=low, high=high, **convention)
+    return q if low < LOW and high > HIGH else apply(op, q, low=low, high=high, **convention)
 
 
 def quantized_avg_pool2d(
@@ -299,4 +299,5 @@ def _pooled(
     fused = clamp_gradient == OPEN
     attrs = pooling_s8(kernel, strides, sides, *((low, high) if fused else ()))
     (y,) = applied(name, [input], op, x.value, **attrs).results
-    return x.back(y if fused else clamped(y, low, high, clamp_gradient))
+    is_limited = not fused and (low, high) != (LOW, HIGH)
+    return x.back(clamped(y, low, high, clamp_gradient) if is_limited else y)

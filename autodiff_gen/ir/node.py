@@ -152,7 +152,7 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     shared = operands[0].quantization
     if isinstance(op.lower, Assemble) and shared is not None and shared.axis is not None:
         parts = [(t.quantization, planned(t.shape)) for t in operands if t.quantization is not None]
-        if len(parts) == len(operands) and len({(q.axis, q.zero_point) for q, _ in parts}) == 1:
+        if len(parts) == len(operands) and len({q.zero_point for q, _ in parts}) == 1:
             joined = shared.joined(parts, lambda arrays: op.ref(*arrays, **attrs))
             return tuple([Type(t.dtype, t.shape, joined) for t in types])
     if shared is None or any(t.quantization != shared for t in operands):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,16 @@ def load_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name, for `load_state_dict`. Nothing in the file is executed. Raises DataError for
     a file that is missing or damaged, has two arrays of one name, or arrays of other elements than numbers and bool."""
     return read_npz(Path(path), DataError)
+
+
+def npz_of(arrays: Mapping[str, Any]) -> bytes:
+    """Arrays as an .npz file, whatever their names: np.savez takes some for its own arguments."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                npy.write_array(entry, np.asanyarray(array), allow_pickle=False)
+    return made.getvalue()
 
 
 def read_npz(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import BoardError
+from ..errors import BoardError, shortened
 from .toml_file import shown
 
 SCHEMA = 1
@@ -224,10 +224,11 @@ def _check(value: Any, schema: Any, path: Path, dotted: str) -> None:
     if callable(schema):
         wrong = schema(value)
         if wrong is not None:
-            raise BoardError(f"{path}: wrong value: {dotted} {wrong}, got {shown(value)}")
+            raise BoardError(f"{path}: wrong value: {shortened(dotted)} {wrong}, got {shown(value)}")
         return
     if not isinstance(value, dict):
-        raise BoardError(f"{path}: {dotted} must be a section [{dotted}], got {shown(value)}")
+        name = shortened(dotted)
+        raise BoardError(f"{path}: {name} must be a section [{name}], got {shown(value)}")
     for key, part in value.items():
         inner = schema.get(key, schema.get("*"))
         where = f"{dotted}.{key}" if dotted else key

@@ -3,6 +3,7 @@ wrong and the fix."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ MESSAGES = [
     (f"/tmp/{'x' * 200}.onnx: {LONG} is no name; rename it", [f"{'x' * 200}.onnx: ", "; rename it"]),
     ("net.onnx: " + "\n\0\u202e" * 1000, ["net.onnx: "]),
     ("'" * 5000, ["'"]),
+    (f"/home/a b/{'c d ' * 200}/net.onnx: {LONG} is no name; rename it", ["/net.onnx: nnn", "; rename it"]),
 ]  # fmt: skip
 
 
@@ -35,6 +37,12 @@ def test_what_is_long_loses_its_middle() -> None:
     for text, left in MESSAGES:
         shown = str(ModelError(text))
         assert len(shown) <= LONGEST and shown.isprintable() and all(part in shown for part in left), shown
+    begin = time.process_time()
+    for hostile in ("(" * 40_000 + "/", "'\\" * 20_000, '"' * 40_000):
+        assert len(str(ModelError(f"b.toml: unknown key {hostile}"))) <= LONGEST
+    assert time.process_time() - begin < 5.0
+    one = "; ".join(f"what is wrong with operator {k}" for k in range(6))
+    assert listed([one], 200) == one
     short = "net.onnx: " + "a" * (LONGEST - 10)
     assert str(ModelError(short)) == short
     assert quoted("a") == "'a'" and len(quoted(LONG)) == len(quoted(["a"] * 5000)) == 60

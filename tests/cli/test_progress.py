@@ -73,6 +73,9 @@ def test_a_terminal_shows_the_import_and_how_long_a_step_takes(
     terminal = as_stderr(monkeypatch)
     main(["explain", str(tmp_path / "net.onnx"), "--board", "host"])
     assert "importing net.onnx (0 s)" in terminal.getvalue()
-    with progress.on_terminal(terminal), progress.doing("a long step"):
-        time.sleep(1.2)
-    assert "a long step (1 s)" in terminal.getvalue()
+    with progress.on_terminal(terminal):
+        with progress.doing("compiling"):
+            progress.step("a stage")
+        with progress.doing("a long step"):
+            time.sleep(1.2)
+    assert "a long step (1 s)" in terminal.getvalue() and "a long step, a stage" not in terminal.getvalue()

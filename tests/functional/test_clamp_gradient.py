@@ -23,7 +23,7 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
-from autodiff_gen.errors import AutodiffError
+from autodiff_gen.errors import AutodiffError, PlanError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value
 from autodiff_gen.kernels import registry
@@ -316,3 +316,27 @@ def test_other_conventions_are_rejected(given: Any) -> None:
         with pytest.raises(AutodiffError) as error:
             call()
         assert str(error.value) == f"{name}: clamp_gradient={given!r} must be 'open' or 'closed'"
+
+
+def test_parts_of_a_depthwise_filter_have_its_scales_within_a_budget() -> None:
+    """A part of one channel may have its scales along any axis. The budget is too small, which is what the error says."""
+    rng = np.random.default_rng(0)
+    layers = [nn.Conv2d(3, 5, 3, 2, 1), nn.ReLU6(), nn.Conv2d(5, 5, 3, padding=1, groups=5), nn.ReLU()]
+    layers += [
+        nn.Conv2d(5, 7, 1),
+        nn.MaxPool2d(2),
+        nn.ReLU6(),
+        nn.Flatten(),
+        nn.Linear(63, 11),
+        nn.ReLU(),
+        nn.Linear(11, 3),
+    ]
+    net = quant.quantize(
+        nn.Sequential(*layers), rng.normal(size=(30, 3, 12, 12)) * 0.5, clamp_gradient="closed"
+    )
+    for parameter in net.parameters():
+        parameter.requires_grad = True
+    spec = ag.Model.supervised(net, (4, 3, 12, 12), nn.CrossEntropyLoss(), optim.SGD(lr=0.05))
+    whole = compile_model(spec, "m", ("ref",)).struct_bytes
+    with pytest.raises(PlanError, match="bytes are missing"):
+        compile_model(spec, "m", ("ref",), ram=int(0.55 * whole))

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autodiff_gen.errors import ModelError, ToolError
+from autodiff_gen.errors import DataError, ModelError, ToolError
 from autodiff_gen.reading.archive import Archive
 from autodiff_gen.reading.json_text import parse
 from autodiff_gen.reading.limits import DEPTH, MEMORY, OPTION
-from autodiff_gen.reading.npz import read_npy, read_npz
+from autodiff_gen.reading.npz import load_arrays, npz_of, read_npy, read_npz
 from autodiff_gen.reading.regular import read_bytes, read_text
 
 
@@ -137,3 +137,15 @@ def test_arrays_are_those_that_numpy_wrote(tmp_path: Path) -> None:
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
+
+
+def test_arrays_of_any_name_are_written(tmp_path: Path) -> None:
+    """np.savez takes some names for its own arguments."""
+    arrays = {name: np.full((2, 1), k) for k, name in enumerate(("file", "allow_pickle", "a/b", "self"))}
+    (tmp_path / "x.npz").write_bytes(npz_of(arrays))
+    found = load_arrays(tmp_path / "x.npz")
+    assert list(found) == list(arrays) and all(np.array_equal(found[n], arrays[n]) for n in arrays)
+    with np.load(tmp_path / "x.npz") as file:
+        assert set(file) == set(arrays)
+    with pytest.raises(DataError, match=r"y\.npz: cannot be read: No such file"):
+        load_arrays(str(tmp_path / "y.npz"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +13,7 @@ import numpy as np
 
 from ...errors import ToolError
 from ...owned_files import write_files
-from ...reading.npz import read_npz
+from ...reading.npz import npz_of, read_npz
 from ...reading.regular import read_bytes
 from .input_names import input_names
 from .network import Arrays, arrays
@@ -92,13 +91,7 @@ def write_folder(
                 f"{path}:{line} differs from the import and would be lost: choose another --out, replace it by "
                 "--force, or renew the weights alone by --weights-only"
             )
-    return write_files(folder, {**written, **{file: _npz(held) for file, held in files.items()}}, force)
-
-
-def _npz(held: Arrays) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **held)  # type: ignore[arg-type]
-    return file.getvalue()
+    return write_files(folder, {**written, **{file: npz_of(held) for file, held in files.items()}}, force)
 
 
 def in_a_docstring(name: str) -> str:

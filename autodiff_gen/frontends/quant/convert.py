@@ -283,7 +283,7 @@ class Conversion:
             y = F.quantized_softmax(x, softmax.axis)
             if of != PROBABILITIES:  # that of a value with which it shares elements
                 y = F.quantize(F.dequantize(y), of.scale, of.zero_point)
-            return clamped(y, low, high, self.clamp_gradient)
+            return y if (low, high) == (LOW, HIGH) else clamped(y, low, high, self.clamp_gradient)
 
         return Pending(node, build)
 
