@@ -319,7 +319,7 @@ def test_other_conventions_are_rejected(given: Any) -> None:
 
 
 def test_parts_of_a_depthwise_filter_have_its_scales_within_a_budget() -> None:
-    """A part of one channel may have its scales along any axis. The budget is too small, which is what the error says."""
+    """A part of one channel may have its scales along any axis. The budget is too small, and the error says so."""
     rng = np.random.default_rng(0)
     layers = [nn.Conv2d(3, 5, 3, 2, 1), nn.ReLU6(), nn.Conv2d(5, 5, 3, padding=1, groups=5), nn.ReLU()]
     layers += [
