@@ -29,7 +29,7 @@ MESSAGES = [
     (f"/tmp/{'x' * 200}.onnx: {LONG} is no name; rename it", [f"{'x' * 200}.onnx: ", "; rename it"]),
     ("net.onnx: " + "\n\0\u202e" * 1000, ["net.onnx: "]),
     ("'" * 5000, ["'"]),
-    (f"/home/a b/{'c d ' * 200}/net.onnx: {LONG} is no name; rename it", ["/net.onnx: nnn", "; rename it"]),
+    (f"/media/a b/{'c d ' * 200}/net.onnx: {LONG} is no name; rename it", ["/net.onnx: nnn", "; rename it"]),
 ]  # fmt: skip
 
 

@@ -357,7 +357,7 @@ def _reason(error: Exception) -> str:
 
 def _is_of_torch_func(error: Exception) -> bool:
     """Whether torch.func raised an error, as of PyTorch 2.9, which says no more."""
-    return any(f.filename.endswith("eager_transforms.py") for f in traceback.extract_tb(error.__traceback__))
+    return any(Path(f.filename).stem == "eager_transforms" for f in traceback.extract_tb(error.__traceback__))
 
 
 def _place(error: Exception, lines: Sequence[str]) -> str:
