@@ -86,4 +86,4 @@ def applied(name: str, given: Sequence[Value], op: str, *operands: Value, **attr
     try:
         return apply_node(op, *operands, **attrs)
     except ShapeError as error:
-        raise shape_error(name, given, str(error).split("): ", 1)[-1]) from None
+        raise shape_error(name, given, str(error.args[0]).split("): ", 1)[-1]) from None

@@ -60,7 +60,7 @@ def _layer(entry: Mapping[str, Any], number: int) -> Layer:
     named = dict(entry)
     for key in ("name", "op"):
         if key not in named:
-            which = f"layer {named['name']!r}" if "name" in named else f"layer {number} of 'layers'"
+            which = f"layer {quoted(named['name'])}" if "name" in named else f"layer {number} of 'layers'"
             raise ModelError(f"{which}: the key {quoted(key)} is missing")
     name, op, inputs = named.pop("name"), named.pop("op"), named.pop("inputs", [])
     check_keys(name, op, named)
