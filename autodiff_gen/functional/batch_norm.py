@@ -21,8 +21,8 @@ __all__ = ["batch_norm", "instance_norm"]
 
 def batch_norm(
     input: TensorLike,
-    running_mean: TensorLike | None,
-    running_var: TensorLike | None,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
     weight: TensorLike | None = None,
     bias: TensorLike | None = None,
     training: bool = False,

@@ -172,6 +172,77 @@ class Shown(nn.Module):
         return y @ self.kept + self.listed[0].sum() * self.of_bias()
 
 
+class Changing(nn.Module):
+    def __init__(self, change, tensor=None):
+        super().__init__()
+        self.net, self.change = nn.Linear(6, 3), change
+        self.register_buffer("kept", torch.zeros(6) if tensor is None else tensor)
+
+    def forward(self, x):
+        return self.change(self, x)
+
+
+class Normal(nn.Module):
+    """A normalisation layer, and what reads or changes its statistics."""
+
+    def __init__(self, change, **options):
+        super().__init__()
+        self.net, self.norm, self.change = nn.Linear(6, 3), nn.BatchNorm1d(3, **options), change
+
+    def forward(self, x):
+        return self.change(self.norm, self.net(x))
+
+
+def changed_before(norm, z):
+    if norm.training:
+        norm.running_mean.mul_(0.5)
+    return norm(z)
+
+
+def part_read(norm, z):
+    part = norm.running_mean[1:2]
+    return norm(z) + part
+
+
+def counter_read(norm, z):
+    return norm(z) / (1 + norm.num_batches_tracked)
+
+
+class Moved(nn.Module):
+    """Buffers that are assigned one another, and a result that is one of before."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(6, 3)
+        for name in ("last", "mean", "own"):
+            self.register_buffer(name, torch.rand(3))
+        self.register_forward_hook(hooked)
+
+    def forward(self, x):
+        y, own = self.net(x), self.own
+        self.mean, self.last = self.last, self.mean
+        return y - self.mean + own
+
+
+def hooked(module, _, y):
+    module.own = 0.9 * module.own + y.detach().mean(0)
+
+
+def part_changed(m, x):
+    m.kept[0].add_(1)
+    return m.net(x) * m.kept[0]
+
+
+def changed_with_gradient(m, x):
+    y = m.net(x)
+    m.kept.mul_(0.9).add_(0.1 * y.mean(0))
+    return y - m.kept.detach()
+
+
+def mapped(m, x):
+    return torch.vmap(lambda row: m.net(row) * row[:3] + m.kept[:3])(x)
+
+
 NETWORKS = {
     "observed in training": Observed,
     "observed always": lambda: Observed(always=True),
@@ -182,6 +253,16 @@ NETWORKS = {
     "a step before": lambda: Stepped(1),
     "steps, momentum=None": lambda: Stepped(2, momentum=None),
     "statistics read": lambda: StatisticsRead(nn.BatchNorm1d(3)),
+    "statistics read, no weights": lambda: StatisticsRead(nn.BatchNorm1d(3, affine=False)),
+    "statistics changed before": lambda: Normal(changed_before),
+    "part of statistics read": lambda: Normal(part_read),
+    "counter read": lambda: Normal(counter_read),
+    "counter read, momentum=None": lambda: Normal(counter_read, momentum=None),
+    "moved": Moved,
+    "moved below": lambda: nn.Sequential(Moved()),
+    "part changed": lambda: Changing(part_changed, torch.zeros(2, 3)),
+    "view changed with gradient": lambda: Changing(changed_with_gradient, torch.zeros(2, 3)[0]),
+    "vmap": lambda: Changing(mapped),
     "followed, data": lambda: Followed("data"),
     "followed, data in place": lambda: Followed("data in place"),
     "followed, no_grad": lambda: Followed("no_grad"),
@@ -203,8 +284,9 @@ def test_the_generated_c_trains_and_predicts_as_the_module(name):
     net = ag.from_torch(module, (BATCH, 6))
     assert module.training and all(torch.equal(t, before[n]) for n, t in module.state_dict().items())
     original = originals.pop()
-    # Of "remembered" PyTorch has a gradient as a module, but not as a program of torch.export.
-    for given in (module,) if name == "remembered" else (module, original.file):
+    # Of these PyTorch has a gradient as modules, but not as programs of torch.export.
+    of_module = name in ("remembered", "part of statistics read")
+    for given in (module,) if of_module else (module, original.file):
         assert not [row for row in comparisons(original.program, given, name, steps=2) if not row.good]
     assert all(torch.equal(t, before[n]) for n, t in module.state_dict().items())
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
@@ -227,19 +309,50 @@ def test_the_generated_c_trains_and_predicts_as_the_module(name):
     assert all(np.array_equal(after[n], ours[n]) for n in ours)
 
 
-class Changing(nn.Module):
-    def __init__(self, change, tensor=None):
-        super().__init__()
-        self.net, self.change = nn.Linear(6, 3), change
-        self.register_buffer("kept", torch.zeros(6) if tensor is None else tensor)
-
-    def forward(self, x):
-        return self.change(self, x)
-
-
 def assigned(m, x):
     m.kept = x.mean(1)
     return m.net(x)
+
+
+def emptied(m, x):
+    m.kept = None
+    return m.net(x)
+
+
+def made(m, x):
+    m.new = m.net(x).detach()
+    return m.new
+
+
+def following(m, x):
+    m.kept = m.net.weight.detach()
+    return m.net(x) - x @ m.kept.T
+
+
+def shared(m, x):
+    m.kept = m.kept + 1
+    return m.net(x) * m.other[0]
+
+
+def with_other(change, other):
+    """A module that has one more buffer, or tensor, of its buffer."""
+    module = Changing(change)
+    if other is None:
+        module.register_buffer("new", None)
+    else:
+        module.register_buffer("other", module.kept) if other is shared else setattr(
+            module, "other", other(module.kept)
+        )
+    return module
+
+
+def first_changed(m, x):
+    m.other.detach()[:2] = x[0, :2].detach()
+    return m.net(x) * m.kept[0]
+
+
+def read_as_integers(m, x):
+    return m.net(x) * (m.other > 0).sum()
 
 
 def clipped(m, x):
@@ -291,6 +404,30 @@ REJECTED = {
     "a state of another shape": (
         lambda: Changing(assigned),
         r"forward assigns 'kept' a tensor of another shape or dtype, float32\[4\] instead of float32\[6\]; keep",
+    ),
+    "a state without tensor": (
+        lambda: Changing(emptied),
+        "forward assigns 'kept' no tensor; keep a buffer, and assign zeros in place of None",
+    ),
+    "a state that is none before": (
+        lambda: with_other(made, None),
+        "forward assigns 'new', which is no tensor before; give it a tensor of its shape in __init__",
+    ),
+    "a state in the memory of a weight": (
+        lambda: Changing(following, torch.zeros(3, 6)),
+        r"forward assigns 'kept' the memory of 'net.weight', with which it would change; assign a clone\(\)",
+    ),
+    "a state of two names": (
+        lambda: with_other(shared, shared),
+        "forward assigns 'kept', and 'kept' and 'other' are one tensor; change it in place by copy_",
+    ),
+    "a part of a state by another tensor": (
+        lambda: with_other(first_changed, lambda kept: kept[:4]),
+        r"shows a part of 'kept' is changed in place \(test_torch_states.py:\d+\); change that part of 'kept' itself",
+    ),
+    "a state as another dtype": (
+        lambda: with_other(read_as_integers, lambda kept: kept.view(torch.int32)),
+        r"shows the memory of 'kept' as torch.int32 \(test_torch_states.py:\d+\); compute it in forward from the",
     ),
     "a choice by a state": (
         lambda: Changing(chosen),

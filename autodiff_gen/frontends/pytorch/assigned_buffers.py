@@ -1,56 +1,90 @@
 """Buffers that a forward pass assigns: torch.export drops an assignment in a module below the network.
 
-self.mean = new    ->    mean.copy_(new) at the end of the network's forward
+self.mean = new    ->    mean.copy_(new) after the network's forward
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...errors import ModelError
-
-
-@contextmanager
-def forward_inside(module: Any, around: Callable[..., Any]) -> Iterator[None]:
-    """Until the end `around(forward, *inputs)` is called in place of the module's forward."""
-    own, forward = vars(module).get("forward"), module.forward
-    module.forward = functools.wraps(forward)(functools.partial(around, forward))
-    try:
-        yield
-    finally:
-        if own is None:
-            del module.forward
-        else:
-            module.forward = own
+from ...errors import ModelError, quoted
 
 
 @contextmanager
 def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
-    """While the module, called `name` in messages, is exported: what its buffers are after a call is stored in the
-    buffers of before."""
+    """While the module, called `name` in messages, is exported: what its buffers are after a call, with all its hooks,
+    is stored in the buffers of before."""
+    held: list[tuple[str, Any, dict[str, Any]]] = []
 
-    def storing(forward: Any, *args: Any, **kwargs: Any) -> Any:
-        held = [(path, m._buffers, dict(m._buffers)) for path, m in module.named_modules()]
-        result = forward(*args, **kwargs)
+    def begin(*_: Any) -> None:
+        of_torch = torch.nn.modules.module._global_buffer_registration_hooks
+        for key in [k for k, hook in of_torch.items() if str(hook.__module__).startswith("torch.")]:
+            del of_torch[key]  # torch.export copies what the network itself assigns, in part
+        held[:] = [(path, m._buffers, dict(m._buffers)) for path, m in module.named_modules()]
+
+    def store(_: Any, args: Any, result: Any) -> Any:
+        assigned: list[tuple[Any, str, Any, Any]] = []
         for path, buffers, before in held:
-            for key, old in before.items():
-                new = buffers.get(key)
-                if new is old or not isinstance(new, torch.Tensor) or not isinstance(old, torch.Tensor):
-                    continue
-                if new.shape != old.shape or new.dtype != old.dtype:
-                    raise ModelError(
-                        f"{name}: forward assigns {'.'.join(filter(None, (path, key)))!r} a tensor of another shape or "
-                        f"dtype, {_type(new)} instead of {_type(old)}; keep the buffer's"
-                    )
-                old.copy_(new)
-                buffers[key] = old
+            for key in {**before, **buffers}:
+                old, new = before.get(key), buffers.get(key)
+                if new is not old:
+                    check(_joined(path, key), old, new)
+                    assigned.append((buffers, key, old, new.clone()))  # new may be another buffer of before
+        if assigned:  # the result may be a buffer of before
+            result = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, result)
+        for buffers, key, old, new in assigned:
+            old.copy_(new)
+            buffers[key] = old
         return result
 
-    with forward_inside(module, storing):
+    def check(place: str, old: Any, new: Any) -> None:
+        """Raises ModelError for a tensor that cannot be stored in the buffer of before."""
+        if not isinstance(old, torch.Tensor):
+            raise ModelError(
+                f"{name}: forward assigns {quoted(place)}, which is no tensor before; give it a tensor "
+                "of its shape in __init__"
+            )
+        if not isinstance(new, torch.Tensor):
+            raise ModelError(
+                f"{name}: forward assigns {quoted(place)} no tensor; keep a buffer, and assign zeros in place of None"
+            )
+        if new.shape != old.shape or new.dtype != old.dtype:
+            raise ModelError(
+                f"{name}: forward assigns {quoted(place)} a tensor of another shape or dtype, "
+                f"{_type(new)} instead of {_type(old)}; keep the buffer's"
+            )
+        names = [_joined(path, key) for path, _, kept in held for key, t in kept.items() if t is old]
+        if len(names) > 1:
+            shared = " and ".join(map(quoted, names[:2]))
+            raise ModelError(
+                f"{name}: forward assigns {quoted(place)}, and {shared} are one tensor; change it in place by copy_"
+            )
+        others = [*module.named_parameters()]
+        for path, buffers, kept in held:
+            others += [(_joined(path, key), t) for key, t in buffers.items() if t is kept.get(key)]
+        other = next((n for n, t in others if t is not None and _memory(t) == _memory(new)), None)
+        if other is not None:
+            raise ModelError(
+                f"{name}: forward assigns {quoted(place)} the memory of {quoted(other)}, with which it would "
+                "change; assign a clone()"
+            )
+
+    hooks = (module.register_forward_pre_hook(begin, prepend=True), module.register_forward_hook(store))
+    try:
         yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _memory(tensor: Any) -> int:
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _type(tensor: Any) -> str:

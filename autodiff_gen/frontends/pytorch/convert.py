@@ -7,7 +7,7 @@ determines are values of their own; a reshape to one such size becomes a reshape
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -38,9 +38,9 @@ from ..imported.states import with_states
 from .aten import CONTROL_FLOW, NAMES, OF_ROWS, TABLE, VIEWS
 from .complex_numbers import Complex, is_complex, rule_of
 from .graph import Node
-from .pt2 import TRACKED, Exported, Stored
+from .pt2 import Exported, Stored
 from .rules import EMPTY, Unsupported, is_empty
-from .running_statistics import read_between
+from .running_statistics import read_between, unread_counts
 from .shared_memory import Elements, steps, views
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
@@ -90,29 +90,33 @@ class _Conversion:
         self.empty: set[Any] = set()  # values of no meaning, which an operator fills
         self.merged: dict[Any, Shape] = {}  # values whose first axes PyTorch has as one -> these
         self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
+        self.uncounted: Collection[str] = ()  # numbers of batches that nothing reads
         self.node: Node | None = None
+        self.position = 0  # of the node
+        self.last_read: dict[str, int] = {}  # the position of the last node that reads a name
 
     def run(self) -> Program:
         self._check_inputs()
         self._read_weights()
-        last_read = {
+        self.last_read = {
             ref.name: k
             for k, node in enumerate(self.exported.nodes)
             if not node.target.startswith("aten._assert")  # of sizes, which we check ourselves
             for ref in references(tuple(node.arguments.values()))
             if isinstance(ref, ValueRef)
         }
-        last_read |= {r.name: len(self.exported.nodes) for r in references(self.exported.outputs)}
+        self.last_read |= {r.name: len(self.exported.nodes) for r in references(self.exported.outputs)}
         same = {n: self.root[n] for n in self.exported.weights}
         self.renewing, self.shown = read_between(self.exported.nodes, same, self.exported.outputs)
+        self.uncounted = unread_counts(self.exported)
         for k, node in enumerate(self.exported.nodes):
-            self.node = node
-            self._convert(node, k, last_read)
+            self.node, self.position = node, k
+            self._convert(node)
         self.node = None
         for name in self.exported.changed:
             self._changed_input(name)
         for name, new in self.exported.updated.items():
-            if self._may_update(name):
+            if name not in self.uncounted and self._may_update(name):
                 self._update(self.tied.get(name, name), self.value(new))
         self.problems.check(Rejected if self.keeps_gradients else ModelError)
         outputs = tuple(map(self.value, self.exported.outputs))
@@ -246,16 +250,16 @@ class _Conversion:
 
     # Nodes
 
-    def _convert(self, node: Node, k: int, last_read: Mapping[str, int]) -> None:
+    def _convert(self, node: Node) -> None:
         key, in_place = node.key, node.in_place
         rule = TABLE.get(key[:-1] if in_place else key)
         if rule is None:
-            if in_place or any(last_read.get(r, -1) > k for r in node.results):
+            if in_place or any(self._is_read_later(r) for r in node.results):
                 self._unknown(node.target, key)
             return
         changed = node.arguments.get("self", node.arguments.get("input")) if in_place else None
         changed = node.arguments.get("out", changed)
-        if isinstance(changed, ValueRef) and not self._may_change(changed.name, k, last_read):
+        if isinstance(changed, ValueRef) and not self._may_change(changed.name):
             return
         if node.results and all(0 in self.exported.shapes.get(r, ()) for r in node.results):
             self.known.update(dict.fromkeys(node.results, EMPTY))
@@ -280,7 +284,7 @@ class _Conversion:
             result = rule(self, arguments)
             results = result if isinstance(result, list) else [result]
             missing = [r for r, v in zip_longest(node.results, results) if v is None and r is not None]
-            if any(last_read.get(r, -1) > k for r in missing):
+            if any(self._is_read_later(r) for r in missing):
                 raise Unsupported("has further results without counterpart; use the first alone")
         except Unsupported as error:
             self._problem(node.target, str(error))
@@ -309,6 +313,9 @@ class _Conversion:
             self.detached[results[0]] = self._with_gradient(arguments["self"])
         if isinstance(changed, ValueRef):
             self._change(node, changed.name, results[0])
+
+    def _is_read_later(self, name: str) -> bool:
+        return self.last_read.get(name, -1) > self.position
 
     def _with_gradient(self, ref: Any) -> Any:
         """The tensor whose elements a detached one shows; others as they are."""
@@ -347,14 +354,18 @@ class _Conversion:
 
     def update(self, given: ValueRef, new: ValueRef) -> None:
         """Let the running statistic of that name in the graph have a new value from now on."""
-        root = self.shown.get(given.name, given.name)
+        root = self.shown.get(given.name, self.root.get(given.name, given.name))
         self.shapes[new.name], self.dtypes[new.name] = (
             self.exported.shapes[given.name],
             self.exported.dtypes[given.name],
         )
         if root in self.exported.weights:
             self._update(self.exported.weights[root][1], new)
-        self.known.update(dict.fromkeys([n for n, r in self.root.items() if r == self.root[given.name]], new))
+        names = [n for n, r in self.root.items() if r == self.root[given.name]]
+        if self._shown_otherwise(given.name, names):
+            raise Unsupported(CHANGED_VIEW)
+        whole = self._with_gradient(self.known[given.name])
+        self.known.update({n: new for n in names if self._with_gradient(self.known.get(n)) == whole})
 
     def _update(self, weight: str, new: Any) -> None:
         """Let a weight have a new value from now on."""
@@ -365,7 +376,7 @@ class _Conversion:
     def _requires_grad(self, root: str) -> bool:
         return self.exported.stored[self.exported.weights[root][1]].requires_grad
 
-    def _may_change(self, name: str, k: int, last_read: Mapping[str, int]) -> bool:
+    def _may_change(self, name: str) -> bool:
         """Whether a tensor may be replaced by the result of an in-place operator: nothing else shows its elements."""
         root = self.root.get(name, name)
         if root in self.exported.inputs:
@@ -373,13 +384,11 @@ class _Conversion:
             return False
         if root in self.exported.weights:
             weight = self.exported.weights[root][1]
-            if weight.rpartition(".")[2] == TRACKED or not self._may_update(weight):
+            if weight in self.uncounted or not self._may_update(weight):
                 return False
         assert self.node is not None
-        whole = self._with_gradient(self.known.get(name))
         others = (n for n, r in self.root.items() if r == root and n != name and n not in self.node.results)
-        is_read = (n for n in others if last_read.get(n, -1) > k or n in self.exported.weights)
-        wrong = [n for n in is_read if self._with_gradient(self.known.get(n)) != whole]
+        wrong = self._shown_otherwise(name, others)
         if wrong:
             trained = root not in self.exported.weights or self._requires_grad(root)
             hides = name in self.hidden and trained and not self.hidden.issuperset(wrong)
@@ -387,6 +396,13 @@ class _Conversion:
             self._problem(self.node.target, CHANGED_PART if hides else CHANGED_VIEW)
             return False
         return True
+
+    def _shown_otherwise(self, name: str, others: Iterable[str]) -> list[str]:
+        """Those of the names that are needed after the node, and are other elements of a tensor, or in another order,
+        than `name`."""
+        whole = self._with_gradient(self.known.get(name))
+        needed = (n for n in others if self._is_read_later(n) or n in self.exported.weights)
+        return [n for n in needed if self._with_gradient(self.known.get(n)) != whole]
 
     def _may_update(self, weight: str) -> bool:
         """Whether a forward pass may change a parameter or buffer."""

@@ -150,9 +150,11 @@ class _Exports:
         self.module.eval()
         try:
             found = _Exports(self.module, self.examples)
-            return convert(read(found.saved(free=False), self.name), self.name).updates.keys()
-        except ModelError:  # of what is not used in evaluation
-            return ()
+            for functional in (False, True):
+                with contextlib.suppress(ModelError):
+                    file = found.saved(functional, free=False)
+                    return convert(read(file, self.name), self.name).updates.keys()
+            return ()  # of what is not used in evaluation
         finally:
             for m, training in modes:
                 m.training = training

@@ -26,9 +26,6 @@ SCHEMA = 8  # the major version of the graph's schema
 DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 10: "c8", 12: "?"}
 
 
-TRACKED = "num_batches_tracked"  # a buffer that layers of both update
-
-
 @dataclass(frozen=True)
 class Stored:
     """A tensor of the archive. where: the file and the place in it, equal for tied weights."""
@@ -249,7 +246,7 @@ def _outputs(
         elif kind in ("buffer_mutation", "parameter_mutation"):
             name = text(entry[kind.replace("mutation", "name")], "the name of a weight")
             value = name_of(field(entry, "arg", dict))
-            if value not in statistics and name.rpartition(".")[2] != TRACKED:
+            if value not in statistics:
                 updated[name] = ValueRef(value)
         elif kind != "token":
             raise ModelError(

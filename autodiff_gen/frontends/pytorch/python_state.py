@@ -261,7 +261,10 @@ class _Held:
         }
 
     def restore(self) -> None:
-        for holder, items in zip(self.holders, self.items, strict=True):
+        # A view with a gradient cannot be detached: another tensor of the same memory takes its place.
+        views = {i: own for i, (t, own, *_) in self.tensors.items() if not t.is_leaf and t._is_view()}
+        for holder, held in zip(self.holders, self.items, strict=True):
+            items = [(key, views.get(id(value), value)) for key, value in held]
             if isinstance(holder, list):
                 holder[:] = [value for _, value in items]
             elif [(k, id(v)) for k, v in _items(holder)] != [(k, id(v)) for k, v in items]:
@@ -270,6 +273,8 @@ class _Held:
                 kept.update(items)
         for tensor, own, value, requires_grad, grad, hooks in self.tensors.values():
             _set(own, value)
+            if id(tensor) in views:
+                continue
             if tensor.dtype != own.dtype or tensor.data_ptr() != own.data_ptr():
                 tensor.data = own  # other weights may show the same memory
             if not tensor.is_leaf:

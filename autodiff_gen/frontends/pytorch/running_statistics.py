@@ -19,6 +19,7 @@ from typing import Any
 
 from ..imported.program import ValueRef, references
 from .graph import Node
+from .pt2 import Exported
 from .rules import Arguments, Converter
 
 # Operators -> the argument that tells whether the batch's own statistics are used, None where they are.
@@ -29,17 +30,19 @@ UPDATING = {
     "autodiff_gen.batch_norm": None,
 }
 STATISTICS = ("running_mean", "running_var")
+TRACKED = "num_batches_tracked"
 
 
 def statistics(node: Node) -> tuple[str, ...]:
-    """The names of the running mean and variance that a node updates, none if it updates none."""
+    """The names of the running mean and variance that a node updates, and of the number of batches if it updates that;
+    none if it updates none."""
     if node.key not in UPDATING:
         return ()
     used = UPDATING[node.key]
     given = [node.arguments.get(name) for name in STATISTICS]
     if (used is not None and node.arguments.get(used) is not True) or None in given:
         return ()
-    return tuple(ref.name for ref in references(tuple(given)))
+    return tuple(ref.name for ref in references((*given, node.arguments.get("tracked"))))
 
 
 def read_between(
@@ -71,6 +74,21 @@ def read_between(
         if weight in read or weight not in same or (unneeded and len(calls) > 1) or any(map(other, calls)):
             found.update(node.results[0] for node in calls)
     return found, shown
+
+
+def unread_counts(exported: Exported) -> Collection[str]:
+    """The buffers of layers that count batches, by their names in the state_dict, that nothing reads but what counts:
+    those are not updated."""
+    counts = {n: name for n, (_, name, _) in exported.weights.items() if name.rpartition(".")[2] == TRACKED}
+    read: set[str] = set()
+    for node in exported.nodes:
+        of = [r.name for r in references(tuple(node.arguments.values())) if r.name in counts]
+        if of and node.key in ("aten.add", "aten.add_") and node.arguments.get("other") == 1:
+            counts[node.results[0]] = counts[of[0]]
+        elif UPDATING.get(node.key, "") is not None:
+            read.update(counts[n] for n in of)
+    read.update(counts[r.name] for r in references(exported.outputs) if r.name in counts)
+    return set(counts.values()) - read
 
 
 def _needed(nodes: Sequence[Node], outputs: Any) -> Collection[str]:

@@ -6,16 +6,30 @@ view of the weight, which torch.export would take as a constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
-from .assigned_buffers import forward_inside
+from ...errors import ModelError, quoted
 from .hook_names import caller
 from .shared_memory import Elements, elements_of, steps, within
+
+
+@contextmanager
+def forward_inside(module: Any, around: Callable[..., Any]) -> Iterator[None]:
+    """Until the end `around(forward, *inputs)` is called in place of the module's forward."""
+    own, forward = vars(module).get("forward"), module.forward
+    module.forward = functools.wraps(forward)(functools.partial(around, forward))
+    try:
+        yield
+    finally:
+        if own is None:
+            del module.forward
+        else:
+            module.forward = own
 
 
 @contextmanager
@@ -34,6 +48,7 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
         if _has_memory(torch, weight):
             memory.setdefault(_address(weight), []).append((path, weight.data))
     traced: dict[str, Any] = {}  # what stands for the weights in a call
+    copies: list[tuple[Any, str, int]] = []  # of elements of weights, with their versions
 
     def tracing(forward: Any, *args: Any, **kwargs: Any) -> Any:
         traced.update(weights())
@@ -42,10 +57,18 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
                 return forward(*args, **kwargs)
         finally:
             traced.clear()
+            copies.clear()
 
     class Shown(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*mapped(args), **mapped(kwargs or {}))
+            result = func(*mapped(args), **mapped(kwargs or {}))
+            for copy, path, version in copies:
+                if copy._version != version:
+                    raise ModelError(
+                        f"{name}: a tensor that shows a part of {quoted(path)} is changed in place ({caller(torch)}); "
+                        f"change that part of {quoted(path)} itself"
+                    )
+            return result
 
     def mapped(given: Any) -> Any:
         if type(given) in (torch.Tensor, torch.nn.Parameter):
@@ -62,17 +85,25 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
             own, whole = _elements(given), _elements(weight)
             if path not in traced or not np.isin(own, whole).any():
                 continue
-            if given.dtype != weight.dtype or not np.isin(own, whole).all():
+            if given.dtype != weight.dtype:
                 raise ModelError(
-                    f"{name}: a tensor shows a part of the memory of {path!r}, and more ({caller(torch)}); make it of "
-                    "a clone(), or compute it in forward from the parameter"
+                    f"{name}: a tensor shows the memory of {quoted(path)} as {given.dtype} ({caller(torch)}); compute "
+                    "it in forward from the weight"
+                )
+            if not np.isin(own, whole).all():
+                raise ModelError(
+                    f"{name}: a tensor shows a part of the memory of {quoted(path)}, and more ({caller(torch)}); "
+                    "make it of a clone(), or compute it in forward from the parameter"
                 )
             view = traced[path] if given.requires_grad else traced[path].detach()
-            for function, *arguments in steps(tuple(weight.shape), within(whole, own)):
+            made = steps(tuple(weight.shape), within(whole, own))
+            for function, *arguments in made:
                 if isinstance(arguments[0], np.ndarray):
                     view = view[torch.from_numpy(arguments[0]).long()]
                 else:
                     view = getattr(view, function)(arguments[0])
+            if any(isinstance(first, np.ndarray) for _, first in made):
+                copies.append((view, path, view._version))
             return view
         return given
 
@@ -93,6 +124,8 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
 
 
 def _has_memory(torch: Any, tensor: Any) -> bool:
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # as of torch.vmap
+        return False
     return tensor.layout is torch.strided and tensor.numel() > 0
 
 
