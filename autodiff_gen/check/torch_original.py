@@ -59,7 +59,7 @@ def loaded(file: Path | IO[bytes]) -> Any:
     try:
         with silence():
             module = torch.export.load(given).module()
-    except Exception:  # of what the file lacks, of many kinds
+    except Exception:  # PyTorch has no common class for damaged files
         raise ModelError(
             f"{name} cannot be loaded by PyTorch {torch.__version__}: it is damaged, or was exported by another "
             "version; export it anew by this one"

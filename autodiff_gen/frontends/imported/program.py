@@ -120,8 +120,8 @@ class Program:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
     the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
     another one -> the name of that; views: the name of a weight that shows elements of another one, as its transpose
-    does -> the view; updates: the new values of buffers that a call changes; earlier: the
-    values of these buffers between the old one and the new one; keeps_gradients: whether only this form of
+    does -> the view; updates: the new values of buffers that a call changes; earlier: values
+    that these buffers have in between; keeps_gradients: whether only this form of
     the network keeps those of tensors that change; class_name: that of the network;
     evaluated: paths of layers in evaluation mode also while the model trains; integers: names of results that are no
     floats, where that is known."""

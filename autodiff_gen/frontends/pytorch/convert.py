@@ -75,7 +75,7 @@ class _Conversion:
         self.tied: dict[str, str] = {}
         self.views: dict[str, WeightView] = {}
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
-        self.earlier: dict[str, tuple[Any, ...]] = {}  # of which others take the place in turn
+        self.earlier: dict[str, tuple[Any, ...]] = {}  # their new values before the last
         self.detached: dict[Any, Any] = {}  # what is detached -> the tensor with its gradient
         self.hidden: set[str] = set()  # tensors that are detached, and views of them
         self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not

@@ -102,8 +102,8 @@ def position_key(k: int) -> int:
 
 
 def _in_mode(roots: Sequence[Value], training: bool) -> list[Value]:
-    """The operands that `by_mode` chooses. No gradient reaches the other operands: what is computed of that zero, and
-    its terms in sums, are gone, so that gradients in training read no state that only evaluation uses."""
+    """The operands that `by_mode` chooses. The gradient of the other operands is zero: its products and its terms in
+    sums are left out, so that gradients in training read no state that only evaluation uses."""
     zeros: set[Value] = set()
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
