@@ -40,7 +40,7 @@ from .complex_numbers import Complex, is_complex, rule_of
 from .graph import Node
 from .pt2 import Exported, Stored
 from .rules import EMPTY, Unsupported, is_empty
-from .running_statistics import read_between, unread_counts
+from .running_statistics import read_between, unread_counts, with_new_statistics
 from .shared_memory import Elements, steps, views
 
 JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
@@ -268,8 +268,6 @@ class _Conversion:
         if any(self.known.get(ref.name) is None for ref in operands):
             return  # its operand is a problem already
         arguments = {name: self.value(given) for name, given in node.arguments.items()}
-        if node.results and node.results[0] in self.renewing:
-            arguments["given"] = node.arguments
         merged = next(
             (self.merged[ref] for ref in references(tuple(arguments.values())) if ref in self.merged), None
         )
@@ -281,7 +279,8 @@ class _Conversion:
                     "reads an axis in which the batch is not the outermost; use batch_first=True"
                 )
             rule = rule_of(key[:-1] if in_place else key, arguments, TABLE) or rule
-            result = rule(self, arguments)
+            renews = bool(node.results) and node.results[0] in self.renewing
+            result = with_new_statistics(self, arguments, node) if renews else rule(self, arguments)
             results = result if isinstance(result, list) else [result]
             missing = [r for r, v in zip_longest(node.results, results) if v is None and r is not None]
             if any(self._is_read_later(r) for r in missing):

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..imported.program import ValueRef, WeightRef
 from .rules import Arguments, Converter, Rule, Unsupported, same
-from .running_statistics import with_new_statistics
 
 CONV = "input weight bias stride padding dilation groups"
 TRANSPOSED = "input weight bias stride padding output_padding groups dilation"
@@ -25,8 +24,6 @@ def _convolution(c: Converter, a: Arguments) -> Any:
 
 
 def _batch_norm(c: Converter, a: Arguments) -> Any:
-    if "given" in a:
-        return with_new_statistics(c, a, "batch_norm")[:1]
     options = {"training": a["training"], "momentum": a["momentum"], "eps": a["eps"]}
     operands = (a["input"], a.get("running_mean"), a.get("running_var"), a.get("weight"), a.get("bias"))
     return [c.emit("batch_norm", *operands, **options)]
@@ -34,23 +31,11 @@ def _batch_norm(c: Converter, a: Arguments) -> Any:
 
 def _functional_batch_norm(c: Converter, a: Arguments) -> Any:
     """The running statistics are results, which another call of the layer takes."""
-    new: list[Any] = [a.get("running_mean"), a.get("running_var")]
-    if "given" in a:
-        y, *new = with_new_statistics(c, a, "batch_norm")
-        return [y, None, None, *new]
-    return [*_batch_norm(c, a), None, None, *new]
+    return [*_batch_norm(c, a), None, None, a.get("running_mean"), a.get("running_var")]
 
 
 def _without_running(c: Converter, a: Arguments) -> Any:
     return _batch_norm(c, {**a, "training": False})
-
-
-def _instance_norm(c: Converter, a: Arguments) -> Any:
-    if "given" in a:
-        return with_new_statistics(c, a, "instance_norm")[0]
-    return same("instance_norm", "input running_mean running_var weight bias use_input_stats momentum eps")(
-        c, a
-    )
 
 
 def _group_norm(c: Converter, a: Arguments) -> Any:
@@ -169,7 +154,9 @@ LAYERS: dict[str, Rule] = {
     "aten.batch_norm": _batch_norm,
     "aten._native_batch_norm_legit_functional": _functional_batch_norm,
     "aten._native_batch_norm_legit_no_training": _without_running,
-    "aten.instance_norm": _instance_norm,
+    "aten.instance_norm": same(
+        "instance_norm", "input running_mean running_var weight bias use_input_stats momentum eps"
+    ),
     "aten.layer_norm": same("layer_norm", "input normalized_shape weight bias eps"),
     "aten.native_layer_norm": lambda c, a: [
         same("layer_norm", "input normalized_shape weight bias eps")(c, a)

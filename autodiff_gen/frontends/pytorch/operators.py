@@ -18,7 +18,6 @@ from ...errors import ModelError
 from ..imported.program import CONSTANT, WeightRef
 from .hook_names import caller
 from .rules import Arguments, Converter, Rule, Unsupported, same
-from .running_statistics import with_new_statistics
 
 
 @cache
@@ -187,8 +186,6 @@ def _grad(c: Converter, a: Arguments) -> Any:
 
 
 def _batch_norm(c: Converter, a: Arguments) -> Any:
-    if "given" in a:
-        return with_new_statistics(c, a, "batch_norm")[0]
     return c.emit(
         "batch_norm",
         *(a.get(name) for name in ("input", "running_mean", "running_var", "weight", "bias")),

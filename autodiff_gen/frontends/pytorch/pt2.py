@@ -20,6 +20,7 @@ from ...reading.limits import MEMORY, NODES
 from ...reading.memory import limited_memory
 from ..imported.program import Shape, ValueRef
 from .graph import RANK, Node, argument_of, class_name_of, dtype_name, flat_nodes, name_of, shape_of
+from .running_statistics import UPDATING
 
 SCHEMA = 8  # the major version of the graph's schema
 # ScalarType of the schema -> its NumPy dtype; others are not read.
@@ -234,7 +235,7 @@ def _outputs(
 ) -> tuple[tuple[Any, ...], tuple[str, ...], dict[str, Any]]:
     """The user's outputs; the inputs that change; and the new values of parameters and buffers by name, but for the
     statistics of normalisation layers."""
-    statistics = {name for node in nodes if "batch_norm" in node.target for name in node.results}
+    statistics = {name for node in nodes if node.key in UPDATING for name in node.results}
     outputs, changed = [], []
     updated: dict[str, Any] = {}
     for spec in objects(signature, "output_specs"):

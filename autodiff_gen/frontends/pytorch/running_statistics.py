@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..imported.program import ValueRef, references
 from .graph import Node
-from .pt2 import Exported
 from .rules import Arguments, Converter
+
+if TYPE_CHECKING:
+    from .pt2 import Exported
 
 # Operators -> the argument that tells whether the batch's own statistics are used, None where they are.
 UPDATING = {
@@ -100,12 +102,13 @@ def _needed(nodes: Sequence[Node], outputs: Any) -> Collection[str]:
     return needed
 
 
-def with_new_statistics(c: Converter, a: Arguments, function: str) -> list[ValueRef]:
-    """The result of a layer, and its statistics afterwards, which are stored."""
+def with_new_statistics(c: Converter, a: Arguments, node: Node) -> list[ValueRef | None]:
+    """The results of a node that computes new statistics itself, which are stored; a: its arguments."""
+    function = "instance_norm" if node.key == "aten.instance_norm" else "batch_norm"
     x, momentum, options = a["input"], a.get("momentum"), {"eps": a["eps"]}
     if momentum is None:
         count = c.emit("{} + 1", a["tracked"])
-        c.update(a["given"]["tracked"], count)
+        c.update(node.arguments["tracked"], count)
         momentum = c.emit("1.0 / {}", c.emit("to", count, "f32"))
     kept = 1 - momentum if isinstance(momentum, float | int) else c.emit("1.0 - {}", momentum)
     affine = (a.get("weight"), a.get("bias"))
@@ -120,5 +123,5 @@ def with_new_statistics(c: Converter, a: Arguments, function: str) -> list[Value
         new = c.emit("mean", new, 0) if function == "instance_norm" else new
         new = c.emit("{} + {}", c.emit("{} * {}", before, kept), c.emit("{} * {}", new, momentum))
         found.append(c.emit("detach", new))
-        c.update(a["given"][name], found[-1])
-    return [c.emit("by_mode", trained, fixed), *found]
+        c.update(node.arguments[name], found[-1])
+    return [c.emit("by_mode", trained, fixed), None, None, *found][: len(node.results)]
