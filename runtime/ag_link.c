@@ -126,6 +126,7 @@ void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, cons
     link->send = send;
     link->send_ctx = send_ctx;
     link->lr = model->lr;
+    ag_round_init(&link->round, model, memory, flash);
     link->window = AG_LINK_ENCODED;
     link->rejections.limit = model->restore_after;
 }

@@ -10,8 +10,8 @@
 #define AG_LINK_H
 
 #include "ag_guard.h"
-#include "ag_io.h"
-#include "ag_store.h"
+#include "ag_link_model.h"
+#include "ag_round.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,6 +52,9 @@ enum {
     AG_LINK_SAVE = 11,
     AG_LINK_LOAD = 12,
     AG_LINK_FETCH = 13,
+    AG_LINK_ROUND = 14,
+    AG_LINK_LOCAL = 15,
+    AG_LINK_DELTA = 16,
     AG_LINK_REPLY = 0x80, /* added to the request in its reply */
     AG_LINK_NAK = 0xff,   /* an invalid frame was received, or one whose predecessor is missing */
 };
@@ -66,7 +69,8 @@ enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTER
  * count, count bytes) repeated; or a float and then signed integers of 8 or 16 bits, value * that float. */
 enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2, AG_LINK_S8 = 3, AG_LINK_S16 = 4 };
 
-/* Status codes of the link; -1 to -15 are the model's, -64 and below the store's. */
+/* Status codes of the link; -1 to -15 are the model's, -43 to -46 those of rounds, -64 and below the store's.
+ */
 enum {
     AG_LINK_OK = 0,
     AG_LINK_ERR_REQUEST = -32,    /* no such request */
@@ -81,36 +85,6 @@ enum {
     AG_LINK_ERR_BUSY = -41,       /* a step is not finished */
     AG_LINK_ERR_FILE = -42,       /* FETCH: the file of the inputs cannot be read */
 };
-
-/* One array of the inputs: its offset, and its bytes for n rows, fixed + n * row. */
-typedef struct ag_link_array {
-    uint32_t offset, fixed, row;
-    bool is_target; /* not read by PREDICT */
-    bool is_f32;    /* may be written as bytes */
-} ag_link_array;
-
-/* A model, as the generator describes it. Offsets are relative to `memory`, which the caller owns, aligned to
- * 4 bytes. */
-typedef struct ag_link_model {
-    const char *name;
-    uint32_t graph_id, program, batch, memory_bytes;
-    uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state; see `state` */
-    uint32_t input_offset, input_bytes;   /* inputs, then targets, for a whole batch */
-    uint32_t output_offset, output_bytes; /* what predict returns, for a whole batch */
-    uint32_t output_row;                  /* its bytes per row; 0 where they do not depend on n */
-    const ag_link_array *array;
-    uint32_t arrays;
-    float lr; /* until SET_LR changes it */
-    uint32_t
-        restore_after; /* consecutive rejected steps after which the last checkpoint is loaded; 0: never */
-    int (*init)(void *memory, uint32_t seed);
-    int (*train_step)(void *memory, int32_t n, float lr, float *loss);
-    int (*predict)(void *memory, int32_t n);
-    ag_save_fn *save;
-    ag_load_fn *load, *load_any; /* a checkpoint of this program; of any with these states */
-    const ag_part *state; /* where it is in several parts, which together have state_bytes; else NULL */
-    uint32_t state_parts;
-} ag_link_model;
 
 /* The program's model and its memory: defined by NAME_link.c, which `autodiff-gen link` generates. */
 extern const ag_link_model ag_linked_model;
@@ -153,6 +127,8 @@ typedef struct ag_link {
     uint32_t checkpoint; /* sequence number of the last one saved or loaded, 0 before */
     int start;           /* status of loading one at start-up, until the state is replaced */
     bool incomplete;     /* the state is partially written */
+    bool beyond_shared;  /* also outside of what rounds exchange */
+    ag_round round;      /* set round.samples to those of the board */
     uint32_t window;     /* bytes of requests that the host may send before it waits for a reply */
     uint16_t session;
     uint32_t nonce, sequence, hellos;

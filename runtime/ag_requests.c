@@ -67,18 +67,6 @@ static bool find_object(ag_link *l, uint32_t number, link_object *o) {
     }
 }
 
-/* Where byte `offset` of an object is, which is inside it, and in `bytes` how many of these follow it there.
- */
-static uint8_t *find_part(const link_object *o, uint32_t offset, uint32_t *bytes) {
-    const ag_part *p = o->part, *const last = p + o->count - 1;
-    while (p < last && offset >= p->bytes) {
-        offset -= p->bytes;
-        p++;
-    }
-    *bytes = *bytes < p->bytes - offset ? *bytes : p->bytes - offset;
-    return (uint8_t *)p->at + offset;
-}
-
 static uint32_t checksum(const link_object *o) {
     uint32_t crc = 0;
     for (uint32_t i = 0; i < o->count; i++) {
@@ -110,7 +98,7 @@ int ag_link_hello(ag_link *l, ag_exchange *x) {
     memcpy(x->out + 32, m->name, name < AG_LINK_NAME ? name : AG_LINK_NAME);
     ag_put32(x->out + 32 + AG_LINK_NAME, l->window);
     ag_put32(x->out + 36 + AG_LINK_NAME, m->program);
-    ag_put32(x->out + 40 + AG_LINK_NAME, 0); /* round of federated training */
+    ag_put32(x->out + 40 + AG_LINK_NAME, l->round.number);
     if (x->in_bytes == 4 && x->in[0] == AG_LINK_VERSION) {
         x->out_bytes = AG_LINK_GREETING;
         return AG_LINK_OK;
@@ -131,7 +119,7 @@ static int read_object(ag_link *l, ag_exchange *x) {
     }
     for (uint32_t done = 0, moved; done < bytes; done += moved) {
         moved = bytes - done;
-        const uint8_t *at = find_part(&o, offset + done, &moved);
+        const uint8_t *at = ag_part_at(o.part, o.count, offset + done, &moved);
         memcpy(x->out + done, at, moved);
     }
     x->out_bytes = bytes;
@@ -227,8 +215,11 @@ static int write_object(ag_link *l, ag_exchange *x) {
     }
     for (uint32_t done = 0, moved; done < count; done += moved) {
         moved = count - done;
-        uint8_t *at = find_part(&o, offset + done, &moved);
+        uint8_t *at = ag_part_at(o.part, o.count, offset + done, &moved);
         memcpy(at, x->in + 4 + done, moved);
+    }
+    if (number == AG_LINK_STATE && !ag_round_shares(l->model, offset, count)) {
+        l->beyond_shared = true;
     }
     return AG_LINK_OK;
 }
@@ -268,6 +259,14 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
+/* All of the state is another one: that of `round`, or of no round. */
+static void replaced(ag_link *l, uint32_t round) {
+    l->incomplete = false;
+    l->beyond_shared = false;
+    l->start = AG_STORE_OK;
+    ag_round_leave(&l->round, round);
+}
+
 /* Loads the newest checkpoint, of this program or of any with its states; on failure nothing changes. */
 static int load(ag_link *l, bool any) {
     if (l->flash == NULL) {
@@ -279,8 +278,7 @@ static int load(ag_link *l, bool any) {
     if (status == AG_STORE_OK) {
         l->checkpoint = c.sequence;
         l->count.steps = c.steps;
-        l->incomplete = false;
-        l->start = AG_STORE_OK;
+        replaced(l, c.program == l->model->program ? c.round : 0);
     }
     return status;
 }
@@ -303,6 +301,7 @@ static int train(ag_link *l, ag_exchange *x) {
         if (status == AG_LINK_OK) {
             l->count.steps++;
             l->count.trained++;
+            l->round.begun = false; /* its weights are those of other steps */
         } else {
             l->count.rejected++;
         }
@@ -354,8 +353,7 @@ static int init(ag_link *l, ag_exchange *x) {
     }
     const int status = l->model->init(l->memory, ag_get32(x->in));
     if (status == AG_LINK_OK) {
-        l->incomplete = false;
-        l->start = AG_STORE_OK;
+        replaced(l, 0);
         l->count.steps = 0;
         l->loss = 0.0f;
         l->lr = l->model->lr;
@@ -375,8 +373,7 @@ static int end(ag_link *l, ag_exchange *x) {
     if (checksum(&o) != ag_get32(x->in)) {
         return AG_LINK_ERR_SUM;
     }
-    l->incomplete = false;
-    l->start = AG_STORE_OK;
+    replaced(l, 0);
     l->count.steps = ag_get32(x->in + 4);
     return AG_LINK_OK;
 }
@@ -393,6 +390,7 @@ static int save(ag_link *l, ag_exchange *x) {
     if (status == AG_STORE_OK) {
         l->checkpoint = c.sequence;
         l->count.saved++;
+        ag_round_leave(&l->round, 0); /* the start of the round is no longer the newest checkpoint */
     }
     ag_put32(x->out, c.sequence);
     x->out_bytes = 4;
@@ -411,6 +409,73 @@ int ag_link_load(ag_link *l, ag_exchange *x) {
     ag_put32(x->out, status == AG_STORE_OK ? l->checkpoint : 0);
     ag_put32(x->out + 4, l->count.steps);
     x->out_bytes = 8;
+    return status;
+}
+
+/* The host has written the shared part between BEGIN and this request, or the round has begun already. */
+static int begin_round(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 12) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    if (l->beyond_shared) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    ag_checkpoint c = {0, l->count.steps, 0, 0, 0};
+    const uint32_t number = ag_get32(x->in), before = l->round.number;
+    const int status =
+        ag_round_begin(&l->round, number, ag_get32(x->in + 4), ag_get32(x->in + 8), l->incomplete, &c);
+    if (status == AG_ROUND_OK) {
+        l->incomplete = false;
+        l->start = AG_STORE_OK;
+        l->count.steps = c.steps;
+        l->count.saved += before != number;
+        l->checkpoint = c.sequence;
+        ag_put32(x->out, l->round.samples->train);
+        ag_put32(x->out + 4, l->round.steps);
+        ag_put32(x->out + 8, ag_round_elements(&l->round));
+        ag_put32(x->out + 12, l->checkpoint);
+        ag_put32(x->out + 16, l->count.steps);
+        x->out_bytes = 20;
+    }
+    return status;
+}
+
+static int train_locally(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 24) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    if (l->incomplete) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    const ag_round_work work = {ag_get32(x->in + 4),    ag_get16(x->in + 8),    ag_get16(x->in + 10),
+                                ag_get_f32(x->in + 12), ag_get_f32(x->in + 16), ag_get32(x->in + 20)};
+    const uint32_t before = l->round.steps;
+    const int status = ag_round_train(&l->round, ag_get32(x->in), &work);
+    l->count.steps += l->round.steps - before;
+    l->count.trained += l->round.steps - before;
+    l->count.rejected += status < 0 && status > AG_LINK_ERR_REQUEST;
+    ag_put32(x->out, l->round.steps);
+    ag_put32(x->out + 4, l->round.examples);
+    ag_put_f32(x->out + 8, l->round.loss);
+    x->out_bytes = 12;
+    return status;
+}
+
+static int delta(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 15) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    if (l->incomplete) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    const uint32_t count = ag_get16(x->in + 8), encoding = x->in[10];
+    const uint32_t bytes = encoding == AG_ROUND_F32 ? 4 * count : 4 + count;
+    if (bytes > AG_LINK_PAYLOAD) {
+        return AG_LINK_ERR_RANGE;
+    }
+    const int status = ag_round_delta(&l->round, ag_get32(x->in), ag_get32(x->in + 4), count, encoding,
+                                      ag_get32(x->in + 11), x->out);
+    x->out_bytes = status == AG_ROUND_OK ? bytes : 0;
     return status;
 }
 
@@ -441,6 +506,12 @@ int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x) {
         return ag_link_load(l, x);
     case AG_LINK_FETCH:
         return fetch(l, x);
+    case AG_LINK_ROUND:
+        return begin_round(l, x);
+    case AG_LINK_LOCAL:
+        return train_locally(l, x);
+    case AG_LINK_DELTA:
+        return delta(l, x);
     default:
         return AG_LINK_ERR_REQUEST;
     }

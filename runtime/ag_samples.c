@@ -100,6 +100,14 @@ int ag_samples_next(ag_samples *s, uint8_t *record) {
     return AG_SAMPLES_OK;
 }
 
+int ag_samples_part(const ag_samples *s, uint32_t index, uint32_t offset, void *data, uint32_t bytes) {
+    if (index >= s->train + s->test || offset > s->record_bytes || bytes > s->record_bytes - offset) {
+        return AG_SAMPLES_ERR_END;
+    }
+    const uint32_t at = HEADER + index * s->record_bytes + offset;
+    return s->read(s->ctx, at, data, bytes) == 0 ? AG_SAMPLES_OK : AG_SAMPLES_ERR_READ;
+}
+
 const char *ag_samples_strstatus(int status) {
     switch (status) {
     case AG_SAMPLES_OK:

@@ -56,6 +56,9 @@ int ag_samples_seek(ag_samples *s, uint32_t index);
 /* Copies the next record, s->record_bytes bytes, and advances. */
 int ag_samples_next(ag_samples *s, uint8_t *record);
 
+/* Copies bytes of any record, and does not advance. */
+int ag_samples_part(const ag_samples *s, uint32_t index, uint32_t offset, void *data, uint32_t bytes);
+
 /* Closes the file; afterwards only opening is allowed. */
 void ag_samples_close(ag_samples *s);
 

@@ -434,6 +434,28 @@ int ag_store_load_any(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load,
     return load_of(flash, AG_ANY_PROGRAM, c, load, memory);
 }
 
+/* A load function that keeps where the body is. */
+static int keep_place(void *memory, ag_read_fn *read, void *ctx) {
+    ag_record *record = (ag_record *)memory;
+    const body_stream *b = (const body_stream *)ctx;
+    (void)read;
+    record->flash = b->flash;
+    record->address = b->address;
+    record->bytes = b->length;
+    return 0;
+}
+
+int ag_store_open(const ag_flash *flash, ag_checkpoint *c, ag_record *record) {
+    const uint32_t round = c->round;
+    const int status = ag_store_load(flash, c, keep_place, record);
+    return status == AG_STORE_OK && c->round != round ? AG_STORE_ERR_NONE : status;
+}
+
+int ag_store_read(const ag_record *record, uint32_t offset, void *data, uint32_t bytes) {
+    body_stream b = {record->flash, record->address, record->bytes, 0};
+    return read_cb(&b, offset, data, bytes) == 0 ? AG_STORE_OK : AG_STORE_ERR_FLASH;
+}
+
 const char *ag_store_strstatus(int status) {
     switch (status) {
     case AG_STORE_OK:

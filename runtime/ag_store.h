@@ -66,6 +66,19 @@ int ag_store_load(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, voi
 /* The same, of any program with these states: `load` calls <m>_load_any. */
 int ag_store_load_any(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory);
 
+/* A checkpoint in the flash whose body is read in pieces. */
+typedef struct ag_record {
+    const ag_flash *flash;
+    uint32_t address, bytes; /* of the body: what the save function wrote */
+} ag_record;
+
+/* Opens the newest valid checkpoint with c->graph_id and c->program, which must be of c->round: otherwise
+ * AG_STORE_ERR_NONE. Fills in `c`. It is readable until the next save. */
+int ag_store_open(const ag_flash *flash, ag_checkpoint *c, ag_record *record);
+
+/* Reads bytes of its body: 0, or AG_STORE_ERR_FLASH. */
+int ag_store_read(const ag_record *record, uint32_t offset, void *data, uint32_t bytes);
+
 /* The erase count of a slot, 0 when it was never used. */
 uint32_t ag_store_erased(const ag_flash *flash, uint32_t slot);
 

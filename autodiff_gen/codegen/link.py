@@ -15,6 +15,7 @@ from .files import templates
 from .link_layout import LinkArray, entry, link_layout
 from .program import Entry, Program
 from .program_regions import state_parts
+from .shared_part import shared_part
 
 _LR, _LOSS = c.Name("lr"), c.Name("loss")
 
@@ -31,6 +32,7 @@ def link_source(program: Program) -> str:
         .render(
             p=program,
             state_parts=[(s.owner, s.c_name, size) for s, size in state_parts(program)],
+            shared=shared_part(program),
             P=program.name.upper(),
             version=__version__,
             inputs=[_member(a) for a in layout.inputs],

@@ -61,10 +61,12 @@ class Board:
         self.scales: dict[str, float] = {}  # of inputs whose floats are integers times this number
         self.layout: LinkLayout = link_layout(program)
         self._lr = program.default_lr  # of steps without one; None where a schedule computes it
+        self.sessions = 0  # opened so far: another number after the board may have restarted
         self.greeting = self._greet()
 
     def _greet(self) -> Greeting:
         greeting = self.link.hello()
+        self.sessions += 1
         check_program(self.program, self.layout, greeting)
         return greeting
 
@@ -72,7 +74,7 @@ class Board:
         """Close the port."""
         self.link.port.close()
 
-    def _retry(self, operation: Callable[[], T]) -> T:
+    def retry(self, operation: Callable[[], T]) -> T:
         """Run the operation; when the session is lost, open a new one and run it from its start."""
         for _ in range(TRIES):
             try:
@@ -171,7 +173,7 @@ class Board:
             return loss
 
         try:
-            loss = self._retry(train)
+            loss = self.retry(train)
         except WentBack as back:
             self._set_steps(back.steps)
             raise
@@ -208,27 +210,27 @@ class Board:
                 raise DeviceError("outputs", SUM)
             return whole
 
-        data = self._retry(predict)
+        data = self.retry(predict)
         arrays_out = {a.name: from_bytes(a, data[a.offset : a.offset + a.bytes(n)], n) for a in outs}
         return next(iter(arrays_out.values())) if len(arrays_out) == 1 else arrays_out
 
     def set_lr(self, lr: float) -> None:
         """Set the learning rate of steps without an `lr` argument."""
-        self._retry(lambda: self.link.request(frames.SET_LR, struct.pack("<f", _float32(lr))))
+        self.retry(lambda: self.link.request(frames.SET_LR, struct.pack("<f", _float32(lr))))
         self._lr = lr
 
     def init(self, seed: int = 0) -> None:
         """Reset to the initial weights, step 0 and the model's learning rate. `seed`: 32 bits."""
         if not 0 <= seed < 1 << 32:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
-        self._retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
+        self.retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
         self._lr = self.program.default_lr
         self._set_steps(0)
 
     def counters(self) -> Counters:
         """The board's event counters since its start."""
         layout = replies.COUNTERS
-        return Counters(*layout.unpack(self._retry(lambda: self.link.read(frames.COUNTERS, 0, layout.size))))
+        return Counters(*layout.unpack(self.retry(lambda: self.link.read(frames.COUNTERS, 0, layout.size))))
 
     # Weights
 
@@ -249,7 +251,7 @@ class Board:
                 raise DeviceError("state", SUM)
             return data
 
-        return state_arrays(self.program, self._retry(read))
+        return state_arrays(self.program, self.retry(read))
 
     def load_state_dict(
         self,
@@ -281,12 +283,12 @@ class Board:
                     progress(min(start + GROUP, len(data)), len(data))
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
-        self._retry(write)
+        self.retry(write)
         self._set_steps(steps)
 
     def save(self) -> int:
         """Write a checkpoint to the board's flash; returns its sequence number."""
-        (sequence,) = self._retry(lambda: self.link.request(frames.SAVE, b"", "<I"))
+        (sequence,) = self.retry(lambda: self.link.request(frames.SAVE, b"", "<I"))
         self._set_steps(self.greeting.steps, sequence)
         return int(sequence)
 
@@ -294,7 +296,7 @@ class Board:
         """Restore the newest checkpoint of the board's flash; returns its step count. `any_program`: also one of
         another program with the same states."""
         which = struct.pack("<I", frames.LOAD_ANY if any_program else frames.LOAD_OWN)
-        sequence, steps = self._retry(lambda: self.link.request(frames.LOAD, which, "<II"))
+        sequence, steps = self.retry(lambda: self.link.request(frames.LOAD, which, "<II"))
         self._set_steps(steps, sequence)
         return int(steps)
 

@@ -29,6 +29,12 @@ STATUS = {
     -40: "the board's weights are half written: push again, load a checkpoint, or reset",
     -41: "a step is not finished",
     -42: "the board cannot read the file of the inputs",
+    -43: "the board is in another round, or had a later one: begin a round with a higher number, or reset the board by "
+    "INIT",
+    -44: "the round began on this board with other weights: begin the next round",
+    -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets: put "
+    "samples.bin into the folder of the firmware, or link a set into flash",
+    -46: "weights of the board are not finite: begin the next round",
     -64: "there is no good checkpoint",
     -65: "the checkpoints belong to another model",
     -66: "the checkpoints have a later format: build and upload newer firmware, or erase the flash",
@@ -48,6 +54,7 @@ STATUS = {
 }
 LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
+ROUND = -43
 NO_CHECKPOINT, NO_FLASH, FLASH_SIZE, OTHER_PROGRAM, DAMAGED = -64, -72, -73, -74, -76
 
 

@@ -12,6 +12,7 @@ HEADER = struct.Struct("<BbHI")
 LONGEST = HEADER.size + PAYLOAD + 4
 
 HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD, FETCH = range(1, 14)
+ROUND, LOCAL, DELTA = range(14, 17)  # of federated training
 REPLY, NAK = 0x80, 0xFF
 INPUT, OUTPUT, STATE, COUNTERS = range(4)
 RAW, UNIT, RUNS, S8, S16 = range(5)
@@ -30,6 +31,9 @@ NAMES = {
     SAVE: "SAVE",
     LOAD: "LOAD",
     FETCH: "FETCH",
+    ROUND: "ROUND",
+    LOCAL: "LOCAL",
+    DELTA: "DELTA",
 }
 
 

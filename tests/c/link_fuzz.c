@@ -33,6 +33,7 @@ typedef struct test_bench {
     ag_flash_ram ram;
     ag_flash flash;
     uint32_t word[2 * SLOT / 4];
+    ag_samples samples;
     source errors;
     line up, down; /* to the board, to the host */
     uint16_t session;
@@ -270,6 +271,31 @@ static void train_under_fire(test_bench *w) {
     trained += JOBS + 1;
 }
 
+/* Changes the payload of a request of rounds, such that the board often executes it. */
+static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payload, uint32_t *bytes) {
+    uint32_t sum = ag_crc32(0, &w->m.state[0], sizeof w->m.state[0]);
+    const ag_round *r = &w->board.round;
+    ag_put32(payload, r->number + (number == AG_LINK_ROUND ? payload[0] % 3u : 0u));
+    if (number == AG_LINK_ROUND) {
+        const uint32_t options = payload[8] % 2u;
+        sum = options != 0 ? sum : ag_crc32(sum, &w->m.state[3], sizeof w->m.state[3]);
+        ag_put32(payload + 4, sum);
+        ag_put32(payload + 8, options);
+        *bytes = 12;
+    } else if (number == AG_LINK_LOCAL && *bytes >= 24) {
+        ag_put32(payload + 4, r->steps);
+        ag_put16(payload + 8, payload[8] % 4u);
+        ag_put16(payload + 10, payload[10] % (ROWS + 1u));
+        ag_put_f32(payload + 16, (float)(payload[16] % 3u));
+        *bytes = 24;
+    } else if (number == AG_LINK_DELTA) {
+        ag_put32(payload + 4, payload[4] % 3u);
+        ag_put16(payload + 8, payload[8] % 6u);
+        payload[10] = payload[10] % 3u;
+        *bytes = 15;
+    }
+}
+
 /* Random requests with valid checksums, sessions and sequences, and any payload. */
 static void send_nonsense(test_bench *w) {
     uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED];
@@ -278,8 +304,9 @@ static void send_nonsense(test_bench *w) {
     *errors = line_is_clean;
     (void)hello(w);
     while (nonsense.left > 0) {
-        const uint32_t kind = next_random(&nonsense), bytes = next_random(&nonsense) % (AG_LINK_PAYLOAD + 1);
-        const uint32_t number = kind % 8 == 7 ? next_random(&nonsense) : 1 + kind % 13;
+        const uint32_t kind = next_random(&nonsense);
+        uint32_t bytes = next_random(&nonsense) % (AG_LINK_PAYLOAD + 1);
+        const uint32_t number = kind % 8 == 7 ? next_random(&nonsense) : 1 + kind % 16;
         ag_frame_fill(frame, number, 0, w->session, number == AG_LINK_HELLO ? w->nonce : ++w->sequence);
         for (uint32_t i = 0; i < bytes; i++) {
             frame[AG_LINK_HEADER + i] = (uint8_t)next_random(&nonsense);
@@ -289,6 +316,9 @@ static void send_nonsense(test_bench *w) {
         }
         if (number == AG_LINK_TRAIN && bytes >= 8) {
             ag_put16(frame + AG_LINK_HEADER + 6, ag_get16(frame + AG_LINK_HEADER + 6) % 3);
+        }
+        if (number >= AG_LINK_ROUND && number <= AG_LINK_DELTA && bytes >= 15 && kind < 128) {
+            make_plausible(w, number, frame + AG_LINK_HEADER, &bytes);
         }
         const uint32_t length = ag_frame_encode(encoded, frame, ag_frame_seal(frame, bytes));
         frames++;
@@ -326,6 +356,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     w.errors.data = data;
     w.errors.left = size;
     ag_link_start(&w.board, &model, &w.m, &w.flash, reply_sent, &w);
+    if (open_set(&w.samples) != AG_SAMPLES_OK) {
+        fail("the set of samples", 0, 0);
+    }
+    w.board.round.samples = &w.samples;
     (void)ag_link_restore(&w.board);
     if (next_random(&w.errors) % 3 == 2) {
         send_nonsense(&w);

@@ -1,14 +1,19 @@
-/* The model of link_fuzz.c: its state is a hash of all data that it was trained on. */
+/* The model of link_fuzz.c: its state is a seed, a hash of all data that it was trained on, a number of
+ * steps, and the hash again. Rounds exchange the first word, as a float, and the last, as four signed bytes.
+ */
 #ifndef LINK_FUZZ_MODEL_H
 #define LINK_FUZZ_MODEL_H
 
+#include "ag_checkpoint.h"
 #include "ag_crc32.h"
 #include "ag_link.h"
 
 #include <stddef.h>
 #include <string.h>
 
-enum { ROWS = 3, WIDTH = 13, CLASSES = 5 };
+enum { ROWS = 3, WIDTH = 13, CLASSES = 5, RECORDS = 4 };
+#define GRAPH 0x12345678u
+#define PROGRAM 0x9abcdef0u
 
 typedef struct memory {
     uint32_t before; /* guard word */
@@ -44,6 +49,7 @@ static int train_step(void *at, int32_t n, float lr, float *loss) {
     }
     m->state[1] = hash_of(m->state[1], m, n, lr);
     m->state[2]++;
+    m->state[3] = m->state[1];
     *loss = (float)(m->state[1] & 1023u);
     return 0;
 }
@@ -60,22 +66,23 @@ static int predict(void *at, int32_t n) {
 
 static int save(const void *at, ag_write_fn *write, void *ctx) {
     const memory *m = (const memory *)at;
-    return write(ctx, 0, m->state, sizeof m->state);
+    return ag_checkpoint_save(m->state, sizeof m->state, GRAPH, PROGRAM, write, ctx);
 }
 
 static int load(void *at, ag_read_fn *read, void *ctx) {
     memory *m = (memory *)at;
-    return read(ctx, 0, m->state, sizeof m->state);
+    return ag_checkpoint_load(m->state, sizeof m->state, GRAPH, PROGRAM, read, ctx);
 }
 
 static const ag_link_array arrays[] = {
     {0, 0, WIDTH * sizeof(float), false, true},
     {offsetof(memory, label) - offsetof(memory, x), 0, 1, true, false},
 };
+static const ag_shared shared[] = {{0, 1, AG_SHARED_F32, false}, {12, 4, AG_SHARED_S8, true}};
 static const ag_link_model model = {
     "hash",
-    0x12345678u,
-    0x9abcdef0u,
+    GRAPH,
+    PROGRAM,
     ROWS,
     sizeof(memory),
     offsetof(memory, state),
@@ -97,6 +104,31 @@ static const ag_link_model model = {
     load,
     NULL,
     0,
+    shared,
+    2,
 };
+
+/* The samples of the board: what the input's bytes are does not matter; labels are classes. */
+static uint8_t set[48 + RECORDS * (WIDTH + 1)];
+
+static int read_set(void *ctx, uint32_t offset, void *data, uint32_t bytes) {
+    (void)ctx;
+    if (offset > sizeof set || bytes > sizeof set - offset) {
+        return -1;
+    }
+    memcpy(data, set + offset, bytes);
+    return 0;
+}
+
+static int open_set(ag_samples *s) {
+    const uint32_t header[11] = {0x31534741u, 1, 48, WIDTH + 1, WIDTH, 1, RECORDS, 0, 1, 0, 0};
+    const uint32_t sum = ag_crc32(0, header, sizeof header);
+    memcpy(set, header, sizeof header);
+    memcpy(set + sizeof header, &sum, sizeof sum);
+    for (uint32_t i = 0; i < RECORDS * (WIDTH + 1); i++) {
+        set[48 + i] = (uint8_t)(i % CLASSES);
+    }
+    return ag_samples_open_source(s, read_set, NULL);
+}
 
 #endif

@@ -5,16 +5,15 @@ import re
 import subprocess
 
 import pytest
-from c_build import RUNTIME, compile_c
+from c_build import LINK, RUNTIME, compile_c
 from checkout import C
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_gen.device import errors, frames
+from autodiff_gen.device import errors, frames, rounds
 from autodiff_gen.device.frames import Decoder, Frame, stuff, unstuff
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-SOURCES = [RUNTIME / f"ag_{name}.c" for name in ("link", "requests", "frame", "store", "flash_ram")]
 FRAMES = int(os.environ.get("AUTODIFF_FUZZ_FRAMES", "200000"))
 INPUTS = int(os.environ.get("AUTODIFF_FUZZ_INPUTS", "40000"))
 
@@ -27,7 +26,7 @@ def fuzz_source(root):
 @pytest.mark.cc
 def test_random_accidents(fuzz_source, tmp_path, seed):
     """Lost, doubled, cut, changed, late and replayed frames, noise, and requests that make no sense."""
-    program = compile_c("gcc", [*SOURCES, fuzz_source], tmp_path / "fuzz", (*SANITIZE, "-DAG_STANDALONE"))
+    program = compile_c("gcc", [*LINK, fuzz_source], tmp_path / "fuzz", (*SANITIZE, "-DAG_STANDALONE"))
     words = [program, str(FRAMES), str(seed)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -42,7 +41,7 @@ def test_random_accidents(fuzz_source, tmp_path, seed):
 @pytest.mark.slow
 def test_accidents_that_libfuzzer_finds(fuzz_source, tmp_path, seed):
     flags = ("-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
-    program = compile_c("clang", [*SOURCES, fuzz_source], tmp_path / "fuzz", flags)
+    program = compile_c("clang", [*LINK, fuzz_source], tmp_path / "fuzz", flags)
     (tmp_path / "corpus").mkdir()
     words = [f"-runs={INPUTS}", "-max_len=2048", f"-seed={seed}", "-print_final_stats=1", "corpus"]
     done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600)
@@ -119,13 +118,13 @@ def numbers(header):
     text = re.sub(r"#define (AG_LINK_PAYLOAD) (\d+)", r"\1 = \2", text)
     return {
         name: int(value, 0)
-        for name, value in re.findall(r"AG_(?:LINK|STORE)_(\w+) = (-?\w+)", text)
+        for name, value in re.findall(r"AG_(?:LINK|ROUND|STORE)_(\w+) = (-?\w+)", text)
         if value.lstrip("-")[0].isdigit()
     }
 
 
 def test_both_ends_have_the_same_numbers(root):
-    link, store = numbers("ag_link.h"), numbers("ag_store.h")
+    link, store, rounds_ = numbers("ag_link.h"), numbers("ag_store.h"), numbers("ag_round.h")
     for number, name in frames.NAMES.items():
         assert link[name] == number
     for name in (
@@ -144,7 +143,13 @@ def test_both_ends_have_the_same_numbers(root):
         "S16",
     ):
         assert link[name] == getattr(frames, name), name
-    statuses = {v for k, v in {**link, **store}.items() if k.startswith("ERR_")}
+    assert {rounds.F32: rounds_["F32"], rounds.S8: rounds_["S8"]} == rounds.ENCODINGS
+    assert rounds_["LOCAL_BUFFERS"] == rounds.LOCAL_BUFFERS
+    assert all(
+        link.get(name, number) == number for name, number in rounds_.items() if name.startswith("ERR_")
+    )
+    named = [*link.items(), *store.items(), *rounds_.items()]
+    statuses = {number for name, number in named if name.startswith("ERR_")}
     assert {s for s in errors.STATUS if s <= -32} == statuses
     document = (root / "docs" / "link.md").read_text()
     assert [s for s in statuses if f"| {s} |" not in document] == []

@@ -12,6 +12,12 @@ from autodiff_gen.targets.build_commands import STRICT_FLAGS
 KERNELS = ROOT / "kernels"
 RUNTIME = ROOT / "runtime"
 INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME))
+# The link on the host, with simulated flash: what a board's support has too.
+LINK = [
+    *(RUNTIME / f"ag_{n}.c" for n in ("link", "requests", "round", "frame", "store", "samples", "flash_ram")),
+    *(RUNTIME / f"ag_{n}.c" for n in ("console", "format")),
+    ROOT / "boards" / "support" / "host" / "system.c",
+]
 HOST = ("gcc", "clang")
 WIDTHS = {"": (), "avx2": ("-march=x86-64-v3",), "avx512": ("-march=x86-64-v4",)}  # of the host's vectors
 CORTEX = {

@@ -1,5 +1,6 @@
 /* The firmware of the link, for any model: NAME_link.c provides the model and its memory. Starts with the
- * newest checkpoint if there is one, then executes the host's requests. */
+ * newest checkpoint if there is one, then executes the host's requests. Rounds of federated training take the
+ * samples of samples.bin, or of a set that is linked in. */
 #include "ag_flash.h"
 #include "ag_link.h"
 #include "ag_system.h"
@@ -9,6 +10,7 @@
 
 static ag_link board;
 static ag_flash flash;
+static ag_samples samples;
 
 #if defined(__GNUC__)
 __attribute__((weak))
@@ -36,6 +38,7 @@ int main(void) {
     ag_link_start(&board, &ag_linked_model, ag_linked_memory, status == 0 ? &flash : NULL, send, NULL);
     board.window = ag_uart_room();
     board.fetch = fetch;
+    board.round.samples = ag_samples_open(&samples) == AG_SAMPLES_OK ? &samples : NULL;
     (void)ag_link_restore(&board);
     if (status != 0) {
         board.start = status;

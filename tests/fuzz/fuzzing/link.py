@@ -7,13 +7,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from c_build import RUNTIME, compile_c
+from c_build import LINK, compile_c
 from checkout import C
 
 from .cases import Tally
 from .process import FAILURE, RIGHT
 
-SOURCES = [RUNTIME / f"ag_{name}.c" for name in ("link", "requests", "frame", "store", "flash_ram")]
 FLAGS = ("-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -22,7 +21,7 @@ def fuzz(seed: int, seconds: float, failures: Path) -> Tally:
     found = Tally()
     failures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_c("clang", [*SOURCES, C / "link_fuzz.c"], Path(folder) / "link_fuzz", FLAGS)
+        program = compile_c("clang", [*LINK, C / "link_fuzz.c"], Path(folder) / "link_fuzz", FLAGS)
         (Path(folder) / "corpus").mkdir()
         words = [f"-max_total_time={max(1, round(seconds))}", "-max_len=2048", f"-seed={seed}", "corpus"]
         words += ["-print_final_stats=1", f"-artifact_prefix={failures / 'link-'}"]

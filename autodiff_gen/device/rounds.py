@@ -1,0 +1,232 @@
+"""A round of federated training on a board (docs/link.md): it gets weights, trains on its own samples, and returns the
+difference."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codegen.program import Program, Slot
+from ..codegen.shared_part import shared_part
+from ..codegen.state_dict import given
+from ..errors import ModelError, ShapeError, listed
+from ..ir.types import planned
+from . import frames, replies
+from .board import Board
+from .encoding import raw_pieces
+from .errors import NO_FLASH, ROUND, DeviceError, LinkError
+from .link import Request, write_request
+from .peer import MOST_ROWS, MOST_STEPS
+
+Array = NDArray[Any]
+T = TypeVar("T")
+F32, S8 = "f32", "s8"
+ENCODINGS = {F32: 0, S8: 1}
+LOCAL_BUFFERS = 1
+AT_ONCE = 8  # local steps of a request, so that its reply comes in time
+
+
+@dataclass(frozen=True)
+class Local:
+    """What a board has done in a round: `loss` is the mean over its steps, NaN without any."""
+
+    steps: int
+    examples: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a board trains: `steps` local steps of n samples each, 0 for the model's batch. `seed`: of the order of the
+    samples. mu: after each step w -= lr * mu * (w - w0)."""
+
+    steps: int
+    lr: float
+    seed: int = 0
+    n: int = 0
+    mu: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.steps <= MOST_STEPS or not 0 <= self.n <= MOST_ROWS or not 0 <= self.seed < 1 << 32:
+            raise ShapeError(f"steps={self.steps}, n={self.n}, seed={self.seed}: a number is out of range")
+        if not math.isfinite(self.lr) or not (math.isfinite(self.mu) and self.mu >= 0):
+            raise ShapeError(f"lr={self.lr}, mu={self.mu}: expected finite numbers, and mu of at least 0")
+
+
+def shared_slots(program: Program, local_buffers: bool = False) -> list[Slot]:
+    """The states that a round exchanges, in their order."""
+    return [s for run in shared_part(program) if not (local_buffers and run.is_buffer) for s in run.slots]
+
+
+class Round:
+    """Round `number` on a board, begun with `weights`: arrays by name. `local_buffers`: those of the board stay as they
+    are. Every operation survives a lost session and a restart of the board: the round is then continued, or repeated
+    from its start. Raises DeviceError where the board cannot take part."""
+
+    def __init__(
+        self, board: Board, number: int, weights: Mapping[str, Any], local_buffers: bool = False
+    ) -> None:
+        if not 1 <= number < 1 << 32:
+            raise ShapeError(f"round {number} is outside 1 to 2^32 - 1")
+        self.board, self.number, self.options = board, number, LOCAL_BUFFERS if local_buffers else 0
+        self.slots = shared_slots(board.program, local_buffers)
+        if missing := [s.name for s in self.slots if s.name not in weights]:
+            raise ModelError(f"round {number}: the weights miss {listed(missing)}")
+        self._data = b"".join(_stored(s, weights[s.name]) for s in self.slots)
+        self._writes = _writes(board.program, local_buffers, self._data, board.link.payload - 4)
+        self._work = Work(0, 0.0)
+        self._session = 0  # in which the board has the round
+        self.samples = 0  # of the board
+        self.local = Local(0, 0, math.nan)
+        board.retry(self._begin)
+
+    @property
+    def elements(self) -> int:
+        """Of the shared part."""
+        return sum(s.type.bytes // s.type.dtype.size for s in self.slots)
+
+    def train(self, work: Work) -> Local:
+        """Train until the board has made `work.steps` local steps in this round. Raises DeviceError for a step that the
+        board rejects."""
+        self._work = work
+        self._run(lambda: None)
+        return self.local
+
+    def delta(self, encoding: str = F32, seed: int = 0) -> dict[str, Array]:
+        """The weights less those of the round's start, by name, as float32 in the model's shapes. As `s8` they take a
+        quarter of the bytes: multiples of a scale, rounded up or down at random by `seed`, right on average."""
+        room = self.board.link.payload
+        per = room // 4 if encoding == F32 else room - 4
+        size = self.elements
+        starts = range(0, size, per)
+        counts = [min(per, size - at) for at in starts]
+        kind = ENCODINGS[encoding]
+        requests = [
+            (frames.DELTA, struct.pack("<IIHBI", self.number, at, count, kind, seed))
+            for at, count in zip(starts, counts, strict=True)
+        ]
+        parts: dict[int, Array] = {}
+
+        def read() -> None:
+            while missing := [k for k in range(len(requests)) if k not in parts]:  # their replies were lost
+                answers = self.board.link.pipeline([requests[k] for k in missing])
+                for k, answer in zip(missing, answers, strict=True):
+                    if answer is not None:
+                        parts[k] = _decoded(encoding, counts[k], answer)
+
+        self._run(read)
+        flat = np.concatenate([parts[k] for k in range(len(requests))])
+        arrays, at = {}, 0
+        for slot in self.slots:
+            count = slot.type.bytes // slot.type.dtype.size
+            stored = flat[at : at + count].reshape(planned(slot.type.shape))
+            storage = slot.state.storage
+            arrays[slot.name] = stored if storage is None else storage.of_zeros.restored(stored)
+            at += count
+        return arrays
+
+    def _run(self, operation: Callable[[], T]) -> T:
+        """The operation, on a board that has this round and has made its steps."""
+
+        def run() -> T:
+            if self._session != self.board.sessions:
+                self._begin()
+            self._train()
+            return operation()
+
+        return self.board.retry(run)
+
+    def _begin(self) -> None:
+        greeting = self.board.greeting
+        if not greeting.has_flash:
+            raise DeviceError(f"{self.board.program.name}: round {self.number}", NO_FLASH)
+        if greeting.round > self.number:
+            raise DeviceError(f"round {self.number} after round {greeting.round}", ROUND)
+        request = (frames.ROUND, struct.pack("<III", self.number, zlib.crc32(self._data), self.options))
+        has_it = greeting.round == self.number
+        status, answer = self.board.link.run(
+            [request] if has_it else [(frames.BEGIN, b""), *self._writes, request]
+        )
+        if status:
+            raise DeviceError(f"{self.board.program.name}: round {self.number}", status)
+        self.samples, steps, elements, checkpoint, total = replies.unpack("ROUND", "<5I", answer)
+        if elements != self.elements:
+            raise LinkError(
+                f"the board shares {elements:,} elements, expected {self.elements:,}: build and upload its firmware "
+                "again"
+            )
+        self.board.greeting = replace(
+            self.board.greeting,
+            round=self.number,
+            checkpoint=checkpoint,
+            steps=total,
+            incomplete=False,
+            start=0,
+        )
+        self.local = Local(steps, 0, math.nan)
+        self._session = self.board.sessions
+
+    def _train(self) -> None:
+        work, known = self._work, self.local.steps == 0 or self.local.examples > 0
+        if self.local.steps > work.steps:
+            raise replies.strange_steps(self.local.steps, 0, work.steps)
+        while self.local.steps < work.steps or not known:
+            first = self.local.steps
+            steps = min(AT_ONCE, work.steps - first)
+            numbers = (self.number, first, steps, work.n, work.lr, work.mu, work.seed)
+            status, answer = self.board.link.exchange(frames.LOCAL, struct.pack("<IIHHffI", *numbers))
+            if status:
+                raise DeviceError(f"round {self.number}: local step {self._made(answer) + 1}", status)
+            made, examples, loss = replies.unpack("LOCAL", "<2If", answer)
+            if made != first + steps or examples < made:
+                raise replies.strange_steps(made, first + steps, first + steps)
+            self.board.greeting = replace(self.board.greeting, steps=self.board.greeting.steps + steps)
+            self.local, known = Local(made, examples, loss / made if made else math.nan), True
+
+    @staticmethod
+    def _made(answer: bytes) -> int:
+        return int(struct.unpack_from("<I", answer)[0]) if len(answer) >= 4 else 0
+
+
+def _stored(slot: Slot, value: Any) -> bytes:
+    """The elements of a state as the board stores them."""
+    return np.ascontiguousarray(slot.state.stored(given(slot, "weights", value))).tobytes()
+
+
+def _writes(program: Program, local_buffers: bool, data: bytes, room: int) -> list[Request]:
+    """WRITEs of the shared part to where it is in the state."""
+    requests, at = [], 0
+    for run in shared_part(program):
+        if local_buffers and run.is_buffer:
+            continue
+        part = data[at : at + run.end - run.offset]
+        at += len(part)
+        requests += [
+            write_request(frames.STATE, kind, run.offset + k, piece)
+            for kind, k, piece in raw_pieces(part, room)
+        ]
+    return requests
+
+
+def _decoded(encoding: str, count: int, answer: tuple[int, bytes]) -> Array:
+    """The numbers in a reply to DELTA. Raises DeviceError, LinkError."""
+    status, data = answer
+    if status:
+        raise DeviceError("DELTA", status)
+    replies.check_length("DELTA", 4 * count if encoding == F32 else 4 + count, data)
+    if encoding == F32:
+        numbers = np.frombuffer(data, "<f4")
+    else:
+        numbers = np.frombuffer(data, np.int8, offset=4).astype(np.float32) * np.frombuffer(data, "<f4", 1)
+    if not np.isfinite(numbers).all():
+        raise LinkError(
+            "the board's reply to DELTA has numbers that are not finite: does another program use it?"
+        )
+    return numbers

@@ -1,0 +1,74 @@
+/* A model as the generator describes it to the link and to rounds of federated training: where its arrays
+ * are, and the functions that are called. */
+#ifndef AG_LINK_MODEL_H
+#define AG_LINK_MODEL_H
+
+#include "ag_io.h"
+#include "ag_store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One array of the inputs: its offset, and its bytes for n rows, fixed + n * row. */
+typedef struct ag_link_array {
+    uint32_t offset, fixed, row;
+    bool is_target; /* not read by PREDICT */
+    bool is_f32;    /* may be written as bytes */
+} ag_link_array;
+
+/* What a round of federated training exchanges of the state: parameters that train, and floats of buffers,
+ * such as the statistics of a batch normalisation. */
+typedef enum ag_shared_kind { AG_SHARED_F32 = 0, AG_SHARED_S8 = 1 } ag_shared_kind;
+
+/* Elements of one kind that follow each other in the state, from byte `offset` of it on. */
+typedef struct ag_shared {
+    uint32_t offset, count;
+    ag_shared_kind kind;
+    bool is_buffer;
+} ag_shared;
+
+/* A model, as the generator describes it. Offsets are relative to `memory`, which the caller owns, aligned to
+ * 4 bytes. */
+typedef struct ag_link_model {
+    const char *name;
+    uint32_t graph_id, program, batch, memory_bytes;
+    uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state; see `state` */
+    uint32_t input_offset, input_bytes;   /* inputs, then targets, for a whole batch */
+    uint32_t output_offset, output_bytes; /* what predict returns, for a whole batch */
+    uint32_t output_row;                  /* its bytes per row; 0 where they do not depend on n */
+    const ag_link_array *array;
+    uint32_t arrays;
+    float lr; /* until SET_LR changes it */
+    uint32_t
+        restore_after; /* consecutive rejected steps after which the last checkpoint is loaded; 0: never */
+    int (*init)(void *memory, uint32_t seed);
+    int (*train_step)(void *memory, int32_t n, float lr, float *loss);
+    int (*predict)(void *memory, int32_t n);
+    ag_save_fn *save;
+    ag_load_fn *load, *load_any; /* a checkpoint of this program; of any with these states */
+    const ag_part *state; /* where it is in several parts, which together have state_bytes; else NULL */
+    uint32_t state_parts;
+    const ag_shared *shared; /* in the order of the state */
+    uint32_t shared_parts;
+} ag_link_model;
+
+/* Where byte `offset` of `count` parts is, one after the other; `bytes` becomes how many of the bytes from
+ * there on are in the same part, at most what it was. The offset is within the parts. */
+static inline uint8_t *ag_part_at(const ag_part *part, uint32_t count, uint32_t offset, uint32_t *bytes) {
+    const ag_part *const last = part + count - 1;
+    while (part < last && offset >= part->bytes) {
+        offset -= part->bytes;
+        part++;
+    }
+    *bytes = *bytes < part->bytes - offset ? *bytes : part->bytes - offset;
+    return (uint8_t *)part->at + offset;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
