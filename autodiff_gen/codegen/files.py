@@ -15,7 +15,6 @@ from typing import Any
 import jinja2
 
 from ..ir.parameter_layout import PartialStorage
-from ..ir.types import planned_size
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
 from ..lowering.pipeline import without_cycle_collection
@@ -207,7 +206,7 @@ def _slot(slot: Slot) -> dict[str, Any]:
     return {
         "c_type": slot.type.dtype.c,
         "c_name": slot.c_name,
-        "count": planned_size(slot.type.shape),
+        "count": slot.count,
         "comment": f"{_extents(slot)} {slot.role} {slot.name}",
     }
 

@@ -62,6 +62,11 @@ class Slot:
     def words(self) -> int:
         return (self.type.bytes + 3) // 4
 
+    @property
+    def count(self) -> int:
+        """Elements of its member of the struct, which fills whole words."""
+        return 4 * self.words // self.type.dtype.size
+
 
 @dataclass(frozen=True)
 class RegionStruct:

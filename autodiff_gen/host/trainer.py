@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from ..codegen.specification import FunctionSpec, ModelSpec
 from ..codegen.state_dict import check_state, given, state_dict
 from ..errors import AutodiffError, DataError, ModelError, ShapeError, listed
 from ..ir.identifiers import is_identifier
-from ..ir.types import DType, planned_size
+from ..ir.types import DType
 from ..kernels import registry as _backends
 from ..reading.limits import MEMORY
 from ..reading.regular import read_bytes
@@ -120,9 +121,7 @@ def _region_struct(region: RegionStruct) -> type[ctypes.Structure]:
 
 
 def _members(slots: Sequence[Slot], padding: int, floats: int, integers: int) -> list[tuple[str, Any]]:
-    fields: list[tuple[str, Any]] = [
-        (s.c_name, _c_type(s.type.dtype) * planned_size(s.type.shape)) for s in slots
-    ]
+    fields: list[tuple[str, Any]] = [(s.c_name, _c_type(s.type.dtype) * s.count) for s in slots]
     arenas: list[tuple[str, Any]] = [
         ("before_arena", ctypes.c_float * padding),
         ("arena", ctypes.c_float * floats),
@@ -319,4 +318,5 @@ class Trainer:
         """The memory of the slot as an array."""
         struct = self._compiled.regions.get(slot.owner, self.memory)
         shape = tuple(int(d) for d in slot.type.shape)  # type: ignore[arg-type]
-        return np.ctypeslib.as_array(getattr(struct, slot.c_name)).reshape(shape)
+        elements = np.ctypeslib.as_array(getattr(struct, slot.c_name))
+        return elements[: math.prod(shape)].reshape(shape)
