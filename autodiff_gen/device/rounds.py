@@ -3,6 +3,7 @@ difference."""
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 import zlib
@@ -56,8 +57,9 @@ class Work:
     def __post_init__(self) -> None:
         if not 0 <= self.steps <= MOST_STEPS or not 0 <= self.n <= MOST_ROWS or not 0 <= self.seed < 1 << 32:
             raise ShapeError(f"steps={self.steps}, n={self.n}, seed={self.seed}: a number is out of range")
-        if not math.isfinite(self.lr) or not (math.isfinite(self.mu) and self.mu >= 0):
-            raise ShapeError(f"lr={self.lr}, mu={self.mu}: expected finite numbers, and mu of at least 0")
+        lr, mu = (ctypes.c_float(x).value for x in (self.lr, self.mu))
+        if not math.isfinite(lr) or not (math.isfinite(lr * mu) and mu >= 0):
+            raise ShapeError(f"lr={self.lr}, mu={self.mu}: expected finite numbers of float32, and mu >= 0")
 
 
 def shared_slots(program: Program, local_buffers: bool = False) -> list[Slot]:
@@ -102,6 +104,8 @@ class Round:
     def delta(self, encoding: str = F32, seed: int = 0) -> dict[str, Array]:
         """The weights less those of the round's start, by name, as float32 in the model's shapes. As `s8` they take a
         quarter of the bytes: multiples of a scale, rounded up or down at random by `seed`, right on average."""
+        if encoding not in ENCODINGS or not 0 <= seed < 1 << 32:
+            raise ShapeError(f"encoding={encoding!r}, seed={seed}: expected f32 or s8, and a seed of 32 bits")
         room = self.board.link.payload
         per = room // 4 if encoding == F32 else room - 4
         size = self.elements

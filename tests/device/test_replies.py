@@ -13,11 +13,13 @@ from firmware_build import REF
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.codegen.shared_part import shared_part
 from autodiff_gen.device import frames
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.errors import DeviceError, LinkError, WentBack
 from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
+from autodiff_gen.device.rounds import Round, Work
 from autodiff_gen.device.snapshot import Snapshot
 from autodiff_gen.errors import AutodiffError, ShapeError
 
@@ -38,7 +40,8 @@ class Peer:
     def __init__(self, program, change=lambda request, reply: reply):
         self.program, self.change = program, change
         self.layout = link_layout(program)
-        self.steps, self.time, self.sent = 0, 0.0, b""
+        self.steps, self.local, self.time, self.sent = 0, 0, 0.0, b""
+        self.elements = sum(r.count for r in shared_part(program))
         self._decoder = Decoder()
 
     def now(self):
@@ -64,6 +67,16 @@ class Peer:
             return struct.pack("<I", zlib.crc32(bytes(rows))) + bytes(min(rows, 236))
         if f.request == frames.SUM:
             return struct.pack("<I", zlib.crc32(bytes(self.program.state_bytes)))
+        if f.request == frames.ROUND:
+            self.local = 0
+            return struct.pack("<5I", 4, 0, self.elements, 1, self.steps)
+        if f.request == frames.LOCAL:
+            made = struct.unpack_from("<H", f.payload, 8)[0]
+            self.steps, self.local = self.steps + made, self.local + made
+            return struct.pack("<2If", self.local, 4 * self.local, 0.5)
+        if f.request == frames.DELTA:
+            count, encoding = struct.unpack_from("<HB", f.payload, 8)
+            return bytes(4 + count if encoding else 4 * count)
         if f.request == frames.INIT:
             self.steps = 0
         if f.request == frames.END:
@@ -101,6 +114,9 @@ def use(board):
     board.load_state_dict(state, steps=9)
     board.save()
     board.load()
+    round_ = Round(board, 1, state)
+    round_.train(Work(steps=9, lr=0.1))
+    round_.delta("s8")
     board.counters()
     Snapshot(board).load(board)
     board.init()

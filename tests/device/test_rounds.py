@@ -11,6 +11,7 @@ import pytest
 from round_board import Library, Twin, accidents, checksum, connected
 
 import autodiff_gen as ag
+from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.shared_part import shared_part
@@ -149,6 +150,61 @@ def test_the_proximal_term(small, samples, rng, mu):
     delta = round_.delta()
     np.testing.assert_allclose(delta["weight"], w - start["weight"], atol=2e-6)
     np.testing.assert_allclose(delta["bias"], b - start["bias"], atol=2e-6)
+
+
+class Integers(nn.Module):
+    """A layer that trains in part, and two parameters of 8-bit integers, one of them no multiple of 4 bytes."""
+
+    def __init__(self):
+        super().__init__()
+        rng = np.random.default_rng(1)
+        self.first = nn.Linear(WIDTH, 9)
+        nn.update_channels(self.first, 0.5)
+        self.scales = nn.QuantizedParameter(rng.integers(-99, 99, 9).astype(np.int8), 0.01)
+        self.last = nn.QuantizedParameter(rng.integers(-127, 128, (CLASSES, 9)).astype(np.int8), 0.02)
+
+    def forward(self, x):
+        hidden = F.tanh(self.first(x)) * F.dequantize(self.scales)
+        return F.linear(hidden, F.dequantize(self.last))
+
+
+def test_networks_with_8_bit_weights(tmp_path_factory, samples, rng):
+    model = build(Integers(), optimizer=optim.SGD(lr=0.1))
+    library = Library(model, tmp_path_factory.mktemp("integers"))
+    kinds = [r.kind for r in shared_part(library.program)]
+    assert set(kinds) == {"f32", "s8"}
+    board = connected(library, Twin(library, samples))
+    start = board.state_dict()
+    for name in ("scales", "last"):
+        start[name] = rng.integers(-100, 100, start[name].shape).astype(np.int8)
+    round_ = Round(board, 1, start)
+    work = Work(steps=8, lr=0.5, seed=2)
+    round_.train(work)
+    after, delta = board.state_dict(), round_.delta()
+    for name, change in delta.items():
+        np.testing.assert_array_equal(change, after[name].astype(np.float32) - start[name])
+    assert 0 < (delta["first.weight"] == 0).sum() < delta["first.weight"].size / 1.5
+    assert np.abs(delta["last"]).max() >= 1 and np.abs(delta["scales"]).max() >= 1
+    other = connected(library, Twin(library, samples))
+    other.load_state_dict({**other.state_dict(), **start})
+    trainer = model.on_host(kernels="ref")
+    trainer.load_state_dict(start)
+    for batch in batches(library, samples, work):
+        other.train_step(*batch, lr=work.lr)
+        trainer.train_step(*batch, lr=work.lr)
+    assert checksum(after) == checksum(other.state_dict()) == checksum(trainer.state_dict())
+    drawn = [np.concatenate([a.ravel() for a in round_.delta("s8", seed).values()]) for seed in range(50)]
+    exact = np.concatenate([a.ravel() for a in delta.values()])
+    assert np.abs(np.mean(drawn, 0) - exact).max() < np.abs(exact).max() / 127
+    # a step without learning, then back to the start by half of the way: rounded, right on average
+    ends = []
+    for number in range(2, 42):
+        again = Round(board, number, start)
+        again.train(Work(steps=4, lr=0.5, seed=number))
+        before = board.state_dict()["last"].astype(np.float32)
+        again.train(Work(steps=5, lr=1e-6, seed=number, mu=0.5e6))
+        ends.append((board.state_dict()["last"] - start["last"]) - (before - start["last"]) / 2)
+    assert np.abs(ends).max() < 1.5 and abs(np.mean(ends)) < 0.05
 
 
 def test_buffers_may_stay_on_the_board(library, samples, weights):
@@ -374,9 +430,21 @@ def test_numbers_that_no_round_has(library, samples, weights):
             Round(board, number, weights)
     with pytest.raises(ModelError, match=r"the weights miss 0\.weight"):
         Round(board, 1, {n: a for n, a in weights.items() if n != "0.weight"})
-    for wrong in ({"steps": -1}, {"n": 1 << 16}, {"seed": -1}, {"lr": float("nan")}, {"mu": -0.5}):
+    for wrong in (
+        {"steps": -1},
+        {"n": 1 << 16},
+        {"seed": -1},
+        {"lr": float("nan")},
+        {"lr": 1e300},
+        {"mu": -0.5},
+    ):
         with pytest.raises(ShapeError):
             Work(**{"steps": 1, "lr": 0.1, **wrong})
+
+    round_ = Round(board, 1, weights)
+    for given in (("s16", 0), ("s8", -1), ("s8", 1 << 32)):
+        with pytest.raises(ShapeError, match="expected f32 or s8, and a seed of 32 bits"):
+            round_.delta(*given)
 
 
 def test_what_is_shared(rng):
