@@ -271,28 +271,29 @@ static void train_under_fire(test_bench *w) {
     trained += JOBS + 1;
 }
 
-/* Changes the payload of a request of rounds, such that the board often executes it. */
-static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payload, uint32_t *bytes) {
-    uint32_t sum = ag_crc32(0, &w->m.state[0], sizeof w->m.state[0]);
+/* The length of a request of rounds that the board often executes; 0 of others. */
+static uint32_t plausible_length(uint32_t number) {
+    return number == AG_LINK_ROUND ? 12 : number == AG_LINK_LOCAL ? 24 : number == AG_LINK_DELTA ? 15 : 0;
+}
+
+/* Changes its payload accordingly. */
+static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payload) {
     const ag_round *r = &w->board.round;
     ag_put32(payload, r->number + (number == AG_LINK_ROUND ? payload[0] % 3u : 0u));
     if (number == AG_LINK_ROUND) {
         const uint32_t options = payload[8] % 2u;
-        sum = options != 0 ? sum : ag_crc32(sum, &w->m.state[3], sizeof w->m.state[3]);
-        ag_put32(payload + 4, sum);
+        const uint32_t sum = options != 0 ? 0 : ag_crc32(0, &w->m.state[0], sizeof w->m.state[0]);
+        ag_put32(payload + 4, ag_crc32(sum, &w->m.state[3], sizeof w->m.state[3]));
         ag_put32(payload + 8, options);
-        *bytes = 12;
-    } else if (number == AG_LINK_LOCAL && *bytes >= 24) {
+    } else if (number == AG_LINK_LOCAL) {
         ag_put32(payload + 4, r->steps);
         ag_put16(payload + 8, payload[8] % 4u);
         ag_put16(payload + 10, payload[10] % (ROWS + 1u));
         ag_put_f32(payload + 16, (float)(payload[16] % 3u));
-        *bytes = 24;
-    } else if (number == AG_LINK_DELTA) {
+    } else {
         ag_put32(payload + 4, payload[4] % 3u);
-        ag_put16(payload + 8, payload[8] % 6u);
+        ag_put16(payload + 8, payload[8] % 5u);
         payload[10] = payload[10] % 3u;
-        *bytes = 15;
     }
 }
 
@@ -302,23 +303,40 @@ static void send_nonsense(test_bench *w) {
     source line_is_clean = {NULL, 0}, *errors = &w->errors;
     source nonsense = *errors;
     *errors = line_is_clean;
+    /* of all requests, or mostly of those that begin, use and leave rounds */
+    static const uint8_t of_rounds[] = {AG_LINK_ROUND, AG_LINK_LOCAL, AG_LINK_DELTA, AG_LINK_BEGIN,
+                                        AG_LINK_WRITE, AG_LINK_LOAD,  AG_LINK_SAVE,  AG_LINK_LOCAL};
+    const bool rounds = next_random(&nonsense) % 2 != 0;
     (void)hello(w);
     while (nonsense.left > 0) {
         const uint32_t kind = next_random(&nonsense);
-        uint32_t bytes = next_random(&nonsense) % (AG_LINK_PAYLOAD + 1);
-        const uint32_t number = kind % 8 == 7 ? next_random(&nonsense) : 1 + kind % 16;
+        const uint32_t number = rounds          ? of_rounds[kind % 8]
+                                : kind % 8 == 7 ? next_random(&nonsense)
+                                                : 1 + kind % 16;
+        const uint32_t plausible = kind < 192 ? plausible_length(number) : 0;
+        uint32_t bytes = plausible;
+        if (rounds && number == AG_LINK_LOAD) {
+            bytes = 4;
+        } else if (plausible == 0) {
+            const uint32_t most = rounds && number == AG_LINK_WRITE ? 12 : AG_LINK_PAYLOAD;
+            bytes = next_random(&nonsense) % (most + 1);
+        }
         ag_frame_fill(frame, number, 0, w->session, number == AG_LINK_HELLO ? w->nonce : ++w->sequence);
         for (uint32_t i = 0; i < bytes; i++) {
             frame[AG_LINK_HEADER + i] = (uint8_t)next_random(&nonsense);
         }
         if (number == AG_LINK_WRITE && bytes >= 4) { /* often a valid offset */
-            ag_put32(frame + AG_LINK_HEADER, ag_get32(frame + AG_LINK_HEADER) & 0x270001ffu);
+            ag_put32(frame + AG_LINK_HEADER,
+                     ag_get32(frame + AG_LINK_HEADER) & (rounds ? 0x2000000fu : 0x270001ffu));
         }
         if (number == AG_LINK_TRAIN && bytes >= 8) {
             ag_put16(frame + AG_LINK_HEADER + 6, ag_get16(frame + AG_LINK_HEADER + 6) % 3);
         }
-        if (number >= AG_LINK_ROUND && number <= AG_LINK_DELTA && bytes >= 15 && kind < 128) {
-            make_plausible(w, number, frame + AG_LINK_HEADER, &bytes);
+        if (rounds && number == AG_LINK_LOAD) {
+            memset(frame + AG_LINK_HEADER, 0, 4);
+        }
+        if (plausible != 0) {
+            make_plausible(w, number, frame + AG_LINK_HEADER);
         }
         const uint32_t length = ag_frame_encode(encoded, frame, ag_frame_seal(frame, bytes));
         frames++;

@@ -1,6 +1,6 @@
 /* The model of link_fuzz.c: its state is a seed, a hash of all data that it was trained on, a number of
- * steps, and the hash again. Rounds exchange the first word, as a float, and the last, as four signed bytes.
- */
+ * steps, and the hash again. Rounds exchange the first word, a float of a buffer, and the last, four signed
+ * bytes. */
 #ifndef LINK_FUZZ_MODEL_H
 #define LINK_FUZZ_MODEL_H
 
@@ -78,7 +78,7 @@ static const ag_link_array arrays[] = {
     {0, 0, WIDTH * sizeof(float), false, true},
     {offsetof(memory, label) - offsetof(memory, x), 0, 1, true, false},
 };
-static const ag_shared shared[] = {{0, 1, AG_SHARED_F32, false}, {12, 4, AG_SHARED_S8, true}};
+static const ag_shared shared[] = {{0, 1, AG_SHARED_F32, true}, {12, 4, AG_SHARED_S8, false}};
 static const ag_link_model model = {
     "hash",
     GRAPH,
