@@ -225,6 +225,8 @@ def test_the_order_has_each_sample_once(library):
         for seed, epoch in ((0, 0), (0, 1), (1, 0), (0xFFFFFFFF, 65535)):
             order = [library.c.ag_round_sample(i, n, seed, epoch) for i in range(n)]
             assert sorted(order) == list(range(n)), n
+    order = np.array([library.c.ag_round_sample(i, 256, 1, 0) for i in range(256)])
+    assert len({*np.diff(order) % 256}) > 100  # in no fixed steps
     first = np.array(
         [[library.c.ag_round_sample(i, 100, seed, 0) for i in range(100)] for seed in range(400)]
     )
