@@ -130,13 +130,17 @@ static int open_start(const ag_round *r, ag_checkpoint *c, ag_record *start) {
     return status;
 }
 
-static void begin_from(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start) {
+int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start) {
+    if (!samples_fit(r)) {
+        return AG_ROUND_ERR_SAMPLES;
+    }
     r->number = number;
     r->begun = true;
     r->local_buffers = local_buffers;
     r->start = *start;
     r->steps = r->examples = 0;
     r->loss = 0.0f;
+    return AG_ROUND_OK;
 }
 
 /* The same round again: it is continued if its state is in memory, and otherwise repeated from its start. */
@@ -160,7 +164,7 @@ static int begin_again(ag_round *r, uint32_t sum, bool local_buffers, bool writt
     }
     status = ag_store_load(r->flash, c, r->model->load, r->memory);
     if (status == AG_STORE_OK) {
-        begin_from(r, c->round, local_buffers, &start);
+        status = ag_round_enter(r, c->round, local_buffers, &start);
     }
     return status;
 }
@@ -197,7 +201,7 @@ int ag_round_begin(ag_round *r, uint32_t number, uint32_t sum, uint32_t options,
         status = open_start(r, c, &start);
     }
     if (status == AG_STORE_OK) {
-        begin_from(r, number, local_buffers, &start);
+        status = ag_round_enter(r, number, local_buffers, &start);
     }
     return status;
 }

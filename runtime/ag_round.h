@@ -66,6 +66,9 @@ void ag_round_leave(ag_round *r, uint32_t number);
 int ag_round_begin(ag_round *r, uint32_t number, uint32_t sum, uint32_t options, bool written,
                    ag_checkpoint *c);
 
+/* Begins a round with the state in memory, which the caller has saved as `start`. */
+int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start);
+
 /* Makes local steps on the board's samples, in an order that depends on seed and epoch only. Returns the
  * status of the first step that the model rejects, which is not counted. With mu > 0, after each step w -= lr
  * * mu * (w - w0). */

@@ -65,9 +65,11 @@ class QemuPort:
 
     baud = None
 
-    def __init__(self, board: boards.Board, elf: Path, lock: FolderLock | None = None) -> None:
-        """`lock`: of the folder, which `close` releases."""
-        self.machine, self._lock = Qemu(board, elf), lock
+    def __init__(
+        self, board: boards.Board, elf: Path, lock: FolderLock | None = None, folder: Path | None = None
+    ) -> None:
+        """`folder`: of the board's files, without one that of `elf`; `lock`: of this folder, which `close` releases."""
+        self.machine, self._lock = Qemu(board, elf, folder), lock
         self.folder = self.machine.folder
         try:
             with self._faults():

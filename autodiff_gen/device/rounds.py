@@ -7,7 +7,7 @@ import ctypes
 import math
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -46,10 +46,11 @@ class Local:
 @dataclass(frozen=True)
 class Work:
     """How a board trains: `steps` local steps of n samples each, 0 for the model's batch. `seed`: of the order of the
-    samples. mu: after each step w -= lr * mu * (w - w0)."""
+    samples. lr: None for that of the firmware, or of the model's schedule. mu: after each step w -= lr * mu * (w - w0),
+    with the `lr` given."""
 
     steps: int
-    lr: float
+    lr: float | None = None
     seed: int = 0
     n: int = 0
     mu: float = 0.0
@@ -57,9 +58,16 @@ class Work:
     def __post_init__(self) -> None:
         if not 0 <= self.steps <= MOST_STEPS or not 0 <= self.n <= MOST_ROWS or not 0 <= self.seed < 1 << 32:
             raise ShapeError(f"steps={self.steps}, n={self.n}, seed={self.seed}: a number is out of range")
-        lr, mu = (ctypes.c_float(x).value for x in (self.lr, self.mu))
+        lr, mu = (ctypes.c_float(x).value for x in (self.lr or 0.0, self.mu))
         if not math.isfinite(lr) or not (math.isfinite(lr * mu) and mu >= 0):
             raise ShapeError(f"lr={self.lr}, mu={self.mu}: expected finite numbers of float32, and mu >= 0")
+        if mu > 0 and self.lr is None:
+            raise ShapeError(f"mu={self.mu} needs a learning rate: give lr")
+
+    @property
+    def rate(self) -> float:
+        """The learning rate in a request: NaN for that of the firmware."""
+        return math.nan if self.lr is None else self.lr
 
 
 def shared_slots(program: Program, local_buffers: bool = False) -> list[Slot]:
@@ -79,11 +87,9 @@ class Round:
             raise ShapeError(f"round {number} is outside 1 to 2^32 - 1")
         self.board, self.number, self.options = board, number, LOCAL_BUFFERS if local_buffers else 0
         self.slots = shared_slots(board.program, local_buffers)
-        if missing := [s.name for s in self.slots if s.name not in weights]:
-            raise ModelError(f"round {number}: the weights miss {listed(missing)}")
-        self._data = b"".join(_stored(s, weights[s.name]) for s in self.slots)
+        self._data = stored(self.slots, weights)
         self._writes = _writes(board.program, local_buffers, self._data, board.link.payload - 4)
-        self._work = Work(0, 0.0)
+        self._work = Work(0)
         self._session = 0  # in which the board has the round
         self.samples = 0  # of the board
         self.local = Local(0, 0, math.nan)
@@ -102,8 +108,13 @@ class Round:
         return self.local
 
     def delta(self, encoding: str = F32, seed: int = 0) -> dict[str, Array]:
-        """The weights less those of the round's start, by name, as float32 in the model's shapes. As `s8` they take a
-        quarter of the bytes: multiples of a scale, rounded up or down at random by `seed`, right on average."""
+        """The weights less those of the round's start, by name, as float32 in the model's shapes."""
+        return by_name(self.slots, self.difference(encoding, seed))
+
+    def difference(self, encoding: str = F32, seed: int = 0) -> Array:
+        """The elements of the shared part less those of the round's start, as a board stores them, float32[elements].
+        As `s8` they take a quarter of the bytes: multiples of a scale, rounded up or down at random by `seed`, right on
+        average."""
         if encoding not in ENCODINGS or not 0 <= seed < 1 << 32:
             raise ShapeError(f"encoding={encoding!r}, seed={seed}: expected f32 or s8, and a seed of 32 bits")
         room = self.board.link.payload
@@ -126,15 +137,7 @@ class Round:
                         parts[k] = _decoded(encoding, counts[k], answer)
 
         self._run(read)
-        flat = np.concatenate([parts[k] for k in range(len(requests))])
-        arrays, at = {}, 0
-        for slot in self.slots:
-            count = slot.type.bytes // slot.type.dtype.size
-            stored = flat[at : at + count].reshape(planned(slot.type.shape))
-            storage = slot.state.storage
-            arrays[slot.name] = stored if storage is None else storage.of_zeros.restored(stored)
-            at += count
-        return arrays
+        return np.concatenate([parts[k] for k in range(len(requests))])
 
     def _run(self, operation: Callable[[], T]) -> T:
         """The operation, on a board that has this round and has made its steps."""
@@ -184,7 +187,7 @@ class Round:
         while self.local.steps < work.steps or not known:
             first = self.local.steps
             steps = min(AT_ONCE, work.steps - first)
-            numbers = (self.number, first, steps, work.n, work.lr, work.mu, work.seed)
+            numbers = (self.number, first, steps, work.n, work.rate, work.mu, work.seed)
             status, answer = self.board.link.exchange(frames.LOCAL, struct.pack("<IIHHffI", *numbers))
             if status:
                 raise DeviceError(f"round {self.number}: local step {self._made(answer) + 1}", status)
@@ -199,9 +202,24 @@ class Round:
         return int(struct.unpack_from("<I", answer)[0]) if len(answer) >= 4 else 0
 
 
-def _stored(slot: Slot, value: Any) -> bytes:
-    """The elements of a state as the board stores them."""
-    return np.ascontiguousarray(slot.state.stored(given(slot, "weights", value))).tobytes()
+def stored(slots: Sequence[Slot], weights: Mapping[str, Any]) -> bytes:
+    """Arrays by name as the bytes of a board's shared part. Raises ModelError for a name that is missing, ShapeError
+    for another shape."""
+    if missing := [s.name for s in slots if s.name not in weights]:
+        raise ModelError(f"the weights of a round miss {listed(missing)}")
+    given_ = (slot.state.stored(given(slot, "weights", weights[slot.name])) for slot in slots)
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in given_)
+
+
+def by_name(slots: Sequence[Slot], delta: Array) -> dict[str, Array]:
+    """The elements of a difference as arrays in the shapes of the model."""
+    arrays, at = {}, 0
+    for slot in slots:
+        count = slot.type.bytes // slot.type.dtype.size
+        own, storage = delta[at : at + count].reshape(planned(slot.type.shape)), slot.state.storage
+        arrays[slot.name] = own if storage is None else storage.of_zeros.restored(own)
+        at += count
+    return arrays
 
 
 def _writes(program: Program, local_buffers: bool, data: bytes, room: int) -> list[Request]:

@@ -430,7 +430,7 @@ def test_numbers_that_no_round_has(library, samples, weights):
     for number in (0, -1, 1 << 32):
         with pytest.raises(ShapeError, match=r"outside 1 to 2\^32 - 1"):
             Round(board, number, weights)
-    with pytest.raises(ModelError, match=r"the weights miss 0\.weight"):
+    with pytest.raises(ModelError, match=r"the weights of a round miss 0\.weight"):
         Round(board, 1, {n: a for n, a in weights.items() if n != "0.weight"})
     for wrong in (
         {"steps": -1},

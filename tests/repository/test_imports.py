@@ -37,6 +37,7 @@ PACKAGES = (
     "model",
     "datasets",
     "device",
+    "fleet",
     "check",
     "bench",
     "cli",

@@ -1,0 +1,107 @@
+"""`fleet`: federated training of many boards."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .arguments import Command, count, data_arguments, model_argument, positive, rate, seconds
+
+
+def add_commands(command: Command) -> None:
+    """Add `fleet`."""
+    fleet = command(
+        "fleet",
+        "Federated training: many boards train one model, each on its own samples, and only differences of weights are "
+        "sent. Boards are twins in this process, or run in emulators.",
+    )
+    model_argument(fleet)
+    fleet.add_argument("--name", help="the name of the program (default: that of the model file)")
+    fleet.add_argument(
+        "--boards",
+        metavar="N",
+        type=positive,
+        help="twins on the host (default: 10, or none with --emulated)",
+    )
+    fleet.add_argument(
+        "--emulated",
+        metavar="BOARD=N,...",
+        type=kinds,
+        default={},
+        help="boards in emulators, such as stm32=2,mps2_an385=1",
+    )
+    fleet.add_argument(
+        "--rounds", metavar="N", type=positive, default=3, help="in total (default: %(default)s)"
+    )
+    fleet.add_argument(
+        "--per-round", metavar="N", type=positive, help="boards that are drawn for a round (default: all)"
+    )
+    local = fleet.add_mutually_exclusive_group()
+    local.add_argument("--steps", metavar="N", type=positive, help="local steps of a round")
+    local.add_argument(
+        "--epochs",
+        metavar="N",
+        type=positive,
+        help="passes over a board's own samples in a round (default: 1)",
+    )
+    fleet.add_argument(
+        "--batch", metavar="N", type=positive, help="samples of a local step (default: the model's batch)"
+    )
+    fleet.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
+    fleet.add_argument(
+        "--mu", metavar="X", type=rate, default=0.0, help="pull to the weights of the round's start (FedProx)"
+    )
+    fleet.add_argument(
+        "--delta",
+        choices=("f32", "s8"),
+        default="f32",
+        help="how differences are sent (default: %(default)s)",
+    )
+    fleet.add_argument("--local-buffers", action="store_true", help="running statistics stay on each board")
+    fleet.add_argument(
+        "--alpha",
+        metavar="X",
+        type=seconds,
+        help="divide each class among the boards by Dirichlet(X): the smaller, the fewer classes a board has "
+        "(default: all boards alike)",
+    )
+    fleet.add_argument(
+        "--seed", metavar="N", type=count, default=0, help="of all that is drawn (default: %(default)s)"
+    )
+    data_arguments(fleet)
+    fleet.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
+    fleet.add_argument(
+        "--out", metavar="DIR", type=Path, help="weights of each round (default: build/fleet/NAME)"
+    )
+    fleet.add_argument(
+        "--fresh",
+        action="store_true",
+        help="begin with the model's weights, not after the last round in --out",
+    )
+    fleet.add_argument(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=15.0,
+        help="seconds until a board counts as silent (default: %(default)s)",
+    )
+    fleet.set_defaults(run=_fleet)
+
+
+def kinds(text: str) -> dict[str, int]:
+    """Numbers of boards by name."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        if not name or name in found:
+            raise argparse.ArgumentTypeError(
+                f"expected each board once, such as stm32=2,mps2_an385=1, got {text!r}"
+            )
+        found[name] = positive(number or "1")
+    return found
+
+
+def _fleet(args: argparse.Namespace) -> int:
+    from ..fleet.command import fleet
+
+    return fleet(args)

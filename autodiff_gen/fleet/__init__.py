@@ -1,0 +1,1 @@
+"""A fleet: many boards that train one model, each on its own samples."""

@@ -1,0 +1,35 @@
+"""Federated averaging (McMahan et al., 2017): the mean of the boards' differences, weighted by their samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .twins import Report
+
+
+class Mean:
+    """Reports are added as they come; their order does not matter beyond rounding to float64."""
+
+    def __init__(self) -> None:
+        self.boards = self.samples = self.examples = 0
+        self._sum: Any = 0.0
+        self._losses = 0.0
+
+    def add(self, report: Report) -> None:
+        self.boards += 1
+        self.samples += report.samples
+        self.examples += report.local.examples
+        self._sum = self._sum + np.float64(report.samples) * report.delta
+        self._losses += report.samples * report.local.loss
+
+    @property
+    def delta(self) -> Any:
+        """The mean difference, flat."""
+        return (self._sum / self.samples).astype(np.float32)
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of local steps."""
+        return self._losses / self.samples

@@ -1,0 +1,209 @@
+"""`autodiff-gen fleet`: rounds with twins on the host and boards in emulators, and what they print and save."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..codegen.link_layout import link_layout
+from ..device.dataset import Dataset, load_dataset
+from ..device.evaluation import label_and_scores, outputs_of
+from ..device.metrics import accuracy, confusion_matrix
+from ..device.recording_windows import Windows
+from ..device.rounds import Work, shared_slots
+from ..device.session import Session
+from ..device.weights import read_weights, write_weights
+from ..errors import AutodiffError, DataError, counted
+from ..progress import doing
+from ..targets.build_commands import build_folder
+from .emulated import emulated
+from .members import HostTwins, LinkedBoards, Members
+from .records import records
+from .rounds import Plan, Result, run_round
+from .split import split
+from .twins import Twins
+
+INTERRUPTED = 130
+TWINS = 10  # without --boards and --emulated
+
+
+def fleet(args: argparse.Namespace) -> int:
+    """Run the rounds; returns the exit code: 0 at the end, 130 after Ctrl-C."""
+    return _Run(args).run()
+
+
+class _Run:
+    """What the options ask for: the model, the data of each board, and where a run that was stopped continues."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args, self.rounds = args, args.rounds
+        self.session = Session(args.model, "host", args.name)
+        self.program, self.trainer = self.session.program, self.session.trainer()
+        self.kinds = [kind for kind, number in args.emulated.items() for _ in range(number)]
+        self.twins = args.boards if args.boards is not None else 0 if self.kinds else TWINS
+        self.layout = link_layout(self.program)
+        self.data = self._data()
+        label = self._label()
+        labels = None if label is None else self.data.train[label]
+        boards = self.twins + len(self.kinds)
+        self.parts = split(len(self.data), boards, args.seed, labels, args.alpha or 0.0)
+        self.plan = self._plan()
+        self.slots = shared_slots(self.program, self.plan.local_buffers)
+        self.out = args.out or Path(build_folder("fleet", self.program.name, {}))
+
+    def run(self) -> int:
+        done, weights = self._start()
+        if done >= self.rounds:
+            print(
+                f"nothing to do: {self.out} has round {done} of {self.rounds}; --rounds {done + 1} makes one more, "
+                "--fresh restarts"
+            )
+            return 0
+        print(self._heading(), flush=True)
+        if done:
+            print(f"continues after round {done}", flush=True)
+        with self._members(fresh=done == 0) as members:
+            for number in range(done + 1, self.rounds + 1):
+                try:
+                    with doing(f"round {number} of {self.rounds}"):
+                        result = run_round(
+                            members, self.slots, self.plan, number, weights, self._work(number)
+                        )
+                except KeyboardInterrupt:
+                    print(f"stopped in round {number}; the same command repeats it")
+                    return INTERRUPTED
+                weights = result.weights
+                self._keep(result)
+        print(f"the weights of round {self.rounds} are {self._file(self.rounds)}")
+        return 0
+
+    # What the options say
+
+    def _data(self) -> Dataset:
+        args, windows = self.args, Windows(self.args.window, self.args.stride)
+        data = load_dataset(
+            args.data, self.session.path, self.layout, args.columns, (), windows, args.classes
+        )
+        chosen = slice(args.samples)
+        return replace(data, train={name: array[chosen] for name, array in data.train.items()})
+
+    def _plan(self) -> Plan:
+        args, lr = self.args, self.args.lr
+        if lr is None:
+            lr = self.program.default_lr  # None where a schedule computes it
+        elif self.program.default_lr is None:
+            raise DataError("--lr: the model's schedule computes the learning rate")
+        if args.mu > 0 and lr is None:
+            raise DataError("--mu needs a learning rate, which the model's schedule computes; leave it out")
+        if args.batch is not None and args.batch > self.program.batch:
+            raise DataError(
+                f"--batch {args.batch}: the model takes at most {self.program.batch} samples a step"
+            )
+        return Plan(
+            lr=lr,
+            steps=args.steps or 0,
+            epochs=args.epochs or 1,
+            n=args.batch or 0,
+            mu=args.mu,
+            seed=args.seed,
+            per_round=args.per_round or 0,
+            encoding=args.delta,
+            local_buffers=args.local_buffers,
+        )
+
+    def _work(self, number: int) -> Any:
+        """What each board does in a round."""
+        plan = self.plan
+
+        def work(k: int) -> Work:
+            size = len(self.parts[k])
+            n = plan.n or min(self.program.batch, size)
+            steps = plan.steps or plan.epochs * math.ceil(size / n)
+            return Work(steps, plan.lr, plan.order_of(number, k), plan.n, plan.mu)
+
+        return work
+
+    def _heading(self) -> str:
+        emulators = [f"{n} x {kind} emulated" for kind, n in Counter(self.kinds).items()]
+        who = ([f"{counted(self.twins, 'twin')} on the host"] if self.twins else []) + emulators
+        sizes = [len(part) for part in self.parts]
+        numbers = sum(s.type.bytes // s.type.dtype.size for s in self.slots)
+        return (
+            f"{self.program.name}: {', '.join(who)}; {counted(len(self.data), 'sample')} from {self.data.source}\n"
+            f"{min(sizes):,} to {max(sizes):,} samples a board; "
+            f"differences of {numbers:,} numbers as {self.plan.encoding}"
+        )
+
+    # Who takes part
+
+    @contextmanager
+    def _members(self, fresh: bool) -> Iterator[list[Members]]:
+        with doing("preparing the boards"):
+            sets = [records(self.layout, self.data.train, rows) for rows in self.parts]
+            groups: list[Members] = []
+            if self.twins:
+                groups.append(HostTwins(Twins(self.program, sets[: self.twins])))
+            kinds = {kind: Session(self.args.model, kind, self.args.name) for kind in self.args.emulated}
+            sessions = [kinds[kind] for kind in self.kinds]
+        folder, timeout = self.out / "boards", self.args.timeout
+        with emulated(sessions, sets[self.twins :], folder, fresh, timeout) as boards:
+            yield [*groups, LinkedBoards(boards, self.twins)] if boards else groups
+
+    # The weights of rounds
+
+    def _file(self, number: int) -> Path:
+        return self.out / f"round-{number:05}.npz"
+
+    def _start(self) -> tuple[int, dict[str, Any]]:
+        """The last round in the folder, and its weights; otherwise 0, and those of the model."""
+        found = sorted(self.out.glob("round-*.npz"))
+        if self.args.fresh:
+            for file in found:
+                file.unlink()
+            found = []
+        if found:
+            try:
+                self.trainer.load_state_dict(read_weights(found[-1])[0])
+            except AutodiffError as error:
+                raise DataError(f"{found[-1]}: {error}; --fresh begins anew") from None
+        names = {s.name for s in self.slots}
+        weights = {name: array for name, array in self.trainer.state_dict().items() if name in names}
+        return (int(found[-1].stem.rpartition("-")[2]) if found else 0), weights
+
+    def _keep(self, result: Result) -> None:
+        """Write the weights of a round, and print its line."""
+        self.trainer.load_state_dict(result.weights, strict=False)
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_weights(self._file(result.number), self.program, self.trainer.state_dict(), 0, force=True)
+        right = self._accuracy()
+        shown = "" if right is None else f"   accuracy {right:7.2%}"
+        failed = f", {len(result.failures)} failed" if result.failures else ""
+        boards = f"{counted(result.boards, 'board')}{failed}"
+        print(
+            f"round {result.number:<4} {boards}   loss {result.loss:.4f}{shown}   {result.seconds:.2f} s",
+            flush=True,
+        )
+        for failure in result.failures:
+            print(f"    board {failure.board}: {failure.reason}", flush=True)
+
+    def _label(self) -> str | None:
+        """The target that has one class for each sample."""
+        found = label_and_scores(self.layout)
+        return found[0].name if found is not None and len(found[0].type.shape) == 1 else None
+
+    def _accuracy(self) -> float | None:
+        """The share of the test samples that the weights recognise; None without classes or test samples."""
+        found = label_and_scores(self.layout)
+        if found is None or not self.data.tests:
+            return None
+        label, scores = found
+        inputs = {a.name: self.data.test[a.name] for a in self.layout.inputs if not a.is_target}
+        guessed = outputs_of(self.program, self.trainer, inputs)[scores.name]
+        matrix = confusion_matrix(self.data.test[label.name], guessed.argmax(axis=1), guessed.shape[1])
+        return accuracy(matrix) if matrix.any() else None

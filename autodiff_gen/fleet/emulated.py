@@ -1,0 +1,47 @@
+"""Boards of a fleet in emulators, each in a folder of its own with its samples and its flash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ..datasets.samples import write
+from ..device.board import Board
+from ..device.link import Link
+from ..device.lock import locked
+from ..device.qemu import QemuPort
+from ..device.session import FLASH_FILE, Session
+from ..device.transport import Pipe, Transport
+
+
+@contextmanager
+def emulated(
+    sessions: Sequence[Session], sets: Sequence[bytes], folder: Path, fresh: bool, timeout: float
+) -> Iterator[list[Board]]:
+    """A board for each session and set of samples, in `folder`/0, 1, ... `fresh`: without what is in its flash.
+    `timeout`: seconds until a board counts as silent."""
+    with ExitStack() as stack:
+        boards = []
+        for k, (session, samples) in enumerate(zip(sessions, sets, strict=True)):
+            own = folder / str(k)
+            own.mkdir(parents=True, exist_ok=True)
+            write(own / "samples.bin", samples)
+            if fresh:
+                (own / FLASH_FILE).unlink(missing_ok=True)
+            port = _open(session, own)
+            stack.callback(port.close)
+            boards.append(Board(session.program, Link(port, timeout)))
+        yield boards
+
+
+def _open(session: Session, folder: Path) -> Transport:
+    lock = locked(folder)
+    try:
+        if session.runner == "qemu":
+            return QemuPort(session.profile, session.firmware, lock, folder)
+        return Pipe([str(session.firmware.resolve())], folder.resolve(), lock)
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise

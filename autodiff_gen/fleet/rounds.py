@@ -1,0 +1,90 @@
+"""Rounds of federated averaging: who takes part, what they are sent, and what becomes of their differences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen.program import Slot
+from ..device.rounds import F32, Work, by_name
+from ..errors import DataError
+from .average import Mean
+from .members import Members, Order
+from .twins import Failure, Report
+
+Weights = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does: `steps` local steps of n samples, the model's batch if 0; without steps `epochs` passes over a
+    board's own samples. `per_round`: boards of a round, drawn by `seed`; 0: all. mu: of the proximal term."""
+
+    lr: float | None = None
+    steps: int = 0
+    epochs: int = 0
+    n: int = 0
+    mu: float = 0.0
+    seed: int = 0
+    per_round: int = 0
+    encoding: str = F32
+    local_buffers: bool = False
+
+    def order_of(self, number: int, board: int) -> int:
+        """The seed of the order of a board's samples in a round."""
+        return int(np.random.default_rng((self.seed, number, board)).integers(1 << 32))
+
+    def chosen(self, number: int, boards: int) -> list[int]:
+        """The boards of a round, in order."""
+        if not 0 < self.per_round < boards:
+            return list(range(boards))
+        rng = np.random.default_rng((self.seed, number))
+        return sorted(rng.choice(boards, self.per_round, replace=False).tolist())
+
+
+@dataclass(frozen=True)
+class Result:
+    """A round: the weights after it, the boards that answered, and those that did not."""
+
+    number: int
+    weights: Weights
+    boards: int
+    samples: int
+    loss: float
+    seconds: float
+    failures: Sequence[Failure]
+
+
+def run_round(
+    members: Sequence[Members],
+    slots: Sequence[Slot],
+    plan: Plan,
+    number: int,
+    weights: Mapping[str, Any],
+    work: Callable[[int], Work],
+    heard: Callable[[Report | Failure], None] = lambda answer: None,
+) -> Result:
+    """One round. `heard` is called for each board. Raises DataError if no board answers with a difference."""
+    begin = time.monotonic()
+    order = Order(number, weights, work, plan.encoding, plan.local_buffers)
+    chosen = plan.chosen(number, sum(map(len, members)))
+    mean, failures = Mean(), list[Failure]()
+    for group in members:
+        own = [k for k in chosen if group.first <= k < group.first + len(group)]
+        for answer in group.round(order, own) if own else ():
+            heard(answer)
+            if isinstance(answer, Failure):
+                failures.append(answer)
+            else:
+                mean.add(answer)
+    if not mean.boards:
+        raise DataError(
+            f"round {number}: no board answered: {failures[0].reason if failures else 'none took part'}"
+        )
+    step = by_name(slots, mean.delta)
+    new = {name: weights[name] + step[name] if name in step else value for name, value in weights.items()}
+    return Result(number, new, mean.boards, mean.samples, mean.loss, time.monotonic() - begin, failures)

@@ -1,0 +1,163 @@
+"""`autodiff-gen fleet`: what it prints and saves, how it continues, and what it rejects."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autodiff_gen.cli.main import main
+from autodiff_gen.fleet import command
+
+pytestmark = pytest.mark.cc
+MODEL = """import autodiff_gen as ag
+from autodiff_gen import nn, optim
+net = nn.Sequential(nn.Linear(5, {units}), nn.ReLU(), nn.Linear({units}, 3))
+model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3){more})
+"""
+SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model()
+    rng = np.random.default_rng(1)
+    label = rng.integers(0, 3, 90)
+    x = (rng.normal(size=(90, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32)
+    np.savez("data.npz", x=x[:60], label=label[:60], test_x=x[60:], test_label=label[60:])
+
+
+def write_model(units: int = 6, more: str = "") -> None:
+    Path("m.py").write_text(MODEL.format(units=units, more=more))
+
+
+def fleet(*words: str) -> int:
+    return main(["fleet", "m.py", "--data", "data.npz", *words])
+
+
+def rounds(text: str) -> list[tuple[int, int, float]]:
+    """Number, boards and accuracy of each round that is printed."""
+    found = re.findall(r"^round (\d+) +(\d+) boards?.*accuracy +([\d.]+)%.* s$", text, re.MULTILINE)
+    return [(int(number), int(boards), float(right)) for number, boards, right in found]
+
+
+def test_rounds_learn_and_continue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fleet("--boards", "6", "--rounds", "3", "--alpha", "0.5") == 0
+    out = capsys.readouterr().out
+    assert "m: 6 twins on the host; 60 samples from data.npz" in out and "numbers as f32" in out
+    assert [r[:2] for r in rounds(out)] == [(1, 6), (2, 6), (3, 6)]
+    assert fleet("--boards", "6", "--rounds", "6", "--alpha", "0.5", "--per-round", "2") == 0
+    out = capsys.readouterr().out
+    assert "continues after round 3" in out and [r[:2] for r in rounds(out)] == [(4, 2), (5, 2), (6, 2)]
+    assert rounds(out)[-1][2] > 80.0
+    saved = sorted(Path("build/fleet/m").glob("round-*.npz"))
+    assert [f.name for f in saved] == [f"round-0000{k}.npz" for k in range(1, 7)]
+    assert (
+        main(
+            [
+                "predict",
+                "m.py",
+                "--board",
+                "host",
+                "--data",
+                "data.npz",
+                "--test",
+                "--weights",
+                str(saved[-1]),
+            ]
+        )
+        == 0
+    )
+    assert "accuracy" in capsys.readouterr().err
+    assert fleet("--boards", "6", "--rounds", "6") == 0
+    assert "nothing to do: build/fleet/m has round 6 of 6" in capsys.readouterr().out
+
+
+def test_differences_of_8_bits_learn_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for k, words in enumerate((["f32"], ["s8"], ["s8", "--mu", "0.01"])):
+        assert (
+            fleet("--boards", "4", "--rounds", "4", "--out", f"o{k}", "--epochs", "3", "--delta", *words) == 0
+        )
+        found.append(rounds(capsys.readouterr().out)[-1][2])
+    assert min(found) > 85.0 and max(found) - min(found) < 7.0
+
+
+def test_a_round_that_is_stopped_is_repeated(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fleet("--boards", "3", "--rounds", "3", "--out", "whole") == 0
+    original = command.run_round
+
+    def stopped(*args, **kwargs):
+        if args[3] == 2:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(command, "run_round", stopped)
+    assert fleet("--boards", "3", "--rounds", "3", "--out", "parts") == 130
+    assert "stopped in round 2; the same command repeats it" in capsys.readouterr().out
+    monkeypatch.setattr(command, "run_round", original)
+    assert fleet("--boards", "3", "--rounds", "3", "--out", "parts") == 0
+    for name in ("round-00001.npz", "round-00003.npz"):
+        with np.load(f"whole/{name}") as one, np.load(f"parts/{name}") as other:
+            assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+WRONG = {
+    "more boards than samples": (["--boards", "61"], "61 boards for 60 samples: each needs one at least"),
+    "a large batch": (["--batch", "5"], "--batch 5: the model takes at most 4 samples a step"),
+    "a board that is unknown": (["--emulated", "stm33=1"], "unknown board 'stm33'"),
+    "a board twice": (["--emulated", "stm32=1,stm32=1"], "expected each board once"),
+    "steps and passes": (["--steps", "1", "--epochs", "1"], "not allowed with argument"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_options(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, message = WRONG[case]
+    assert fleet(*words) in (1, 2)
+    err = capsys.readouterr().err
+    assert err.startswith("error: ") and err.count("\n") == 1 and message in err
+    assert not Path("build/fleet").exists()
+
+
+def test_a_schedule_computes_the_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    write_model(more=SCHEDULE)
+    assert fleet("--boards", "3", "--rounds", "3", "--epochs", "4") == 0
+    assert rounds(capsys.readouterr().out)[-1][2] > 80.0
+    for words, message in (
+        (["--lr", "0.1"], "--lr: the model's schedule"),
+        (["--mu", "0.1"], "--mu needs a learning rate"),
+    ):
+        assert fleet("--fresh", *words) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_rounds_of_another_model_are_not_continued(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fleet("--rounds", "1") == 0
+    write_model(units=7)
+    assert fleet("--rounds", "2") == 1
+    assert "round-00001.npz: " in capsys.readouterr().err
+    assert fleet("--rounds", "1", "--fresh") == 0
+
+
+@pytest.mark.qemu
+@pytest.mark.slow
+def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their rounds are those of twins but for rounding, as kernels of a board add up in another order."""
+    kinds = ["--emulated", "stm32=1,mps2_an385=1,mps3_an547=1", "--boards", "1", "--timeout", "60"]
+    assert fleet("--boards", "4", "--rounds", "2", "--out", "twins") == 0
+    capsys.readouterr()
+    assert fleet(*kinds, "--out", "emulated", "--rounds", "2") == 0
+    out = capsys.readouterr().out
+    assert "1 twin on the host, 1 x stm32 emulated, 1 x mps2_an385 emulated, 1 x mps3_an547 emulated" in out
+    assert [r[:2] for r in rounds(out)] == [(1, 4), (2, 4)]
+    with np.load("emulated/round-00002.npz") as one, np.load("twins/round-00002.npz") as other:
+        for name in one:
+            np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-6)
+    assert fleet(*kinds, "--out", "emulated", "--rounds", "3") == 0  # with the flash of before
+    assert [r[:2] for r in rounds(capsys.readouterr().out)] == [(3, 4)]
