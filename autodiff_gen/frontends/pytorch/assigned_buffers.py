@@ -29,7 +29,7 @@ def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
         for path, buffers, before in held:
             for key in {**before, **buffers}:
                 old, new = before.get(key), buffers.get(key)
-                if new is not old:
+                if new is not old and (old is not None or _is_computed(torch, new)):
                     check(_joined(path, key), old, new)
                     assigned.append((buffers, key, old, new.clone()))  # new may be another buffer of before
         if assigned:  # the result may be a buffer of before
@@ -81,6 +81,24 @@ def assigned_buffers(torch: Any, module: Any, name: str) -> Iterator[None]:
 
 def _joined(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
+
+
+def _is_computed(torch: Any, tensor: Any) -> bool:
+    """Whether a tensor of an export is computed of inputs or weights: others are tables, which each call makes anew."""
+    tracing = torch.fx.experimental.proxy_tensor
+    mode = tracing.get_proxy_mode()
+    if mode is None or not isinstance(tensor, torch.Tensor):
+        return False
+    found = tracing.get_proxy_slot(tensor, mode.tracer, None)
+    nodes = [] if found is None else [found.proxy.node]
+    seen = set(nodes)
+    for node in nodes:  # grows
+        if node.op == "placeholder":
+            return True
+        operands = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+        nodes += [n for n in operands if n not in seen]
+        seen.update(operands)
+    return False
 
 
 def _memory(tensor: Any) -> int:

@@ -108,7 +108,8 @@ class _Conversion:
         self.last_read |= {r.name: len(self.exported.nodes) for r in references(self.exported.outputs)}
         same = {n: self.root[n] for n in self.exported.weights}
         self.renewing, self.shown = read_between(self.exported.nodes, same, self.exported.outputs)
-        self.uncounted = unread_counts(self.exported)
+        names_of = {n: name for n, (_, name, _) in self.exported.weights.items()}
+        self.uncounted = unread_counts(self.exported.nodes, names_of, self.exported.outputs)
         for k, node in enumerate(self.exported.nodes):
             self.node, self.position = node, k
             self._convert(node)

@@ -15,14 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..imported.program import ValueRef, references
 from .graph import Node
 from .rules import Arguments, Converter
-
-if TYPE_CHECKING:
-    from .pt2 import Exported
 
 # Operators -> the argument that tells whether the batch's own statistics are used, None where they are.
 UPDATING = {
@@ -78,18 +75,18 @@ def read_between(
     return found, shown
 
 
-def unread_counts(exported: Exported) -> Collection[str]:
+def unread_counts(nodes: Sequence[Node], names: Mapping[str, str], outputs: Any) -> Collection[str]:
     """The buffers of layers that count batches, by their names in the state_dict, that nothing reads but what counts:
-    those are not updated."""
-    counts = {n: name for n, (_, name, _) in exported.weights.items() if name.rpartition(".")[2] == TRACKED}
+    those are not updated. names: of weights in the graph -> in the state_dict."""
+    counts = {n: name for n, name in names.items() if name.rpartition(".")[2] == TRACKED}
     read: set[str] = set()
-    for node in exported.nodes:
+    for node in nodes:
         of = [r.name for r in references(tuple(node.arguments.values())) if r.name in counts]
         if of and node.key in ("aten.add", "aten.add_") and node.arguments.get("other") == 1:
             counts[node.results[0]] = counts[of[0]]
         elif UPDATING.get(node.key, "") is not None:
             read.update(counts[n] for n in of)
-    read.update(counts[r.name] for r in references(exported.outputs) if r.name in counts)
+    read.update(counts[r.name] for r in references(outputs) if r.name in counts)
     return set(counts.values()) - read
 
 
