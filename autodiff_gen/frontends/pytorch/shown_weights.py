@@ -61,6 +61,8 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
 
     class Shown(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if torch.compiler.is_dynamo_compiling():  # as torch.cond is
+                return func(*args, **(kwargs or {}))
             result = func(*mapped(args), **mapped(kwargs or {}))
             for copy, path, version in copies:
                 if copy._version != version:
