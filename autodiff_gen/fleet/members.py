@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from ..device.board import Board
@@ -37,7 +38,7 @@ class Members(Protocol):
     def __len__(self) -> int: ...
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
-        """The round on some of them; each answers once."""
+        """The round on some of them, whose answers come in their order."""
         ...
 
 
@@ -75,8 +76,7 @@ class LinkedBoards:
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
         with ThreadPoolExecutor(max(len(boards), 1)) as pool:
-            for done in as_completed([pool.submit(self._one, order, k) for k in boards]):
-                yield done.result()
+            yield from pool.map(partial(self._one, order), boards)
 
     def _one(self, order: Order, k: int) -> Report | Failure:
         try:
