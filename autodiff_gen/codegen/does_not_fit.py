@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from ..errors import listed
+from ..errors import LONGEST, listed
 from ..ir.names import name_of
 from ..lowering.plan import EntryPlan, Placed
 from ..targets.board import Board
 from ..targets.memory import Space
 from .program import Program, Slot
+
+LEAST = 30  # characters of a list of tensors
 
 
 def does_not_fit(
@@ -21,19 +23,19 @@ def does_not_fit(
     missing = sum(needed - s.bytes for s, needed in small)
     of = f" of {' and '.join(s.region for s, _ in small)}" if len(spaces) > 1 else ""
     least, undivided = ",", ""
-    helps = "a smaller batch, smaller layers or an optimizer with less state would help"
+    helps = "a smaller batch, smaller layers or less optimizer state would help"
     if program.is_model:
         least = ", the least that was found,"
-        batch = 'a smaller batch (accumulate="mean" makes a step of several) ' if program.samples > 1 else ""
+        batch = 'a smaller batch (accumulate="mean") ' if program.samples > 1 else ""
         mixed = next((e.plan.mixed for e in program.entries if e.plan.mixed), "")
         undivided = f"; the batch is not divided: {mixed}" if mixed else ""
         helps = _helps(batch)
-    live = _sizes(live_at_peak(program))
-    return (
+    begin = (
         f"{program.name} needs {program.struct_bytes} bytes{least} {_has(spaces, board)}: "
-        f"{missing} bytes{of} are missing; parameters and optimizer state take {program.state_bytes}, "
-        f"live at the peak: {live or 'nothing'}{undivided}; {helps}"
+        f"{missing} bytes{of} are missing; parameters and optimizer state take {program.state_bytes}, live at the peak: "
     )
+    end = f"{undivided}; {helps}"
+    return f"{begin}{_sizes(live_at_peak(program), begin, end)}{end}"
 
 
 def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space], board: Board | None) -> str:
@@ -41,15 +43,18 @@ def states_do_not_fit(name: str, slots: Sequence[Slot], spaces: Sequence[Space],
     needed = sum(s.type.bytes for s in slots)
     missing = needed - sum(s.bytes for s in spaces)
     largest = sorted(((s.name, s.type.bytes) for s in slots), key=lambda item: (-item[1], item[0]))
-    return (
+    begin = (
         f"{name} needs {needed} bytes for parameters and optimizer state alone, {_has(spaces, board)}: {missing} bytes "
-        f"are missing; the largest: {_sizes(largest)}; {_helps()}"
+        "are missing; the largest: "
     )
+    end = f"; {_helps()}"
+    return f"{begin}{_sizes(largest, begin, end)}{end}"
 
 
-def _sizes(sizes: Sequence[tuple[str, int]]) -> str:
-    """Names with their bytes, the first of them."""
-    return listed((f"{name} {size}" for name, size in sizes), 110) if sizes else ""
+def _sizes(sizes: Sequence[tuple[str, int]], begin: str, end: str) -> str:
+    """Names with their bytes, as many as a message has room for between its begin and its end."""
+    room = LONGEST - len(begin) - len(end) - len(" and 1,000 more")
+    return listed((f"{name} {size}" for name, size in sizes), max(room, LEAST)) if sizes else "nothing"
 
 
 def _has(spaces: Sequence[Space], board: Board | None) -> str:
@@ -61,8 +66,7 @@ def _has(spaces: Sequence[Space], board: Board | None) -> str:
 
 def _helps(batch: str = "") -> str:
     return (
-        "`autodiff-gen plan` proposes which layers and channels to train; "
-        f"int8, {batch}or an optimizer with less state would help"
+        f"`autodiff-gen plan` proposes what to train; int8, {batch}or less optimizer state would help"
     )
 
 

@@ -25,7 +25,7 @@ from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
 
 Vector = NDArray[np.float32]
-_RUNTIME = ("twin", "round", "store", "samples", "console", "format")
+_RUNTIME = ("round", "store", "samples", "console", "format")
 _PIECE = {"f32": PAYLOAD // 4, "s8": PAYLOAD - 4}  # elements of a reply of the link
 
 
@@ -186,10 +186,9 @@ class Twins:
 
 def _library(program: Program, opt: str) -> ctypes.CDLL:
     """The model, its interface to the link, and the code of rounds."""
-    folder = installation.runtime()
-    own = [folder / f"ag_{name}.c" for name in _RUNTIME] + [
-        installation.boards() / "support" / "host" / "system.c"
-    ]
+    runtime, support = installation.runtime(), installation.boards() / "support"
+    own = [runtime / f"ag_{name}.c" for name in _RUNTIME]
+    own += [support / "twin" / "ag_twin.c", support / "twin" / "ag_twin.h", support / "host" / "system.c"]
     files = {
         **emit(program),
         f"{program.name}_link.c": link_source(program),

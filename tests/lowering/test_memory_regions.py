@@ -232,7 +232,7 @@ WRONG = [
     (
         {"ccm": 18000},
         PlanError,
-        'a smaller batch (accumulate="mean" makes a step of several) or an optimizer',
+        'a smaller batch (accumulate="mean") or less optimizer state',
     ),
     (
         {"ccm": 1000},

@@ -176,7 +176,7 @@ def test_a_budget_that_no_plan_meets() -> None:
     message = (
         r"needs (\d+) bytes, the least that was found, ram has 4000 for it: \d+ bytes are missing; parameters and "
         r"optimizer state take \d+, live at the peak: .+ f32\[.+ \d+, .*; `autodiff-gen plan` .*"
-        r"; int8, or an optimizer"
+        r"; int8, or less optimizer state"
     )
     with pytest.raises(PlanError, match=message) as error:
         eight_bits(16).on_host(ram=4000)
