@@ -53,6 +53,9 @@ def cases() -> Iterator[Case]:
     yield convolution_s8("depthwise2d_s8", 16, 48, 48, 3)
     yield convolution_s8("depthwise2d_in_place_s8", 16, 48, 48, 3)
     yield dense_s8(64, 256)
+    yield _with_mask(convolution_s8("conv2d_s8", 16, 16, 16, 3))
+    yield _with_mask(convolution_s8("depthwise2d_s8", 16, 48, 48, 3))
+    yield _with_mask(dense_s8(64, 256))
     yield softmax_s8(12, 64)
     yield from _gradients_s8("conv2d", 16, 16, 48, 1)
     yield from _gradients_s8("depthwise2d", 16, 48, 48, 3)
@@ -170,6 +173,12 @@ def dense_s8(n: int, k: int) -> Case:
     """A product of a quantised vector."""
     call = KernelCall("dense_s8", {}, {"m": 1, "n": n, "k": k, **ENCODING, "per_channel": 0})
     return Case(call, {"x": k, "w": n * k, "y": n, **_scales(n)}, n * k, f"{n}x{k}")
+
+
+def _with_mask(case: Case) -> Case:
+    """The same with a bit for each result of one image or row."""
+    call = replace(case.call, kernel=case.call.kernel.replace("_s8", "_within_s8"))
+    return replace(case, call=call, elements={**case.elements, "within": (case.elements["y"] + 7) // 8})
 
 
 def softmax_s8(m: int, n: int) -> Case:

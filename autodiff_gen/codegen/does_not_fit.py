@@ -32,7 +32,8 @@ def does_not_fit(
         helps = _helps(batch)
     begin = (
         f"{program.name} needs {program.struct_bytes} bytes{least} {_has(spaces, board)}: "
-        f"{missing} bytes{of} are missing; parameters and optimizer state take {program.state_bytes}, live at the peak: "
+        f"{missing} bytes{of} are missing; parameters and optimizer state take {program.state_bytes}, "
+        "live at the peak: "
     )
     end = f"{undivided}; {helps}"
     return f"{begin}{_sizes(live_at_peak(program), begin, end)}{end}"
@@ -65,9 +66,7 @@ def _has(spaces: Sequence[Space], board: Board | None) -> str:
 
 
 def _helps(batch: str = "") -> str:
-    return (
-        f"`autodiff-gen plan` proposes what to train; int8, {batch}or less optimizer state would help"
-    )
+    return f"`autodiff-gen plan` proposes what to train; int8, {batch}or less optimizer state would help"
 
 
 def live_at_peak(program: Program) -> list[tuple[str, int]]:
