@@ -16,7 +16,7 @@ def add_commands(command: Command) -> None:
         "sent. Boards are twins in this process, or run in emulators.",
     )
     model_argument(fleet)
-    fleet.add_argument("--name", help="the name of the program (default: that of the model file)")
+    fleet.add_argument("--name", help="the name of the program (default: the name of the model file)")
     fleet.add_argument(
         "--boards",
         metavar="N",

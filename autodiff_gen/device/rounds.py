@@ -66,7 +66,7 @@ class Work:
 
     @property
     def rate(self) -> float:
-        """The learning rate in a request: NaN for that of the firmware."""
+        """The learning rate in a request: NaN asks for the learning rate of the firmware."""
         return math.nan if self.lr is None else self.lr
 
 
@@ -108,7 +108,7 @@ class Round:
         return self.local
 
     def delta(self, encoding: str = F32, seed: int = 0) -> dict[str, Array]:
-        """The weights less those of the round's start, by name, as float32 in the model's shapes."""
+        """The weights less the weights of the round's start, by name, as float32 in the model's shapes."""
         return by_name(self.slots, self.difference(encoding, seed))
 
     def difference(self, encoding: str = F32, seed: int = 0) -> Array:

@@ -161,7 +161,7 @@ class _Run:
         return self.out / f"round-{number:05}.npz"
 
     def _start(self) -> tuple[int, dict[str, Any]]:
-        """The last round in the folder, and its weights; otherwise 0, and those of the model."""
+        """The last round in the folder, and its weights; otherwise 0, and the weights of the model."""
         found = sorted(self.out.glob("round-*.npz"))
         if self.args.fresh:
             for file in found:

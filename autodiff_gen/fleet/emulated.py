@@ -1,4 +1,4 @@
-"""Boards of a fleet in emulators, each in a folder of its own with its samples and its flash."""
+"""Boards of a fleet in emulators. Each board has a folder, with its samples and its flash."""
 
 from __future__ import annotations
 
