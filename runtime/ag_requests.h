@@ -1,4 +1,4 @@
-/* Request handlers of the link, without framing. Used by ag_link.c only. */
+/* Request handlers of the link, without framing. Internal to the link. */
 #ifndef AG_REQUESTS_H
 #define AG_REQUESTS_H
 
@@ -19,7 +19,8 @@ typedef struct ag_exchange {
 /* All return the status for the reply. */
 int ag_link_hello(ag_link *l, ag_exchange *x);
 int ag_link_load(ag_link *l, ag_exchange *x);
-int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x); /* all requests except HELLO */
+int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x);       /* all requests except HELLO */
+int ag_link_dispatch_round(ag_link *l, uint32_t request, ag_exchange *x); /* the requests of rounds */
 
 #ifdef __cplusplus
 }
