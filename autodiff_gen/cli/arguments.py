@@ -33,15 +33,31 @@ def ram(text: str) -> int | dict[str, int]:
     """Bytes of all regions of memory, 96K, or of each that is used: sram=96K,ccm=64K."""
     if "=" not in text:
         return memory_size(text)
-    sizes: dict[str, int] = {}
+    return by_name(
+        text,
+        memory_size,
+        argparse.ArgumentTypeError(f"expected each region once, such as sram=96K,ccm=64K, got {text!r}"),
+    )
+
+
+def boards(text: str) -> dict[str, int]:
+    """`stm32=2,mps2_an385` as numbers of boards by name; 1 without a number."""
+    return by_name(
+        text,
+        lambda number: positive(number or "1"),
+        argparse.ArgumentTypeError(f"expected each board once, such as stm32=2,mps2_an385=1, got {text!r}"),
+    )
+
+
+def by_name(text: str, number: Callable[[str], int], wrong: argparse.ArgumentTypeError) -> dict[str, int]:
+    """`a=1,b=2` as numbers by name. `number` reads one; raises `wrong` if a name is missing or repeated."""
+    found: dict[str, int] = {}
     for part in text.split(","):
-        name, _, size = part.partition("=")
-        if not name or name in sizes:
-            raise argparse.ArgumentTypeError(
-                f"expected each region once, such as sram=96K,ccm=64K, got {text!r}"
-            )
-        sizes[name] = memory_size(size)
-    return sizes
+        name, _, value = part.partition("=")
+        if not name or name in found:
+            raise wrong
+        found[name] = number(value)
+    return found
 
 
 def memory_size(text: str) -> int:
@@ -107,6 +123,30 @@ def force_argument(parser: argparse.ArgumentParser) -> None:
 def model_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", metavar="MODEL", help="a model file, an example's name, or a .pt2 or .onnx file"
+    )
+
+
+def batch_argument(parser: argparse.ArgumentParser, step: str = "per step") -> None:
+    parser.add_argument(
+        "--batch", metavar="N", type=positive, help=f"samples {step} (default: the model's batch)"
+    )
+
+
+def samples_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
+
+
+def lr_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
+
+
+def timeout_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=15.0,
+        help="seconds until a board counts as silent (default: %(default)s)",
     )
 
 

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from ..errors import counted
 from .arguments import (
     Command,
+    batch_argument,
     count,
     data_arguments,
     force_argument,
+    lr_argument,
     model_argument,
     positive,
-    rate,
-    seconds,
+    samples_argument,
     target_arguments,
+    timeout_argument,
 )
 
 if TYPE_CHECKING:
@@ -60,10 +62,8 @@ def _add_train(command: Command) -> None:
         type=positive,
         help="passes over the data from the board's state on, whatever it has trained before: other data too",
     )
-    train.add_argument(
-        "--batch", metavar="N", type=positive, help="samples per step (default: the model's batch)"
-    )
-    train.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
+    batch_argument(train)
+    samples_argument(train)
     train.add_argument(
         "--tests", metavar="N", type=count, help="use the first N test samples only; 0: do not test"
     )
@@ -72,7 +72,7 @@ def _add_train(command: Command) -> None:
         choices=("s8", "s16"),
         help="round float inputs to integers of 8 or 16 bits times a scale, so that they take less of the line",
     )
-    train.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
+    lr_argument(train)
     order = train.add_mutually_exclusive_group()
     order.add_argument(
         "--shuffle",
@@ -164,7 +164,7 @@ def _add_predict(command: Command) -> None:
         type=Path,
         help=".npz or .pt to load first (default: the board's weights)",
     )
-    predict.add_argument("--samples", metavar="N", type=positive, help="the first N samples only")
+    samples_argument(predict)
     predict.add_argument(
         "--test",
         action="store_true",
@@ -207,13 +207,7 @@ def _port_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
     )
-    parser.add_argument(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=15.0,
-        help="seconds until a board counts as silent (default: %(default)s)",
-    )
+    timeout_argument(parser)
 
 
 def _session(args: argparse.Namespace) -> Session:

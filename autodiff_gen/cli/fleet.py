@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .arguments import Command, count, data_arguments, model_argument, positive, rate, seconds
+from .arguments import (
+    Command,
+    batch_argument,
+    boards,
+    count,
+    data_arguments,
+    lr_argument,
+    model_argument,
+    positive,
+    rate,
+    samples_argument,
+    seconds,
+    timeout_argument,
+)
 
 
 def add_commands(command: Command) -> None:
@@ -26,7 +39,7 @@ def add_commands(command: Command) -> None:
     fleet.add_argument(
         "--emulated",
         metavar="BOARD=N,...",
-        type=kinds,
+        type=boards,
         default={},
         help="boards in emulators, such as stm32=2,mps2_an385=1",
     )
@@ -44,10 +57,8 @@ def add_commands(command: Command) -> None:
         type=positive,
         help="passes over a board's own samples in a round (default: 1)",
     )
-    fleet.add_argument(
-        "--batch", metavar="N", type=positive, help="samples of a local step (default: the model's batch)"
-    )
-    fleet.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
+    batch_argument(fleet, "of a local step")
+    lr_argument(fleet)
     fleet.add_argument(
         "--mu", metavar="X", type=rate, default=0.0, help="pull to the weights of the round's start (FedProx)"
     )
@@ -69,7 +80,7 @@ def add_commands(command: Command) -> None:
         "--seed", metavar="N", type=count, default=0, help="of all that is drawn (default: %(default)s)"
     )
     data_arguments(fleet)
-    fleet.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
+    samples_argument(fleet)
     fleet.add_argument(
         "--out", metavar="DIR", type=Path, help="weights of each round (default: build/fleet/NAME)"
     )
@@ -78,27 +89,8 @@ def add_commands(command: Command) -> None:
         action="store_true",
         help="begin with the model's weights, not after the last round in --out",
     )
-    fleet.add_argument(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=15.0,
-        help="seconds until a board counts as silent (default: %(default)s)",
-    )
+    timeout_argument(fleet)
     fleet.set_defaults(run=_fleet)
-
-
-def kinds(text: str) -> dict[str, int]:
-    """Numbers of boards by name."""
-    found: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, number = part.partition("=")
-        if not name or name in found:
-            raise argparse.ArgumentTypeError(
-                f"expected each board once, such as stm32=2,mps2_an385=1, got {text!r}"
-            )
-        found[name] = positive(number or "1")
-    return found
 
 
 def _fleet(args: argparse.Namespace) -> int:
