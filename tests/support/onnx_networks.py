@@ -10,6 +10,7 @@ from checkout import ROOT
 from onnx import helper, numpy_helper, parser
 
 HEAD = '<ir_version: 8, opset_import: ["" : {opset}, "ai.onnx.ml" : 3]>\n'
+NUMBERS = np.random.default_rng(4).uniform(0.5, 1.5, (2, 1, 4, 4)).astype(np.float32)  # weights of nodes
 MATLAB = """matlab (float[n,3,12,12] imageinput) => (float[n,5] softmax) {
     x0 = Sub (imageinput, imageinput_Mean)
     x1 = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]> (x0, conv_W, conv_B)
