@@ -35,7 +35,7 @@ BASES = {
 FUNCTIONS = {"fail": 0}  # print a message: which argument it is
 METHODS = {
     ("problems", "add"): 1,
-    ("self", "_problem"): 1,
+    ("self", "problem"): 1,
     ("stderr", "write"): 0,
 }  # collect one, by the name of the object
 ANYTHING = frozenset(("{}",))

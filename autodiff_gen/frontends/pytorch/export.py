@@ -21,9 +21,10 @@ from ..imported.problems import Rejected
 from ..imported.program import Program
 from ..imported.states import unchanged_in_evaluation
 from .assigned_buffers import assigned_buffers
-from .convert import CHANGED_VIEW, convert, is_known
+from .convert import convert, is_known
 from .functions import exported_functions
 from .hooks import exported_hooks
+from .in_place import CHANGED_VIEW
 from .known_values import known_values
 from .operators import exported_operators
 from .pt2 import read

@@ -1,0 +1,114 @@
+"""The values of a conversion: what rules of the table read of them, and the calls that make new ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ...errors import ModelError
+from ...reading.limits import NODES
+from ..imported.problems import Problems
+from ..imported.program import CONSTANT, Call, Frame, Shape, ValueRef, Weight, WeightRef, WeightView, names
+from .complex_numbers import Complex
+from .graph import Node
+from .pt2 import Exported
+
+
+class Values:
+    """known: what represents a tensor or size of the exported graph: a reference, a number, or a tuple."""
+
+    def __init__(self, exported: Exported, name: str) -> None:
+        self.exported, self.name = exported, name
+        self.problems = Problems(name)
+        self.known: dict[str, Any] = {n: ValueRef(n) for n in exported.inputs}
+        self.root = {n: n for n in exported.inputs}  # of a view: the tensor whose elements it shows
+        self.weights: dict[str, Weight] = {}
+        self.tied: dict[str, str] = {}
+        self.views: dict[str, WeightView] = {}
+        self.zeros: set[str] = set()  # values that are zeros of a shape
+        self.calls: list[Call] = []
+        self.made: set[str] = set(exported.inputs)  # names of all values
+        self.again: Counter[str] = Counter()  # further values by the name of the first
+        self.sizes: set[str] = set()  # names of sizes
+        self.empty: set[Any] = set()  # values of no meaning, which an operator fills
+        self.merged: dict[Any, Shape] = {}  # values whose first axes PyTorch has as one -> these axes
+        self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
+        self.node: Node | None = None
+
+    # What rules use
+
+    def value(self, given: Any) -> Any:
+        """What represents an argument of a node."""
+        if isinstance(given, ValueRef):
+            return self.known.get(given.name)
+        if isinstance(given, dict) and given.keys() == {"real", "imag"}:
+            return Complex(**given)
+        if not isinstance(given, tuple):
+            return given
+        return tuple(map(self.value, given))
+
+    def shape(self, ref: Any) -> Shape:
+        """The shape of a reference; None where the batch determines an extent."""
+        if isinstance(ref, WeightRef):
+            return tuple(self.weights[ref.name].array.shape)
+        return self.shapes[ref.name]
+
+    def dtype(self, ref: Any) -> str:
+        """The dtype of a reference, as PyTorch calls it."""
+        if isinstance(ref, WeightRef):
+            return str(self.weights[ref.name].array.dtype)
+        return self.dtypes[ref.name]
+
+    def constant(self, array: Any) -> WeightRef:
+        """A reference to an array that is part of the program."""
+        assert self.node is not None
+        name = self.node.results[0]
+        while name in self.weights or name in self.exported.stored:
+            name += "_"
+        self.weights[name] = Weight(array, CONSTANT)
+        return WeightRef(name)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the node's results."""
+        assert self.node is not None
+        return self.node.results
+
+    def emit(self, function: str, *args: Any, **options: Any) -> ValueRef:
+        """Add a call; returns the reference to its result."""
+        assert self.node is not None
+        return self.emit_all(function, (self._unused(self.node.results[0]),), *args, **options)[0]
+
+    def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
+        """Add a call with several results, in nested tuples; returns references to them."""
+        assert self.node is not None
+        frames = tuple(Frame(path, instance, name) for path, instance, name in self.node.modules)
+        self.calls.append(Call(function, args, options, results, frames, self.node.source, self.node.target))
+        NODES.check(len(self.calls), self.name, ModelError, 1000 * len(self.exported.nodes))
+        self.made.update(names(results))
+        return [ValueRef(name) for name in names(results)]
+
+    # What conversions use
+
+    def emit_outside(self, name: str, function: str, args: tuple[Any, ...]) -> ValueRef:
+        """Add a call that is part of no module."""
+        name = self._unused(name)
+        self.calls.append(Call(function, args, results=(name,)))
+        self.made.add(name)
+        return ValueRef(name)
+
+    def _unused(self, name: str) -> str:
+        """A name for one more value of a node."""
+        if name not in self.made:
+            return name
+        self.again[name] += 1
+        return f"{name}.next{self.again[name]}"
+
+    def problem(self, op: str, what: str) -> None:
+        """Note why the operator cannot be imported."""
+        self.problems.add(op, what, self.place())
+
+    def place(self) -> str:
+        """Where the network has the node: a line of its source, or a module."""
+        if self.node is None:
+            return ""
+        return self.node.source or (f"module {self.node.modules[-1][0]!r}" if self.node.modules else "")
