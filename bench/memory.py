@@ -4,7 +4,7 @@
     .venv/bin/python bench/memory.py w1 mcunet                     some
     .venv/bin/python bench/memory.py --docs docs/benchmarks.md     all, into the section `memory` of the document
 
-Nothing is run: the numbers are those of the plan, which the generated C holds by its `sizeof`.
+Nothing is run: the numbers come from the plan, which the generated C holds by its `sizeof`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A PlatformIO platform for machines that QEMU emulates. The compiler and QEMU are those of the system."""
+"""A PlatformIO platform for machines that QEMU emulates. The compiler and QEMU are the system's."""
 
 import importlib.metadata
 import json

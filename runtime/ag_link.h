@@ -69,7 +69,7 @@ enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTER
  * count, count bytes) repeated; or a float and then signed integers of 8 or 16 bits, value * that float. */
 enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2, AG_LINK_S8 = 3, AG_LINK_S16 = 4 };
 
-/* Status codes of the link; -1 to -15 are the model's, -43 to -46 those of rounds, -64 and below the store's.
+/* Status codes of the link; -1 to -15 are the model's, -43 to -46 rounds', -64 and below the store's.
  */
 enum {
     AG_LINK_OK = 0,
@@ -128,7 +128,7 @@ typedef struct ag_link {
     int start;           /* status of loading one at start-up, until the state is replaced */
     bool incomplete;     /* the state is partially written */
     bool beyond_shared;  /* also outside of what rounds exchange */
-    ag_round round;      /* set round.samples to those of the board */
+    ag_round round;      /* set round.samples to the board's samples */
     uint32_t window;     /* bytes of requests that the host may send before it waits for a reply */
     uint16_t session;
     uint32_t nonce, sequence, hellos;

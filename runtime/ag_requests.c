@@ -103,7 +103,7 @@ int ag_link_hello(ag_link *l, ag_exchange *x) {
         x->out_bytes = AG_LINK_GREETING;
         return AG_LINK_OK;
     }
-    x->out_bytes = 32 + AG_LINK_NAME; /* as long as that of version 1, whose hosts read no longer one */
+    x->out_bytes = 32 + AG_LINK_NAME; /* as long as in version 1, whose hosts read no longer greeting */
     return x->in_bytes != 4 ? AG_LINK_ERR_LENGTH : AG_LINK_ERR_VERSION;
 }
 
@@ -259,7 +259,7 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
-/* All of the state is another one: that of `round`, or of no round. */
+/* All of the state is replaced, by the state of `round`, or of no round. */
 static void replaced(ag_link *l, uint32_t round) {
     l->incomplete = false;
     l->beyond_shared = false;
@@ -301,7 +301,7 @@ static int train(ag_link *l, ag_exchange *x) {
         if (status == AG_LINK_OK) {
             l->count.steps++;
             l->count.trained++;
-            l->round.begun = false; /* its weights are those of other steps */
+            l->round.begun = false; /* its weights come from other steps */
         } else {
             l->count.rejected++;
         }

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* -34, -38 and -39 are those of the link; -1 to -15 are the model's, -64 and below the store's. */
+/* -34, -38 and -39 are the link's; -1 to -15 are the model's, -64 and below the store's. */
 enum {
     AG_ROUND_OK = 0,
     AG_ROUND_ERR_RANGE = -34,   /* a number that is out of range */

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYS = {
     "board": f"a name (see boards) or the path of a .toml file; {DEFAULT_BOARD} if not given",
     "model": "an example (see models), a workload (w1), a network (resnet8) or a model file's path; mnist if not given",
-    "name": "name of the generated files and functions; that of the model's folder or file if not given",
+    "name": "name of the generated files and functions (default: the name of the model's folder or file)",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
     **train.OPTIONS,
     "ram": "bytes for the trainer, 96K or by region sram=96K,ccm=64K; the board's RAM minus the stack if not given",
@@ -41,7 +41,7 @@ TARGETS = {
     "test": "run all tests",
     "fuzz": "read mutated files of all formats, and frames of the board link, for minutes=; seed= repeats a run",
     "docs": "build the documentation as a site, build/site/index.html, with search; no server is needed",
-    "diff-generated": "print how the C of all examples for all boards differs from that of base=",
+    "diff-generated": "print how the C of all examples for all boards differs from the C of base=",
     "boards": "list the boards",
     "models": "list the example models",
     "clean": "remove the build folder of board= and model=, or all when neither is given",
@@ -146,7 +146,7 @@ class Options:
 
     @property
     def model_name(self):
-        """The name of the generated files: that of name=, the folder's if the file is model.py, or the file's."""
+        """The name of the generated files: name=, the folder's name if the file is model.py, or the file's."""
         if "name" in self.given:
             return self.given["name"]
         path = Path(self.model)

@@ -30,7 +30,7 @@ def count(text: str) -> int:
 
 
 def ram(text: str) -> int | dict[str, int]:
-    """Bytes of all regions of memory, 96K, or of each that is used: sram=96K,ccm=64K."""
+    """Bytes of all regions of memory, 96K, or of each region that is used: sram=96K,ccm=64K."""
     if "=" not in text:
         return memory_size(text)
     return by_name(
@@ -153,7 +153,8 @@ def timeout_argument(parser: argparse.ArgumentParser) -> None:
 def data_arguments(
     parser: argparse.ArgumentParser, default: str = "data.py in the model's folder", what: str = ""
 ) -> None:
-    """`what` the data are for, with a colon; `default`: what is taken without --data."""
+    """Add --data and its forms. `what`: a text before the help of --data, such as "calibration data: "; `default`: the
+    data without --data."""
     parser.add_argument(
         "--data",
         metavar="FILE",
@@ -212,13 +213,13 @@ def target_arguments(parser: argparse.ArgumentParser) -> None:
         "--ram",
         metavar="BYTES",
         type=ram,
-        help="RAM budget of the trainer, such as 98304 or 96K, or that of each region of memory that it may use: "
+        help="RAM budget of the trainer, such as 98304 or 96K, or a budget for each region of memory that it may use: "
         "sram=96K,ccm=64K (default: the board's RAM less the stack)",
     )
 
 
 def board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
-    """The board, and the command line's kernel backends; None for those of the board's profile."""
+    """The board, and the command line's kernel backends; None for the backends of the board's profile."""
     from ..kernels import registry
     from ..targets import board
 

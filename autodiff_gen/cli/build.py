@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .arguments import Command, board_and_kernels, force_argument, model_argument, target_arguments
 
-FORMATS = ("platformio", "cmake", "make", "arduino", "plain")  # those of export
+FORMATS = ("platformio", "cmake", "make", "arduino", "plain")  # of projects
 
 
 def add_commands(command: Command) -> None:
@@ -67,7 +67,7 @@ def _add_export(command: Command) -> None:
         dest="form",
         choices=FORMATS,
         default=FORMATS[0],
-        help="the build system; plain: sources alone (default: %(default)s)",
+        help="the build system; plain: only the sources (default: %(default)s)",
     )
     export.add_argument(
         "--out",

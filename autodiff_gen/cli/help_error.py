@@ -1,6 +1,6 @@
 """`autodiff-gen help-error`: the entry of docs/errors/*.md about a message, found by the text of the message.
 
-An entry is a heading, a block of messages, in which `{}` stands for what varies, and what they mean, with an example
+An entry is a heading, a block of messages, in which `{}` is a part that varies, and what they mean, with an example
 and the fix. A test holds that every message of the program has an entry.
 """
 
@@ -29,7 +29,7 @@ _LEAST = 16  # characters of a message by which its beginning is recognised
 
 @dataclass(frozen=True)
 class Message:
-    """A message of an entry; `{}` stands for what varies."""
+    """A message of an entry; `{}` is a part that varies."""
 
     text: str
 

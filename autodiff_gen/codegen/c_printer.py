@@ -17,7 +17,7 @@ _PRECEDENCE = {"*": MUL, "/": MUL, "+": ADD, "-": ADD, "&&": _LOGICAL, "||": 30}
 _RIGHT = {MUL: UNARY, ADD: MUL, COMPARE: ADD, _LOGICAL: COMPARE, 30: _LOGICAL}
 
 
-# Penalties of a cut after an operator, to which that of each parenthesis around it is added.
+# Penalties of a cut after an operator; the penalty of each parenthesis around it is added.
 _CUT = {",": 0, ";": 0, "=": 1, "+=": 1, "-=": 1, "||": 2, "&&": 2, "?": 2, ":": 2}
 _CUT |= {"==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 20, "/": 20, ".": 20}
 _NESTED = 18

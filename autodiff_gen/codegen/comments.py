@@ -1,4 +1,4 @@
-"""What a kernel call computes, as mathematics: operands, transposes and shapes are those of the call."""
+"""What a kernel call computes, as mathematics, with the operands, transposes and shapes of the call."""
 
 from __future__ import annotations
 

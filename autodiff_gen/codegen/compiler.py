@@ -119,7 +119,7 @@ def compile_functions(
     must_fit: bool = True,
 ) -> Program:
     """Compile several functions into one program: entries called `name`_<function>, which share an arena in the main
-    region of memory. The arguments are those of compile_model."""
+    region of memory. The arguments are the same as compile_model's."""
     _check_name(name)
     tables = _load_kernels(kernels, board)
     for f in functions:

@@ -91,7 +91,7 @@ def _body(
     poison: bool = False,
     plan: EntryPlan | None = None,
 ) -> EntryBody:
-    """The body of an entry, or that of a check of its arguments."""
+    """The body of an entry, or of a check of its arguments."""
     outputs = {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"}
     if plan is not None:
         outputs = {INDEX: c.Name(Scope([a.c_name for a in entry.args]).fresh("index"))}

@@ -193,7 +193,7 @@ def _stack(program: Program, source: Source) -> list[str]:
 
 
 def _floats(program: Program) -> int:
-    """Bytes of the arenas but that of integers."""
+    """Bytes of all arenas except the arena of integers."""
     return sum(4 * words for arena, words in program.arenas.items() if arena != "int")
 
 

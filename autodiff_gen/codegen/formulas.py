@@ -84,7 +84,7 @@ class _Formulas:
         return self.out
 
     def _add(self, v: Value, result: Value) -> None:
-        """The line of a result, after those of local values that it needs."""
+        """The line of a result, after the lines of local values that it needs."""
         state = self.names.plan.states.get(result)
         name = self._name(result)
         try:

@@ -31,7 +31,7 @@ class Arg:
     role: str  # "input", "param" (a parameter given to a plain function), "output"
     classes: int | None = None  # integer inputs that are indices: values in [0, classes) are valid
     value: Value | None = None  # the graph's input, None for outputs
-    checks: tuple[Check, ...] = ()  # those of indices that are computed of it
+    checks: tuple[Check, ...] = ()  # of indices that are computed from it
 
     @property
     def by_value(self) -> bool:
@@ -56,7 +56,7 @@ class Slot:
     init: Any
     role: str  # one of ROLES
     state: State
-    owner: str = "t"  # what points to its struct: the trainer, or that of a region
+    owner: str = "t"  # the pointer to its struct: the trainer's, or a region's
 
     @property
     def words(self) -> int:
@@ -115,7 +115,7 @@ class Entry:
 
     @property
     def plans(self) -> tuple[EntryPlan, ...]:
-        """Those of the checks, and that of the steps."""
+        """The functions of the checks, and the function of the steps."""
         return (*(check.plan for check in self.checks), self.plan)
 
     @property

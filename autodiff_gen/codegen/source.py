@@ -34,7 +34,8 @@ from .program import Entry, Program
 
 @dataclass(frozen=True)
 class Source:
-    """NAME.c as trees. own: functions of backends that replace those of ag_math.h; all_short: see vector_loops.py."""
+    """NAME.c as trees. own: functions of backends that replace functions of ag_math.h; all_short: see
+    vector_loops.py."""
 
     codes: Sequence[EntryCode]
     functions: Sequence[LoopFunction]

@@ -21,7 +21,7 @@ class FunctionSpec(Protocol):
 class ModelSpec(Protocol):
     """Entries that share states. default_lr: what train_step takes where no learning rate is given, None where a
     schedule computes it; stages: results of the pipeline's stages up to the optimizer, by name; the other attributes
-    are those of `Model`."""
+    are the same as `Model`'s."""
 
     batch: int
     guard: str | None

@@ -13,7 +13,7 @@ from .program import Program, Slot
 
 
 def state_dict(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays of all slots and those of frozen states, in the order of a state_dict."""
+    """Arrays of all slots and of frozen states, in the order of a state_dict."""
     return {
         name: arrays[name] if name in arrays else program.frozen[name].copy() for name in program.state_names
     }

@@ -51,7 +51,7 @@ def _window_of(node: Node) -> str:
 
 
 def _inserted(node: Node) -> str:
-    """`[:, None]`: axes that a view adds after others, so that they line up with those of another operand."""
+    """`[:, None]`: axes that a view adds after others, so that they line up with the axes of another operand."""
     (operand,), shape = node.operands, node.results[0].type.shape
     old = list(operand.type.shape)
     if len(old) >= len(shape) or isinstance(operand.base.node.op.lower, Reduce):

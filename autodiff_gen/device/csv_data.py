@@ -77,7 +77,7 @@ def _is_recording(layout: LinkLayout, places: Mapping[str, Sequence[int]], windo
 def _in_windows(
     path: Path, layout: LinkLayout, columns: Mapping[str, Array], windows: Windows
 ) -> dict[str, Array]:
-    """The windows of a recording; an array with one value a window has that of the window's last row."""
+    """The windows of a recording; an array with one value a window has the value of the window's last row."""
     x = next(a for a in layout.inputs if not a.is_target)
     starts = windows.starts(path, x, columns[x.name].shape[1], len(columns[x.name]))
     arrays = {}
@@ -211,7 +211,7 @@ def _counts(arrays: Sequence[LinkArray], free: int, has_more: bool) -> dict[str,
 
 
 def _fits_windows(layout: LinkLayout, places: Mapping[str, Sequence[int]], windows: Windows) -> bool:
-    """Whether the columns of all arrays are those of one recording."""
+    """Whether the columns of all arrays are columns of one recording."""
     if not _is_recording(layout, places, windows):
         return False
     lengths = {windows.rows(a, len(places[a.name])) for a in layout.inputs if not a.is_target}

@@ -262,7 +262,7 @@ def _checked(
 
 
 def _reshaped(array: Array, tail: tuple[int, ...], type: Type) -> str:
-    """How samples of another shape become those of the model, where that is known."""
+    """How samples of another shape become samples of the model, where that is known."""
     own = array.shape[1:]
     if type.dtype.kind != "f" and own[:-1] == tail:
         return "; one-hot rows become indices of classes by argmax(-1)"

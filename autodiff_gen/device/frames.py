@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 
 VERSION = 3
-PAYLOAD = 240  # bytes, the most of any board; that of a board is in its reply to HELLO
+PAYLOAD = 240  # bytes, the most of any board; a board's own limit is in its reply to HELLO
 HEADER = struct.Struct("<BbHI")
 LONGEST = HEADER.size + PAYLOAD + 4
 

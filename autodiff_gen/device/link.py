@@ -48,7 +48,7 @@ class Link:
     ) -> None:
         self.port, self.patience, self.now = port, patience, now
         self.traffic = Traffic()
-        self.payload, self.window = 0, 0  # those of the board, after HELLO
+        self.payload, self.window = 0, 0  # of the board, after HELLO
         self._decoder = Decoder()
         self._session = 0
         self._sequence = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import LinkError
 
-NAME = ".board.lock"  # `.lock` is that of a build by SCons, which may wait for the board
+NAME = ".board.lock"  # `.lock` belongs to a build by SCons, which may wait for the board
 
 
 class FolderLock:

@@ -1,4 +1,4 @@
-"""Whether a board's firmware is that of a program, and whether the link can serve the program at all."""
+"""Whether a board's firmware was built from a program, and whether the link can serve the program at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A board in QEMU whose serial port is a socket; firmware and link are those of the hardware."""
+"""A board in QEMU whose serial port is a socket; firmware and link are the same as on hardware."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class QemuPort:
     def __init__(
         self, board: boards.Board, elf: Path, lock: FolderLock | None = None, folder: Path | None = None
     ) -> None:
-        """`folder`: of the board's files, without one that of `elf`; `lock`: of this folder, which `close` releases."""
+        """`folder`: the folder of the board's files, by default the folder of `elf`; `lock`: its lock, which `close`
+        releases."""
         self.machine, self._lock = Qemu(board, elf, folder), lock
         self.folder = self.machine.folder
         try:

@@ -45,9 +45,9 @@ class Local:
 
 @dataclass(frozen=True)
 class Work:
-    """How a board trains: `steps` local steps of n samples each, 0 for the model's batch. `seed`: of the order of the
-    samples. lr: None for that of the firmware, or of the model's schedule. mu: after each step w -= lr * mu * (w - w0),
-    with the `lr` given."""
+    """How a board trains: `steps` local steps of n samples each, 0 for the model's batch. `seed` determines the order
+    of the samples. lr: the learning rate; None for the firmware's, or the rate of the model's schedule. mu: after each
+    step w -= lr * mu * (w - w0), with the `lr` given."""
 
     steps: int
     lr: float | None = None
@@ -76,9 +76,9 @@ def shared_slots(program: Program, local_buffers: bool = False) -> list[Slot]:
 
 
 class Round:
-    """Round `number` on a board, begun with `weights`: arrays by name. `local_buffers`: those of the board stay as they
-    are. Every operation survives a lost session and a restart of the board: the round is then continued, or repeated
-    from its start. Raises DeviceError where the board cannot take part."""
+    """Round `number` on a board, begun with `weights`: arrays by name. `local_buffers`: the board keeps its own
+    buffers. Every operation survives a lost session and a restart of the board: the round is then continued, or
+    repeated from its start. Raises DeviceError where the board cannot take part."""
 
     def __init__(
         self, board: Board, number: int, weights: Mapping[str, Any], local_buffers: bool = False
@@ -97,7 +97,7 @@ class Round:
 
     @property
     def elements(self) -> int:
-        """Of the shared part."""
+        """The number of elements of the shared part."""
         return sum(s.type.bytes // s.type.dtype.size for s in self.slots)
 
     def train(self, work: Work) -> Local:
@@ -108,13 +108,13 @@ class Round:
         return self.local
 
     def delta(self, encoding: str = F32, seed: int = 0) -> dict[str, Array]:
-        """The weights less the weights of the round's start, by name, as float32 in the model's shapes."""
+        """The difference of the weights from the start of the round, by name, as float32 in the model's shapes."""
         return by_name(self.slots, self.difference(encoding, seed))
 
     def difference(self, encoding: str = F32, seed: int = 0) -> Array:
-        """The elements of the shared part less those of the round's start, as a board stores them, float32[elements].
-        As `s8` they take a quarter of the bytes: multiples of a scale, rounded up or down at random by `seed`, right on
-        average."""
+        """The difference of the shared part from the start of the round, in the order in which a board stores the
+        elements, float32[elements]. With encoding "s8" it takes a quarter of the bytes: multiples of a scale, rounded
+        up or down at random by `seed`, right on average."""
         if encoding not in ENCODINGS or not 0 <= seed < 1 << 32:
             raise ShapeError(f"encoding={encoding!r}, seed={seed}: expected f32 or s8, and a seed of 32 bits")
         room = self.board.link.payload
@@ -140,7 +140,7 @@ class Round:
         return np.concatenate([parts[k] for k in range(len(requests))])
 
     def _run(self, operation: Callable[[], T]) -> T:
-        """The operation, on a board that has this round and has made its steps."""
+        """Run the operation on a board that has this round and has made its steps."""
 
         def run() -> T:
             if self._session != self.board.sessions:

@@ -166,7 +166,7 @@ def run_training(
 
 
 def learning_rate(model: Model, given: float | None) -> Callable[[int], float]:
-    """The learning rate after a number of steps: `given`, the optimizer's, or that of the model's schedule."""
+    """The learning rate after a number of steps: `given`, the optimizer's, or the rate of the model's schedule."""
     base = model.optimizer.lr if given is None else given
     if model.schedule is None:
         return lambda step: base

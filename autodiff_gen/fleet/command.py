@@ -39,7 +39,7 @@ def fleet(args: argparse.Namespace) -> int:
 
 
 class _Run:
-    """What the options ask for: the model, the data of each board, and where a run that was stopped continues."""
+    """A run of the command: the model, the data of each board, and the round after which a stopped run continues."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.rounds = args, args.rounds
@@ -83,7 +83,7 @@ class _Run:
         print(f"the weights of round {self.rounds} are {self._file(self.rounds)}")
         return 0
 
-    # What the options say
+    # The options
 
     def _data(self) -> Dataset:
         args, windows = self.args, Windows(self.args.window, self.args.stride)
@@ -118,7 +118,7 @@ class _Run:
         )
 
     def _work(self, number: int) -> Any:
-        """What each board does in a round."""
+        """The work of each board in a round, as a function of its number."""
         plan = self.plan
 
         def work(k: int) -> Work:
@@ -140,7 +140,7 @@ class _Run:
             f"differences of {numbers:,} numbers as {self.plan.encoding}"
         )
 
-    # Who takes part
+    # The boards
 
     @contextmanager
     def _members(self, fresh: bool) -> Iterator[list[Members]]:

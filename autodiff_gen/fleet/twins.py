@@ -46,7 +46,7 @@ class _Done(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Report:
-    """What one board returns from a round: `delta` is the new weights less those of the start, flat."""
+    """What one board returns from a round: `delta` is the new weights less the weights of the start, flat."""
 
     board: int
     samples: int

@@ -17,7 +17,7 @@ EXPORTS = {
     **dict.fromkeys(
         (".pt", ".pth", ".ckpt"), "write the program by torch.export.save(torch.export.export(net, args))"
     ),
-    ".safetensors": "it has weights alone; load them into the network, and export that",
+    ".safetensors": "it has only weights; load them into the network, and export that",
 }
 
 

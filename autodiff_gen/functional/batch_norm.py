@@ -35,8 +35,8 @@ def batch_norm(
     training=True: in training mode, the mean and biased variance of the batch are used, and running_mean and
     running_var (buffers) are updated to (1 - momentum) * old + momentum * new with the mean and the unbiased variance;
     in evaluation mode, the running statistics are used. training=False: the running statistics are always used; without
-    them, those of the batch. A channel needs more than one value: if that depends on n, the generated function rejects
-    n = 1.
+    them, the statistics of the batch. A channel needs more than one value: if that depends on n, the generated function
+    rejects n = 1.
     """
     x = as_value(input)
     if momentum is None:

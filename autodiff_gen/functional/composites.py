@@ -152,7 +152,7 @@ def asinh(input: TensorLike) -> Value:
     """log(input + sqrt(input^2 + 1)), exact near 0 too."""
     x = as_value(input)
     negative = x < 0.0
-    size = where(negative, neg(x), x)  # whose gradient at 0 is 1, not that of abs
+    size = where(negative, neg(x), x)  # whose gradient at 0 is 1, not the gradient of abs
     result = log1p(size + square(size) / (1.0 + sqrt(square(size) + 1.0)))
     return where(negative, neg(result), result)
 
@@ -180,7 +180,7 @@ def hypot(input: TensorLike, other: TensorLike) -> Value:
 
 
 def copysign(input: TensorLike, other: TensorLike) -> Value:
-    """|input| with the sign of other, that of -0.0 among them."""
+    """|input| with the sign of other; -0.0 is negative."""
     size, sign = abs(input), as_value(other)
     negative = logical_or(lt(sign, 0.0), lt(div(1.0, sign), 0.0))
     return where(negative, neg(size), size)

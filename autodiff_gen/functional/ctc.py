@@ -38,7 +38,7 @@ def ctc_loss(
 
     log_probs: f32[T, N, C], or [T, C] for one sequence; targets: integers [N, S] ([S]), those after a sequence's length
     any of 0 to C - 1; lengths: integers [N], or numbers for one sequence. "mean" divides by the target lengths first.
-    The gradient of log_probs is that of the loss; PyTorch's is the same only after log_softmax.
+    The gradient of log_probs is the gradient of the loss; PyTorch's is the same only after log_softmax.
     zero_infinity: 0 in place of infinity for targets that are too long for their input.
     """
     x, name = as_value(log_probs), "ctc_loss"

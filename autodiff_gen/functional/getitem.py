@@ -97,7 +97,7 @@ def _is_index(key: Any) -> bool:
 
 
 def _positive(name: str, x: Value, axis: int, array: Any) -> Value:
-    """A constant index: that of a mask, or with negative numbers counted from the end."""
+    """A constant index: from a mask, or with negative numbers counted from the end."""
     d = extent_of(name, x, axis)
     if array.dtype.kind == "b":
         if array.shape != (d,) or not array.any():

@@ -64,8 +64,8 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Value:
 
 
 def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
-    """Add elements before and after the axes: `pad` has the two numbers of the last axis, then those of the axis before
-    it, and so on.
+    """Add elements before and after the axes: `pad` has the two numbers of the last axis, then the numbers of the axis
+    before it, and so on.
 
     Modes: "constant" (`value`, 0 by default; negative numbers crop), "reflect" (mirrored about the border element,
     which is not repeated), "replicate" (the border element), "circular" (from the other end).
@@ -162,7 +162,7 @@ def repeat(input: TensorLike, sizes: Sequence[int]) -> Value:
 
 
 def tile(input: TensorLike, dims: Sequence[int]) -> Value:
-    """repeat; if there are fewer numbers than axes, they are those of the last axes."""
+    """repeat; if there are fewer numbers than axes, they belong to the last axes."""
     x = as_value(input)
     wanted = list_of("tile", x, "dims", dims)
     return _repeated("tile", x, (*(1,) * (x.ndim - len(wanted)), *wanted))

@@ -29,7 +29,7 @@ KNOWN = '"mean", "sum", "none"'
 
 
 def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Value:
-    """The losses reduced by `reduction`; a mean over the batch is that of the n samples at run time."""
+    """The losses reduced by `reduction`; a mean over the batch is over the n samples at run time."""
     if reduction == "none":
         return losses
     if reduction == "sum":

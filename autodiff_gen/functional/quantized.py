@@ -1,6 +1,6 @@
 """Functions of quantised tensors: 8-bit integers that represent scale * (q - zero_point), with 32-bit sums.
 
-Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` are those of the result, which is limited
+Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` belong to the result, which is limited
 to the integers from `low` to `high`: an activation such as ReLU6 is part of the op before it. Results are equal to the
 last bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
 
@@ -266,7 +266,7 @@ def quantized_max_pool2d(
 
 def quantized_softmax(input: Value, dim: int = -1) -> Value:
     """Softmax of an s8 tensor along `dim`, in fixed point; the result has the scale 1/256 and the zero point -128. The
-    gradient is that of softmax at the numbers that the result represents."""
+    gradient is the gradient of softmax at the numbers that the result represents."""
     name = "quantized_softmax"
     x = as_value(input)
     numbers = softmax_s8(quantized_operand(name, x).scale)

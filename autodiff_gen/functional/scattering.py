@@ -58,9 +58,9 @@ def scatter_reduce(
 ) -> Value:
     """input with src[i, j, k] combined with the element at [i, index[i, j, k], k] for dim=1; along other axes the index
     may be shorter than both. reduce: "sum", "prod", "mean", "amax" or "amin". include_self=False: elements of src
-    replace those of the input in place of being combined with them. Floats.
+    replace the input's elements and are not combined with them. Floats.
 
-    Of equal maxima that of the input takes half of the gradient."""
+    Of equal maxima the input's takes half of the gradient."""
     x, s, name = as_value(input), as_value(src), "scatter_reduce"
     if reduce not in ARITHMETIC:
         raise shape_error(name, [x], f"reduce={reduce!r}; known: {', '.join(ARITHMETIC)}")

@@ -79,7 +79,7 @@ def _regrouped(x: Value, wanted: Shape) -> Value:
 
 
 def _with_batch(x: Value, wanted: Shape) -> Iterator[Shape]:
-    """Shapes in which an extent follows the batch that is given as a number, that of the largest batch."""
+    """Shapes in which an extent follows the batch and is given as a number, the size of the largest batch."""
     caps = {d.cap for d in x.shape if isinstance(d, Dim)}
     for k, d in enumerate(wanted):
         for cap in caps:

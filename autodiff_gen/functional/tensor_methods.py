@@ -16,7 +16,7 @@ from ..ir.node import Value
 from ..ir.types import Dim, Size, product
 from .alternatives import ALTERNATIVES, METHODS
 
-# Operators with an op: method -> op; those of the first table also have a reflected form.
+# Operators with an op: method -> op; operators of the first table also have a reflected form.
 _REFLECTED = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _BINARY = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "and": "logical_and", "or": "logical_or"}
 _UNARY = {"neg": "neg", "invert": "logical_not", "abs": "abs"}

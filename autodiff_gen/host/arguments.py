@@ -16,7 +16,7 @@ from .wrong_indices import reject_wrong_indices
 
 @dataclass
 class Batch:
-    """The number of rows of one call: that of the first array with a batch axis; the others must match it."""
+    """The number of rows of one call: the rows of the first array with a batch axis; the others must match it."""
 
     cap: int
     least: int = 1

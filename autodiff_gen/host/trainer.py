@@ -31,7 +31,8 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, cty
 
 
 class _Compiled:
-    """A program as a loaded library, with one instance of its struct, and of those of its regions of memory."""
+    """A program as a loaded library, with one instance of its struct, and one of the struct of each region of
+    memory."""
 
     def __init__(self, program: Program, compiler: Compiler, poison: bool) -> None:
         self.program = program
@@ -180,7 +181,7 @@ class Trainer:
     """A trainer of one model: its parameters, optimizer state and arena in one struct, as on the board.
 
     `source`: the generated files (name -> text); `program`: the compiled program; `nbytes`: sizeof the struct;
-    `poison`: that of `emit`.
+    `poison`: as in `emit`.
     """
 
     def __init__(self, program: Program, compiler: Compiler, poison: bool = False) -> None:
@@ -200,7 +201,7 @@ class Trainer:
         return self._compiled.memory
 
     def init(self, seed: int = 0) -> None:
-        """Set the initial weights: those of the model for seed 0, otherwise new random ones. `seed`: 32 bits."""
+        """Set the initial weights: the model's for seed 0, otherwise new random ones. `seed`: 32 bits."""
         if not 0 <= seed < 1 << 32:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self._compiled.init(seed)

@@ -45,8 +45,8 @@ OK_OF = {
     "pico": "the Pico SDK",
 }
 
-# Macros with small letters that stand for something else wherever they occur. One with arguments is none of them: it
-# stands for something only before a parenthesis, where no array is.
+# Macros with small letters that a compiler replaces wherever they occur. A macro with arguments is none of them: it is
+# replaced only before a parenthesis, where no array is.
 _MACROS = """
          linux unix i386
     fd_set noreturn physadr quad sa_handler sa_sigaction signgam stderr stdin stdout strtodf tzname

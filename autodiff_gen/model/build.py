@@ -31,8 +31,8 @@ def build(
     note: Callable[[str], None] = lambda line: None,
     force: bool = False,
 ) -> list[Path]:
-    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: that of `emit`;
-    `note` takes lines about what the RAM budget costs; `force`: that of `write_files`.
+    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: as in `emit`;
+    `note` takes lines about what the RAM budget costs; `force`: as in `write_files`.
 
     When the model cannot be compiled, existing files stay unchanged. Raises AutodiffError.
     """
@@ -60,7 +60,7 @@ def compile_file(
     dump: Dump | None = None,
     must_fit: bool = True,
 ) -> Program:
-    """Compile the model or functions of a model file; the other arguments are those of compile_model."""
+    """Compile the model or functions of a model file; the other arguments are the same as compile_model's."""
     with doing(f"compiling {name}" + (f" for {board.id}" if board is not None else "")):
         if isinstance(definition, Model):
             return compile_model(definition, name, kernels, board, ram, dump, must_fit)

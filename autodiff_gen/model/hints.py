@@ -73,7 +73,7 @@ def _is_of(error: BaseException, cls: type, text: str) -> bool:
 
 
 def _of_arguments(error: BaseException, found: re.Match[str]) -> str:
-    """For a call whose arguments are not those of its function."""
+    """For a call whose arguments do not fit its function."""
     unknown, missing = found["unknown"], found["missing"]
     if unknown is None and (own := _of_supervised(error)):
         return own

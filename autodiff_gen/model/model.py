@@ -50,7 +50,7 @@ class Model:
     optimizer: one of ag.optim, or of torch.optim over the parameters of modules that ag.from_torch imported.
 
     accumulate: the reduction of the loss over its samples, "mean" or "sum"; adds the entry `accumulate`, which sums the
-    gradients of micro-batches, and `apply`, one optimizer step equal to that of one large batch.
+    gradients of micro-batches, and `apply`, one optimizer step equal to the step of one large batch.
     ema: optim.EMA keeps averages of the parameters; adds `predict_averaged`, which uses them.
 
     guard: "loss": a step with non-finite inputs or loss is rejected before any state changes; "gradients": also a step
@@ -228,7 +228,7 @@ class Model:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """All names of a state_dict, in its order, those of frozen ones among them."""
+        """All names of a state_dict, in its order, with the names of frozen states."""
         return tuple(dict.fromkeys((*(s.name for s, _ in self._states), *(s.name for s in self.states))))
 
     @property

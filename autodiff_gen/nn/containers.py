@@ -143,7 +143,7 @@ class ModuleDict(Module):
         return list(self.children())
 
     def update(self, modules: Mapping[str, Module]) -> None:
-        """Add modules, or replace those of the same names."""
+        """Add modules, or replace modules of the same names."""
         for name, module in modules.items():
             self[name] = module
 

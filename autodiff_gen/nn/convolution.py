@@ -91,7 +91,8 @@ class _Convolution(Module):
 
 
 def channel_axis(groups: int, inputs: int, outputs: int) -> int | None:
-    """The axis of the input channels in a weight [out, in / groups, ...]; None where it has those of one group only."""
+    """The axis of the input channels in a weight [out, in / groups, ...]; None where it has only one group's
+    channels."""
     if groups == 1:
         return 1
     return 0 if groups == inputs == outputs else None
@@ -121,7 +122,7 @@ class _Conv(_Convolution):
 
     @property
     def channel_axis(self) -> int | None:
-        """That of the input channels in the weight; None where it has those of one group only."""
+        """The axis of the input channels in the weight; None where it has only one group's channels."""
         return channel_axis(self.groups, self.in_channels, self.out_channels)
 
     def forward(self, input: TensorLike) -> Value:

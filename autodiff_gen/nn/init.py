@@ -1,8 +1,8 @@
 """Initialisers that change a parameter, with the names and arguments of torch.nn.init: what a parameter starts from is
 set before the network is called, `nn.init.xavier_uniform_(layer.weight)`. They return the parameter.
 
-Uniform and normal numbers are drawn on the device, as those of `init`; trunc_normal_ and orthogonal_ are drawn when the
-model is built, and stored in flash.
+Uniform and normal numbers are drawn on the device, as the numbers of `init` are; trunc_normal_ and orthogonal_ are
+drawn when the model is built, and stored in flash.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Linear(Module):
     uniformly within 1 / sqrt(in_features)."""
 
     printed = "in_features= out_features= bias="
-    channel_axis = 1  # of the weight: that of the input channels
+    channel_axis = 1  # of the weight: the input channels
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:

@@ -1,6 +1,6 @@
 """Losses as modules, with the names, arguments and defaults of torch.nn; the formulas are in `functional`.
 
-`reduction` is "mean", "sum" or "none"; a mean over the batch is that of the n samples at run time.
+`reduction` is "mean", "sum" or "none"; a mean over the batch is over the n samples at run time.
 """
 
 from __future__ import annotations

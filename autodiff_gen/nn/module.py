@@ -275,7 +275,7 @@ class Module:
         return {name: stored.initial().array() for name, stored in self._held().items()}
 
     def _held(self, prefix: str = "") -> dict[str, Stored]:
-        """Parameters and buffers by name; those of a module that two modules share have two names."""
+        """Parameters and buffers by name; parameters of a module that two modules share have two names."""
         held: dict[str, Stored] = {}
         for k, own in (*self._members()[0].items(), *self._own_buffers().items()):
             if own is not None:

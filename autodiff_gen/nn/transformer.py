@@ -184,7 +184,7 @@ class TransformerDecoderLayer(_Layer):
 
 class TransformerDecoder(Module):
     """num_layers copies of `decoder_layer`, applied in order to tgt with the same memory, then `norm`; the copies start
-    as those of TransformerEncoder do."""
+    as the copies of TransformerEncoder do."""
 
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None

@@ -1,9 +1,10 @@
-"""Values whose gradients are not those of their formulas: gradient hooks, and torch.autograd.Function.
+"""Values whose gradients do not follow from their formulas: gradient hooks, and torch.autograd.Function.
 
-A gradient is a function of the gradient of the result, which exists only after differentiation. A value stands for it:
+A gradient is a function of the gradient of the result, which exists only after differentiation. Until then a
+placeholder represents the gradient of the result:
 
     g = gradient_of(y)
-    z = custom_gradient(y, g, x, mul(g, mask))   # y; what arrives at z arrives at x as that times mask
+    z = custom_gradient(y, g, x, mul(g, mask))   # y; the gradient that arrives at z arrives at x times mask
 
 Both are in a graph until gradients are known; they have no lowering to C.
 """
@@ -24,7 +25,7 @@ from ..ir.types import Type
 from .support import check_float, floating
 
 gradient_of = define(
-    "gradient_of",  # stands for the gradient of its operand, in operands of custom_gradient
+    "gradient_of",  # a placeholder of the gradient of its operand, in operands of custom_gradient
     infer=floating,
     ref=np.zeros_like,
     vjp=None,
@@ -35,7 +36,8 @@ gradient_of = define(
 
 
 def parts(count: int, operands: Sequence[Value]) -> tuple[Values, Values, Values, Values]:
-    """Of `count` results: these, what stands for their gradients, values that get gradients, and these gradients."""
+    """The operands for `count` results: the results, placeholders of their gradients, values that get gradients, and
+    these gradients."""
     inputs = (len(operands) - 2 * count) // 2
     ends = (0, count, 2 * count, 2 * count + inputs, 2 * count + 2 * inputs)
     results, gradients, xs, dxs = (operands[a:b] for a, b in itertools.pairwise(ends))
@@ -72,7 +74,7 @@ def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted
 
 
 custom_gradient = define(
-    # The first `count` operands; the next stand for their gradients; then values, to which go as gradients the last.
+    # The first `count` operands; placeholders of their gradients; values; and the gradients of these values.
     "custom_gradient",
     infer=_types,
     ref=lambda *operands, count: operands[0] if count == 1 else operands[:count],

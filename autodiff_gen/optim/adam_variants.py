@@ -160,8 +160,8 @@ class Adamax(Adam):
 
 
 class Adadelta(Optimizer):
-    """Zeiler 2012, as torch.optim.Adadelta: g times the root of the mean square of the changes, divided by that of the
-    gradients."""
+    """Zeiler 2012, as torch.optim.Adadelta: g times the root of the mean square of the changes, divided by the root of
+    the mean square of the gradients."""
 
     @torch_lacks(foreach=None, capturable=False, differentiable=False)
     def __init__(

@@ -1,5 +1,5 @@
-"""Learning-rate schedules that the device computes in float32 from the step count: those of torch.optim.lr_scheduler,
-in closed form.
+"""Learning-rate schedules that the device computes in float32 from the step count: the schedules of
+torch.optim.lr_scheduler, in closed form.
 
 The model has the schedule, `ag.Model(..., schedule=...)`; its base rate is the optimizer's. It advances with every
 training step, as PyTorch's does when `scheduler.step()` follows each `optimizer.step()`.

@@ -20,7 +20,7 @@ from .optimizer import Gradients
 
 
 def real_numbers(params: Gradients) -> Gradients:
-    """The same parameters, those of integers as the numbers that these represent."""
+    """The same parameters, with integers as the numbers that they represent."""
     return [(state, _number(state, v), g) for state, v, g in params]
 
 
@@ -34,7 +34,7 @@ def _number(state: State, v: Value) -> Value:
 def rounded(
     old: Sequence[tuple[State, Value]], real: Gradients, new: Mapping[State, Value]
 ) -> dict[State, Value]:
-    """The updates `new`, in which those of quantised parameters are real numbers, as updates of the integers."""
+    """The updates `new`, in which quantised parameters are real numbers, as updates of the integers."""
     updates = dict(new)
     for (state, q), (_, before, _) in zip(old, real, strict=True):
         of = state.type.quantization

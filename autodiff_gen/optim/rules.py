@@ -214,7 +214,7 @@ class Adagrad(Optimizer):
 
 
 def numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The options with those of the given names as floats of at least 0."""
+    """The options, with the options of the given names as floats of at least 0."""
     return {k: number(rule, k, v) if k in names else v for k, v in options.items()}
 
 

@@ -66,15 +66,15 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
 
 
 def cxx_flags(board: Board, cflags: Iterable[str]) -> list[str]:
-    """Flags of a C++ file, from those of a C file: on a board without exceptions, type information and destructors of
-    static objects, which need a heap."""
+    """Flags of a C++ file, from the flags of a C file: on a board without exceptions, type information and destructors
+    of static objects, which need a heap."""
     bare = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-use-cxa-atexit"]
     own = [f for f in cflags if not f.startswith("-std=c")]
     return ["-std=gnu++17", *own, *([] if board.is_host else bare)]
 
 
 def model_flags(board: Board) -> list[str]:
-    """Flags for generated C, after those of every file: for the profile "speed", unroll short loops (-O3) and
+    """Flags for generated C, after the flags of every file: for the profile "speed", unroll short loops (-O3) and
     duplicate code after branches (-ftracer: W4 on Cortex-M4F takes 1,947 instructions per step instead of 2,020, W6
     is unchanged)."""
     return [] if board.profile == "size" else ["-O3", "-ftracer"]
@@ -93,7 +93,7 @@ def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
 
 
 def linker_script(board: Board) -> Path:
-    """That of the chip's folder if there is one, otherwise that of all boards."""
+    """The linker script of the chip's folder if there is one, otherwise the script of all boards."""
     own = board.target.support / "firmware.ld"
     return own if own.is_file() else installation.root() / "boards" / "support" / "common" / "firmware.ld"
 

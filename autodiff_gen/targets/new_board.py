@@ -39,7 +39,7 @@ _STORE = """\
 
 def new_board(name: str, like: str, out: Path) -> list[Path]:
     """Write NAME.toml and NAME/machine.c into `out`: the memory, flags and code of the board `like`, with a word CHANGE
-    wherever another chip differs. The file inherits that of the core. Returns the paths. Raises BoardError."""
+    wherever another chip differs. The file inherits the core's. Returns the paths. Raises BoardError."""
     if not _NAME.fullmatch(name):
         raise BoardError(
             f"{name!r} cannot be the name of a board: begin with a letter, and use letters, digits and _"
@@ -67,7 +67,7 @@ def new_board(name: str, like: str, out: Path) -> list[Path]:
 
 
 def _names_core(path: Path) -> bool:
-    """Whether a file is that of a core; a family of chips may have one too."""
+    """Whether a file describes a core; a family of chips may have one too."""
     own = tomllib.loads(path.read_text(encoding="utf-8"))
     return path.parent.name == "arch" and "core" in own.get("target", {})
 
@@ -106,7 +106,7 @@ def _section(name: str, part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value(key: str, value: Any) -> str:
-    """A value of TOML: strings, numbers and lists are those of JSON; addresses in hexadecimal."""
+    """A value of TOML: strings, numbers and lists are written as in JSON; addresses in hexadecimal."""
     return f"{value:#010x}" if key in ("origin", "address") else json.dumps(value)
 
 

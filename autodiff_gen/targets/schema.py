@@ -19,7 +19,7 @@ KINDS = ("ram", "flash")
 _KEY = re.compile(r"[\w.+-]{1,100}", re.ASCII)
 _TITLE = re.compile(r"^[\w .,:;&'+/()=@-]{1,100}$")
 _LONGEST_LIST = 200  # characters of the known words in a message
-_LONGEST_PATH = 200  # characters of a name or a path; that of a file has at most 255
+_LONGEST_PATH = 200  # characters of a name or a path; the name of a file has at most 255
 PROFILES = ("speed", "size")  # goals of optimisation
 
 

@@ -180,7 +180,7 @@ def frame() -> str:
     picture.text(0, 66, "as sent: runs without 0, each after its length + 1; 0 ends the frame", "minor")
     sent: list[tuple[int, str]] = []
     for run in body.split(b"\0"):
-        first = len(sent)  # as many bytes of the frame came before: a length stands for each 0
+        first = len(sent)  # as many bytes of the frame came before: a length replaces each 0
         sent += [(len(run) + 1, "plain"), *((byte, of_byte[first + k]) for k, byte in enumerate(run))]
     sent.append((0, "plain"))
     assert bytes(byte for byte, _ in sent) == hello.encode()

@@ -343,7 +343,7 @@ def train_sources(env, name, model):
     env.Precious(made)
     env.Depends(made, env.Value(env["ENV"].get("AUTODIFF_DATA", "")))  # where a model looks for its data
     names = [source.object for source in build.backends.sources()]
-    env.Depends(made, env.Value(names))  # NAME.deps.json lists those of the kernels that the model calls
+    env.Depends(made, env.Value(names))  # NAME.deps.json lists the files of the kernels that the model calls
     # The model's files are last, where `depend_on_model_files` adds them: SCons compares the order too.
     files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
     env.Depends(
@@ -362,7 +362,7 @@ def contract_flag(env):
 
 
 def model_flags(env):
-    """The flags of generated C, after those of every file."""
+    """The flags of generated C, after the flags of every file."""
     return [contract_flag(env), *package("targets.build_commands").model_flags(build_of(env).board)]
 
 
@@ -391,7 +391,7 @@ def train_lib(env, name, model):
 
 
 def link_lib(env, name, model):
-    """NAME_link.o: the model as the firmware of the board link takes it; `name` and `model` are those of train_lib."""
+    """NAME_link.o: the model as the firmware of the board link takes it; `name` and `model` as for train_lib."""
     base = env.File(f"{name}.c")
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
     words = ["-m", "autodiff_gen", "link", "$SOURCE"]

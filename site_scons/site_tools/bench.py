@@ -13,7 +13,7 @@ CYCLES = ("-DAG_PROBE_CYCLES=1",)
 
 
 def bench(env, name, model, library, steps=None, port=None, alias="bench", upload="upload"):
-    """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib. With
+    """The alias that counts the instructions of the model; `name`, `model` and `library` as for TrainLib. With
     `port` it counts cycles on the board at that port; the alias `upload` writes the program to it."""
     board = env.AutodiffBuild().board
     if port is None:

@@ -1,7 +1,7 @@
 """SCons tool: programs for a board, from its profile. Needs the tool `autodiff`, which knows the board.
 
     made = env.Firmware("build/firmware", ["main.c", net])  # -> build/firmware.elf .map, on a board .bin and .hex too
-    env.Size(made)      # `scons size` prints flash and RAM used, and those of the board
+    env.Size(made)      # `scons size` prints flash and RAM used, and the board's flash and RAM
     env.Run(made)       # `scons run` runs it in QEMU, in its own folder; fails if the program fails
     env.Upload(made)    # `scons upload` writes it with openocd or st-flash
 
@@ -96,12 +96,12 @@ def always(env, name, source, function):
 
 
 def size(env, source, name="size"):
-    """Print flash and RAM used, and those of the board."""
+    """Print flash and RAM used, and the board's flash and RAM."""
     return always(env, name, source, print_usage)
 
 
 def run(env, source, name="run"):
-    """Run the first source after all are built; its exit code is that of the action."""
+    """Run the first source after all are built; its exit code is the exit code of the action."""
     return always(env, name, source, run_program)
 
 

@@ -5,7 +5,7 @@
     env.TrainFirmware("build/both", ["a.py", "b.py"], ["main.c"])  # two models in one program
 
 `scons` builds the firmware, `scons run` runs it in QEMU, `scons -h` lists the other targets and options. Commands are
-printed in short; `verbose=1` prints them whole. The construction variables are those of the tool `autodiff`.
+printed in short; `verbose=1` prints them whole. The construction variables are the same as the tool `autodiff`'s.
 """
 
 import os

@@ -369,7 +369,7 @@ BAD = {
     ),
     "indices": (
         lambda self, x: torch.nn.functional.max_pool2d_with_indices(x[:, None, None], (1, 2)),
-        "has further results without counterpart; use the first alone",
+        "has further results without counterpart; use only the first",
     ),
     "packed": (
         lambda self, x: self.lstm(torch.nn.utils.rnn.pack_padded_sequence(x[:, None], torch.ones(4), True))[

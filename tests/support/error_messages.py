@@ -1,5 +1,5 @@
-"""The messages that a user can see, as templates: `{}` stands for what varies. Those of Python are read from the syntax
-trees of all places that make an exception of ours; those of C and of the shell from their text."""
+"""The messages that a user can see, as templates: `{}` is a part that varies. Messages of Python are read from the
+syntax trees of all places that make an exception of ours, messages of C and of the shell from their text."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def elements_of_blocks(tile: c.For, names: Mapping[c.Element, str]) -> dict[c.El
 
 
 def first_elements(tile: c.For, elements: Iterable[c.Element]) -> dict[c.Element, c.Element]:
-    """For elements of the loop over a block those of its first iteration."""
+    """For elements of the loop over a block the elements of its first iteration."""
     old = c.Name(tile.variable)
     moved = {e: c_query.rewritten(e, lambda node: tile.start if node == old else node) for e in elements}
     return {e: _without_zeros(first) for e, first in moved.items()}

@@ -24,7 +24,7 @@ def with_independent_loops(
     batch: the most that `n` can be; reorder: whether sums may be reordered; vector: loops over one or two vectors of so
     many elements are not unrolled, if it is not 0."""
     marks = _Marks(batch, shortest, reorder, vector)
-    pointers: Pointers = {}  # those of a step are used in later ones too
+    pointers: Pointers = {}  # pointers of a step are used in later steps too
     return tuple(with_innermost_loops(step, pointers, marks.marked) if shortest else step for step in steps)
 
 

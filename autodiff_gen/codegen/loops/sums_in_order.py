@@ -61,7 +61,7 @@ def _adds_to_others(loop: c.For, own: Set[str]) -> bool:
 
 
 def _permutes(inner: c.For, outer: c.For) -> bool:
-    """Whether the two loops read some array in another order than that of memory."""
+    """Whether the two loops read some array in another order than the order in memory."""
     for node in c_query.nodes(inner.body):
         steps = linear(node.index) if isinstance(node, c.Element) else None
         by_inner, by_outer = ((steps or {}).get(loop.variable, 0) for loop in (inner, outer))

@@ -89,7 +89,7 @@ def write_folder(
         if line:
             raise ToolError(
                 f"{path}:{line} differs from the import and would be lost: choose another --out, replace it by "
-                "--force, or renew the weights alone by --weights-only"
+                "--force, or renew only the weights by --weights-only"
             )
     return write_files(folder, {**written, **{file: npz_of(held) for file, held in files.items()}}, force)
 

@@ -164,7 +164,7 @@ class _Conversion(InPlace):
             results = result if isinstance(result, list) else [result]
             missing = [r for r, v in zip_longest(node.results, results) if v is None and r is not None]
             if any(self.is_read_later(r) for r in missing):
-                raise Unsupported("has further results without counterpart; use the first alone")
+                raise Unsupported("has further results without counterpart; use only the first")
         except Unsupported as error:
             self.problem(node.target, str(error))
             return

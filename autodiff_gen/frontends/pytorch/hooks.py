@@ -1,5 +1,5 @@
 """Gradient hooks, which torch.export does not record: while a module is exported, the value that has one becomes an
-operator of ours, whose gradient is what the hook returns for a value that stands for the gradient.
+operator of ours, whose gradient is what the hook returns for a placeholder of the gradient.
 
     h.register_hook(lambda g: g * mask)  ->  g = autodiff_gen.gradient_of(h)
                                              h = autodiff_gen.custom_gradient([h], [g], [h], [g * mask])
@@ -75,7 +75,7 @@ def exported_hooks(torch: Any, module: Any, name: str) -> Iterator[Any]:
 def custom_gradient(
     torch: Any, ys: Sequence[Any], gs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]
 ) -> list[Any]:
-    """ys, where gs stand for their gradients; pairs: tensors, and what arrives there."""
+    """ys, with gs as placeholders of their gradients; pairs: tensors, and the gradients that arrive there."""
     xs, dxs = ([pair[k] for pair in pairs] for k in range(2))
     return list(torch.ops.autodiff_gen.custom_gradient(list(ys), list(gs), xs, dxs))
 
@@ -201,7 +201,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
                     found = call(*gradients)
                 except ModelError:
                     raise
-                except Exception as error:  # of the user's code, for values that stand for numbers
+                except Exception as error:  # of the user's code, for symbolic values
                     raise ModelError(
                         f"{name}: the hook {described(hook)} of {of} cannot be traced; write it as a function of the "
                         f"gradient without branches and numbers of its elements ({_line(error)})"

@@ -251,7 +251,7 @@ def _outputs(
                 updated[name] = ValueRef(value)
         elif kind != "token":
             raise ModelError(
-                f"{network}: an output of the program is a {shortened(kind)}; export the network alone, "
+                f"{network}: an output of the program is a {shortened(kind)}; export only the network, "
                 "without its loss"
             )
     return tuple(outputs), tuple(changed), updated

@@ -48,7 +48,7 @@ def read_between(
     nodes: Sequence[Node], same: Mapping[str, str], outputs: Any
 ) -> tuple[Collection[str], Mapping[str, str]]:
     """The first results of the nodes that have to compute new statistics themselves, and the weights whose values other
-    names are. same: of each weight's name in the graph the one that stands for its memory."""
+    names are. same: for each weight's name in the graph, the name of the weight whose memory it shows."""
     shown = dict(same)  # names of statistics -> the weight
     groups: dict[str, list[Node]] = {}
     read: set[str] = set()

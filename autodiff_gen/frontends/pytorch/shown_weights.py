@@ -47,7 +47,7 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
     for path, weight in sorted(weights().items(), key=lambda pair: -pair[1].numel()):
         if _has_memory(torch, weight):
             memory.setdefault(_address(weight), []).append((path, weight.data))
-    traced: dict[str, Any] = {}  # what stands for the weights in a call
+    traced: dict[str, Any] = {}  # the weights as values in a call
     copies: list[tuple[Any, str, int]] = []  # of elements of weights, with their versions
 
     def tracing(forward: Any, *args: Any, **kwargs: Any) -> Any:

@@ -198,5 +198,5 @@ def _traced(module: Module, x: Value) -> Value:
         raise ModelError(f"quantize: the result of {name} does not depend on its input")
     if len(inputs) > 1:
         other = next(v.name for v in inputs if v is not x)
-        raise ModelError(f"quantize: {name} reads {other!r}; it may read its own input alone")
+        raise ModelError(f"quantize: {name} reads {other!r}; it may read only its own input")
     return result

@@ -26,7 +26,7 @@ def arduino(project: Project) -> Files:
     (sketch,) = support_part("", f"{ARDUINO}/sketch.cpp").files.values()
     name = project.name
     *kernels, runtime = project.shared
-    # A sketch finds headers of src/ only: those of the models and of the runtime.
+    # A sketch finds only headers of src/: the headers of the models and of the runtime.
     parts = [("", part) for part in (*project.generated, runtime)] + [
         (p.name, p) for p in (*kernels, support)
     ]

@@ -125,7 +125,7 @@ def _text(template: str, project: Project, **own: Any) -> str:
 
 
 def _listed(project: Project) -> list[_Listed]:
-    """Parts of models are linked with all kernels, parts of kernels with those of lower priority."""
+    """Parts of models are linked with all kernels, parts of kernels with kernels of lower priority."""
     models, kernels = len(project.generated), project.shared
     return [
         _one(part, part.name if k < models else "", kernels[max(0, k + 1 - models) :])

@@ -35,7 +35,7 @@ class Files(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """Files of one folder: relative path -> text. `cflags` follow those of the project."""
+    """Files of one folder: relative path -> text. `cflags` follow the project's."""
 
     name: str
     files: Mapping[str, str]

@@ -1,4 +1,4 @@
-/* ag_system.h on Arduino: text is sent to Serial; the rest is that of ../plain/defaults.c. */
+/* ag_system.h on Arduino: text is sent to Serial; the rest is as in ../plain/defaults.c. */
 #include <Arduino.h>
 
 #include "ag_console.h"

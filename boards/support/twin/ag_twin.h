@@ -1,6 +1,6 @@
 /* A round of federated training as one function, for a process that holds many boards of one model: they
  * share a memory, one after the other. What a board keeps in flash is in memory here. The steps and their
- * bits are those of ag_round.h. */
+ * bits are the same as with ag_round.h. */
 #ifndef AG_TWIN_H
 #define AG_TWIN_H
 

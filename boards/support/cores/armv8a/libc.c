@@ -1,5 +1,5 @@
 /* The C library functions that compilers call implicitly: Debian has no bare-metal C library for AArch64.
- * libm is that of Linux, and needs errno. */
+ * libm is built for Linux, and needs errno. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

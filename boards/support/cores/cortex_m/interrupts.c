@@ -1,4 +1,4 @@
-/* Vectors of the external interrupts, placed after those of the core (startup.c), for programs that receive
+/* Vectors of the external interrupts, placed after the core's (startup.c), for programs that receive
  * by interrupt. All point to the machine's single handler. */
 #include "ag_core.h"
 #include "ag_machine.h"
