@@ -65,7 +65,7 @@ def measured(board: Board, functions: Record, kernels: Record) -> dict[str, floa
     """The keys of [cost] that are measured, from the records bench.json and kernels.json.
 
     The loops have LENGTH iterations of known loads, additions and stores, so their differences give each. Without an
-    FPU an addition of floats takes as long as its operands say, so there the loops are those of integers.
+    FPU an addition of floats takes as long as its operands say, so there the loops are over integers.
     """
     counted = {e["entry"]: e["instructions"] / LENGTH for e in functions["entries"]}
     one, nine, loads, stores = (

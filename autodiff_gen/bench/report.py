@@ -108,7 +108,7 @@ def kernel_report(record: Record, last: Record | None) -> str:
         rows.append((r["family"], r["sizes"], *_numbers(r), r["symbol"], note))
     head = f"kernels {','.join(record['kernels'])} on {record['board']} ({record['core']}): instructions of one call"
     calls = table(("kernel", "sizes", *_HEAD, "symbol", ""), rows, right=(2, 3, 4, 5))
-    return f"{head}\n\n{calls}\nstack {record['stack']:,} bytes at most, with that of the program that calls them"
+    return f"{head}\n\n{calls}\nstack {record['stack']:,} bytes at most, with the stack of the program that calls them"
 
 
 def _case(row: Record) -> tuple[str, str]:

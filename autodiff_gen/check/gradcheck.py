@@ -22,13 +22,13 @@ from ..report.text_table import table
 from .problem import Problem, problems
 
 # Largest accepted error, relative to the largest gradient of the parameter. In float64 the relative error of a central
-# difference with STEP is about 1e-10, that of PyTorch about 1e-15.
+# difference with STEP is about 1e-10, PyTorch's about 1e-15.
 STEP = 6e-6
 TOLERANCE = {"finite differences": 1e-6, "PyTorch": 1e-9}
 FLOOR = 1e-9  # times max(1, |loss|): the accepted rounding error of a central difference
 # How far rounding moves a gradient is measured: it is computed again at COPIES points that differ from the first by a
 # relative CHANGE, about the spacing of float64. SPREAD times the largest difference is accepted, and a gradient that is
-# not larger is 0 but for rounding, such as that of a bias before BatchNorm.
+# not larger is 0 but for rounding, such as the gradient of a bias before BatchNorm.
 COPIES, CHANGE, SPREAD = 3, 2.0**-52, 8.0
 
 

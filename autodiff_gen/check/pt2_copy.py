@@ -18,7 +18,7 @@ from ..frontends.pytorch.convert import is_known
 from ..reading.archive import Archive
 from ..reading.json_text import parse
 
-# Operators beside those of the importer: checks of sizes, and regions.
+# Operators in addition to the importer's: checks of sizes, and regions.
 _CHECKS = re.compile(
     r"aten\._assert\w*(\.\w+)?|aten\.sym_\w+(\.\w+)?|higher_order\.wrap_with_\w+|_operator\.(ge|gt|le|lt|eq|ne|and_)"
     r"|torch\.sym_(not|max|min|ite)",

@@ -104,7 +104,7 @@ def _like(x: Any) -> Param:
 
 
 # Param id -> its gradient, a Param, of every backward() in this process. If several graphs share a Param, its gradient
-# is that of the last one. `backward(...).build().grads` has those of one graph only.
+# is the last one's. `backward(...).build().grads` has the gradients of only one graph.
 grads: dict[int, Param] = {}
 
 

@@ -68,7 +68,7 @@ def _axes(values: Iterable[Value]) -> dict[int, int]:
 
 
 def _is_aligned(node: Node) -> bool:
-    """Whether each sample of the results is computed of that of the operands."""
+    """Whether each sample of the results is computed from the same sample of the operands."""
     lower, y = node.op.lower, node.results[0]
     axis, axes = axis_of_samples(y), _axes(node.operands)
     if isinstance(lower, Scan):

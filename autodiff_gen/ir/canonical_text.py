@@ -120,7 +120,7 @@ def _summed_samples(node: Node) -> int:
 
 
 def _passed_on(node: Node, names: Sequence[str]) -> str | None:
-    """The name of the operand whose elements are, for one sample, those of the result."""
+    """The name of the operand whose elements are, for one sample, the elements of the result."""
     if len(node.results) != 1 or not node.operands or node.regions:
         return None
     lower, first, result = node.op.lower, node.operands[0], node.results[0]

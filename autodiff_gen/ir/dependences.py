@@ -68,7 +68,7 @@ def control_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
-@lru_cache(maxsize=8)  # several stages in succession request those of the same entries
+@lru_cache(maxsize=8)  # several stages in succession request the same entries'
 def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
     """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of
     states, and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
@@ -144,7 +144,7 @@ def _updates(node: Node, reader: Node) -> bool:
 
 
 def _has_outer_terms(node: Node) -> bool:
-    """Whether the elements of the result are more than those of any operand."""
+    """Whether the result has more elements than any operand."""
     terms = isinstance(node.op.lower, Elementwise)
     return terms and all(_size(node) > planned_size(v.base.type.shape) for v in node.operands)
 

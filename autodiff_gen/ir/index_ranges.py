@@ -39,7 +39,7 @@ _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def range_of(v: Value, known: Mapping[Value, Range] | None = None, depth: int = DEPTH) -> Range:
-    """The range of a value, given those of some others."""
+    """The range of a value, given the ranges of some others."""
     found: dict[Value, Range] = dict(known or {})
 
     def ends(node: Node) -> bool:
@@ -73,7 +73,7 @@ def _is_followed(node: Node) -> bool:
 
 
 def _ranges(node: Node, of: list[Range], known: Mapping[Value, Range], depth: int) -> list[Range]:
-    """Those of the results, from those of the operands."""
+    """The ranges of the results, from the ranges of the operands."""
     lower, attrs, result = node.op.lower, node.attrs, node.results[0]
     if (limits := node.op.known_range(attrs)) is not None:
         return [limits]

@@ -1,6 +1,6 @@
 """The interpreter: a graph evaluated in NumPy, op by op, through each record's `ref`.
 
-It is the meaning of the IR, the oracle of the passes, and in float64 that of the gradients.
+It is the meaning of the IR, the oracle of the passes, and in float64 the oracle of the gradients.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def through_views(v: Value, labels: Labels) -> Axes | None:
 
 
 def axes_before(view: Node, axes: Axes) -> Axes:
-    """The labels of a view's operand, from those of the view."""
+    """The labels of a view's operand, from the labels of the view."""
     assert isinstance(view.op.lower, View)
     (x,) = view.operands
     dims = view.op.lower.dims(x.type.shape, view.results[0].type.shape, view.attrs)

@@ -84,7 +84,7 @@ class Op:
     exact:        every machine rounds the result alike (IEEE 754 arithmetic), so constants may be folded.
     signs:        the result is the sum of the operands with these signs: (1, -1) of a - b.
     powers:       the result is the product of the operands to these powers: (1, -1) of a / b, (0.5,) of sqrt.
-    chooses:      each element of the result is that of one of these operands; (0,): the result is operand 0.
+    chooses:      each element of the result is the element of one of these operands; (0,): the result is operand 0.
     bounded_by:   no element's magnitude exceeds the largest of the elements of these operands that it is computed of.
     non_negative: no element is less than 0; it may be NaN.
     monotone:     whether, with these attributes, the result never decreases where the one operand increases, and is NaN
@@ -214,7 +214,7 @@ class Node:
 
 def _created(operands: tuple[Value, ...]) -> Origin:
     """The origin of a node that is created now. What a module does with the result of one module inside it belongs to
-    that; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
+    that; outside of modules a node belongs to the layer whose weight it reads, else to its operands' layer."""
     here = current()
     scope, phase = here.scope, here.phase
     if scope:

@@ -27,7 +27,7 @@ class Elementwise:
     """One C expression per element; operands broadcast. `{0}`, `{1}` are operands, `{name}` for
     attributes.
 
-    `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must
+    `precedence`: of the expression's outermost operator; `operand_precedence` is what an operand must
     reach to need no parentheses (one value, or one per operand). `cheap` expressions may be computed
     again rather than stored. `calls`: whether it calls a function that ag_math.h also has without branches, for
     vectors. `header` declares what the expression calls, beyond ag_math.h. `converts`: it is a conversion to the
@@ -309,7 +309,7 @@ class Composite:
     its gradient takes less than those of its parts, or loses less to rounding. Its operand 0 has the axes of its
     results; `attrs["axes"]` are those which its statistics keep with extent 1, as other operands have them, or whose
     elements are others. `elementwise`: each element of the result depends on those of the operands there alone, and the
-    op has no axes. `own_gradient`: the gradient is not that of the result; such an op has no `axes`.
+    op has no axes. `own_gradient`: the gradient is not the gradient of the result; such an op has no `axes`.
     """
 
     expand: Callable[[Sequence[Any], Attrs], Sequence[Any]]

@@ -55,7 +55,7 @@ def varies(shape: Iterable[Size]) -> bool:
 @dataclass(frozen=True)
 class Dim:
     """An extent that follows the batch: `coef * n^power` with a run-time n of at most `cap`. Extents of values have the
-    power 1; their products, numbers of elements, may have others. `name` is that of the number in C and in the text of
+    power 1; their products, numbers of elements, may have others. `name`: of the number in C and in the text of
     graphs: another one than n inside the loop over micro-batches (passes/memory/micro_batches.py).
 
     Only arithmetic whose result has this form is defined; anything else is a ShapeError, raised where the op is built.
@@ -171,8 +171,8 @@ class Type:
 
     @property
     def gradient(self) -> Type | None:
-        """The type of a gradient with respect to it: that of a quantised tensor is with respect to the real numbers
-        that its integers represent. None: it has none."""
+        """The type of a gradient with respect to it: the gradient of a quantised tensor is with respect to the real
+        numbers that its integers represent. None: it has none."""
         if self.dtype.kind == "f":
             return self
         return None if self.quantization is None else Type(f32, self.shape)

@@ -97,7 +97,7 @@ def read_structs(text: str) -> dict[str, tuple[str, ...]]:
     for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", _COMMENT.sub("", text), re.DOTALL):
         lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
         if not all(line.startswith("int32_t ") for line in lines):
-            continue  # that of an epilogue
+            continue  # of an epilogue
         found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
     return found
 

@@ -231,7 +231,7 @@ def load(
 
 
 def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
-    """The backends of a board's profile, or those of `kernels`, which overrides the profile. Raises BoardError,
+    """The backends of a board's profile, or of `kernels`, which overrides the profile. Raises BoardError,
     KernelError."""
     features, cost = board.target.features, board.cost
     if board.profile == "size":  # a loop over a block is not unrolled, and its locals are in memory

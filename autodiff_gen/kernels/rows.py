@@ -176,7 +176,7 @@ class Rows:
 
 
 def own_or_tiles(file: Path, root: Path) -> Path:
-    """The file of a backend's folder, where it is missing that of `tiles/`."""
+    """The file of a backend's folder, or where it is missing the file of `tiles/`."""
     if ".." in file.parts or len(file.name) > 200:
         raise KernelError(f"{file} is outside of its kernel folder: copy it into the folder")
     return file if file.is_file() else (root / TILES).parent / file.name

@@ -32,7 +32,7 @@ class Kernel:
         return all(condition(facts) for condition in self.when)
 
     def runs_on(self, features: Collection[str]) -> bool:
-        """Whether a core with these features meets those of its conditions that name one."""
+        """Whether a core with these features meets the conditions that name a feature."""
         return all(c(dict.fromkeys(features, 1)) for c in self.when if c.feature is not None)
 
     @property
@@ -70,7 +70,7 @@ class Source:
 
     @property
     def object(self) -> str:
-        """The relative path of its object among those of all backends, without suffix."""
+        """The relative path of its object among the objects of all backends, without suffix."""
         return f"{self.backend}/{self.name}"
 
 

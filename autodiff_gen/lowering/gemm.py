@@ -22,7 +22,8 @@ def _matrix(at: Strided) -> tuple[int, int, int, int]:
 
 
 def _stored(at: Strided) -> tuple[str, int]:
-    """ "n" with the leading dimension when rows are contiguous, else "t" with that of the transpose."""
+    """ "n" with the leading dimension when rows are contiguous, else "t" with the leading dimension of the
+    transpose."""
     rows, columns, row_step, column_step = _matrix(at)
     if (columns == 1 or column_step == 1) and (rows == 1 or row_step >= columns):
         return "n", row_step if rows > 1 else columns

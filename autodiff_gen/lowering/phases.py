@@ -179,7 +179,7 @@ def _nearest(
 ) -> dict[Node, int]:
     """For each node the last layer among all that `sources` leads to, -1 where there is none; `own`: of some nodes."""
     found: dict[Node, int] = {}
-    last: dict[Node, int] = {}  # that of the node itself included
+    last: dict[Node, int] = {}  # the node itself included
     for n in order:
         found[n] = max([last[source] for source in sources(n)], default=-1)
         last[n] = max(found[n], own.get(n, -1))

@@ -234,7 +234,7 @@ def finished(module: Module[Any], context: Context, dump: Dump | None = None) ->
 
 
 def _with_micro_batches(work: Work, plan: EntryPlan) -> Work:
-    """The work of a plan with that of its loop over micro-batches."""
+    """The work of a plan with the work of its loop over micro-batches."""
     for loop in (s.inner for s in plan.steps):
         if isinstance(loop, ScanPlan) and loop.samples and (body := loop.body.plan.work) is not None:
             macs, instructions = (loop.times * each for each in (body.macs, body.instructions))
@@ -275,7 +275,7 @@ def _placed_after(context: Context, stage: str, graph: Graph) -> int:
 
 
 class Dump:
-    """`--dump DIR`: every stage's result as DIR/<entry>.<number>.<stage>.txt; `force` is that of `write_files`."""
+    """`--dump DIR`: every stage's result as DIR/<entry>.<number>.<stage>.txt; `force`: as in `write_files`."""
 
     def __init__(self, folder: Path, force: bool = False) -> None:
         self.folder, self._force = folder, force

@@ -38,7 +38,7 @@ class Placed:
     end: int
     pool: str  # "float" or "int"
     offset: int = -1
-    arena: str = ""  # the region whose arena it is in; empty: that of its pool, in the main region
+    arena: str = ""  # the region whose arena it is in; empty: the arena of its pool, in the main region
     over: Placed | None = None  # the larger buffer whose offset it has; that one's last step writes it
 
     @property
@@ -110,7 +110,7 @@ class EntryPlan:
         return [kernel for _, step in self.all_steps() for _, kernel in step.calls.values()]
 
     def all_steps(self, prefix: str = "", start: int = 0) -> Iterator[tuple[str, Step]]:
-        """Every step with its number, "3"; those of regions, "3.1", after the step that has them."""
+        """Every step with its number, "3"; steps of regions, "3.1", after the step that has them."""
         for step in self.steps:
             number = f"{prefix}{start + step.number}"
             yield number, step
@@ -118,7 +118,7 @@ class EntryPlan:
                 yield from part.plan.all_steps(f"{number}.", part.start)
 
     def all_plans(self) -> Iterator[EntryPlan]:
-        """This plan and those of the regions in it."""
+        """This plan and the plans of the regions in it."""
         yield self
         for step in self.steps:
             for part in step.inner.parts if step.inner is not None else ():

@@ -91,7 +91,7 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
 
     best, chosen = plan, context
     for samples in parts_of_batch(graph, context.cost.gemm.tile):
-        # products of a few rows may take more time than those of one
+        # products of a few rows may take more time than products of one row
         for limit in (None, budget) if samples == 1 else (None,):
             if limit is not None and peak_of(best) <= budget:
                 break

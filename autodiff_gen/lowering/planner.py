@@ -109,7 +109,7 @@ def _is_step(node: Node) -> bool:
 
 def _updated_in_place(graph: Graph, node: Node, context: Context) -> list[tuple[int, Value, Value]]:
     """(operand's index, param, result) where the result of a fused node is stored in the memory of a state that the
-    operand shows; param and result are those of the nest.
+    operand shows; param and result belong to the nest.
     """
     region = region_of_nest(node, context)
     updated = {state: region.results[index] for state, index in graph.written_by.get(node, {}).items()}
@@ -164,7 +164,7 @@ def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]
     step, backends, lower = Step(node), context.target, context.lower_region
     if isinstance(node.op.lower, Scan | Cond):
         assert lower is not None
-        # the arena of a micro-batch is what the results leave of that of the entry
+        # the arena of a micro-batch is what the results leave of the entry's arena
         taken = sum(r.type.bytes for r in node.results if r in arena) if "samples" in node.attrs else 0
         step.inner = plan_regions(node, graph, lambda region: lower(region, taken), context)
     elif node.regions:

@@ -1,14 +1,14 @@
-"""All op records; importing this package fills the registry with those of every module in it.
+"""All op records; importing this package fills the registry with the records of every module in it.
 
 elementwise/: arithmetic, functions, activations, masks
 axes/: reductions, cumulative sums, standardisation, softmax
 movement/: views, slices, copies, indexing
-products/: contractions; epilogues, which are those of convolutions too
+products/: contractions; epilogues, which convolutions have too
 images/: convolution and pooling, over windows of images
 quantized/: 8-bit integers
 control_flow/: scan and cond
 constants.py, modes.py: without operands; for training or evaluation alone
-custom_gradient.py: values whose gradients are not those of their formulas
+custom_gradient.py: values whose gradients do not follow from their formulas
 support.py: shape rules and VJPs that many records have in common
 """
 

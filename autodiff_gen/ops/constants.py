@@ -55,7 +55,7 @@ places = define(
 
 
 first_element = define(
-    # How many elements precede those of a micro-batch, c*start. Created by the pass that divides batches.
+    # How many elements precede the elements of a micro-batch, c*start. Created by the pass that divides batches.
     "first_element",
     infer=lambda *, extent: Type(s32, ()),
     ref=lambda *, extent: np.int32(extent),

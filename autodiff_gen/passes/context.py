@@ -61,7 +61,7 @@ class ArenaUse:
         return _height(self.steps)
 
     def excess(self, budget: int) -> int:
-        """The bytes over a budget, those of all steps added up."""
+        """The bytes over a budget, added up over all steps."""
         return sum(max(live - budget, 0) for live in self.steps)
 
 
@@ -136,7 +136,7 @@ class Context:
     def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new` in place of `old`, as the result of a stage, takes so much less of the arena that it may take
         its time: by the cost table, or in any case where `old` exceeds the budget; true until the target is known, and
-        in an estimate, of which the time would be the square of that of a stage."""
+        in an estimate, whose time would be the square of a stage's."""
         if self.backends is None or self.memory_after is None or self.is_estimate:
             return True
         excess = self.excess(stage, old)

@@ -1,6 +1,6 @@
 """The decisions of passes that depend on what operations cost on the target: one function for each.
 
-The costs come from the board's table (targets/cost_table.py). Extents are those of the largest batch; an estimate
+The costs come from the board's table (targets/cost_table.py). Extents are given for the largest batch; an estimate
 counts the operations of the loops that lowering writes, not those that a compiler makes of them.
 """
 

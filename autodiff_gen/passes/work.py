@@ -79,7 +79,7 @@ def _times(node: Node) -> int:
 
 
 def _macs(node: Node) -> int:
-    """Multiply-accumulates of products, those of loops included."""
+    """Multiply-accumulates of products, products in loops included."""
     lower = node.op.lower
     if node.regions:
         return max(sum(map(_macs, region.nodes)) for region in node.regions) * _times(node)

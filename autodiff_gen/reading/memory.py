@@ -1,4 +1,4 @@
-"""Limit the memory of this process while it reads a file: the last guard, after those of declared sizes."""
+"""Limit the memory of this process while it reads a file: the last guard, after the limits of declared sizes."""
 
 from __future__ import annotations
 

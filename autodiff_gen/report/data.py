@@ -195,7 +195,7 @@ class StateRecord:
     type: str
     bytes: int
     role: str
-    stored: str  # how, where the order in memory is not that of the logical shape
+    stored: str  # how, where the order in memory is not the order of the logical shape
     region: str = ""  # of memory, where there are several
 
 

@@ -16,7 +16,7 @@ MOST = 8  # rows of a table of the largest
 
 
 def explain(program: Program, board: Board, ram: Ram, full: bool = False) -> str:
-    """The report of a program. `ram`: that of `collect`; `full`: see report."""
+    """The report of a program. `ram`: as in `collect`; `full`: see report."""
     return text(collect(program, board, ram), full)
 
 

@@ -83,7 +83,7 @@ def _plain(call: Call) -> Layer | None:
 
 def with_layers(program: Program) -> Program:
     """The program with layers in place of calls; unused calls and weights are left out. Raises ModelError for a
-    function that only layers have, if its weights are not those of one."""
+    function that only layers have, if its weights do not make one layer."""
     calls = program.live
     sizes = Counter(chain for call in calls for chain in chains(call.frames))
     found = [_found(call, program, sizes) for call in calls]

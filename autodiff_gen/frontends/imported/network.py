@@ -34,7 +34,7 @@ BATCH = 4  # of the call that checks the network
 
 
 def network(program: Program, name: str) -> nn.Module:
-    """The network with its weights. name: that of the original, for messages. Raises ModelError for calls that our
+    """The network with its weights. name: the original's, for messages. Raises ModelError for calls that our
     functions reject, for results of other shapes than the original's, and for weights that are not finite."""
     with importing(name):
         _check_names(program, name)

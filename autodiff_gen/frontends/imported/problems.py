@@ -49,7 +49,8 @@ class Problems:
             places.append(source)
 
     def unknown(self, op: str, known: Iterable[str], source: str, name: str = "") -> None:
-        """An op that has no counterpart; `known`: those that have; name: that of torch, whose alternative is told."""
+        """An op that has no counterpart; `known`: the ops that have one; name: torch's name, whose alternative is
+        told."""
         near = difflib.get_close_matches(op, list(known), n=1, cutoff=0.75)
         hint = f"; the nearest that has one is {near[0]}" if near else ""
         hint = f"; {ALTERNATIVES[name]}" if name in ALTERNATIVES else hint

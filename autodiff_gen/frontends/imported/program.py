@@ -49,7 +49,7 @@ class WeightRef:
 
 class Frame(NamedTuple):
     """A module that was active at a call. path: its name in the outermost module, "features.0"; instance: distinguishes
-    the calls of one module, such as "features.0@1"; class_name: that of the original, without its package."""
+    the calls of one module, such as "features.0@1"; class_name: the class of the original, without its package."""
 
     path: str
     instance: str

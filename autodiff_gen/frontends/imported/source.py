@@ -71,7 +71,7 @@ class Form:
 
 def network_source(program: Program) -> tuple[str, Program]:
     """Python text that defines `net`, where `constants` is a mapping of the program's constants; and the program with
-    layers, whose weights are those of net."""
+    layers, whose weights are the weights of net."""
     program = with_layers(program)
     inline: set[str] = set()
     while True:
@@ -90,7 +90,7 @@ def _parameters(children: Iterable[str]) -> dict[str, str]:
 
 
 def _are_numbered(children: Mapping[str, object]) -> bool:
-    """Whether modules are those of a list; numbers among other names, and a few large ones, are keys of a
+    """Whether modules are the modules of a list; numbers among other names, and a few large ones, are keys of a
     dictionary."""
     if not children or not all(_NUMBER.fullmatch(name) for name in children):
         return False

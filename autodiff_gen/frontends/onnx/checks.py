@@ -50,7 +50,7 @@ def _inner(attribute: Any) -> list[Any]:
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    """The tensors of a graph and of its nodes, but for those of graphs inside."""
+    """The tensors of a graph and of its nodes, without the tensors of graphs inside."""
     yield from getattr(graph, "initializer", ())
     for sparse in getattr(graph, "sparse_initializer", ()):
         yield from (sparse.values, sparse.indices)

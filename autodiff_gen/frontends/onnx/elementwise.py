@@ -33,7 +33,7 @@ def itself(c: Any, a: Arguments) -> Any:
 
 
 def binary(text: str, role: str | None = None) -> Rule:
-    """An operator of Python, or a function of ours, on two operands. role: that of an operand that is a weight."""
+    """An operator of Python, or a function of ours, on two operands. role: of an operand that is a weight."""
 
     def rule(c: Any, a: Arguments) -> Any:
         x, y, *_ = a.values()

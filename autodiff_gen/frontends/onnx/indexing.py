@@ -124,7 +124,7 @@ def _gather_nd(c: Any, a: Arguments) -> Any:
 
 
 def _scatter_nd(c: Any, a: Arguments) -> Any:
-    """Rows of the data at tuples of indices: those of its first axes merged into one."""
+    """Rows of the data at tuples of indices: indices of its first axes, merged into one."""
     shape, places = c.shape(a["data"]), c.shape(a["indices"])
     if None in shape or None in places:
         raise Unsupported("has the batch in an operand; use ScatterElements")

@@ -38,7 +38,7 @@ class Body:
         self.made = {name for node in self.each for name in node.output if name}
 
     def names(self, k: int) -> dict[str, str]:
-        """Names in the body -> those of iteration k, for what is made in it and what it takes from the one before."""
+        """Names in the body -> names in iteration k, for what is made in it and what it takes from the one before."""
         own = {*self.made, self.counter, self.condition, *self.carried} - self.kept
         return {name: f"{name}.{k}" for name in own}
 

@@ -54,7 +54,7 @@ def _batch_norm(c: Any, a: Arguments) -> Any:
 
 
 def _statistics(c: Any, a: Arguments, given: Any, momentum: float) -> list[Any]:
-    """The new running statistics, with the variance as ONNX has it: that of the batch, not an estimate from it."""
+    """The new running statistics, with ONNX's variance: the variance of the batch, not an estimate from it."""
     x = a["X"]
     axes = tuple(k for k in range(len(c.shape(x))) if k != 1)
     new = c.emit("mean", x, axes), c.emit("var", x, axes, correction=0)

@@ -1,4 +1,4 @@
-"""Names of weights: those of PyTorch's exporter as they are, others by the names of nodes."""
+"""Names of weights: names from PyTorch's exporter as they are, others by the names of nodes."""
 
 from __future__ import annotations
 

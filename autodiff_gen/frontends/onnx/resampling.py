@@ -112,9 +112,7 @@ def _with_one_sample(array: Any) -> Any:
 
 
 def _affine_grid(c: Any, a: Arguments) -> Any:
-    size = tuple(
-        1 if is_batch(d) else int(d) for d in c.numbers(a["size"], "size")
-    )  # the batch is that of theta
+    size = tuple(1 if is_batch(d) else int(d) for d in c.numbers(a["size"], "size"))  # the batch of theta
     if len(size) != 4:
         raise Unsupported("has volumes; images have two axes")
     return c.emit("affine_grid", a["theta"], size, **({"align_corners": True} if a["align_corners"] else {}))

@@ -254,7 +254,7 @@ class Values:
     def emit_layer(
         self, function: str, results: Names, shapes: Sequence[Any], *args: Any, **options: Any
     ) -> list[ValueRef]:
-        """Add a call that is a layer only, as those of imported/layer_rules.py; shapes: of its results."""
+        """Add a call that only a layer can be, as in imported/layer_rules.py; shapes: of its results."""
         args = tuple(map(self._argument, args))
         made = [make_input(n, Type(f32, tuple(s))) for n, s in zip(names(results), shapes, strict=True)]
         return self._add(function, results, args, options, made)

@@ -119,7 +119,7 @@ def _fill_diagonal(c: Converter, a: Arguments) -> Any:
 
 
 def _affine_grid(c: Converter, a: Arguments) -> Any:
-    size = tuple(d if isinstance(d, int) else 1 for d in a["size"])  # the batch is that of theta
+    size = tuple(d if isinstance(d, int) else 1 for d in a["size"])  # the batch of theta
     options = {"align_corners": True} if a["align_corners"] else {}
     return c.emit("affine_grid", a["theta"], size, **options)
 

@@ -24,7 +24,7 @@ from .rules import EMPTY, Unsupported, is_empty
 from .running_statistics import read_between, unread_counts, with_new_statistics
 from .weights import INTEGERS, read_weights
 
-JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # those of some elements
+JOINS = {TABLE["aten.cat"], TABLE["aten.stack"]}  # of tensors, some without elements
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
 

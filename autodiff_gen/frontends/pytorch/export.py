@@ -112,7 +112,7 @@ def saved(module: Any, input: Any) -> io.BytesIO:
 
 
 class _Exports:
-    """The programs that torch.export makes of a module: with a free batch, and with that of the examples."""
+    """The programs that torch.export makes of a module: with a free batch, and with the batch of the examples."""
 
     def __init__(self, module: Any, input: Any) -> None:
         try:

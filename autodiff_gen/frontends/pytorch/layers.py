@@ -65,7 +65,7 @@ def _max_pool_with_indices(c: Converter, a: Arguments) -> Any:
 
 
 def _pooled(function: str, arguments: str) -> Rule:
-    """PyTorch's empty stride is that of the kernel."""
+    """PyTorch's empty stride is the size of the kernel."""
     rule = same(function, arguments)
     return lambda c, a: rule(c, {name: None if given == () else given for name, given in a.items()})
 

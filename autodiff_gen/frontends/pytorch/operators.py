@@ -4,7 +4,7 @@
     torch.nn.functional.ctc_loss(log_probs, ..) ->  autodiff_gen.ctc_loss(log_probs, ..)
     BatchNorm(momentum=None)                    ->  autodiff_gen.batch_norm(x, ..)
 
-Gradients inside a module are those of physics-informed networks, gradient penalties and MAML.
+Physics-informed networks, gradient penalties and MAML compute gradients inside a module.
 """
 
 from __future__ import annotations

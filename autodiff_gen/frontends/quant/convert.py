@@ -281,7 +281,7 @@ class Conversion:
 
         def build(of: Quantization, low: int, high: int) -> Value:
             y = F.quantized_softmax(x, softmax.axis)
-            if of != PROBABILITIES:  # that of a value with which it shares elements
+            if of != PROBABILITIES:  # of a value with which it shares elements
                 y = F.quantize(F.dequantize(y), of.scale, of.zero_point)
             return y if (low, high) == (LOW, HIGH) else clamped(y, low, high, self.clamp_gradient)
 
@@ -304,7 +304,7 @@ class Conversion:
         return Pending(node, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)
 
     def _of_two(self, node: Node) -> Representation | None:
-        """A sum or a product of two values; that of a pending product and a number for each channel is absorbed."""
+        """A sum or a product of two values; a pending product absorbs a number for each channel."""
         for k, v in enumerate(node.operands):
             other = self.representations[node.operands[1 - k]]
             if not isinstance(other, Static):

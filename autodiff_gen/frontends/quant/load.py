@@ -1,5 +1,5 @@
-"""Read a network that was quantised elsewhere: the format of docs/quantization.md, and that of the int8 networks that
-MIT published with MCUNet."""
+"""Read a network that was quantised elsewhere: the format of docs/quantization.md, and the format of the int8 networks
+that MIT published with MCUNet."""
 
 from __future__ import annotations
 

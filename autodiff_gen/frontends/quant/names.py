@@ -6,7 +6,7 @@ from ...ir.node import Node
 
 
 def name_of(node: Node) -> str:
-    """A layer's name; that of an op where a module computes it of the results of layers inside."""
+    """A layer's name; the name of an op where a module computes it from the results of layers inside."""
     module = node.origin.module
     if module and module == node.origin.scope:
         return module

@@ -84,7 +84,7 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
 class LayerOp:
     """build: (layer, its arrays, its operands) -> s8, of layers with limits also of their clamp_gradient; keys: what a
     layer has beside its name, op and inputs; operands: how many, None: one or more; arrays: their names, of which the
-    first `required` must be there; scale: that of the result where it is always the same."""
+    first `required` must be there; scale: of the result, where it is always the same."""
 
     build: Callable[..., Value]
     keys: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ class Quantized(Module):
         self, module: Module, ranges: Ranges, shape: tuple[int, ...], fallback: bool, clamp_gradient: str
     ) -> None:
         super().__init__()
-        self.__dict__["_float"] = module  # no member: its parameters are not those of the network
+        self.__dict__["_float"] = module  # no member: its parameters are not the network's
         self.ranges, self.shape, self.fallback = ranges, shape, fallback
         self.clamp_gradient = clamp_gradient
         self.float_ops: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ def covering(low: float, high: float) -> Quantization:
 
 
 def integer(limit: float, of: Quantization, beyond: int = 0) -> int:
-    """The integer for a number, which may be infinite; at most so far beyond those of s8."""
+    """The integer for a number, which may be infinite; at most so far beyond the integers of s8."""
     q = np.rint(np.clip(limit / of.scale, -1e6, 1e6)) + of.zero_point
     return int(np.clip(q, LOW - beyond, HIGH + beyond))
 

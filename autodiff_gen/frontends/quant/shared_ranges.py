@@ -18,8 +18,8 @@ def is_identity(node: Node) -> bool:
 def shared(
     values: Sequence[Value], ranges: Mapping[Value, tuple[float, float]]
 ) -> dict[Value, tuple[float, float]]:
-    """For each of these values, which depend on the input, its range, joined with those of the values with which it
-    shares elements."""
+    """For each of these values, which depend on the input, its range, joined with the ranges of the values with which
+    it shares elements."""
     leader = {v: v for v in values}
 
     def find(v: Value) -> Value:

@@ -23,10 +23,9 @@ class QuantizedWeights(Module):
     integers of `arrays` represent. They are not trained unless requires_grad says so. Raises ModelError for arrays of
     wrong types.
 
-    arrays: "weight" (s8), "weight_scales" (float, one or one for each output channel) and "bias" (s32); without
-    weights there are no parameters. x_scale: that of the layer's input, None where it is not known before the network
-    is called.
-    """
+    arrays: "weight" (s8), "weight_scales" (float, one or one for each output channel) and "bias" (s32); without weights
+    there are no parameters. x_scale: the scale of the layer's input, None where it is not known before the network is
+    called."""
 
     def __init__(self, name: str, arrays: Mapping[str, Any], x_scale: float | None, groups: int = 1) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 forward pass to its gradient in the backward pass, which has the same memory, and if everything elementwise between them
 is computed where it is read.
 
-The order of the products is that of the plan. The gradient of a product is found by its weights; the result of one
+The products are in the order of the plan. The gradient of a product is found by its weights; the result of one
 without weights counts until it is read, or what loops of the forward pass compute of it in as many bytes. Scratch
 memory, and gradients that wait for others, do not count.
 """

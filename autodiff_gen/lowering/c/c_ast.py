@@ -260,7 +260,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment of its own; that of a numbered step has the step's number."""
+    """A comment of its own; the comment of a numbered step has the step's number."""
 
     text: str
     step: str = ""
@@ -353,7 +353,7 @@ def braced(statements: Sequence[Statement]) -> Statements:
 
 
 def unbraced(statements: Statements) -> Statements:
-    """What is in braces, without those of a block that is all of it."""
+    """The content of braces, without the braces of a block that is all of it."""
     while len(statements) == 1 and isinstance(statements[0], Block):
         statements = statements[0].body
     return statements

@@ -75,7 +75,7 @@ _BODIES: Mapping[Any, Sequence[str]] = {For: ("body",), Block: ("body",), If: ("
 
 
 def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
-    """Every node of a tree or of a sequence of trees, parents first; nothing below those of the type `stop`."""
+    """Every node of a tree or of a sequence of trees, parents first; nothing below nodes of the type `stop`."""
     pending = [tree]
     while pending:
         node = pending.pop()

@@ -31,7 +31,7 @@ class Access:
 
 
 def _varying(shape: Shape, index: tuple[Index, ...]) -> tuple[Index, ...]:
-    """The index without those of axes with one element."""
+    """The index without the indices of axes with one element."""
     return (
         tuple([i for i, d in zip(index, shape, strict=True) if d != 1]) if len(index) == len(shape) else index
     )

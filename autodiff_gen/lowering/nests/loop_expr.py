@@ -16,7 +16,7 @@ from .loops import Body
 class LoopExpr:
     """A C expression over arguments, built once and placed in the tree wherever it is used."""
 
-    form: Callable[..., c.Expr]  # the tree, given those of the arguments
+    form: Callable[..., c.Expr]  # the tree, given the trees of the arguments
     home: Body  # the outermost body in which it can be computed
     args: tuple[LoopExpr, ...] = ()
     dtype: DType = s32
@@ -65,8 +65,8 @@ Accumulators: TypeAlias = list[LoopExpr]  # one for each result
 
 @dataclass(eq=False)
 class Rows:
-    """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: that of the loop over
-    tiles, None where one tile is all; elements: each array, and what it holds at `at`."""
+    """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: the variable of the loop
+    over tiles, None where one tile is all; elements: each array, and what it holds at `at`."""
 
     at: LoopExpr
     first: LoopExpr | None

@@ -29,7 +29,7 @@ class Placement:
     # Axes
 
     def _axis_order(self) -> list[int]:
-        """Loop axes, outermost first: as the axes of the largest values follow each other, those of products by rows
+        """Loop axes, outermost first: as the axes of the largest values follow each other, the axes of products by rows
         before others."""
         every = [self.labels.of[n.results[0]] for n in self.nodes if isinstance(n.op.lower, RowContraction)]
         every += [*self.labels.operands.values(), *self.labels.of.values()]
@@ -98,8 +98,8 @@ class Placement:
                 self._reach[node] = self._needs(node, node.operands)
 
     def _nests_of_summed(self, results: set[Node]) -> dict[Node, tuple[int, ...]]:
-        """The elementwise results whose elements a reduction reads in another order than that of memory, and its loops,
-        which they join: they are stored while they are added up."""
+        """The elementwise results whose elements a reduction reads in another order than the order in memory, and its
+        loops, which they join: they are stored while they are added up."""
         found: dict[Node, tuple[int, ...]] = {}
         for node in self.nodes:
             pending = [v.base.node for v in node.operands] if isinstance(node.op.lower, Reduce) else []

@@ -73,7 +73,7 @@ def _block(root: Root, nest: LoopNest, factors: Sequence[Strided], context: Cont
     outside.items, inside.items = [inside], inner.items
     for step in steps:
         step.root.inner = inside
-        if step.root.home is inner:  # that of a reduction over the rows is around them
+        if step.root.home is inner:  # the loop of a reduction over the rows is around them
             step.root.home = inside
     root.inner = root.home = around
     items: list[Body | RootStep] = [product, outside]

@@ -1,5 +1,5 @@
-"""The loop nest of a fused node. Nodes of the same structure, such as those of equal layers, have one nest together,
-that over the region of the first of them. Names in generated code are those of each node's own values.
+"""The loop nest of a fused node. Nodes of the same structure, such as nodes of equal layers, have one nest together:
+the nest over the region of the first of them. Names in generated code are the names of each node's own values.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def _with_tiles(region: Region, cost: CostTable) -> LoopNest:
 
 
 def region_of_nest(node: Node, context: Context) -> Region:
-    """The region over which the nest of a fused node is: that of the first node with its structure."""
+    """The region that the nest of a fused node covers: the region of the first node with its structure."""
     region = node.regions[0]
     return context.analysis(region, lambda: context.analysis(_structure(node), lambda: region))
 
 
 def own_values(node: Node, nest: LoopNest) -> Mapping[Value, Value]:
-    """For each value of the region of the nest that of the node; none where both are the same."""
+    """For each value of the region of the nest the value of the node; none where both are the same."""
     mine, theirs = node.regions[0], nest.region
     return {} if mine is theirs else dict(zip(_values(theirs), _values(mine), strict=True))
 

@@ -194,7 +194,7 @@ def scratch_of(step: Step) -> list[Placed]:
 
 
 def _is_stored_as(v: Value, result: Value) -> bool:
-    """Whether the elements of v are where those of a result of its memory are."""
+    """Whether the elements of v are where the elements of a result of its memory are."""
     at = layout(v)
     return at is not None and at.dense and _lengths(at.shape) == _lengths(result.type.shape)
 

@@ -65,7 +65,7 @@ def _first(x: Value, axes: Sequence[int]) -> Value:
 
 
 def _sum(x: Value, axes: Sequence[int]) -> Value:
-    """The sum over the axes, which have extent 1 in it; the same node as that of a bias' gradient."""
+    """The sum over the axes, which have extent 1 in it; the same node as of a bias' gradient."""
     if not axes:
         return x
     total = apply("sum", x, axes=tuple(axes), keepdim=False)

@@ -1,4 +1,4 @@
-"""Softmax, with a gradient that reads its result alone: neither the scores nor their exponentials need be stored.
+"""Softmax, with a gradient that reads only its result: neither the scores nor their exponentials need be stored.
 
 It is one op until the gradients are known; then the pass expand_composites makes elementwise ops and sums of it.
 """

@@ -1,6 +1,6 @@
 """cond: one of two regions is executed, chosen at run time.
 
-Operands: the predicate, then the captures, which are parameters of both regions. Results: those of the executed region.
+Operands: the predicate, then the captures, which are parameters of both regions. Results: the executed region's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COND = define("cond", infer=never, ref=never, vjp=_vjp, lower=Cond())
 
 
 def marker() -> int:
-    """A serial number between those of the nodes created before and after this call."""
+    """A serial number between the numbers of the nodes created before and after this call."""
     return constant(0.0).node.serial
 
 

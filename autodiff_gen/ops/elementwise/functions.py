@@ -1,4 +1,4 @@
-"""Elementwise functions of one float; in C those of ag_math.h, which give the same bits on every core."""
+"""Elementwise functions of one float; in C the functions of ag_math.h, which give the same bits on every core."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ...ir.types import Dim, DType, Shape, Type, bool_, broadcast, planned_size,
 
 HEADER = "ag_bits.h"
 BITS = 8  # in a byte
-SHIFT = 65  # the precedence of >>, below that of +
+SHIFT = 65  # the precedence of >>, below the precedence of +
 
 
 def _indexed(x: Type, index: Type, of: DType, to: DType) -> Type:

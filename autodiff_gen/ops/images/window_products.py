@@ -222,8 +222,8 @@ class WindowProduct:
 
     @property
     def _by_channel(self) -> bool:
-        """Whether the weights of a channel of y are those of the same channel of x alone, and are stored channel-last,
-        as those of depthwise convolutions are."""
+        """Whether a channel of y has weights only for the same channel of x, stored channel-last, as in depthwise
+        convolutions."""
         return not self._sums_channels(self.rows[0][2])
 
     def _windows(self, of: Windows, attrs: Attrs) -> Windows | None:

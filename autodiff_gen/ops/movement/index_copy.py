@@ -1,4 +1,4 @@
-"""A tensor of which the elements at some indices along an axis are those of another one."""
+"""A tensor whose elements at some indices along an axis come from another tensor."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _merged_type(mask: Type, source: Type, x: Type, *, quantization: Quantizatio
 
 
 merged = define(
-    "merged",  # b where a is true, else c; `quantization` is that of the result
+    "merged",  # b where a is true, else c; `quantization`: of the result
     infer=_merged_type,
     ref=lambda mask, source, x, *, quantization: np.where(mask, source, x),
     vjp=None,

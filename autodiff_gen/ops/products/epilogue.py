@@ -17,7 +17,7 @@ from ...ir.op_kinds import Attrs, Call, Contraction, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, f32
 
-FACTORS = 2  # the operands of the op itself; those of the epilogue follow
+FACTORS = 2  # the operands of the op itself; operands of the epilogue follow
 
 
 def register_with_epilogue(op: Op) -> Op:

@@ -2,11 +2,11 @@
 
 Their operands are x, the weights w, the bias of each output channel, and the multiplier and shift that bring a sum of
 that channel to the scale of the result. x_zero is the zero point of x; results are between low and high; the attribute
-`quantization` is that of the result. Results are equal to the last bit in NumPy and on every core.
+`quantization` belongs to the result. Results are equal to the last bit in NumPy and on every core.
 
 Gradients, floats, are those with respect to the real numbers that integers represent; rounding passes them, limits pass
-none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w, and those of w
-sums of products of g with those of x, times (scale of x) / (scale of w).
+none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w, and gradients
+of w sums of products of g with the integers of x, times (scale of x) / (scale of w).
 """
 
 from __future__ import annotations

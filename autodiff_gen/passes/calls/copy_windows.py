@@ -62,7 +62,7 @@ def _worth_a_copy(node: Node, context: Context) -> Windows | None:
     assert isinstance(lower, Call | RowContraction)
     shapes = [v.type.shape for v in node.operands]
     of = lower.windows(shapes, node.attrs)
-    if of is None or node.operands[of.image].type.quantization is not None:  # windows are those of floats
+    if of is None or node.operands[of.image].type.quantization is not None:  # windows of floats
         return None
     channels, outputs = planned((shapes[of.image][-1], of.outputs))
     columns = of.kernel[1] * channels

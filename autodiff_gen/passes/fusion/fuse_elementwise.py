@@ -7,7 +7,7 @@
                                          yield %2
                                      y <- %0
 
-The groups are those of groups.py; here they become nodes with a region. A group that is purely elementwise over
+The groups come from groups.py; here they become nodes with a region. A group that is purely elementwise over
 dense arrays of one shape is flattened, so that one loop runs over all of it.
 """
 

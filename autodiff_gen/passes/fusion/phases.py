@@ -53,7 +53,7 @@ class Group:
     strips: set[tuple[int, int] | None]
 
     def add(self, other: Group, shape: Shape | None) -> None:
-        """Make the nodes of another group part of this one; `shape` is then that of both."""
+        """Make the nodes of another group part of this one; `shape` is then the shape of both."""
         self.nodes += other.nodes
         self.parts |= other.parts
         self.modules |= other.modules

@@ -124,7 +124,7 @@ def _leader(views: Sequence[Permuted]) -> PermutedView:
 
 
 def _order(view: Permuted) -> list[int]:
-    """The axes of a view in the order of memory, those of extent 1 first; none of them has several pieces."""
+    """The axes of a view in the order of memory, axes of extent 1 first; none of them has several pieces."""
     _, axes = parts(view)
     return sorted(range(len(axes)), key=lambda k: (axes[k], k))
 

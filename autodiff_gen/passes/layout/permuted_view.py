@@ -71,7 +71,7 @@ def parts(view: Permuted) -> tuple[Value, Axes]:
 
 def simplified(source: Value, axes: Sequence[Sequence[int]]) -> Permuted:
     """`PermutedView(source, axes)` simplified: axes of extent 1 dropped, adjacent axes that stay adjacent merged, and a
-    plain value when the order is that of the source."""
+    plain value when the order is the source's."""
     extents = source.type.shape
     nontrivial = [i for i, d in enumerate(extents) if d != 1]
     follower = dict(pairwise(nontrivial))

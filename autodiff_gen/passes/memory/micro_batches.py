@@ -284,7 +284,7 @@ class _Body:
         return part(attr, self.most) if isinstance(attr, Dim) else attr
 
     def _counted_on(self, node: Node, index: Value) -> Value:
-        """The indices of the elements in the whole batch, of which those of random numbers are made."""
+        """The indices of the elements in the whole batch, from which the indices of random numbers are made."""
         (v,) = node.results
         axis = axis_of_samples(v)
         size, extent = planned_size(v.type.shape[axis + 1 :]), v.type.shape[axis]

@@ -189,7 +189,7 @@ class _Forward:
         for v in read:
             for source in self.sources[v]:
                 by_source.setdefault(source, set()).add(v)
-        # a value that alone is read of what its source gives takes the source's place in memory
+        # if a value is the only reader of its source, it takes the source's place in memory
         alone = {
             v for v in read if len(self.sources[v]) == 1 and all(by_source[s] == {v} for s in self.sources[v])
         }
@@ -255,7 +255,7 @@ class _Forward:
         return node.with_operands(tuple(new)).results
 
     def _is_compared(self, node: Node, v: Value) -> bool:
-        """Whether a node compares elements with their extreme: it reads those of which that is known."""
+        """Whether a node compares elements with their extreme: it reads values for which that is known."""
         return node.op.equality and v.base in self.compared
 
     def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:

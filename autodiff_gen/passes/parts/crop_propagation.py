@@ -17,9 +17,8 @@ result in vain, nor does its gradient, and what follows it joins its kernel. Of 
 element of a sequence, or the first token, each layer computes what reaches that: of several readers, the range that
 holds what all of them read.
 
-The gradient of a value of which a part is read is as large as the value, with zeros around that of the part: a trained
-parameter is read in part where that takes less memory than the whole result and its gradient.
-"""
+The gradient of a value of which a part is read is as large as the value, with zeros around the gradient of the part: a
+trained parameter is read in part where that takes less memory than the whole result and its gradient."""
 
 from __future__ import annotations
 

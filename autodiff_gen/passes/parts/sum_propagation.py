@@ -17,7 +17,7 @@ computed of the parts, so that the whole, such as the outputs of several branche
       %6: f32[4] = add(%2, %5)
       y <- %6
 
-A sum over other axes than that of the parts is joined of the sums of the parts.
+A sum over other axes than the axis of the parts is joined from the sums of the parts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def sum_propagation(graph: Graph, context: Context) -> Graph:
         division = divided[source]
         if view_kind(node) is ViewKind.WINDOW:
             k = division.part_read(node)
-            assert k is not None, "another window is read than that of a part"
+            assert k is not None, "another window is read than the window of a part"
             return (parts[source][k],)
         if is_sum(node):
             return (_sum_of_all(node, division, [_sum_of(v, node, division.axis) for v in parts[source]]),)

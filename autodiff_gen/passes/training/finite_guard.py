@@ -85,7 +85,8 @@ class Bounds:
                 self._bind(node)
 
     def _with_rules(self, order: Sequence[Node], waiting: Set[Node]) -> set[Node]:
-        """The waiting nodes whose bounds follow from those of their operands; what must not be negative is recorded."""
+        """The waiting nodes whose bounds follow from their operands' bounds; values that must not be negative are
+        recorded."""
         found = set()
         for node in order:
             self._find_least(node, node in waiting)

@@ -7,7 +7,7 @@ evaluation mode, are constants in flash, which are not saved or updated.
       v' <- %1                             %2: f32[4] = mul(v, %1)
                                            v' <- %2
 
-Its value is that of the model when it was built.
+Its value is the model's when it was built.
 """
 
 from __future__ import annotations
