@@ -161,7 +161,7 @@ NOT_RECORDED = {
     "a hidden part": (
         hidden_part_changed,
         None,
-        rf"changes a part of a detached tensor in place; compute all of it by torch.where \({HERE}\)",
+        r"changes a part of a detached tensor in place; compute all of it by torch.where \(torch_program.py:\d+\)",
     ),
     "a part": (part_changed, None, rf"changes a part of a tensor in place in torch.no_grad\(\) \({HERE}\)"),
     "backward": (
