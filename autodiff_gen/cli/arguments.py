@@ -140,6 +140,12 @@ def lr_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
 
 
+def baud_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
+    )
+
+
 def timeout_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",

@@ -11,6 +11,7 @@ from ..errors import counted
 from .arguments import (
     Command,
     batch_argument,
+    baud_argument,
     count,
     data_arguments,
     force_argument,
@@ -204,9 +205,7 @@ def _port_arguments(parser: argparse.ArgumentParser) -> None:
         help="/dev/ttyACM0, socket://host:number, qemu:firmware.elf or exec:program "
         "(default: qemu, which builds the firmware of the link, build/BOARD/NAME/link.elf, and runs it)",
     )
-    parser.add_argument(
-        "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
-    )
+    baud_argument(parser)
     timeout_argument(parser)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
+from ..targets.schema import DEFAULT_BOARD
 from .arguments import (
     Command,
     batch_argument,
+    baud_argument,
     boards,
     count,
     data_arguments,
@@ -26,7 +29,7 @@ def add_commands(command: Command) -> None:
     fleet = command(
         "fleet",
         "Federated training: many boards train one model, each on its own samples, and only differences of weights are "
-        "sent. Boards are twins in this process, or run in emulators.",
+        "sent. Boards are twins in this process, run in emulators, or are at ports.",
     )
     model_argument(fleet)
     fleet.add_argument("--name", help="the name of the program (default: the name of the model file)")
@@ -34,7 +37,7 @@ def add_commands(command: Command) -> None:
         "--boards",
         metavar="N",
         type=positive,
-        help="twins on the host (default: 10, or none with --emulated)",
+        help="twins on the host (default: 10, or none with --emulated or --port)",
     )
     fleet.add_argument(
         "--emulated",
@@ -43,6 +46,18 @@ def add_commands(command: Command) -> None:
         default={},
         help="boards in emulators, such as stm32=2,mps2_an385=1",
     )
+    fleet.add_argument(
+        "--port",
+        metavar="PORT,...",
+        type=ports,
+        default={},
+        help="boards with samples of their own, at ports as `train --port` has them; stm32=/dev/ttyACM0 for a board "
+        "that is no --board",
+    )
+    fleet.add_argument(
+        "--board", metavar="B", default=DEFAULT_BOARD, help="the boards at --port (default: %(default)s)"
+    )
+    baud_argument(fleet)
     fleet.add_argument(
         "--rounds", metavar="N", type=positive, default=3, help="in total (default: %(default)s)"
     )
@@ -93,7 +108,21 @@ def add_commands(command: Command) -> None:
     fleet.set_defaults(run=_fleet)
 
 
+def ports(text: str) -> dict[str, str]:
+    """Kinds of boards by port; of a port without one ""."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        kind, _, port = part.partition("=") if re.match(r"[\w./-]+=", part) else ("", "", part)
+        if not port or port in found:
+            raise argparse.ArgumentTypeError(
+                f"expected each port once, such as /dev/ttyACM0,stm32=socket://host:4000, got {text!r}"
+            )
+        found[port] = kind
+    return found
+
+
 def _fleet(args: argparse.Namespace) -> int:
     from ..fleet.command import fleet
 
+    args.port = {port: kind or args.board for port, kind in args.port.items()}
     return fleet(args)

@@ -86,6 +86,11 @@ def read(path: Path) -> SampleSet:
     return SampleSet(records, inputs, label, train, epochs)
 
 
+def sample_count(data: bytes) -> int:
+    """The training records of a file with these contents, unchecked."""
+    return int(HEADER.unpack_from(data)[6])
+
+
 def write(path: Path, data: bytes) -> None:
     """Write a file atomically: to a temporary file, then rename it. Raises DataError."""
     try:

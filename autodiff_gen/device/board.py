@@ -185,10 +185,9 @@ class Board:
         _, answer = self.link.exchange(frames.TRAIN, struct.pack("<IHHfI", MOST_STEPS, 1, 0, 0.0, 0))
         return float(replies.unpack("TRAIN", "<fI", answer)[0])
 
-    def _set_steps(self, steps: int, checkpoint: int | None = None) -> None:
+    def _set_steps(self, steps: int, **changed: int) -> None:
         known = {f.name: getattr(self.greeting, f.name) for f in fields(Greeting)}
-        known.update(steps=steps, incomplete=False, start=0)
-        known.update({} if checkpoint is None else {"checkpoint": checkpoint})
+        known.update(steps=steps, incomplete=False, start=0, **changed)
         self.greeting = Greeting(**known)
 
     def predict(self, *arrays: Any) -> Any:
@@ -225,7 +224,7 @@ class Board:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self.retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
         self._lr = self.program.default_lr
-        self._set_steps(0)
+        self._set_steps(0, round=0)
 
     def counters(self) -> Counters:
         """The board's event counters since its start."""
@@ -284,12 +283,12 @@ class Board:
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
         self.retry(write)
-        self._set_steps(steps)
+        self._set_steps(steps, round=0)
 
     def save(self) -> int:
         """Write a checkpoint to the board's flash; returns its sequence number."""
         (sequence,) = self.retry(lambda: self.link.request(frames.SAVE, b"", "<I"))
-        self._set_steps(self.greeting.steps, sequence)
+        self._set_steps(self.greeting.steps, checkpoint=sequence, round=0)
         return int(sequence)
 
     def load(self, any_program: bool = False) -> int:
@@ -297,7 +296,7 @@ class Board:
         another program with the same states."""
         which = struct.pack("<I", frames.LOAD_ANY if any_program else frames.LOAD_OWN)
         sequence, steps = self.retry(lambda: self.link.request(frames.LOAD, which, "<II"))
-        self._set_steps(steps, sequence)
+        self._set_steps(steps, checkpoint=sequence)
         return int(steps)
 
 

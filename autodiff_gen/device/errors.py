@@ -30,7 +30,7 @@ STATUS = {
     -41: "a step is not finished",
     -42: "the board cannot read the file of the inputs",
     -43: "the board is in another round, or had a later one: begin a round with a higher number, or reset the board by "
-    "INIT",
+    "INIT, as fleet --fresh does",
     -44: "the round began on this board with other weights: begin the next round",
     -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets: put "
     "samples.bin into the folder of the firmware, or link a set into flash",
@@ -60,6 +60,10 @@ NO_CHECKPOINT, NO_FLASH, FLASH_SIZE, OTHER_PROGRAM, DAMAGED = -64, -72, -73, -74
 
 class LinkError(AutodiffError):
     """The connection fails: no port, no reply, or other firmware."""
+
+
+class Unreachable(LinkError):
+    """No board answers there now; one may later."""
 
 
 class OtherArrays(DataError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import frames, replies
-from .errors import SEQUENCE, SESSION, STATUS, DeviceError, LinkError
+from .errors import SEQUENCE, SESSION, STATUS, DeviceError, LinkError, Unreachable
 from .frames import Decoder, Frame
 from .replies import Greeting
 from .timeouts import Timeouts
@@ -61,7 +61,7 @@ class Link:
         (reply,) = self._exchange([Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0)))])
         self.traffic.again = again  # the board may still have been starting
         if reply is None:
-            raise LinkError(
+            raise Unreachable(
                 f"the board is silent: no reply in {self.patience:g} s; check the port, the baud rate, and that it "
                 "runs the link's firmware (./scons board=... model=... link)"
             )

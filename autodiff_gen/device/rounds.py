@@ -47,13 +47,14 @@ class Local:
 class Work:
     """How a board trains: `steps` local steps of n samples each, 0 for the model's batch. `seed` determines the order
     of the samples. lr: the learning rate; None for the firmware's, or the rate of the model's schedule. mu: after each
-    step w -= lr * mu * (w - w0), with the `lr` given."""
+    step w -= lr * mu * (w - w0), with the `lr` given. epochs: instead of steps, passes over the board's own samples."""
 
     steps: int
     lr: float | None = None
     seed: int = 0
     n: int = 0
     mu: float = 0.0
+    epochs: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.steps <= MOST_STEPS or not 0 <= self.n <= MOST_ROWS or not 0 <= self.seed < 1 << 32:
@@ -63,6 +64,11 @@ class Work:
             raise ShapeError(f"lr={self.lr}, mu={self.mu}: expected finite numbers of float32, and mu >= 0")
         if mu > 0 and self.lr is None:
             raise ShapeError(f"mu={self.mu} needs a learning rate: give lr")
+
+    def on(self, samples: int, batch: int) -> Work:
+        """The same in steps, for a board with so many samples and a model of this batch."""
+        n = self.n or min(batch, samples)
+        return replace(self, steps=self.steps or self.epochs * -(-samples // max(n, 1)))
 
     @property
     def rate(self) -> float:
@@ -101,9 +107,9 @@ class Round:
         return sum(s.type.bytes // s.type.dtype.size for s in self.slots)
 
     def train(self, work: Work) -> Local:
-        """Train until the board has made `work.steps` local steps in this round. Raises DeviceError for a step that the
-        board rejects."""
-        self._work = work
+        """Train until the board has made the local steps of `work` in this round. Raises DeviceError for a step that
+        the board rejects."""
+        self._work = work.on(self.samples, self.board.program.batch)
         self._run(lambda: None)
         return self.local
 

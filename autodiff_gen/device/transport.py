@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import pip_install
-from .errors import LinkError
+from .errors import LinkError, Unreachable
 from .lock import FolderLock, holder_of
 
 BAUD = 115200
@@ -65,7 +65,7 @@ class Stream:
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise LinkError(f"{self._name}: the connection broke: {error.strerror}") from None
+            raise Unreachable(f"{self._name}: the connection broke: {error.strerror}") from None
 
     def read(self, timeout: float) -> bytes:
         if not select.select([self._socket], [], [], max(timeout, 0.0))[0]:
@@ -73,12 +73,14 @@ class Stream:
         try:
             data = self._socket.recv(4096)
         except OSError as error:
-            raise LinkError(f"{self._name}: the connection broke: {error.strerror}") from None
+            raise Unreachable(f"{self._name}: the connection broke: {error.strerror}") from None
         if not data:
-            raise LinkError(f"{self._name}: the other end closed the connection")
+            raise Unreachable(f"{self._name}: the other end closed the connection")
         return data
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):  # ends a read of another thread
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
@@ -92,7 +94,7 @@ def _socket(port: str, wait: float) -> Stream:
             return Stream(socket.create_connection((host.strip("[]"), int(number)), timeout=5), port)
         except OSError as error:
             if time.monotonic() >= limit:
-                raise LinkError(f"port {port}: cannot connect: {error.strerror or error}") from None
+                raise Unreachable(f"port {port}: cannot connect: {error.strerror or error}") from None
             time.sleep(0.02)
 
 

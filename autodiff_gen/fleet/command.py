@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,9 @@ from typing import Any
 
 from ..codegen.link_layout import link_layout
 from ..device.dataset import Dataset, load_dataset
+from ..device.errors import LinkError
 from ..device.evaluation import label_and_scores, outputs_of
+from ..device.lock import locked
 from ..device.metrics import accuracy, confusion_matrix
 from ..device.recording_windows import Windows
 from ..device.rounds import Work, shared_slots
@@ -22,15 +23,17 @@ from ..device.weights import read_weights, write_weights
 from ..errors import AutodiffError, DataError, counted
 from ..progress import doing
 from ..targets.build_commands import build_folder
-from .emulated import emulated
-from .members import HostTwins, LinkedBoards, Members
+from .emulated import emulated_lines
+from .linked import LinkedBoards
+from .members import HostTwins, Members
+from .ports import port_lines
 from .records import records
 from .rounds import Plan, Result, run_round
 from .split import split
 from .twins import Twins
 
 INTERRUPTED = 130
-TWINS = 10  # without --boards and --emulated
+TWINS = 10  # without --boards, --emulated and --port
 
 
 def fleet(args: argparse.Namespace) -> int:
@@ -46,18 +49,31 @@ class _Run:
         self.session = Session(args.model, "host", args.name)
         self.program, self.trainer = self.session.program, self.session.trainer()
         self.kinds = [kind for kind, number in args.emulated.items() for _ in range(number)]
-        self.twins = args.boards if args.boards is not None else 0 if self.kinds else TWINS
+        self.twins = args.boards if args.boards is not None else 0 if self.kinds or args.port else TWINS
+        self.sessions = {  # of kinds of boards
+            kind: Session(args.model, kind, args.name)
+            for kind in dict.fromkeys((*self.kinds, *args.port.values()))
+        }
         self.layout = link_layout(self.program)
         self.data = self._data()
-        label = self._label()
-        labels = None if label is None else self.data.train[label]
-        boards = self.twins + len(self.kinds)
-        self.parts = split(len(self.data), boards, args.seed, labels, args.alpha or 0.0)
+        self.parts = self._parts()
         self.plan = self._plan()
         self.slots = shared_slots(self.program, self.plan.local_buffers)
         self.out = args.out or Path(build_folder("fleet", self.program.name, {}))
 
     def run(self) -> int:
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"--out {self.out}: cannot be made: {error.strerror}") from None
+        lock = locked(self.out)
+        try:
+            return self._run()
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _run(self) -> int:
         done, weights = self._start()
         if done >= self.rounds:
             print(
@@ -85,13 +101,26 @@ class _Run:
 
     # The options
 
-    def _data(self) -> Dataset:
+    def _data(self) -> Dataset | None:
+        """None if all boards have their own samples, and nothing is there to test with."""
         args, windows = self.args, Windows(self.args.window, self.args.stride)
+        own = args.port and not self.twins and not self.kinds
+        if own and args.data is None and not (self.session.path.parent / "data.py").exists():
+            return None
         data = load_dataset(
             args.data, self.session.path, self.layout, args.columns, (), windows, args.classes
         )
         chosen = slice(args.samples)
         return replace(data, train={name: array[chosen] for name, array in data.train.items()})
+
+    def _parts(self) -> list[Any]:
+        """The samples of each twin and emulated board."""
+        boards = self.twins + len(self.kinds)
+        if self.data is None or not boards:
+            return []
+        label = self._label()
+        labels = None if label is None else self.data.train[label]
+        return split(len(self.data), boards, self.args.seed, labels, self.args.alpha or 0.0)
 
     def _plan(self) -> Plan:
         args, lr = self.args, self.args.lr
@@ -108,7 +137,7 @@ class _Run:
         return Plan(
             lr=lr,
             steps=args.steps or 0,
-            epochs=args.epochs or 1,
+            epochs=0 if args.steps else args.epochs or 1,
             n=args.batch or 0,
             mu=args.mu,
             seed=args.seed,
@@ -122,38 +151,48 @@ class _Run:
         plan = self.plan
 
         def work(k: int) -> Work:
-            size = len(self.parts[k])
-            n = plan.n or min(self.program.batch, size)
-            steps = plan.steps or plan.epochs * math.ceil(size / n)
-            return Work(steps, plan.lr, plan.order_of(number, k), plan.n, plan.mu)
+            return Work(plan.steps, plan.lr, plan.order_of(number, k), plan.n, plan.mu, plan.epochs)
 
         return work
 
     def _heading(self) -> str:
-        emulators = [f"{n} x {kind} emulated" for kind, n in Counter(self.kinds).items()]
-        who = ([f"{counted(self.twins, 'twin')} on the host"] if self.twins else []) + emulators
+        who = [f"{counted(self.twins, 'twin')} on the host"] if self.twins else []
+        who += [f"{n} x {kind} emulated" for kind, n in Counter(self.kinds).items()]
+        who += [f"{n} x {kind} at a port" for kind, n in Counter(self.args.port.values()).items()]
+        text = f"{self.program.name}: {', '.join(who)}"
+        if self.data is not None:
+            text += f"; {counted(len(self.data), 'sample')} from {self.data.source}"
         sizes = [len(part) for part in self.parts]
+        shares = f"{min(sizes):,} to {max(sizes):,} samples a board; " if sizes else ""
         numbers = sum(s.type.bytes // s.type.dtype.size for s in self.slots)
-        return (
-            f"{self.program.name}: {', '.join(who)}; {counted(len(self.data), 'sample')} from {self.data.source}\n"
-            f"{min(sizes):,} to {max(sizes):,} samples a board; "
-            f"differences of {numbers:,} numbers as {self.plan.encoding}"
-        )
+        return f"{text}\n{shares}differences of {numbers:,} numbers as {self.plan.encoding}"
 
     # The boards
 
     @contextmanager
     def _members(self, fresh: bool) -> Iterator[list[Members]]:
+        args, groups = self.args, list[Members]()
         with doing("preparing the boards"):
-            sets = [records(self.layout, self.data.train, rows) for rows in self.parts]
-            groups: list[Members] = []
+            sets = [] if self.data is None else [records(self.layout, self.data.train, p) for p in self.parts]
             if self.twins:
                 groups.append(HostTwins(Twins(self.program, sets[: self.twins])))
-            kinds = {kind: Session(self.args.model, kind, self.args.name) for kind in self.args.emulated}
-            sessions = [kinds[kind] for kind in self.kinds]
-        folder, timeout = self.out / "boards", self.args.timeout
-        with emulated(sessions, sets[self.twins :], folder, fresh, timeout) as boards:
-            yield [*groups, LinkedBoards(boards, self.twins)] if boards else groups
+            emulated = [self.sessions[kind] for kind in self.kinds]
+            lines = emulated_lines(emulated, sets[self.twins :], self.out / "boards", fresh, args.timeout)
+            lines += port_lines(args.port, self.sessions, args.baud, args.timeout, fresh)
+        linked = LinkedBoards(lines, self.twins)
+        try:
+            with doing("connecting to the boards"):
+                silent = linked.connect()
+            for failure in silent:
+                print(
+                    f"    board {failure.board}: {failure.reason}; each round tries it again",
+                    flush=True,
+                )
+            if lines and len(silent) == len(lines) and not groups:
+                raise LinkError(f"no board answers: {silent[0].reason}")
+            yield [*groups, linked] if lines else groups
+        finally:
+            linked.end()
 
     # The weights of rounds
 
@@ -179,7 +218,6 @@ class _Run:
     def _keep(self, result: Result) -> None:
         """Write the weights of a round, and print its line."""
         self.trainer.load_state_dict(result.weights, strict=False)
-        self.out.mkdir(parents=True, exist_ok=True)
         write_weights(self._file(result.number), self.program, self.trainer.state_dict(), 0, force=True)
         right = self._accuracy()
         shown = "" if right is None else f"   accuracy {right:7.2%}"
@@ -200,7 +238,7 @@ class _Run:
     def _accuracy(self) -> float | None:
         """The share of the test samples that the weights recognise; None without classes or test samples."""
         found = label_and_scores(self.layout)
-        if found is None or not self.data.tests:
+        if found is None or self.data is None or not self.data.tests:
             return None
         label, scores = found
         inputs = {a.name: self.data.test[a.name] for a in self.layout.inputs if not a.is_target}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from ..datasets.samples import write
@@ -13,26 +13,33 @@ from ..device.lock import locked
 from ..device.qemu import QemuPort
 from ..device.session import FLASH_FILE, Session
 from ..device.transport import Pipe, Transport
+from .linked import Line
 
 
-@contextmanager
-def emulated(
+def emulated_lines(
     sessions: Sequence[Session], sets: Sequence[bytes], folder: Path, fresh: bool, timeout: float
-) -> Iterator[list[Board]]:
-    """A board for each session and set of samples, in `folder`/0, 1, ... `fresh`: without what is in its flash.
-    `timeout`: seconds until a board counts as silent."""
-    with ExitStack() as stack:
-        boards = []
-        for k, (session, samples) in enumerate(zip(sessions, sets, strict=True)):
-            own = folder / str(k)
-            own.mkdir(parents=True, exist_ok=True)
-            write(own / "samples.bin", samples)
-            if fresh:
-                (own / FLASH_FILE).unlink(missing_ok=True)
-            port = _open(session, own)
-            stack.callback(port.close)
-            boards.append(Board(session.program, Link(port, timeout)))
-        yield boards
+) -> list[Line]:
+    """A line to a board for each session and set of samples, in `folder`/0, 1, ... `fresh`: without what is in its
+    flash. `timeout`: seconds until a board counts as silent."""
+    lines = []
+    for k, (session, samples) in enumerate(zip(sessions, sets, strict=True)):
+        own = folder / str(k)
+        own.mkdir(parents=True, exist_ok=True)
+        write(own / "samples.bin", samples)
+        if fresh:
+            (own / FLASH_FILE).unlink(missing_ok=True)
+        _ = session.firmware  # built before threads share it
+        lines.append(Line(str(own), session.profile.id, partial(_board, session, own, timeout)))
+    return lines
+
+
+def _board(session: Session, folder: Path, timeout: float) -> Board:
+    port = _open(session, folder)
+    try:
+        return Board(session.program, Link(port, timeout))
+    except BaseException:
+        port.close()
+        raise
 
 
 def _open(session: Session, folder: Path) -> Transport:

@@ -1,16 +1,12 @@
-"""Who takes part in a round: boards over the link, and twins on the host."""
+"""Who takes part in a round, what a server asks of them, and the twins on the host."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
-from ..device.board import Board
-from ..device.rounds import F32, Round, Work, stored
-from ..errors import AutodiffError
+from ..device.rounds import F32, Work, stored
 from .twins import Failure, Report, Twins
 
 
@@ -38,7 +34,7 @@ class Members(Protocol):
     def __len__(self) -> int: ...
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
-        """The round on some of them, whose answers come in their order."""
+        """The round on some of them, in ascending order; the answers come in any order."""
         ...
 
 
@@ -63,26 +59,3 @@ class HostTwins:
             seed=lambda k: order.seed(self.first + k),
         ):
             yield replace(answer, board=self.first + answer.board)
-
-
-class LinkedBoards:
-    """Boards over the link, each by its own connection; all of them train at the same time."""
-
-    def __init__(self, boards: Sequence[Board], first: int = 0) -> None:
-        self.first, self._boards = first, boards
-
-    def __len__(self) -> int:
-        return len(self._boards)
-
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
-        with ThreadPoolExecutor(max(len(boards), 1)) as pool:
-            yield from pool.map(partial(self._one, order), boards)
-
-    def _one(self, order: Order, k: int) -> Report | Failure:
-        try:
-            own = Round(self._boards[k - self.first], order.number, order.weights, order.local_buffers)
-            local = own.train(order.work(k))
-            delta = own.difference(order.encoding, order.seed(k))
-        except AutodiffError as error:  # no answer, or a rejected step
-            return Failure(k, str(error))
-        return Report(k, own.samples, local, delta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,10 +73,11 @@ def run_round(
     order = Order(number, weights, work, plan.encoding, plan.local_buffers)
     chosen = plan.chosen(number, sum(map(len, members)))
     mean, failures = Mean(), list[Failure]()
-    for group in members:
-        own = [k for k in chosen if group.first <= k < group.first + len(group)]
-        for answer in group.round(order, own) if own else ():
-            heard(answer)
+    parts = [[k for k in chosen if g.first <= k < g.first + len(g)] for g in members]
+    # All groups begin before the first answer is awaited.
+    begun = [(g.round(order, own), own) for g, own in zip(members, parts, strict=True) if own]
+    for answers, own in begun:
+        for answer in _in_order(answers, own, heard):
             if isinstance(answer, Failure):
                 failures.append(answer)
             else:
@@ -88,3 +89,18 @@ def run_round(
     step = by_name(slots, mean.delta)
     new = {name: weights[name] + step[name] if name in step else value for name, value in weights.items()}
     return Result(number, new, mean.boards, mean.samples, mean.loss, time.monotonic() - begin, failures)
+
+
+def _in_order(
+    answers: Iterator[Report | Failure], boards: Sequence[int], heard: Callable[[Report | Failure], None]
+) -> Iterator[Report | Failure]:
+    """Answers in the order of the boards, so that runs are equal bit for bit, and no longer kept than that takes."""
+    early: dict[int, Report | Failure] = {}
+    missing = iter(boards)
+    due = next(missing, None)
+    for answer in answers:
+        heard(answer)
+        early[answer.board] = answer
+        while due in early:
+            yield early.pop(due)
+            due = next(missing, None)

@@ -18,6 +18,7 @@ from ..codegen.files import emit
 from ..codegen.link import link_source
 from ..codegen.program import Program, Slot
 from ..codegen.shared_part import shared_part
+from ..datasets.samples import sample_count
 from ..device.errors import DeviceError
 from ..device.frames import PAYLOAD
 from ..device.rounds import ENCODINGS, F32, Local, Work, shared_slots
@@ -81,6 +82,10 @@ class Twins:
     def __len__(self) -> int:
         return len(self._sets)
 
+    def samples(self, k: int) -> int:
+        """How many a board has to train on."""
+        return sample_count(self._sets[k])
+
     def slots(self, local_buffers: bool) -> list[Slot]:
         """The states that a round exchanges."""
         return shared_slots(self.program, local_buffers)
@@ -127,6 +132,7 @@ class Twins:
         encoding: str,
         seed: int,
     ) -> Report:
+        work = work.on(self.samples(k), self.program.batch)
         start = bytearray(self._states.get(k, self._initial))
         at = elements = 0
         for run in self._runs:

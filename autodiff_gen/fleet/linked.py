@@ -1,0 +1,135 @@
+"""Boards over the link: each at the end of its own line, which is opened again after it broke."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from time import monotonic
+
+from ..device.board import Board
+from ..device.errors import LinkError, Unreachable
+from ..device.rounds import Round
+from ..errors import AutodiffError
+from .members import Order
+from .twins import Failure, Report
+
+
+class Line:
+    """A board and how to reach it. `name`: of messages, its port or its folder; `kind`: of the board; `open` connects
+    to it and checks that it runs the program. `fresh`: the board leaves the rounds that it had."""
+
+    def __init__(self, name: str, kind: str, open: Callable[[], Board], fresh: bool = False) -> None:
+        self.name, self.kind, self._open, self._fresh = name, kind, open, fresh
+        self._board: Board | None = None
+        self._lock, self._ended = threading.Lock(), False
+
+    def connected(self) -> Board:
+        """The board. Raises LinkError, DeviceError."""
+        if self._board is None:
+            board = self._open()
+            if self._fresh:
+                board.init()
+                self._fresh = False
+            with self._lock:
+                if not self._ended:
+                    self._board = board
+                    return board
+            board.close()
+            raise LinkError(f"{self.name}: the connection broke: the run ended")
+        return self._board
+
+    def lost(self) -> bool:
+        """Close the connection, which is of no more use; whether it may be opened again."""
+        with self._lock:
+            board, self._board = self._board, None
+            may = not self._ended
+        if board is not None:
+            board.close()
+        return may
+
+    def end(self) -> None:
+        """Close the connection for good, while another thread uses it too."""
+        with self._lock:
+            self._ended = True
+        self.lost()
+
+    def named(self, error: AutodiffError) -> str:
+        """An error of this board as text, which has its name once."""
+        return str(error) if self.name in str(error) else f"{self.name}: {error}"
+
+
+class LinkedBoards:
+    """The boards of several lines; all of them train at the same time. `seconds`: of each in the last round."""
+
+    def __init__(self, lines: Sequence[Line], first: int = 0) -> None:
+        self.first, self.lines = first, lines
+        self.seconds: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def connect(self) -> list[Failure]:
+        """Connect to all; returns those that do not answer now. Raises LinkError, DeviceError for a board that cannot
+        take part at all, such as one that runs another model."""
+
+        def one(k: int) -> Failure | None:
+            try:
+                self.lines[k].connected()
+            except Unreachable as error:
+                return Failure(self.first + k, self.lines[k].named(error))
+            except AutodiffError as error:
+                raise LinkError(self.lines[k].named(error)) from None
+            return None
+
+        with ThreadPoolExecutor(max(len(self.lines), 1)) as pool:
+            return [failure for failure in pool.map(one, range(len(self.lines))) if failure is not None]
+
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+        """The round begins at once; the answers are in the order in which they come."""
+        self.seconds = {}
+        pool = ThreadPoolExecutor(max(len(boards), 1))
+        return self._answers(pool, [pool.submit(self._one, order, k) for k in boards])
+
+    def _answers(
+        self, pool: ThreadPoolExecutor, answers: Sequence[Future[Report | Failure]]
+    ) -> Iterator[Report | Failure]:
+        try:
+            for answer in as_completed(answers):
+                yield answer.result()
+        except BaseException:  # Ctrl-C: no board is waited for
+            self.end()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _one(self, order: Order, k: int) -> Report | Failure:
+        begin = monotonic()
+        try:
+            return self._with_another_try(order, k)
+        finally:
+            self.seconds[k] = monotonic() - begin
+
+    def _with_another_try(self, order: Order, k: int) -> Report | Failure:
+        """A board whose connection breaks, as when it restarts, goes on with the round over a new one, once."""
+        line, tries = self.lines[k - self.first], 2
+        while True:
+            tries -= 1
+            try:
+                board = line.connected()
+            except AutodiffError as error:
+                return Failure(k, line.named(error))
+            try:
+                own = Round(board, order.number, order.weights, order.local_buffers)
+                local = own.train(order.work(k))
+                return Report(k, own.samples, local, own.difference(order.encoding, order.seed(k)))
+            except LinkError as error:
+                if not (line.lost() and tries):
+                    return Failure(k, line.named(error))
+            except AutodiffError as error:  # the board rejects the round, or a step
+                return Failure(k, line.named(error))
+
+    def end(self) -> None:
+        """Close all connections, while rounds run too."""
+        for line in self.lines:
+            line.end()
