@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ..targets.schema import DEFAULT_BOARD
 
 if TYPE_CHECKING:
     from ..targets.board import Board
 
+Number = TypeVar("Number", int, float)
 Command: TypeAlias = Callable[
     [str, str], argparse.ArgumentParser
 ]  # makes the parser of a command: name, help
@@ -49,9 +51,11 @@ def boards(text: str) -> dict[str, int]:
     )
 
 
-def by_name(text: str, number: Callable[[str], int], wrong: argparse.ArgumentTypeError) -> dict[str, int]:
+def by_name(
+    text: str, number: Callable[[str], Number], wrong: argparse.ArgumentTypeError
+) -> dict[str, Number]:
     """`a=1,b=2` as numbers by name. `number` reads one; raises `wrong` if a name is missing or repeated."""
-    found: dict[str, int] = {}
+    found: dict[str, Number] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         if not name or name in found:
@@ -143,6 +147,22 @@ def lr_argument(parser: argparse.ArgumentParser) -> None:
 def baud_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
+    )
+
+
+def log_arguments(parser: argparse.ArgumentParser, row: str) -> None:
+    """`row`: what each row is of."""
+    parser.add_argument(
+        "--log",
+        metavar="FILE.csv",
+        type=Path,
+        help=f"write a row for every {row}; a resumed run appends to it",
+    )
+    parser.add_argument(
+        "--tensorboard",
+        metavar="DIR",
+        type=Path,
+        help="also write events for TensorBoard; needs the extra tensorboard",
     )
 
 

@@ -15,6 +15,7 @@ from .arguments import (
     count,
     data_arguments,
     force_argument,
+    log_arguments,
     lr_argument,
     model_argument,
     positive,
@@ -106,15 +107,7 @@ def _add_train(command: Command) -> None:
         default=0,
         help="steps between checkpoints (default: one at the end)",
     )
-    train.add_argument(
-        "--log", metavar="FILE.csv", type=Path, help="write a row for every step; a resumed run appends to it"
-    )
-    train.add_argument(
-        "--tensorboard",
-        metavar="DIR",
-        type=Path,
-        help="also write events for TensorBoard; needs the extra tensorboard",
-    )
+    log_arguments(train, "step")
     train.set_defaults(run=_train)
 
 

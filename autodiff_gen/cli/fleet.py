@@ -12,8 +12,11 @@ from .arguments import (
     batch_argument,
     baud_argument,
     boards,
+    by_name,
     count,
     data_arguments,
+    finite,
+    log_arguments,
     lr_argument,
     model_argument,
     positive,
@@ -45,6 +48,19 @@ def add_commands(command: Command) -> None:
         type=boards,
         default={},
         help="boards in emulators, such as stm32=2,mps2_an385=1",
+    )
+    fleet.add_argument(
+        "--profile",
+        metavar="BOARD=N,...",
+        help="twins as virtual boards, such as stm32=700,mps2_an385=300, in virtual time; or a .toml file",
+    )
+    fleet.add_argument(
+        "--conditions",
+        metavar="NAME=X,...",
+        type=conditions,
+        default={},
+        help="of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), vanish, late "
+        "(how likely), delay (s), deadline (s of a round), step (s)",
     )
     fleet.add_argument(
         "--port",
@@ -105,7 +121,17 @@ def add_commands(command: Command) -> None:
         help="begin with the model's weights, not after the last round in --out",
     )
     timeout_argument(fleet)
+    log_arguments(fleet, "round")
     fleet.set_defaults(run=_fleet)
+
+
+def conditions(text: str) -> dict[str, float]:
+    """Numbers by name."""
+    return by_name(
+        text,
+        finite,
+        argparse.ArgumentTypeError(f"expected each name once, such as rate=11520,deadline=60, got {text!r}"),
+    )
 
 
 def ports(text: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,26 @@ from typing import Any
 from ..codegen.link_layout import link_layout
 from ..device.dataset import Dataset, load_dataset
 from ..device.errors import LinkError
-from ..device.evaluation import label_and_scores, outputs_of
+from ..device.evaluation import label_and_scores
 from ..device.lock import locked
-from ..device.metrics import accuracy, confusion_matrix
 from ..device.recording_windows import Windows
 from ..device.rounds import Work, shared_slots
 from ..device.session import Session
-from ..device.weights import read_weights, write_weights
-from ..errors import AutodiffError, DataError, counted
+from ..errors import DataError, counted
 from ..progress import doing
 from ..targets.build_commands import build_folder
+from .conditions import Profile, read_profile
 from .emulated import emulated_lines
 from .linked import LinkedBoards
 from .members import HostTwins, Members
 from .ports import port_lines
+from .progress import Progress
 from .records import records
-from .rounds import Plan, Result, run_round
+from .results import Results
+from .rounds import Plan, run_round
 from .split import split
 from .twins import Twins
+from .virtual import VirtualTime
 
 INTERRUPTED = 130
 TWINS = 10  # without --boards, --emulated and --port
@@ -49,11 +51,9 @@ class _Run:
         self.session = Session(args.model, "host", args.name)
         self.program, self.trainer = self.session.program, self.session.trainer()
         self.kinds = [kind for kind, number in args.emulated.items() for _ in range(number)]
-        self.twins = args.boards if args.boards is not None else 0 if self.kinds or args.port else TWINS
-        self.sessions = {  # of kinds of boards
-            kind: Session(args.model, kind, args.name)
-            for kind in dict.fromkeys((*self.kinds, *args.port.values()))
-        }
+        self.profile = self._profile()
+        self.twins = self._number_of_twins()
+        self.sessions = {kind: self._of(kind) for kind in dict.fromkeys((*self.kinds, *args.port.values()))}
         self.layout = link_layout(self.program)
         self.data = self._data()
         self.parts = self._parts()
@@ -74,32 +74,59 @@ class _Run:
                 lock.release()
 
     def _run(self) -> int:
-        done, weights = self._start()
+        results = Results(self.out, self.program, self.trainer, self.layout, self.data)
+        done = results.begin(self.args.fresh)
         if done >= self.rounds:
             print(
                 f"nothing to do: {self.out} has round {done} of {self.rounds}; --rounds {done + 1} makes one more, "
                 "--fresh restarts"
             )
             return 0
+        names = {s.name for s in self.slots}
+        weights = {name: array for name, array in self.trainer.state_dict().items() if name in names}
         print(self._heading(), flush=True)
         if done:
             print(f"continues after round {done}", flush=True)
-        with self._members(fresh=done == 0) as members:
+        with ExitStack() as stack:
+            members = stack.enter_context(self._members(fresh=done == 0))
+            results.open(self.args.log, self.args.tensorboard, stack)
             for number in range(done + 1, self.rounds + 1):
+                chosen = len(self.plan.chosen(number, sum(map(len, members))))
                 try:
                     with doing(f"round {number} of {self.rounds}"):
+                        progress = Progress(chosen, self.rounds - number)
                         result = run_round(
-                            members, self.slots, self.plan, number, weights, self._work(number)
+                            members, self.slots, self.plan, number, weights, self._work(number), progress
                         )
                 except KeyboardInterrupt:
                     print(f"stopped in round {number}; the same command repeats it")
                     return INTERRUPTED
                 weights = result.weights
-                self._keep(result)
-        print(f"the weights of round {self.rounds} are {self._file(self.rounds)}")
+                results.keep(result, members, self.plan.lr)
+        print(f"the weights of round {self.rounds} are {results.file(self.rounds)}")
         return 0
 
     # The options
+
+    def _of(self, kind: str) -> Session:
+        return Session(self.args.model, kind, self.args.name)
+
+    def _profile(self) -> Profile | None:
+        args = self.args
+        if args.profile is not None:
+            return read_profile(args.profile, args.conditions, self._of)
+        if args.conditions:
+            raise DataError("--conditions are those of virtual boards: name them with --profile")
+        return None
+
+    def _number_of_twins(self) -> int:
+        given = self.args.boards
+        if self.profile is None:
+            return given if given is not None else 0 if self.kinds or self.args.port else TWINS
+        virtual = len(self.profile.boards)
+        if given not in (None, virtual):
+            raise DataError(f"--boards {given:,}: --profile has {virtual:,}; leave one of them out")
+        return virtual
 
     def _data(self) -> Dataset | None:
         """None if all boards have their own samples, and nothing is there to test with."""
@@ -121,6 +148,11 @@ class _Run:
         label = self._label()
         labels = None if label is None else self.data.train[label]
         return split(len(self.data), boards, self.args.seed, labels, self.args.alpha or 0.0)
+
+    def _label(self) -> str | None:
+        """The target that has one class for each sample."""
+        found = label_and_scores(self.layout)
+        return found[0].name if found is not None and len(found[0].type.shape) == 1 else None
 
     def _plan(self) -> Plan:
         args, lr = self.args, self.args.lr
@@ -157,6 +189,11 @@ class _Run:
 
     def _heading(self) -> str:
         who = [f"{counted(self.twins, 'twin')} on the host"] if self.twins else []
+        if self.profile is not None:
+            who[0] += " as " + ", ".join(
+                f"{n:,} x {kind} ({_time(self.profile.kinds[kind].step or 0.0)} a step)"
+                for kind, n in Counter(self.profile.boards).items()
+            )
         who += [f"{n} x {kind} emulated" for kind, n in Counter(self.kinds).items()]
         who += [f"{n} x {kind} at a port" for kind, n in Counter(self.args.port.values()).items()]
         text = f"{self.program.name}: {', '.join(who)}"
@@ -175,7 +212,8 @@ class _Run:
         with doing("preparing the boards"):
             sets = [] if self.data is None else [records(self.layout, self.data.train, p) for p in self.parts]
             if self.twins:
-                groups.append(HostTwins(Twins(self.program, sets[: self.twins])))
+                twins = HostTwins(Twins(self.program, sets[: self.twins]))
+                groups.append(twins if self.profile is None else VirtualTime(twins, self.profile, args.seed))
             emulated = [self.sessions[kind] for kind in self.kinds]
             lines = emulated_lines(emulated, sets[self.twins :], self.out / "boards", fresh, args.timeout)
             lines += port_lines(args.port, self.sessions, args.baud, args.timeout, fresh)
@@ -194,54 +232,6 @@ class _Run:
         finally:
             linked.end()
 
-    # The weights of rounds
 
-    def _file(self, number: int) -> Path:
-        return self.out / f"round-{number:05}.npz"
-
-    def _start(self) -> tuple[int, dict[str, Any]]:
-        """The last round in the folder, and its weights; otherwise 0, and the weights of the model."""
-        found = sorted(self.out.glob("round-*.npz"))
-        if self.args.fresh:
-            for file in found:
-                file.unlink()
-            found = []
-        if found:
-            try:
-                self.trainer.load_state_dict(read_weights(found[-1])[0])
-            except AutodiffError as error:
-                raise DataError(f"{found[-1]}: {error}; --fresh begins anew") from None
-        names = {s.name for s in self.slots}
-        weights = {name: array for name, array in self.trainer.state_dict().items() if name in names}
-        return (int(found[-1].stem.rpartition("-")[2]) if found else 0), weights
-
-    def _keep(self, result: Result) -> None:
-        """Write the weights of a round, and print its line."""
-        self.trainer.load_state_dict(result.weights, strict=False)
-        write_weights(self._file(result.number), self.program, self.trainer.state_dict(), 0, force=True)
-        right = self._accuracy()
-        shown = "" if right is None else f"   accuracy {right:7.2%}"
-        failed = f", {len(result.failures)} failed" if result.failures else ""
-        boards = f"{counted(result.boards, 'board')}{failed}"
-        print(
-            f"round {result.number:<4} {boards}   loss {result.loss:.4f}{shown}   {result.seconds:.2f} s",
-            flush=True,
-        )
-        for failure in result.failures:
-            print(f"    board {failure.board}: {failure.reason}", flush=True)
-
-    def _label(self) -> str | None:
-        """The target that has one class for each sample."""
-        found = label_and_scores(self.layout)
-        return found[0].name if found is not None and len(found[0].type.shape) == 1 else None
-
-    def _accuracy(self) -> float | None:
-        """The share of the test samples that the weights recognise; None without classes or test samples."""
-        found = label_and_scores(self.layout)
-        if found is None or self.data is None or not self.data.tests:
-            return None
-        label, scores = found
-        inputs = {a.name: self.data.test[a.name] for a in self.layout.inputs if not a.is_target}
-        guessed = outputs_of(self.program, self.trainer, inputs)[scores.name]
-        matrix = confusion_matrix(self.data.test[label.name], guessed.argmax(axis=1), guessed.shape[1])
-        return accuracy(matrix) if matrix.any() else None
+def _time(seconds: float) -> str:
+    return f"{seconds:.4g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

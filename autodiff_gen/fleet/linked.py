@@ -13,6 +13,7 @@ from ..device.rounds import Round
 from ..errors import AutodiffError
 from .members import Order
 from .twins import Failure, Report
+from .visits import ANSWERED, FAILED, Visit
 
 
 class Line:
@@ -60,14 +61,18 @@ class Line:
 
 
 class LinkedBoards:
-    """The boards of several lines; all of them train at the same time. `seconds`: of each in the last round."""
+    """The boards of several lines; all of them train at the same time. `visits`: of the last round."""
 
     def __init__(self, lines: Sequence[Line], first: int = 0) -> None:
         self.first, self.lines = first, lines
-        self.seconds: dict[int, float] = {}
+        self._visits: dict[int, Visit] = {}
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @property
+    def visits(self) -> list[Visit]:
+        return [self._visits[k] for k in sorted(self._visits)]
 
     def connect(self) -> list[Failure]:
         """Connect to all; returns those that do not answer now. Raises LinkError, DeviceError for a board that cannot
@@ -87,7 +92,7 @@ class LinkedBoards:
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
         """The round begins at once; the answers are in the order in which they come."""
-        self.seconds = {}
+        self._visits = {}
         pool = ThreadPoolExecutor(max(len(boards), 1))
         return self._answers(pool, [pool.submit(self._one, order, k) for k in boards])
 
@@ -105,10 +110,11 @@ class LinkedBoards:
 
     def _one(self, order: Order, k: int) -> Report | Failure:
         begin = monotonic()
-        try:
-            return self._with_another_try(order, k)
-        finally:
-            self.seconds[k] = monotonic() - begin
+        answer = self._with_another_try(order, k)
+        state = FAILED if isinstance(answer, Failure) else ANSWERED
+        kind = self.lines[k - self.first].kind
+        self._visits[k] = Visit(k, kind, state, 0.0, 0.0, monotonic() - begin, 0.0)
+        return answer
 
     def _with_another_try(self, order: Order, k: int) -> Report | Failure:
         """A board whose connection breaks, as when it restarts, goes on with the round over a new one, once."""

@@ -42,14 +42,14 @@ class HostTwins:
     """Twins in this process."""
 
     def __init__(self, twins: Twins, first: int = 0) -> None:
-        self.first, self._twins = first, twins
+        self.first, self.twins = first, twins
 
     def __len__(self) -> int:
-        return len(self._twins)
+        return len(self.twins)
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
-        weights = stored(self._twins.slots(order.local_buffers), order.weights)
-        for answer in self._twins.train(
+        weights = stored(self.twins.slots(order.local_buffers), order.weights)
+        for answer in self.twins.train(
             order.number,
             weights,
             lambda k: order.work(self.first + k),

@@ -7,16 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_fleet import fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main
 from autodiff_gen.fleet import command
 
 pytestmark = pytest.mark.cc
-MODEL = """import autodiff_gen as ag
-from autodiff_gen import nn, optim
-net = nn.Sequential(nn.Linear(5, {units}), nn.ReLU(), nn.Linear({units}, 3))
-model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3){more})
-"""
 SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
 
 
@@ -24,18 +20,7 @@ SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_model()
-    rng = np.random.default_rng(1)
-    label = rng.integers(0, 3, 90)
-    x = (rng.normal(size=(90, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32)
-    np.savez("data.npz", x=x[:60], label=label[:60], test_x=x[60:], test_label=label[60:])
-
-
-def write_model(units: int = 6, more: str = "") -> None:
-    Path("m.py").write_text(MODEL.format(units=units, more=more))
-
-
-def fleet(*words: str) -> int:
-    return main(["fleet", "m.py", "--data", "data.npz", *words])
+    write_data()
 
 
 def rounds(text: str) -> list[tuple[int, int, float]]:

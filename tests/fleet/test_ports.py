@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from firmware_build import once
+from small_fleet import samples, write_data, write_model
 
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
@@ -24,22 +25,7 @@ from autodiff_gen.device.session import Session
 from autodiff_gen.fleet.records import records
 
 pytestmark = pytest.mark.cc
-MODEL = """import autodiff_gen as ag
-from autodiff_gen import nn, optim
-net = nn.Sequential(nn.Linear(5, 6), nn.{activation}(), nn.Linear(6, 3))
-model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3))
-"""
 SIZES = (10, 11, 12)  # samples of each board
-
-
-def write_model(activation: str = "ReLU") -> None:
-    Path("m.py").write_text(MODEL.format(activation=activation))
-
-
-def data() -> dict[str, Any]:
-    rng = np.random.default_rng(1)
-    label = rng.integers(0, 3, 60)
-    return {"x": (rng.normal(size=(60, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32), "label": label}
 
 
 def build(folder: Path) -> None:
@@ -54,11 +40,9 @@ def build(folder: Path) -> None:
             own.mkdir()
             shutil.copy(session.firmware, own / "link.elf")
             rows = np.arange(first, first + size)
-            (own / "samples.bin").write_bytes(records(link_layout(session.program), data(), rows))
+            (own / "samples.bin").write_bytes(records(link_layout(session.program), samples(), rows))
             first += size
-        np.savez(
-            folder / "data.npz", **{f"{part}{n}": a for n, a in data().items() for part in ("", "test_")}
-        )
+        write_data()
     finally:
         os.chdir(here)
 
@@ -181,14 +165,13 @@ def test_wrong_ports(case: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_another_program_is_rejected_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    write_model("Tanh")
+    write_model(activation="Tanh")
     assert fleet("--port", PORTS) == 1
     err = capsys.readouterr().err
     assert re.match(
         r"error: exec:b\d/link.elf: the board runs another program: 'm', whose parameters are", err
     )
-    write_model()
-    Path("m.py").write_text(MODEL.format(activation="ReLU").replace("6", "7"))
+    write_model(units=7)
     assert fleet("--port", PORTS) == 1
     assert re.match(r"error: exec:b\d/link.elf: the board runs another model: 'm' ", capsys.readouterr().err)
 

@@ -1,0 +1,112 @@
+"""What virtual boards are like: their speed, their lines, and how often they vanish or come late."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..codegen.instructions import instructions
+from ..device.session import Session
+from ..errors import DataError, listed, quoted
+from ..targets.schema import near
+from ..targets.toml_file import read_toml, shown
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Of one kind of boards. step: seconds of a local step of a whole batch. rate: bytes a second of the line, latency:
+    seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board vanishes in a round;
+    late: how likely it begins late, by `delay` seconds in the mean. deadline: seconds of a round."""
+
+    step: float | None = None
+    rate: float = 11520.0
+    latency: float = 0.0
+    loss: float = 0.0
+    vanish: float = 0.0
+    late: float = 0.0
+    delay: float = 10.0
+    deadline: float | None = None
+
+
+NAMES = tuple(f.name for f in fields(Conditions))
+OF_A_KIND = tuple(name for name in NAMES if name != "deadline")
+SHARES = ("loss", "vanish", "late")  # from 0 to 1; without a frame that arrives no board answers
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The virtual boards of a run: the kind of each, and the conditions of kinds."""
+
+    boards: list[str]
+    kinds: Mapping[str, Conditions]
+    deadline: float | None
+
+
+def read_profile(text: str, given: Mapping[str, float], session: Callable[[str], Session]) -> Profile:
+    """`stm32=700,mps2_an385=300`, or a TOML file that has conditions of all boards, and a section for each kind with
+    `boards` and its own conditions. given: conditions by name, which come before those of all boards. `session`: a
+    model compiled for a kind of board, whose step is estimated. Raises DataError."""
+    where = "--profile"
+    data: dict[str, Any] = {}
+    if text.endswith(".toml"):
+        where, data = text, read_toml(Path(text), DataError)
+    else:
+        for part in text.split(","):
+            name, _, number = part.partition("=")
+            if not name or name in data or not (number.isascii() and number.isdigit()):
+                raise DataError(
+                    f"--profile: expected boards such as stm32=700,mps2_an385=300, or a .toml file, got {text!r}"
+                )
+            data[name] = {"boards": int(number)}
+    sections = {name: part for name, part in data.items() if isinstance(part, dict)}
+    shared = {name: value for name, value in data.items() if name not in sections}
+    for numbers, source in ((shared, where), (given, "--conditions")):
+        for name, value in numbers.items():
+            check_condition(name, value, source, NAMES)
+    common = {**shared, **given}
+    boards, kinds = list[str](), dict[str, Conditions]()
+    for kind, section in sections.items():
+        own = {name: value for name, value in section.items() if name != "boards"}
+        for condition, value in own.items():
+            check_condition(condition, value, f"{where}: {kind}", OF_A_KIND)
+        count = section.get("boards")
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise DataError(f"{where}: {kind}: expected boards = a number of at least 1, got {shown(count)}")
+        boards += [kind] * count
+        found = Conditions(**{**common, **own})
+        kinds[kind] = found if found.step is not None else replace(found, step=estimated(session(kind)))
+    if not boards:
+        raise DataError(f"{where}: has no section of a kind of board, such as [stm32] with boards = 10")
+    return Profile(boards, kinds, common.get("deadline"))
+
+
+def check_condition(name: str, value: Any, where: str, known: tuple[str, ...]) -> None:
+    """Raises DataError for another name, or a number out of range."""
+    if name not in known:
+        raise DataError(f"{where}: unknown condition {quoted(name)}{near(name, known)}")
+    wrong = not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value)
+    least = "at least 0" if name in ("latency", *SHARES) else "more than 0"
+    if wrong or value < 0 or (value == 0 and least == "more than 0"):
+        raise DataError(f"{where}: {name} must be a number of {least}, got {shown(value)}")
+    if name in SHARES and (value > 1 or (name == "loss" and value > 0.9)):
+        raise DataError(
+            f"{where}: {name} is a share, at most {0.9 if name == 'loss' else 1}, got {shown(value)}"
+        )
+
+
+def estimated(session: Session) -> float:
+    """Seconds of a training step of a whole batch on a board: the instructions of the generated C by the cost table,
+    times the cycles of an instruction, by the clock. Raises DataError for a board without these numbers."""
+    cost, clock = session.program.backends.cost, session.profile.target.clock_hz
+    missing = [
+        name for name, known in (("cost.cycles", cost.cycles), ("target.clock_hz", clock)) if not known
+    ]
+    if missing or clock is None:
+        raise DataError(
+            f"--profile: the board file of {session.profile.id} has no {listed(missing)}: give the seconds of a local "
+            f"step in a .toml file, as [{session.profile.id}] with step = 0.01"
+        )
+    return instructions(session.program)["train_step"] * cost.cycles / clock

@@ -1,0 +1,108 @@
+"""Virtual time: how long a round would take on boards, for twins that need none. The time of a board is
+
+    delay of late boards + download + local steps + upload
+
+where the local steps take time in proportion to their samples, and a transfer takes the latency, its bytes by the rate
+of the line, and for each frame that is lost a frame more and twice the latency. A board that vanishes is gone at a
+random moment of its round, and its work is lost. All is drawn from one seed, and does not depend on who takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..device.frames import PAYLOAD
+from ..device.rounds import S8
+from .conditions import Conditions, Profile
+from .members import HostTwins, Order
+from .twins import Failure, Report
+from .visits import ANSWERED, FAILED, LATE, VANISHED, Visit
+
+AROUND = 18  # bytes of a frame around its data: address, header, checksum, ends
+
+
+@dataclass(frozen=True)
+class Absent(Failure):
+    """A virtual board that vanished, or was late."""
+
+
+class VirtualTime:
+    """Twins as boards of a profile. After a round `visits` has its boards, in their order, and `seconds` what it took:
+    until the last answer, or until the deadline, if there is one and a board did not answer."""
+
+    def __init__(self, twins: HostTwins, profile: Profile, seed: int) -> None:
+        self.first, self._twins, self._profile, self._seed = twins.first, twins, profile, seed
+        self.visits: list[Visit] = []
+        self.seconds = 0.0
+
+    def __len__(self) -> int:
+        return len(self._twins)
+
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+        chosen = set(boards)
+        plans = {visit.board: visit for visit in self._plans(order) if visit.board in chosen}
+        failed = set()
+        for k, visit in plans.items():
+            if visit.state == VANISHED:
+                yield Absent(k, f"vanished {visit.seconds:.1f} s after the round's begin")
+        for answer in self._twins.round(order, [k for k, visit in plans.items() if visit.state != VANISHED]):
+            visit = plans[answer.board]
+            if isinstance(answer, Failure):
+                failed.add(answer.board)
+            elif visit.state == LATE:
+                answer = Absent(answer.board, f"late: it needs {visit.seconds:.1f} s")
+            yield answer
+        self._end({k: replace(v, state=FAILED) if k in failed else v for k, v in plans.items()})
+
+    def _end(self, visits: dict[int, Visit]) -> None:
+        deadline = self._profile.deadline
+        missing = any(v.state in (LATE, VANISHED) for v in visits.values())
+        longest = max((v.seconds for v in visits.values()), default=0.0)
+        self.seconds = deadline if deadline is not None and missing else longest
+        self.visits = [v.cut(self.seconds) if v.seconds > self.seconds else v for v in visits.values()]
+
+    def _plans(self, order: Order) -> Iterator[Visit]:
+        """What each board would do."""
+        rng = np.random.default_rng((self._seed, order.number, 0x71AE))
+        boards = len(self)
+        vanish, moment, late, delay = rng.random((4, boards))
+        slots = self._twins.twins.slots(order.local_buffers)
+        elements = sum(s.type.bytes // s.type.dtype.size for s in slots)
+        down, up = sum(s.type.bytes for s in slots), upload_bytes(order.encoding, elements)
+        deadline = self._profile.deadline
+        for k, kind in enumerate(self._profile.boards):
+            c = self._profile.kinds[kind]
+            samples, batch = self._twins.twins.samples(k), self._twins.twins.program.batch
+            work = order.work(self.first + k).on(samples, batch)
+            share = (work.n or min(batch, samples)) / batch
+            visit = Visit(
+                self.first + k,
+                kind,
+                ANSWERED,
+                -c.delay * float(np.log1p(-delay[k])) if late[k] < c.late else 0.0,
+                _transfer(down, c, rng),
+                work.steps * share * (c.step or 0.0),
+                _transfer(up, c, rng),
+            )
+            if vanish[k] < c.vanish:
+                yield replace(visit, state=VANISHED).cut(float(moment[k]) * visit.seconds)
+            elif deadline is not None and visit.seconds > deadline:
+                yield replace(visit, state=LATE)
+            else:
+                yield visit
+
+
+def _transfer(size: int, c: Conditions, rng: np.random.Generator) -> float:
+    """Seconds of a transfer. The numbers that are drawn do not depend on what is lost before."""
+    frames = max(1, -(-size // (PAYLOAD - 4)))
+    again = int(rng.negative_binomial(frames, 1.0 - c.loss))
+    per_frame = (size / frames + AROUND) / c.rate
+    return c.latency + (frames + again) * per_frame + again * 2 * c.latency
+
+
+def upload_bytes(encoding: str, elements: int) -> int:
+    """Bytes of a difference."""
+    return elements + 4 * -(-elements // (PAYLOAD - 4)) if encoding == S8 else 4 * elements

@@ -1,0 +1,40 @@
+"""A small network and its samples, for tests of fleets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autodiff_gen.cli.main import main
+
+MODEL = """import autodiff_gen as ag
+from autodiff_gen import nn, optim
+net = nn.Sequential(nn.Linear(5, {units}), nn.{activation}(), nn.Linear({units}, 3))
+model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3){more})
+"""
+
+
+def write_model(units: int = 6, activation: str = "ReLU", more: str = "") -> None:
+    """m.py."""
+    Path("m.py").write_text(MODEL.format(units=units, activation=activation, more=more))
+
+
+def samples(count: int = 90) -> dict[str, Any]:
+    """Inputs and labels that the network learns."""
+    rng = np.random.default_rng(1)
+    label = rng.integers(0, 3, count)
+    return {"x": (rng.normal(size=(count, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32), "label": label}
+
+
+def write_data(train: int = 60) -> None:
+    """data.npz, whose other samples are those to test on."""
+    arrays = samples()
+    tests = {f"test_{name}": array[train:] for name, array in arrays.items()}
+    np.savez("data.npz", **{name: array[:train] for name, array in arrays.items()}, **tests)
+
+
+def fleet(*words: str) -> int:
+    """The command on m.py and data.npz."""
+    return main(["fleet", "m.py", "--data", "data.npz", *words])
