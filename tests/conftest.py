@@ -67,6 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden", action="store_true", help="write tests/golden anew; then read the diff"
     )
     parser.addoption("--graphs", type=int, default=50, help="random graphs that test_compilers.py compares")
+    parser.addoption("--fleets", type=int, default=20, help="fleets with accidents of test_robustness.py")
     parser.addoption(
         "--update-sizes", action="store_true", help="write the memory that programs use into README files"
     )

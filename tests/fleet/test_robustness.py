@@ -1,0 +1,128 @@
+"""Fleets with accidents: no round is applied twice, none is lost without a report, and each run ends."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from round_board import Library
+from small_fleet import fleet, write_data, write_model
+from unreliable_fleet import ACCIDENTS, UnreliableBoard
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.datasets.samples import from_arrays
+from autodiff_gen.device.rounds import Work, shared_slots, stored
+from autodiff_gen.errors import DataError
+from autodiff_gen.fleet import emulated
+from autodiff_gen.fleet.linked import LinkedBoards
+from autodiff_gen.fleet.rounds import Plan, run_round
+from autodiff_gen.fleet.twins import Failure, Report, Twins
+
+pytestmark = pytest.mark.cc
+BOARDS, ROUNDS, SAMPLES, WIDTH, CLASSES = 4, 3, 9, 12, 4
+
+
+def network() -> ag.Model:
+    """Without a state of the optimizer: a round depends on its weights only."""
+    net = nn.Sequential(nn.Linear(WIDTH, 9), nn.Tanh(), nn.Linear(9, CLASSES))
+    return ag.Model.supervised(net, (5, WIDTH), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+
+
+def test_accidents_apply_no_round_twice_and_lose_none(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Each difference has the bits of a board without accidents, and each board without one is reported."""
+    library, rng = Library(network(), tmp_path), np.random.default_rng(3)
+    pixels = rng.integers(0, 256, (BOARDS, SAMPLES, WIDTH)).astype(np.uint8)
+    labels = rng.integers(0, CLASSES, (BOARDS, SAMPLES)).astype(np.uint8)
+    sets = [
+        from_arrays(x, y, train=SAMPLES, epochs=1).to_bytes() for x, y in zip(pixels, labels, strict=True)
+    ]
+    twins, slots = Twins(library.program, sets, jobs=1, opt="-O0"), shared_slots(library.program)
+    first = {s.name: rng.normal(0, 0.3, s.state.logical.shape).astype(np.float32) for s in slots}
+    plan, happened, outcomes = Plan(lr=0.1, steps=19), Counter[str](), Counter[str]()
+
+    def work(k: int) -> Work:
+        return Work(plan.steps, plan.lr, seed=k)
+
+    def one_round(linked: LinkedBoards, number: int, weights: dict[str, Any]) -> dict[str, Any] | None:
+        heard: list[Report | Failure] = []
+        try:
+            result = run_round([linked], slots, plan, number, weights, work, heard.append)
+        except DataError as error:
+            assert "no board answered" in str(error) and all(isinstance(a, Failure) for a in heard)
+            result = None
+        assert sorted(a.board for a in heard) == list(range(BOARDS))
+        whole = [a for a in heard if isinstance(a, Report)]
+        outcomes.update("answered" if isinstance(a, Report) else "failed" for a in heard)
+        expected = {a.board: a for a in twins.train(number, stored(slots, weights), work, range(BOARDS))}
+        for report in whole:
+            twin = expected[report.board]
+            assert isinstance(twin, Report) and (report.samples, report.local) == (twin.samples, twin.local)
+            np.testing.assert_array_equal(report.delta, twin.delta)
+        if result is None:
+            return None
+        mean = np.mean([r.delta for r in whole], axis=0, dtype=np.float64)
+        moved = np.concatenate([(result.weights[s.name] - weights[s.name]).ravel() for s in slots])
+        np.testing.assert_allclose(moved, mean, atol=1e-6)
+        return result.weights
+
+    for run in range(request.config.getoption("--fleets")):
+        boards = [UnreliableBoard(library, own, run * BOARDS + k) for k, own in enumerate(sets)]
+        linked = LinkedBoards([board.line(f"line {k}") for k, board in enumerate(boards)])
+        assert linked.connect() == []
+        weights: dict[str, Any] | None = dict(first)
+        for number in range(1, ROUNDS + 1):
+            weights = one_round(linked, number, weights) if weights is not None else None
+        linked.end()
+        happened.update(kind for board in boards for kind in board.happened)
+    print(f"{dict(happened)}, {dict(outcomes)}")
+    assert set(happened) == set(ACCIDENTS) and min(outcomes.values()) > 5, (happened, outcomes)
+
+
+@pytest.mark.qemu
+@pytest.mark.slow
+def test_emulators_that_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seed: int = 0
+) -> None:
+    """By SIGKILL, at any moment: the weights are those of a run in which nothing happened."""
+    monkeypatch.chdir(tmp_path)
+    write_model()
+    write_data()
+    words = ["--emulated", "stm32=2,mps2_an385=1", "--rounds", "4", "--epochs", "10", "--timeout", "60"]
+    assert fleet(*words, "--out", "whole") == 0
+    capsys.readouterr()
+    running, chance, ended, kills = [], random.Random(seed), threading.Event(), []
+
+    class Port(emulated.QemuPort):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            running.append(self.machine.process.pid)
+
+    def kill() -> None:
+        while not ended.wait(chance.uniform(0.1, 0.8)) and len(kills) < 4:
+            if running:
+                victim = running.pop(chance.randrange(len(running)))
+                kills.append(victim)
+                os.killpg(victim, signal.SIGKILL)
+
+    monkeypatch.setattr(emulated, "QemuPort", Port)
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    begin = time.monotonic()
+    assert fleet(*words, "--out", "killed") == 0
+    ended.set()
+    killer.join()
+    out = capsys.readouterr().out
+    print(f"{len(kills)} kills in {time.monotonic() - begin:.1f} s")
+    assert kills and "the weights of round 4" in out
+    if "failed" not in out:
+        with np.load("whole/round-00004.npz") as one, np.load("killed/round-00004.npz") as other:
+            assert all(np.array_equal(one[n], other[n]) for n in one)
