@@ -51,6 +51,12 @@ def _add_report(command: Command) -> None:
     report.add_argument(
         "--bench", metavar="FILE", type=Path, help="a record of bench, for instructions and cycles"
     )
+    report.add_argument(
+        "--fleet",
+        metavar="DIR",
+        type=Path,
+        help="a run of fleet, such as build/fleet/NAME, for its curves and its timeline",
+    )
     force_argument(report)
     report.set_defaults(run=run_report)
 
@@ -66,6 +72,7 @@ def run_report(args: argparse.Namespace) -> int:
     from ..reading.regular import read_bytes
     from ..report.collect import collect
     from ..report.explain import text
+    from ..report.fleet_pictures import read_timeline
     from ..report.listing import listings
     from ..report.page import Measured, other_program, page
     from ..report.symbols import memories
@@ -83,7 +90,8 @@ def run_report(args: argparse.Namespace) -> int:
             raise ToolError(f"{args.bench}: is no record of bench; run bench again") from None
         if other:
             notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}
-    measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench)
+    rounds = read_timeline(args.fleet) if args.fleet is not None else ()
+    measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench, rounds)
     write_file(args.out, page(report, listings(program), measured), args.force)
     notes.append(f"{args.out}: the same as a page, with the arena over the steps and the generated C")
     print("\n\n".join([text(report), *notes]))

@@ -15,6 +15,7 @@ from ..errors import counted
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from ..targets.installation import __version__
 from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Report, Tensor
+from .fleet_pictures import Row, fleet_pictures
 from .listing import Line
 from .symbols import Memory, Symbol
 
@@ -28,10 +29,11 @@ MOST = 12  # rows of a table of the largest
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of the program: its memories, from the ELF file, and a record of `bench`."""
+    """What was measured of the program: its memories, from the ELF file, a record of `bench`, and rounds of a fleet."""
 
     memories: Sequence[Memory] = ()
     bench: Mapping[str, Any] = field(default_factory=dict)
+    fleet: Sequence[Row] = ()
 
 
 def page(report: Report, listings: Mapping[str, Sequence[Line]], measured: Measured) -> str:
@@ -49,6 +51,7 @@ def page(report: Report, listings: Mapping[str, Sequence[Line]], measured: Measu
             entries=entries,
             memories=[(m, parts(m, report), trainer(m, report)) for m in measured.memories],
             bench=measured.bench,
+            fleet=fleet_pictures(measured.fleet) if measured.fleet else None,
             uses=USES,
             most=MOST,
         )

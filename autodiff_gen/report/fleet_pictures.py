@@ -1,0 +1,175 @@
+"""A fleet's run as pictures: loss and accuracy by round, and what the boards did in the time of the rounds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..reading.limits import TEXT
+from ..reading.regular import read_text
+
+NAME = "timeline.jsonl"  # in the folder of a run; fleet/timeline.py writes it
+LANES = 32  # boards that have a lane each; of more boards shares are drawn
+SHARES = (10, 50, 90, 100)  # percent of the boards that are done after a time
+PARTS = {
+    "delay": "scratch",
+    "download": "forward",
+    "compute": "backward",
+    "upload": "update",
+}  # and their colours
+ANSWERED = "answered"
+WIDTH, HEIGHT, LANE = 1000, 200, 16  # of a drawing, of a curve, of a lane
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A board in a round."""
+
+    board: int
+    kind: str
+    state: str
+    delay: float
+    download: float
+    compute: float
+    upload: float
+
+    @property
+    def seconds(self) -> float:
+        return self.delay + self.download + self.compute + self.upload
+
+
+def read_timeline(path: Path) -> list[Row]:
+    """The rounds of a run, whose folder or file this is. Raises DataError."""
+    file = path / NAME if path.is_dir() else path
+    rows: list[Row] = []
+    for number, line in enumerate(read_text(file, DataError, TEXT).splitlines(), 1):
+        try:
+            row = json.loads(line)
+            visits = [Visit(*visit) for visit in row["visits"]]
+            numbers = [row[name] for name in ("round", "begin", "seconds", "boards", "failed")]
+            if not all(math.isfinite(x) for x in (*numbers, *(v.seconds for v in visits))):
+                raise ValueError
+            rows.append({**row, "visits": visits, "loss": row["loss"], "accuracy": row["accuracy"]})
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f"{file}: line {number} is no round of autodiff-gen fleet") from None
+    if not rows:
+        raise DataError(f"{file}: has no round yet")
+    return rows
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Numbers by round as points of lines, each with a name, in a drawing of WIDTH by HEIGHT; `low` and `high` are the
+    numbers at its lower and upper edge."""
+
+    title: str
+    lines: Sequence[tuple[str, str]]
+    low: str
+    high: str
+    dots: Sequence[tuple[float, float, str]] = ()  # with what they say
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a board's round in its lane."""
+
+    x: float
+    width: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FleetPictures:
+    """What the page shows of a run."""
+
+    rows: Sequence[Row]
+    curves: Sequence[Curve]
+    lanes: Sequence[tuple[str, Sequence[Bar]]]
+    begins: Sequence[float]
+    seconds: float
+
+    width, height, lane, parts = WIDTH, HEIGHT, LANE, PARTS
+
+
+def fleet_pictures(rows: Sequence[Row]) -> FleetPictures:
+    """The pictures of the rounds of a run."""
+    boards = {(v.board, v.kind) for row in rows for v in row["visits"]}
+    end = max(row["begin"] + row["seconds"] for row in rows) or 1.0
+    first = min(row["begin"] for row in rows)
+    scale = WIDTH / (end - first or 1.0)
+    curves = [_curve("loss", rows, lambda x: f"{x:.4g}"), _curve("accuracy", rows, lambda x: f"{x:.2%}")]
+    few = len(boards) <= LANES
+    lanes = [(f"{b} {kind}", _lane(b, rows, first, scale)) for b, kind in sorted(boards)] if few else []
+    shares = None if few else _shares(rows)
+    return FleetPictures(
+        rows,
+        [curve for curve in (*curves, shares) if curve is not None],
+        lanes,
+        [(row["begin"] - first) * scale for row in rows],
+        end - first,
+    )
+
+
+def _curve(name: str, rows: Sequence[Row], shown: Any) -> Curve | None:
+    """None with fewer than two numbers."""
+    points = [(row["round"], row[name]) for row in rows if row[name] is not None]
+    if len(points) < 2:
+        return None
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    places = [_place(x, y, points, low, high) for x, y in points]
+    dots = [
+        (px, py, f"round {x}: {name} {shown(y)}") for (px, py), (x, y) in zip(places, points, strict=True)
+    ]
+    return Curve(f"{name} by round", [("", _polyline(places))], shown(low), shown(high), dots)
+
+
+def _shares(rows: Sequence[Row]) -> Curve | None:
+    """The seconds after which shares of the boards of a round are done."""
+    times = [(row["round"], sorted(v.seconds for v in row["visits"])) for row in rows if row["visits"]]
+    if len(times) < 2:
+        return None
+    high = max(own[-1] for _, own in times)
+    lines = []
+    for share in SHARES:
+        points = [(x, own[math.ceil(share / 100 * len(own)) - 1]) for x, own in times]
+        lines.append((f"{share} %", _polyline([_place(x, y, points, 0.0, high) for x, y in points])))
+    return Curve(
+        "seconds until 10, 50, 90 and 100 % of the boards of a round are done", lines, "0 s", f"{high:.4g} s"
+    )
+
+
+def _place(
+    x: float, y: float, points: Sequence[tuple[float, float]], low: float, high: float
+) -> tuple[float, float]:
+    first, last = points[0][0], points[-1][0]
+    return WIDTH * (x - first) / (last - first), HEIGHT * (1.0 - (y - low) / (high - low or 1.0))
+
+
+def _polyline(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def _lane(board: int, rows: Sequence[Row], first: float, scale: float) -> list[Bar]:
+    bars = []
+    for row in rows:
+        for visit in row["visits"]:
+            if visit.board != board:
+                continue
+            at = row["begin"] - first
+            ending = "" if visit.state == ANSWERED else f", {visit.state}"
+            for part, kind in PARTS.items():
+                seconds = getattr(visit, part)
+                text = f"round {row['round']}, board {board}: {part} {seconds:.3g} s of {visit.seconds:.3g} s{ending}"
+                if seconds > 0:
+                    bars.append(
+                        Bar(at * scale, seconds * scale, kind if not ending else f"{kind} missing", text)
+                    )
+                at += seconds
+    return bars
