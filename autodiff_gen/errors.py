@@ -90,6 +90,7 @@ class AttributeModelError(ModelError, AttributeError):
 # The packages that only parts of the compiler import: the extra of pyproject.toml that has each, and its requirement.
 # The project is on no index, so pip finds none of its extras by name.
 EXTRAS = {
+    "flwr": ("fleet", "flwr>=1.42,<1.43"),
     "onnx": ("onnx", "onnx>=1.20"),
     "pygments": ("report", "pygments>=2.17"),
     "pyserial": ("device", "pyserial>=3.5"),

@@ -30,7 +30,10 @@ KEYS = {
     "base": "for diff-generated: a git revision; HEAD if not given",
     "minutes": "for fuzz: how long mutated files are read; 30 if not given",
     "seed": "for fuzz: the seed of the run to repeat; a random one is printed if not given",
-    "args": 'further arguments of pytest, such as args="-k wrapper -x"',
+    "boards": "for fleet: how many virtual boards; 10 if not given",
+    "rounds": "for fleet: how many rounds; 3 if not given",
+    "strategy": "for fleet: a strategy of Flower and its options, such as FedAdam,eta=0.03; FedAvg if not given",
+    "args": 'further arguments of pytest, such as args="-k wrapper -x", or for fleet of autodiff-gen fleet',
 }
 TARGETS = {
     **train.TARGETS,
@@ -39,6 +42,7 @@ TARGETS = {
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "bench-costs": "measure the costs of operations on the board's core in QEMU: the section [cost] of its file",
     "test": "run all tests",
+    "fleet": "train a model on many virtual boards, with Flower as the server; .venv-fleet is made for it",
     "fuzz": "read mutated files of all formats, and frames of the board link, for minutes=; seed= repeats a run",
     "docs": "build the documentation as a site, build/site/index.html, with search; no server is needed",
     "diff-generated": "print how the C of all examples for all boards differs from the C of base=",
@@ -153,7 +157,19 @@ class Options:
         return path.parent.name if path.name == "model.py" else path.stem
 
     @property
-    def pytest_words(self):
+    def fleet_words(self):
+        """Options of `autodiff-gen fleet`."""
+        given = [
+            w
+            for key in ("boards", "rounds", "strategy")
+            if key in self.given
+            for w in (f"--{key}", self.given[key])
+        ]
+        return ["--server", "flower", *given, *self.words]
+
+    @property
+    def words(self):
+        """Those of args=."""
         try:
             return shlex.split(self.given.get("args", ""))
         except ValueError as error:

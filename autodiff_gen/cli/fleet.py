@@ -99,6 +99,22 @@ def add_commands(command: Command) -> None:
         default="f32",
         help="how differences are sent (default: %(default)s)",
     )
+    fleet.add_argument(
+        "--server",
+        choices=("flower",),
+        help="who averages: flower, in this process (default: this command, by federated averaging)",
+    )
+    fleet.add_argument(
+        "--strategy",
+        metavar="NAME[,KEY=VALUE,...]",
+        help="a strategy of Flower and its options, such as FedAdam,eta=0.03 (default with --server flower: FedAvg)",
+    )
+    fleet.add_argument(
+        "--per-node",
+        metavar="N",
+        type=positive,
+        help="boards that are one client of Flower (default: all, or 1 where a strategy compares clients)",
+    )
     fleet.add_argument("--local-buffers", action="store_true", help="running statistics stay on each board")
     fleet.add_argument(
         "--alpha",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..codegen.link_layout import link_layout
 from ..device.dataset import Dataset, load_dataset
@@ -16,9 +16,9 @@ from ..device.errors import LinkError
 from ..device.evaluation import label_and_scores
 from ..device.lock import locked
 from ..device.recording_windows import Windows
-from ..device.rounds import Work, shared_slots
+from ..device.rounds import shared_slots
 from ..device.session import Session
-from ..errors import DataError, counted
+from ..errors import DataError, ToolError, counted, pip_install
 from ..progress import doing
 from ..targets.build_commands import build_folder
 from .conditions import Profile, read_profile
@@ -29,10 +29,13 @@ from .ports import port_lines
 from .progress import Progress
 from .records import records
 from .results import Results
-from .rounds import Plan, run_round
+from .rounds import Plan, Result, Weights, run_round
 from .split import split
 from .twins import Twins
 from .virtual import VirtualTime
+
+if TYPE_CHECKING:
+    from .flower.simulation import Simulation
 
 INTERRUPTED = 130
 TWINS = 10  # without --boards, --emulated and --port
@@ -60,6 +63,7 @@ class _Run:
         self.plan = self._plan()
         self.slots = shared_slots(self.program, self.plan.local_buffers)
         self.out = args.out or Path(build_folder("fleet", self.program.name, {}))
+        self.simulation = self._simulation()
 
     def run(self) -> int:
         try:
@@ -95,9 +99,7 @@ class _Run:
                 try:
                     with doing(f"round {number} of {self.rounds}"):
                         progress = Progress(chosen, self.rounds - number)
-                        result = run_round(
-                            members, self.slots, self.plan, number, weights, self._work(number), progress
-                        )
+                        result = self._round(members, number, weights, progress)
                 except KeyboardInterrupt:
                     print(f"stopped in round {number}; the same command repeats it")
                     return INTERRUPTED
@@ -105,6 +107,12 @@ class _Run:
                 results.keep(result, members, self.plan.lr)
         print(f"the weights of round {self.rounds} are {results.file(self.rounds)}")
         return 0
+
+    def _round(self, members: Sequence[Members], number: int, weights: Weights, progress: Progress) -> Result:
+        """By a strategy of Flower, or by federated averaging."""
+        if self.simulation is not None:
+            return self.simulation.round(members, number, weights, progress)
+        return run_round(members, self.slots, self.plan, number, weights, progress)
 
     # The options
 
@@ -178,14 +186,22 @@ class _Run:
             local_buffers=args.local_buffers,
         )
 
-    def _work(self, number: int) -> Any:
-        """The work of each board in a round, as a function of its number."""
-        plan = self.plan
-
-        def work(k: int) -> Work:
-            return Work(plan.steps, plan.lr, plan.order_of(number, k), plan.n, plan.mu, plan.epochs)
-
-        return work
+    def _simulation(self) -> Simulation | None:
+        """The strategy of Flower that directs the rounds, if one does."""
+        args = self.args
+        if args.server is None and args.strategy is None:
+            return None
+        try:
+            from .flower.simulation import Simulation
+        except ImportError:
+            raise ToolError(
+                "--server flower needs Flower 1.42, which is not installed: use ./scons fleet, which has it in "
+                f".venv-fleet, or run: {pip_install('flwr')}"
+            ) from None
+        boards = self.twins + len(self.kinds) + len(args.port)
+        strategy = args.strategy or "FedAvg"
+        state = self.out / "strategy.npz"
+        return Simulation(strategy, boards, args.per_node or 0, self.program, self.plan, state)
 
     def _heading(self) -> str:
         who = [f"{counted(self.twins, 'twin')} on the host"] if self.twins else []

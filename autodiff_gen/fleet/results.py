@@ -106,4 +106,4 @@ def _print(row: Row, result: Result) -> None:
         print(f"    {words}", flush=True)
     for failure in result.failures:
         if not isinstance(failure, Absent):
-            print(f"    board {failure.board}: {failure.reason}", flush=True)
+            print(f"    {failure}", flush=True)

@@ -17,6 +17,7 @@ from .members import Members, Order
 from .twins import Failure, Report
 
 Weights = dict[str, Any]
+Heard = Callable[[Report | Failure], None]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class Plan:
         """The seed of the order of a board's samples in a round."""
         return int(np.random.default_rng((self.seed, number, board)).integers(1 << 32))
 
+    def work(self, number: int, board: int) -> Work:
+        """The work of a board in a round."""
+        return Work(self.steps, self.lr, self.order_of(number, board), self.n, self.mu, self.epochs)
+
     def chosen(self, number: int, boards: int) -> list[int]:
         """The boards of a round, in order."""
         if not 0 < self.per_round < boards:
@@ -56,7 +61,7 @@ class Result:
     samples: int
     loss: float
     seconds: float
-    failures: Sequence[Failure]
+    failures: Sequence[Failure | str]
 
 
 def run_round(
@@ -65,34 +70,49 @@ def run_round(
     plan: Plan,
     number: int,
     weights: Mapping[str, Any],
-    work: Callable[[int], Work],
-    heard: Callable[[Report | Failure], None] = lambda answer: None,
+    heard: Heard = lambda answer: None,
 ) -> Result:
     """One round. `heard` is called for each board. Raises DataError if no board answers with a difference."""
     begin = time.monotonic()
-    order = Order(number, weights, work, plan.encoding, plan.local_buffers)
-    chosen = plan.chosen(number, sum(map(len, members)))
     mean, failures = Mean(), list[Failure]()
-    parts = [[k for k in chosen if g.first <= k < g.first + len(g)] for g in members]
-    # All groups begin before the first answer is awaited.
-    begun = [(g.round(order, own), own) for g, own in zip(members, parts, strict=True) if own]
-    for answers, own in begun:
-        for answer in _in_order(answers, own, heard):
-            if isinstance(answer, Failure):
-                failures.append(answer)
-            else:
-                mean.add(answer)
+    for answer in answers(members, plan, number, weights, plan.chosen(number, sum(map(len, members))), heard):
+        if isinstance(answer, Failure):
+            failures.append(answer)
+        else:
+            mean.add(answer)
     if not mean.boards:
-        raise DataError(
-            f"round {number}: no board answered: {failures[0].reason if failures else 'none took part'}"
-        )
+        raise no_answer(number, failures)
     step = by_name(slots, mean.delta)
     new = {name: weights[name] + step[name] if name in step else value for name, value in weights.items()}
     return Result(number, new, mean.boards, mean.samples, mean.loss, time.monotonic() - begin, failures)
 
 
+def no_answer(number: int, failures: Sequence[Failure | str]) -> DataError:
+    """The error of a round without any difference."""
+    first = failures[0] if failures else "none took part"
+    reason = first.reason if isinstance(first, Failure) else first
+    return DataError(f"round {number}: no board answered: {reason}")
+
+
+def answers(
+    members: Sequence[Members],
+    plan: Plan,
+    number: int,
+    weights: Mapping[str, Any],
+    boards: Sequence[int],
+    heard: Heard = lambda answer: None,
+) -> Iterator[Report | Failure]:
+    """The answers of some boards to a round, in their order. `heard` is called as they come."""
+    order = Order(number, weights, lambda k: plan.work(number, k), plan.encoding, plan.local_buffers)
+    parts = [[k for k in boards if g.first <= k < g.first + len(g)] for g in members]
+    # All groups begin before the first answer is awaited.
+    begun = [(g.round(order, own), own) for g, own in zip(members, parts, strict=True) if own]
+    for found, own in begun:
+        yield from _in_order(found, own, heard)
+
+
 def _in_order(
-    answers: Iterator[Report | Failure], boards: Sequence[int], heard: Callable[[Report | Failure], None]
+    answers: Iterator[Report | Failure], boards: Sequence[int], heard: Heard
 ) -> Iterator[Report | Failure]:
     """Answers in the order of the boards, so that runs are equal bit for bit, and no longer kept than that takes."""
     early: dict[int, Report | Failure] = {}

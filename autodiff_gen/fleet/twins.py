@@ -62,6 +62,9 @@ class Failure:
     board: int
     reason: str
 
+    def __str__(self) -> str:
+        return f"board {self.board}: {self.reason}"
+
 
 class Twins:
     """`sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads. Raises ToolError."""
@@ -168,7 +171,7 @@ class Twins:
             ctypes.byref(done),
             delta,
         )
-        self._check(status, f"board {k}: round {number}")
+        self._check(status, f"round {number}")
         if not self._keeps_nothing:
             self._states[k] = ctypes.string_at(state, len(start))
         loss = done.loss / done.steps if done.steps else math.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,12 +98,20 @@ WRONG = {
     "a large batch": (["--batch", "5"], "--batch 5: the model takes at most 4 samples a step"),
     "a board that is unknown": (["--emulated", "stm33=1"], "unknown board 'stm33'"),
     "a board twice": (["--emulated", "stm32=1,stm32=1"], "expected each board once"),
+    "a server that is unknown": (["--server", "flowers"], "argument --server: invalid choice: 'flowers'"),
+    "Flower that is absent": (
+        ["--strategy", "FedAdam"],
+        "--server flower needs Flower 1.42, which is not installed",
+    ),
     "steps and passes": (["--steps", "1", "--epochs", "1"], "not allowed with argument"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_options(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options(
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "flwr", None)  # as in an environment without Flower
     words, message = WRONG[case]
     assert fleet(*words) in (1, 2)
     err = capsys.readouterr().err

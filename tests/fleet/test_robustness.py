@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from unreliable_fleet import ACCIDENTS, UnreliableBoard
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.datasets.samples import from_arrays
-from autodiff_gen.device.rounds import Work, shared_slots, stored
+from autodiff_gen.device.rounds import shared_slots, stored
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet import emulated
 from autodiff_gen.fleet.linked import LinkedBoards
@@ -49,19 +50,17 @@ def test_accidents_apply_no_round_twice_and_lose_none(tmp_path: Path, request: p
     first = {s.name: rng.normal(0, 0.3, s.state.logical.shape).astype(np.float32) for s in slots}
     plan, happened, outcomes = Plan(lr=0.1, steps=19), Counter[str](), Counter[str]()
 
-    def work(k: int) -> Work:
-        return Work(plan.steps, plan.lr, seed=k)
-
     def one_round(linked: LinkedBoards, number: int, weights: dict[str, Any]) -> dict[str, Any] | None:
         heard: list[Report | Failure] = []
         try:
-            result = run_round([linked], slots, plan, number, weights, work, heard.append)
+            result = run_round([linked], slots, plan, number, weights, heard.append)
         except DataError as error:
             assert "no board answered" in str(error) and all(isinstance(a, Failure) for a in heard)
             result = None
         assert sorted(a.board for a in heard) == list(range(BOARDS))
         whole = [a for a in heard if isinstance(a, Report)]
         outcomes.update("answered" if isinstance(a, Report) else "failed" for a in heard)
+        work = partial(plan.work, number)
         expected = {a.board: a for a in twins.train(number, stored(slots, weights), work, range(BOARDS))}
         for report in whole:
             twin = expected[report.board]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from federated_problem import MU, ROUNDS, Problem
+from federated_torch import averaging, in_pytorch
 from round_board import Library, Twin, connected
 
 import autodiff_gen as ag
@@ -72,77 +72,20 @@ def test_a_twin_is_a_board(tmp_path: Path) -> None:
         assert np.abs(delta).max() > 0.01
 
 
-def in_pytorch(
-    parts: list[Any],
-    arrays: dict[str, Any],
-    orders: Callable[[int, int], Any],
-    rounds: int,
-    mu: float,
-    lr: float,
-) -> list[Any]:
-    """Weights after federated averaging: local SGD on each part in an order of samples, w -= lr mu (w - w0) after each
-    step, and the mean of the differences weighted by the samples."""
-    net = torch.nn.Sequential(
-        torch.nn.Linear(WIDTH, 5), torch.nn.Tanh(), torch.nn.Linear(5, CLASSES)
-    ).double()
-    for p in net.parameters():
-        torch.nn.init.constant_(p, 0.1)
-    start = [p.detach().clone() for p in net.parameters()]
-    with torch.no_grad():
-        start[0] += torch.arange(5, dtype=torch.float64)[:, None] / 10
-    for number in range(1, rounds + 1):
-        total = [torch.zeros_like(p) for p in start]
-        for k, part in enumerate(parts):
-            with torch.no_grad():
-                for p, w in zip(net.parameters(), start, strict=True):
-                    p.copy_(w)
-            for rows in orders(number, k):
-                x = torch.tensor(arrays["x"][part[rows]], dtype=torch.float64)
-                loss = torch.nn.functional.cross_entropy(net(x), torch.tensor(arrays["target"][part[rows]]))
-                net.zero_grad()
-                loss.backward()
-                with torch.no_grad():
-                    for p, w in zip(net.parameters(), start, strict=True):
-                        p -= lr * p.grad
-                        p -= lr * mu * (p - w)
-            for t, p, w in zip(total, net.parameters(), start, strict=True):
-                t += len(part) * (p.detach() - w)
-        start = [w + t / sum(map(len, parts)) for w, t in zip(start, total, strict=True)]
-    return [w.numpy() for w in start]
-
-
 @pytest.mark.torch
-@pytest.mark.parametrize("mu", (0.0, 0.5))
+@pytest.mark.parametrize("mu", (0.0, MU))
 def test_federated_averaging_is_that_of_pytorch(mu: float) -> None:
     """Ten rounds of boards with 3 to 11 samples: FedAvg, and with the proximal term."""
-    spec = model(nn.Sequential(nn.Linear(WIDTH, 5), nn.Tanh(), nn.Linear(5, CLASSES)), optim.SGD(lr=0.2))
-    program, arrays = compile_model(spec, "net", ["ref"]), data(24)
-    parts = [np.arange(3), np.arange(3, 14), np.arange(14, 24)]
-    twins = Twins(program, sets_of(spec, program, parts, arrays), opt="-O0")
-    plan = Plan(lr=0.2, steps=4, mu=mu)
-    slots = shared_slots(program)
-    weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in slots}
-    weights[slots[0].name] += (np.arange(5, dtype=np.float32) / 10)[:, None]
-
-    def order(number: int, k: int) -> list[Any]:
-        size, seed = len(parts[k]), plan.order_of(number, k)
-        n = min(BATCH, size)
-        at = [twins.sample(i % size, size, seed, i // size) for i in range(4 * n)]
-        return [at[i * n : (i + 1) * n] for i in range(4)]
-
-    expected = in_pytorch(parts, arrays, order, 10, mu, 0.2)
-    members = [HostTwins(twins)]
-    for number in range(1, 11):
-
-        def work(k: int, number: int = number) -> Work:
-            return Work(plan.steps, plan.lr, plan.order_of(number, k), 0, plan.mu)
-
-        result = run_round(members, slots, plan, number, weights, work)
+    problem = Problem()
+    plan, weights = problem.plan(mu), problem.weights
+    for number in range(1, ROUNDS + 1):
+        result = run_round(problem.members, problem.slots, plan, number, weights)
         assert (result.boards, result.samples, list(result.failures)) == (3, 24, [])
         weights = result.weights
-    for slot, want in zip(slots, expected, strict=True):
+    expected = in_pytorch(problem, averaging(), mu)
+    for slot, want in zip(problem.slots, expected, strict=True):
         np.testing.assert_allclose(weights[slot.name], want, rtol=0, atol=1e-5)
-    assert all(np.abs(want - want.mean()).max() > 0.1 for want in expected[:1])
+    assert np.abs(expected[0] - expected[0].mean()).max() > 0.1
 
 
 def test_a_board_that_fails_is_left_out_and_named() -> None:
@@ -155,8 +98,6 @@ def test_a_board_that_fails_is_left_out_and_named() -> None:
     slots = shared_slots(program)
     weights = {s.name: np.zeros(s.state.logical.shape, np.float32) for s in slots}
     heard: list[Report | Failure] = []
-    result = run_round(
-        [HostTwins(twins)], slots, Plan(lr=0.1, steps=2), 1, weights, lambda k: Work(2, 0.1), heard.append
-    )
+    result = run_round([HostTwins(twins)], slots, Plan(lr=0.1, steps=2), 1, weights, heard.append)
     assert [f.board for f in result.failures] == [1] and "not finite" in result.failures[0].reason
     assert (result.boards, result.samples, len(heard)) == (2, 8, 3)

@@ -177,6 +177,7 @@ def test_dependencies_are_few() -> None:
         "numpy",
         "jinja2",
         "elftools",
+        "flwr",
         "pygments",
         "serial",
         "tensorboardX",

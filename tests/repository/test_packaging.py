@@ -38,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     """The wheel of a checkout with build products and with a file that Git does not track."""
     out = tmp_path_factory.mktemp("wheel")
     used = out / "checkout"
-    shutil.copytree(root, used, ignore=shutil.ignore_patterns(".venv", "build", "__pycache__", ".*_cache"))
+    shutil.copytree(root, used, ignore=shutil.ignore_patterns(".venv*", "build", "__pycache__", ".*_cache"))
     (used / "examples" / "mnist" / ".pio").mkdir(exist_ok=True)
     for product in ("examples/mnist/.pio/firmware.elf", "examples/mnist/untracked.npz"):
         (used / product).touch()

@@ -173,6 +173,8 @@ def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
     assert checkout.run("test")[:-1] == [
         "probe",
         "pip docs.txt",
+        "venv",
+        "pip fleet.txt",
         "pip test.txt",
         "fetch cmsis",
         "pip torch.txt",
@@ -228,6 +230,21 @@ def test_installed_versions_are_compared_with_the_pinned_ones(tmp_path: Path, ro
 def test_the_documentation_needs_no_toolchain(checkout: Checkout) -> None:
     assert checkout.run("docs")[:-1] == ["venv", "pip runtime.txt", "pip docs.txt"]
     assert len(checkout.run("docs")) == 1
+
+
+def test_a_fleet_has_an_environment_of_its_own(checkout: Checkout) -> None:
+    assert checkout.run("fleet", "boards=5")[:-1] == [*SETUP, "venv", "pip fleet.txt"]
+    assert len(checkout.run("fleet")) == 1
+    assert (checkout.root / ".venv-fleet/stamp-fleet").exists()
+    assert not (checkout.root / ".venv/stamp-fleet").exists()
+    with (checkout.root / "requirements/fleet.txt").open("a") as file:
+        file.write("# edited\n")
+    assert len(checkout.run()) == 2  # other targets do not need it; the probe of their board
+    checkout.env["STUB_FAIL"] = "fleet.txt"
+    assert checkout.attempt("fleet").returncode == 1
+    del checkout.env["STUB_FAIL"]
+    assert checkout.run("fleet")[:-1] == ["venv", "pip fleet.txt"]
+    assert len(checkout.run("fleet")) == 1
 
 
 def test_words_reach_scons_unchanged(checkout: Checkout) -> None:

@@ -1,0 +1,127 @@
+"""A client of Flower that hosts boards: one message for all of them, one reply with their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+from ...codegen.program import Program
+from ...device.rounds import ENCODINGS, by_name, shared_slots
+from ...errors import AutodiffError, DataError, listed
+from ..average import Mean
+from ..members import Members
+from ..rounds import Heard, Plan, answers
+from ..twins import Failure
+
+# What Flower's strategies read and write, and what replies say of boards.
+ARRAYS, CONFIG, METRICS, BOARDS = "arrays", "config", "metrics", "boards"
+NUMBER, MU, EXAMPLES, LOSS = "server-round", "proximal-mu", "num-examples", "train_loss"
+FAILED = 1  # the code of an Error: no board of the client answered
+
+# Keys of a message's ConfigRecord, and what of a plan they replace.
+KEYS = {
+    MU: "mu",
+    "lr": "lr",
+    "steps": "steps",
+    "epochs": "epochs",
+    "batch": "n",
+    "seed": "seed",
+    "delta": "encoding",
+    "local-buffers": "local_buffers",
+}
+
+
+class FlowerClientApp(ClientApp):  # type: ignore[misc]
+    """Trains all boards of the members by a message of type `train`.
+
+    The message's ConfigRecord replaces values of `plan`: KEYS has its keys. Another key is an error, as a server may
+    rely on what it asks for.
+
+    The reply has the mean of the boards' weights, weighted by their samples, and the metrics `num-examples` and
+    `train_loss`. A board that fails is left out and named in the reply's record `boards`; if none answers, the reply is
+    an Error.
+    """
+
+    def __init__(self, members: Sequence[Members], program: Program, plan: Plan) -> None:
+        super().__init__()
+        self._members, self._program, self._plan = members, program, plan
+        self.train()(self._train)
+
+    def _train(self, message: Any, context: Context) -> Any:
+        boards = range(sum(map(len, self._members)))
+        (reply,) = replies(self._members, self._program, self._plan, [(message, boards)])
+        return reply
+
+
+def replies(
+    members: Sequence[Members],
+    program: Program,
+    plan: Plan,
+    messages: Sequence[tuple[Any, Sequence[int]]],
+    heard: Heard = lambda answer: None,
+) -> list[Any]:
+    """The replies to messages with the same content, each to other boards; all of them train at the same time."""
+    try:
+        return list(_replies(members, program, plan, messages, heard))
+    except AutodiffError as error:
+        return [Message(error=Error(FAILED, str(error)), reply_to=message) for message, _ in messages]
+
+
+def _replies(
+    members: Sequence[Members],
+    program: Program,
+    plan: Plan,
+    messages: Sequence[tuple[Any, Sequence[int]]],
+    heard: Heard,
+) -> Iterator[Any]:
+    content = messages[0][0].content
+    (arrays,), (config,) = content.array_records.values(), content.config_records.values()
+    plan, number = planned(plan, config), int(config[NUMBER])
+    weights = {name: array.numpy() for name, array in arrays.items()}
+    slots = shared_slots(program, plan.local_buffers)
+    came = answers(members, plan, number, weights, [k for _, boards in messages for k in boards], heard)
+    for message, boards in messages:
+        mean, failures = Mean(), list[Failure]()
+        for _, answer in zip(boards, came, strict=False):
+            if isinstance(answer, Failure):
+                failures.append(answer)
+            else:
+                mean.add(answer)
+        if not mean.boards:
+            yield Message(error=Error(FAILED, "; ".join(map(str, failures))), reply_to=message)
+            continue
+        step = by_name(slots, mean.delta)
+        new = {name: w + step[name] if name in step else w for name, w in weights.items()}
+        records = {
+            ARRAYS: ArrayRecord({name: Array(array) for name, array in new.items()}),
+            METRICS: MetricRecord({EXAMPLES: mean.samples, LOSS: mean.loss}),
+            BOARDS: ConfigRecord({"answered": mean.boards, "failed": [str(f) for f in failures]}),
+        }
+        yield Message(RecordDict(records), reply_to=message)
+
+
+def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
+    """The plan with what a message's ConfigRecord says. Raises DataError."""
+    given: dict[str, Any] = {}
+    for key, value in config.items():
+        if key == NUMBER:
+            continue
+        if key not in KEYS:
+            raise DataError(
+                f"the server's config has {key}, which boards do not follow; they follow {listed(KEYS)}"
+            )
+        kind: type = type(getattr(Plan(lr=0.0), KEYS[key]))
+        if not isinstance(value, (int, float) if kind is float else kind):
+            raise DataError(f"the server's config has {key}={value!r}: expected {kind.__name__}")
+        given[KEYS[key]] = value
+    if "epochs" in given:
+        given.setdefault("steps", 0)
+    if given.get("encoding", plan.encoding) not in ENCODINGS:
+        raise DataError(
+            f"the server's config has delta={given['encoding']!r}: expected {' or '.join(ENCODINGS)}"
+        )
+    return replace(plan, **given)

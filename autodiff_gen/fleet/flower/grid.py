@@ -1,0 +1,103 @@
+"""Boards as clients of Flower in this process, for simulations of thousands of boards."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import flwr
+from flwr.app import Error, Message, MessageType
+from flwr.serverapp import Grid
+
+from ...codegen.program import Program
+from ...errors import ToolError, pip_install
+from ..members import Members
+from ..rounds import Heard, Plan
+from ..twins import Failure, Report
+from .client import FAILED, replies
+
+VERSION = "1.42."  # of Flower, whose private detail `_identify` sets
+RUN, SERVER = 1, 1
+
+
+class LocalGrid(Grid):  # type: ignore[misc]
+    """`clients`: the boards of each node, in ascending order. All boards of a round train at the same time. `failures`:
+    of the last messages. Raises ToolError with another version of Flower."""
+
+    def __init__(
+        self,
+        members: Sequence[Members],
+        program: Program,
+        plan: Plan,
+        clients: Mapping[int, Sequence[int]],
+    ) -> None:
+        _identify()
+        self._members, self._program, self._plan, self._clients = members, program, plan, dict(clients)
+        self._replies: dict[str, Any] = {}
+        self._names = map(str, itertools.count(1))
+        self._run: Any = None
+        self.heard: Heard = lambda answer: None
+        self.failures: list[Failure] = []
+
+    def set_run(self, run: Any) -> None:
+        self._run = run
+
+    @property
+    def run(self) -> Any:
+        return self._run
+
+    def create_message(
+        self,
+        content: Any,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Any:
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self._clients)
+
+    def push_messages(self, messages: Iterable[Any]) -> Iterable[str]:
+        names = []
+        for reply in self._answered(messages):
+            names.append(next(self._names))
+            self._replies[names[-1]] = reply
+        return names
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Any]:
+        return [self._replies.pop(name) for name in message_ids if name in self._replies]
+
+    def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> Iterable[Any]:
+        return list(self._answered(messages))
+
+    def _answered(self, messages: Iterable[Any]) -> Iterator[Any]:
+        """Replies in the order of the nodes, so that sums are equal in each run."""
+        self.failures = []
+        ordered = sorted(messages, key=lambda m: (id(m.content), m.metadata.dst_node_id))
+        for _, same in itertools.groupby(ordered, key=lambda m: id(m.content)):
+            sent = [(message, self._clients[message.metadata.dst_node_id]) for message in same]
+            if sent[0][0].metadata.message_type == MessageType.TRAIN:
+                yield from replies(self._members, self._program, self._plan, sent, self._hear)
+            else:
+                error = Error(FAILED, "boards train only")
+                yield from (Message(error=error, reply_to=message) for message, _ in sent)
+
+    def _hear(self, answer: Report | Failure) -> None:
+        if isinstance(answer, Failure):
+            self.failures.append(answer)
+        self.heard(answer)
+
+
+def _identify() -> None:
+    """Messages need the identity of a task, which only a SuperLink gives: a private detail of Flower."""
+    if not flwr.__version__.startswith(VERSION):
+        raise ToolError(
+            f"Flower {flwr.__version__} is installed, and boards in this process need {VERSION}x; "
+            f"run: {pip_install('flwr')}"
+        )
+    from flwr.supercore.task_identity import TaskIdentity
+
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, RUN

@@ -1,0 +1,67 @@
+"""A round that a strategy of Flower directs, over any Grid."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord
+from flwr.app.exception import AppExitException
+
+from ...errors import DataError
+from ..rounds import Result, Weights, no_answer
+from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
+
+
+def flower_round(
+    strategy: Any,
+    grid: Any,
+    number: int,
+    weights: Weights,
+    buffers: Collection[str] = (),
+    timeout: float = 3600.0,
+) -> Result:
+    """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
+    `timeout`: seconds until replies count as lost. Raises DataError if no board answers, or for a strategy that needs
+    what boards do not report."""
+    begin = time.monotonic()
+    arrays = ArrayRecord({name: Array(array) for name, array in weights.items()})
+    with _usable(strategy, number):
+        messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
+    replies = list(grid.send_and_receive(messages, timeout=timeout))
+    answers = [r.content for r in replies if not r.has_error()]
+    failures = [str(r.error.reason) for r in replies if r.has_error()]
+    failures += [text for c in answers for text in c[BOARDS]["failed"]]
+    if silent := len(messages) - len(replies):
+        failures.append(f"{silent} of {len(messages)} clients did not reply")
+    if not answers:
+        raise no_answer(number, failures)
+    means = {k: np.float32(_mean(answers, [c[ARRAYS][k].numpy() for c in answers])) for k in buffers}
+    loss = float(_mean(answers, [c[METRICS][LOSS] for c in answers]))
+    boards = sum(c[BOARDS]["answered"] for c in answers)
+    samples = sum(c[METRICS][EXAMPLES] for c in answers)
+    with _usable(strategy, number):
+        new, _ = strategy.aggregate_train(number, replies)
+    weights = {name: array.numpy().astype(np.float32) for name, array in new.items()} | means
+    return Result(number, weights, boards, samples, loss, time.monotonic() - begin, failures)
+
+
+@contextmanager
+def _usable(strategy: Any, number: int) -> Iterator[None]:
+    """Raises DataError where the strategy needs something else than boards report."""
+    try:
+        yield
+    except (AppExitException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            f"round {number}: the strategy {type(strategy).__name__} cannot use what boards report, their weights, "
+            f"{EXAMPLES} and {LOSS}: {' '.join(str(error).split()) or type(error).__name__}"
+        ) from None
+
+
+def _mean(answers: Sequence[Any], values: Sequence[Any]) -> Any:
+    """The mean of a value of each answer, weighted by samples."""
+    samples = [c[METRICS][EXAMPLES] for c in answers]
+    return np.average(np.stack(values), axis=0, weights=samples)
