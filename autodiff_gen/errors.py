@@ -95,7 +95,7 @@ EXTRAS = {
     "pygments": ("report", "pygments>=2.17"),
     "pyserial": ("device", "pyserial>=3.5"),
     "tensorboardX": ("tensorboard", "tensorboardX>=2.6"),
-    "torch": ("torch", "torch>=2.9"),
+    "torch": ("torch", "torch>=2.4"),
 }
 
 

@@ -15,6 +15,7 @@ import torch
 
 from ..errors import ModelError, quoted
 from ..frontends.pytorch.convert import is_known
+from ..frontends.pytorch.pt2_entries import EXAMPLES, PICKLED, PROGRAM, in_archive
 from ..reading.archive import Archive
 from ..reading.json_text import parse
 
@@ -40,22 +41,22 @@ def safe_copy(path: Path) -> io.BytesIO:
     ):
         pickled: set[str] = set()
         for entry in archive.names():
-            file = entry.partition("/")[2]
+            file = in_archive(entry)
             if file.startswith(_FOLDERS) and file.endswith("_config.json"):
                 pickled |= _pickled(parse(archive.read_text(entry), path.name, ModelError), path.name)
         for entry in archive.names():
-            folder, _, file = entry.partition("/")
-            if file.startswith("models/"):
+            file = in_archive(entry)
+            if file == PROGRAM or file.startswith("models/"):
                 program = parse(archive.read_text(entry), path.name, ModelError, unique=False)
                 copy.writestr(entry, json.dumps(_checked(program, path.name)))
                 key = file.removeprefix("models/").removesuffix(".json")
-                copy.writestr(f"{folder}/data/sample_inputs/{key}.pt", b"")
-            elif file.startswith(_FOLDERS):
-                data = archive.read(entry)
-                copy.writestr(
-                    entry, _without_code(data, path.name) if file.rpartition("/")[2] in pickled else data
-                )
-            elif not file.startswith(("data/", "extra/")):
+                examples = f"data/sample_inputs/{key}.pt" if file != PROGRAM else EXAMPLES
+                copy.writestr(entry.removesuffix(file) + examples, b"")
+            elif file.startswith(_FOLDERS) or file in PICKLED.values():
+                data, last = archive.read(entry), file.rpartition("/")[2]
+                is_pickle = last in pickled or last.endswith(".pt")
+                copy.writestr(entry, _without_code(data, path.name) if is_pickle else data)
+            elif file != EXAMPLES and not file.startswith(("data/", "extra/")):
                 copy.writestr(entry, archive.read(entry))
     made.seek(0)
     return made
@@ -74,8 +75,10 @@ def _pickled(config: Any, name: str) -> set[str]:
 
 
 def _without_code(data: bytes, name: str) -> bytes:
-    """A pickled tensor, pickled anew. Raises ModelError for what is none."""
+    """A pickled tensor, or a dict of them, pickled anew. Raises ModelError for what is none."""
     try:
+        if not data.startswith(b"PK"):  # of an archive: PyTorch 2.5 executes parts of older formats
+            raise ValueError
         tensor = torch.load(io.BytesIO(data), weights_only=True)
     except Exception:  # of pickles, of many kinds
         raise ModelError(f"{name} has a weight that is no tensor; save the file again") from None

@@ -31,11 +31,17 @@ DAMAGED = (
 
 
 class Archive:
-    """The entries of an archive by name. name: of the file, for messages; what: what it should be. Raises an error of
-    `kind` for a file that is no archive, has two entries of one name, or declares more than the limits allow."""
+    """The entries of an archive by name. name: of the file, for messages; what: what it should be; around: the archive
+    that has it as an entry, whose size the limits are for. Raises an error of `kind` for a file that is no archive, has
+    two entries of one name, or declares more than the limits allow."""
 
     def __init__(
-        self, file: Path | IO[bytes] | bytes, name: str, kind: type[AutodiffError], what: str = "archive"
+        self,
+        file: Path | IO[bytes] | bytes,
+        name: str,
+        kind: type[AutodiffError],
+        what: str = "archive",
+        around: Archive | None = None,
     ) -> None:
         self.name, self.kind, self._what = name, kind, what
         stream: IO[bytes]
@@ -45,7 +51,8 @@ class Archive:
             stream = io.BytesIO(file) if isinstance(file, bytes) else file
         self._own = stream if stream is not file else None
         try:
-            self.size = stream.seek(0, io.SEEK_END)
+            size = stream.seek(0, io.SEEK_END)
+            self.size: int = size if around is None else around.size
             stream.seek(0)
             self._zip = zipfile.ZipFile(stream)
         except DAMAGED:

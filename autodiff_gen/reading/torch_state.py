@@ -1,5 +1,5 @@
-"""Read a state_dict that torch.save wrote (.pt, .pth): its pickle is interpreted here, and only tensors are made of it;
-nothing is called, and PyTorch is not needed."""
+"""Read tensors by name that torch.save wrote (.pt, .pth): the pickle is interpreted here, and only tensors are made of
+it; nothing is called, and PyTorch is not needed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _TYPES = {
     "Bool": "?",
     "Byte": "u1",
     "Char": "i1",
+    "ComplexFloat": "c8",
     "Double": "f8",
     "Float": "f4",
     "Half": "f2",
@@ -46,6 +47,17 @@ class _Tensor(NamedTuple):
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    requires_grad: bool
+
+
+class SavedTensor(NamedTuple):
+    """A tensor of a file: bfloat16 as float32. type: of its storage, as "Float"; place: the storage and the place in
+    it, equal for tensors that share memory."""
+
+    array: NDArray[Any]
+    type: str
+    requires_grad: bool
+    place: tuple[str, int, tuple[int, ...], tuple[int, ...]]
 
 
 class _Mark:
@@ -56,43 +68,61 @@ class _Rejected(Exception):
     """A pickle of other things than a state_dict."""
 
 
+STATE_DICT = "save it by torch.save(model.state_dict(), ...)"
+
+
 def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray[Any]]:
     """The arrays of a state_dict by name. Raises an error of this kind for a file that is none, is damaged, or has
     other objects."""
     with Archive(path, str(path), kind, "file of torch.save (PyTorch 1.6 or later)") as archive:
-        names = list(archive.names())
-        pickles = [name for name in names if name.endswith("data.pkl")]
-        if len(pickles) != 1:
-            raise kind(f"{path}: is no state_dict of PyTorch: save it by torch.save(model.state_dict(), ...)")
-        folder = pickles[0].removesuffix("data.pkl")
-        order = archive.read(f"{folder}byteorder") if f"{folder}byteorder" in names else b"little"
-        try:
-            found = _Pickle(archive.read_text(pickles[0])).value
-        except _Rejected as error:
-            raise kind(f"{path}: {error}: save it by torch.save(model.state_dict(), ...)") from None
-        except (ValueError, IndexError, KeyError, TypeError, AttributeError, EOFError, UnicodeError):
-            raise kind(f"{path}: its list of tensors is damaged; copy or save the file again") from None
-        if not isinstance(found, dict) or not all(isinstance(t, _Tensor) for t in found.values()):
-            raise kind(f"{path}: is no state_dict of PyTorch: save it by torch.save(model.state_dict(), ...)")
-        sizes = [
-            prod(e or 1 for e in t.shape) * np.dtype(_TYPES[t.storage.type]).itemsize for t in found.values()
-        ]
-        MEMORY.check(sum(sizes), str(path), kind, archive.size)
-        data: dict[str, bytes] = {}
         arrays = {}
-        for name, tensor in found.items():
-            entry = f"{folder}data/{tensor.storage.key}"
-            if entry not in data:
-                if entry not in names:
-                    raise kind(f"{path}: the tensor {quoted(name)} has no data; copy or save the file again")
-                data[entry] = archive.read(entry)
-            array = _array(tensor, data[entry], order == b"big")
-            if array is None:
+        for name, tensor in saved_tensors(archive, STATE_DICT).items():
+            if tensor.array.dtype.kind == "c":
                 raise kind(
-                    f"{path}: the tensor {quoted(name)} is larger than its data; copy or save the file again"
+                    f"{path}: has tensors of torch.{tensor.type}Storage, which are no real numbers: {STATE_DICT}"
                 )
-            arrays[name] = array
+            arrays[name] = tensor.array
         return arrays
+
+
+def saved_tensors(archive: Archive, instead: str) -> dict[str, SavedTensor]:
+    """The tensors by name of an archive of torch.save. instead: what to do with other archives. Raises an error of the
+    archive's kind for one that is damaged, or has other objects."""
+    where, kind = archive.name, archive.kind
+    names = list(archive.names())
+    pickles = [name for name in names if name.endswith("data.pkl")]
+    if len(pickles) != 1:
+        raise kind(f"{where}: is no state_dict of PyTorch: {instead}")
+    folder = pickles[0].removesuffix("data.pkl")
+    order = archive.read(f"{folder}byteorder") if f"{folder}byteorder" in names else b"little"
+    try:
+        found = _Pickle(archive.read_text(pickles[0])).value
+    except _Rejected as error:
+        raise kind(f"{where}: {error}: {instead}") from None
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, EOFError, UnicodeError):
+        raise kind(f"{where}: its list of tensors is damaged; copy or save the file again") from None
+    if not isinstance(found, dict) or not all(isinstance(t, _Tensor) for t in found.values()):
+        raise kind(f"{where}: is no state_dict of PyTorch: {instead}")
+    sizes = [
+        prod(e or 1 for e in t.shape) * np.dtype(_TYPES[t.storage.type]).itemsize for t in found.values()
+    ]
+    MEMORY.check(sum(sizes), where, kind, archive.size)
+    data: dict[str, bytes] = {}
+    tensors = {}
+    for name, tensor in found.items():
+        entry = f"{folder}data/{tensor.storage.key}"
+        if entry not in data:
+            if entry not in names:
+                raise kind(f"{where}: the tensor {quoted(name)} has no data; copy or save the file again")
+            data[entry] = archive.read(entry)
+        array = _array(tensor, data[entry], order == b"big")
+        if array is None:
+            raise kind(
+                f"{where}: the tensor {quoted(name)} is larger than its data; copy or save the file again"
+            )
+        place = (entry, tensor.offset, tensor.shape, tensor.strides)
+        tensors[name] = SavedTensor(array, tensor.storage.type, tensor.requires_grad, place)
+    return tensors
 
 
 def _array(tensor: _Tensor, data: bytes, is_big: bool) -> NDArray[Any] | None:
@@ -185,20 +215,21 @@ class _Pickle:
         if called.name == "collections.OrderedDict" and arguments == ():
             self._stack.append({})
         elif called.name == "torch._utils._rebuild_parameter":
-            self._stack.append(arguments[0])
+            tensor, requires_grad = arguments[:2]
+            self._stack.append(tensor._replace(requires_grad=bool(requires_grad)))
         elif called.name == "torch._utils._rebuild_tensor_v2":
-            self._stack.append(_tensor(*arguments[:4]))
+            self._stack.append(_tensor(*arguments[:5]))
         else:
             raise _Rejected(f"has objects of {quoted(called.name)}")
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> _Tensor:
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any) -> _Tensor:
     numbers = (offset, *shape, *strides)
     if any(type(n) is not int or not 0 <= n < 1 << 62 for n in numbers) or not isinstance(storage, _Storage):
         raise ValueError
     if len(shape) != len(strides) or len(shape) > _MOST_AXES:
         raise ValueError
-    return _Tensor(storage, offset, tuple(shape), tuple(strides))
+    return _Tensor(storage, offset, tuple(shape), tuple(strides), bool(requires_grad))
 
 
 _CONSTANTS: dict[str, Callable[[], Any]] = {

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import ModelError, quoted
+from .tracing import tracing_mode
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def _joined(path: str, key: str) -> str:
 def _is_computed(torch: Any, tensor: Any) -> bool:
     """Whether a tensor of an export is computed of inputs or weights: others are tables, which each call makes anew."""
     tracing = torch.fx.experimental.proxy_tensor
-    mode = tracing.get_proxy_mode()
+    mode = tracing_mode(torch)
     if mode is None or not isinstance(tensor, torch.Tensor):
         return False
     found = tracing.get_proxy_slot(tensor, mode.tracer, None)

@@ -33,7 +33,7 @@ from .recurrent import shapes_without_steps
 from .shown_weights import shown_weights
 from .training import remember
 
-OLDEST = (2, 9)  # of PyTorch
+OLDEST = (2, 4)  # of PyTorch
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,9 @@ class _Exports:
                 f"run: {pip_install('torch')}"
             ) from None
         version = str(torch.__version__)
-        if tuple(map(int, version.split(".")[:2])) < OLDEST:
+        if _version(torch) < OLDEST:
             raise ToolError(
-                f"from_torch needs PyTorch 2.9 or later, whose torch.export.save writes the file that is read, not "
-                f"{version}; run: {pip_install('torch')}"
+                f"from_torch needs PyTorch 2.4 or later, not {version}; run: {pip_install('torch')}"
             )
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
@@ -195,7 +194,8 @@ class _Exports:
                         assigned_buffers(self.torch, self.module, self.name),
                         _no_checks_of_values(self.torch),
                     ):
-                        exported = self.torch.export.export(self.module, examples, dynamic_shapes=shapes)
+                        traced = _export_of(self.torch)
+                        exported = traced(self.module, examples, dynamic_shapes=shapes, strict=False)
                     self.programs[dynamic] = exported
                     self.depended |= depended
                 exported = self.programs[dynamic]
@@ -241,9 +241,21 @@ def _of_two(example: Any) -> Any:
     return example.repeat(2, *[1] * (example.ndim - 1)) if alone else example.clone()
 
 
+def _export_of(torch: Any) -> Any:
+    """What exports the operators that training needs; in PyTorch 2.5 `export` gives those of inference."""
+    export = torch.export
+    return export.export_for_training if _version(torch) == (2, 5) else export.export
+
+
+def _version(torch: Any) -> tuple[int, ...]:
+    return tuple(map(int, str(torch.__version__).split(".")[:2]))
+
+
 def _free_shapes(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
     """The argument `dynamic_shapes` with a free batch; the shapes of *args are a tuple of their own."""
-    batch = {0: torch.export.Dim.AUTO}
+    batch = {
+        0: torch.export.Dim.AUTO if hasattr(torch.export.Dim, "AUTO") else torch.export.Dim("batch", max=1024)
+    }
     shapes = tuple(batch if e.ndim else None for e in examples)
     kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
@@ -264,7 +276,8 @@ def _decomposed(torch: Any, exported: Any) -> Any:
     def random(program: Any) -> set[Any]:
         return {op for op in called(program) if torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())}
 
-    table = torch.export.default_decompositions()
+    default = getattr(torch.export, "default_decompositions", torch._decomp.core_aten_decompositions)
+    table = default()
 
     def unknown(program: Any) -> dict[Any, Any]:
         return {op: table[op] for op in called(program) if op in table and not is_known(str(op))}
@@ -327,6 +340,8 @@ def silence() -> Iterator[None]:
             logging.disable(level)
 
 
+# What torch.export says of control flow that depends on data.
+OF_DATA = ("data-dependent", "higher order operator", "`operator.*` comparison", "Cond doesn't work")
 # What torch.export says where it is at fault itself, or finds a fault of its own.
 NO_REASON = (
     "file an issue",
@@ -348,7 +363,7 @@ def _reason(error: Exception) -> str:
         first = "has packed sequences; pad them"
     elif "functorch" in text or "TensorWrapper" in text or _is_of_torch_func(error):
         first = "it cannot trace torch.func; use torch.autograd.grad(y, x, create_graph=True)"
-    elif any(part in text for part in ("data-dependent", "higher order operator", "`operator.*` comparison")):
+    elif any(part in text for part in OF_DATA):
         first = "control flow depends on data; use torch.where, or fix the condition before the export"
     elif any(words.lower() in first.lower() for words in NO_REASON):
         first = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -260,3 +260,22 @@ def _source(metadata: Mapping[str, str]) -> str:
                 number = words[2].partition("line ")[2].partition(",")[0]
                 place = f"{file.rpartition('/')[2]}:{number}"
     return place
+
+
+def calls_numbered(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes of PyTorch 2.5 and earlier, which give each call of a module the same name: another call begins where
+    a module comes back."""
+    begun: dict[str, int] = {}
+    before: tuple[tuple[str, str, str], ...] = ()
+    for node in nodes:
+        for module in node.modules:
+            if module not in before:
+                begun[module[0]] = begun.get(module[0], -1) + 1
+        before = node.modules
+        yield replace(
+            node,
+            modules=tuple(
+                (path, f"{key}@{begun[path]}" if begun[path] else key, name)
+                for path, key, name in node.modules
+            ),
+        )

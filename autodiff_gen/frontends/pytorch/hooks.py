@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import ModelError
 from .hook_names import caller, described
 from .module_hooks import ModuleHooks
+from .tracing import tracing_mode
 
 
 def check_hooks(torch: Any, module: Any, name: str) -> None:
@@ -101,7 +102,7 @@ def _recorder(torch: Any, module: Any, name: str) -> Any:
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             called = getattr(func, "__name__", "")
-            if torch.fx.experimental.proxy_tensor.get_proxy_mode() is None:
+            if tracing_mode(torch) is None:
                 return func(*args, **(kwargs or {}))  # of torch.export itself
             if func is torch.Tensor.register_hook:
                 return self.register(*args, **(kwargs or {}))

@@ -18,6 +18,7 @@ from ...errors import ModelError
 from ..imported.program import CONSTANT, WeightRef
 from .hook_names import caller
 from .rules import Arguments, Converter, Rule, Unsupported, same
+from .tracing import tracing_mode
 
 
 @cache
@@ -151,7 +152,7 @@ def exported_operators(torch: Any, name: str) -> Iterator[None]:
         """In place of a method that no mode of PyTorch replaces."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
-            if torch.fx.experimental.proxy_tensor.get_proxy_mode() is None:
+            if tracing_mode(torch) is None:
                 return func(*args, **kwargs)  # of torch.export itself
             raise ModelError(
                 f"{name}: forward calls {func.__name__} ({caller(torch)}), which gives a tensor other memory; compute "

@@ -1,5 +1,5 @@
-"""Read the archive that torch.export.save writes, without PyTorch: a zip file with the graph as JSON and the weights as
-raw arrays (PyTorch 2.9 and later; torch/_export/serde/schema.py and torch/export/pt2_archive are its definition)."""
+"""Read the archive that torch.export.save writes, without PyTorch: a zip file with the graph as JSON and the weights
+(torch/_export/serde/schema.py and torch/export/pt2_archive are its definition)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...errors import ModelError, quoted, shortened
 from ...reading.archive import Archive
-from ...reading.fields import Malformed, each, field, integer, objects, only, text
+from ...reading.fields import Malformed, field, integer, objects, only, text
 from ...reading.json_text import parse
 from ...reading.limits import MEMORY, NODES
 from ...reading.memory import limited_memory
 from ..imported.program import Shape, ValueRef
-from .graph import RANK, Node, argument_of, class_name_of, dtype_name, flat_nodes, name_of, shape_of
+from .graph import Node, argument_of, calls_numbered, class_name_of, dtype_name, flat_nodes, name_of, shape_of
+from .pt2_entries import Entries
+from .pt2_weights import Stored, stored_tensors
 from .running_statistics import UPDATING
 
-SCHEMA = 8  # the major version of the graph's schema
-# ScalarType of the schema -> its NumPy dtype; others are not read.
-DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 10: "c8", 12: "?"}
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A tensor of the archive. where: the file and the place in it, equal for tied weights."""
-
-    array: NDArray[Any]
-    dtype: str
-    requires_grad: bool
-    where: Any
+FIRST, LAST = 5, 8  # major versions of the graph's schema, that of PyTorch 2.4 and today's
 
 
 @dataclass(frozen=True)
@@ -74,39 +61,34 @@ def read(file: Path | IO[bytes], name: str) -> Exported:
         except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError):
             what = "it is damaged, or of an unknown form"
         raise ModelError(
-            f"{name} cannot be read: {what}; save it by torch.export.save of PyTorch 2.9 or later"
+            f"{name} cannot be read: {what}; save it by torch.export.save of PyTorch 2.4 or later"
         )
 
 
 class _Program:
     def __init__(self, archive: Archive, name: str) -> None:
         self.archive, self.name = archive, name
-        self.files: dict[str, str] = {}
-        for entry in archive.names():
-            file = entry.partition("/")[2]
-            if self.files.setdefault(file, entry) != entry:
-                raise ModelError(f"{name} has two entries {quoted(file)}; save it again")
-        self.bytes = 0  # of the weights that were read
+        self.entries = Entries(archive, name)
 
     def read(self) -> Exported:
-        models = [f for f in self.files if f.startswith("models/") and f.endswith(".json")]
-        if not models:
+        file = self.entries.program()
+        if file is None:
             raise ModelError(
                 f"{self.name} holds no exported program: save torch.export.export(net, inputs) by torch.export.save "
-                "of PyTorch 2.9 or later"
+                "of PyTorch 2.4 or later"
             )
-        model = self._json(models[0])
+        model = self.entries.json(file)
         version = integer(field(model, "schema_version", dict).get("major"), "the version")
-        if version != SCHEMA:
-            raise ModelError(f"{self.name} has version {version} of the format, known is {SCHEMA}")
+        if not FIRST <= version <= LAST:
+            raise ModelError(f"{self.name} has version {version} of the format, known are {FIRST} to {LAST}")
         module = field(model, "graph_module", dict)
         graph, signature = field(module, "graph", dict), field(module, "signature", dict)
         inputs = _Inputs(signature, self.name)
         tensors = dict(field(graph, "tensor_values", dict))
-        nodes = list(flat_nodes(graph.get("nodes"), tensors))
+        found = flat_nodes(graph.get("nodes"), tensors)
+        nodes = list(calls_numbered(found) if version < LAST else found)
         NODES.check(len(nodes), self.name, ModelError, self.archive.size)
         outputs, changed, updated = _outputs(signature, nodes, self.name)
-        key = models[0].removeprefix("models/").removesuffix(".json")
         shapes = {n: shape_of(field(meta, "sizes", list)) for n, meta in tensors.items()}
         largest = max((math.prod(d or 1 for d in shape) for shape in shapes.values()), default=0)
         MEMORY.check(4 * largest, f"{self.name}: a tensor", ModelError, self.archive.size)
@@ -117,7 +99,7 @@ class _Program:
             outputs,
             _is_single(calls, self.name),
             inputs.weights,
-            self._tensors("weights", key) | self._tensors("constants", key),
+            stored_tensors(self.entries),
             changed,
             updated,
             shapes,
@@ -131,73 +113,6 @@ class _Program:
             tuple(text(entry["fqn"], "fqn") for entry in calls if entry["fqn"]),
             class_name_of(field(graph, "nodes", list)),
         )
-
-    def _bytes(self, file: str) -> bytes:
-        if file not in self.files:
-            raise ModelError(f"{self.name}: {shortened(file)} is missing in the archive")
-        return self.archive.read(self.files[file])
-
-    def _json(self, file: str, unique: bool = False) -> Any:
-        if file not in self.files:
-            raise ModelError(f"{self.name}: {shortened(file)} is missing in the archive")
-        return parse(self.archive.read_text(self.files[file]), self.name, ModelError, unique)
-
-    def _tensors(self, kind: str, model: str) -> dict[str, Stored]:
-        config = f"data/{kind}/{model}_{kind}_config.json"
-        if config not in self.files:
-            return {}
-        listed = field(self._json(config, unique=True), "config", dict)
-        return {name: self._tensor(kind, name, entry) for name, entry in listed.items()}
-
-    def _tensor(self, kind: str, name: str, entry: Any) -> Stored:
-        place = f"{self.name}: the weight {quoted(name)}"
-        meta = field(entry, "tensor_meta", dict)
-        dtype = integer(meta.get("dtype"), "dtype")
-        pickled = bool(entry.get("use_pickle"))
-        if dtype not in DTYPES or (pickled and dtype_name(dtype) != "complex64"):
-            raise ModelError(
-                f"{place} is {dtype_name(dtype)}, stored in a way that cannot be read; use float32"
-            )
-        file = f"data/{kind}/{text(entry['path_name'], 'path_name')}"
-        shape, strides = (_numbers(meta, k) for k in ("sizes", "strides"))
-        offset = integer(only(meta["storage_offset"], "storage_offset")[1], "storage_offset", 0)
-        if len(shape) != len(strides) or len(shape) > RANK:
-            raise ModelError(f"{place} has {len(shape)} axes and {len(strides)} strides; save the file again")
-        elements = np.dtype("<" + DTYPES[dtype])
-        self.bytes += math.prod(shape) * elements.itemsize
-        MEMORY.check(self.bytes, place, ModelError, self.archive.size)
-        content = _storage(self._bytes(file), place) if pickled else self._bytes(file)
-        array = _strided(np.frombuffer(content, elements), shape, strides, offset)
-        if array is None:
-            raise ModelError(f"{place} is truncated in the archive; save the file again")
-        trained = field(meta, "requires_grad", bool)
-        return Stored(array, dtype_name(dtype), trained, (file, offset, shape, strides))
-
-
-def _numbers(meta: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """Sizes or strides."""
-    return each(meta[name], name, lambda size: integer(only(size, name)[1], name, 0))
-
-
-def _storage(saved: bytes, place: str) -> bytes:
-    """The elements of one tensor in what torch.save wrote, an archive of its own; its pickle is not read."""
-    with Archive(saved, place, ModelError, "archive of torch.save") as archive:
-        return archive.read(next(n for n in archive.names() if n.endswith("/data/0")))
-
-
-def _strided(
-    elements: NDArray[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-) -> NDArray[Any] | None:
-    """The tensor at an offset of its storage; None if that is too short. Sizes, strides and offset are not negative."""
-    if 0 in shape:
-        return np.zeros(shape, elements.dtype)
-    last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
-    if last >= elements.size:
-        return None
-    view = np.lib.stride_tricks.as_strided(
-        elements[offset:], shape, [s * elements.itemsize for s in strides], writeable=False
-    )
-    return view.copy()
 
 
 class _Inputs:

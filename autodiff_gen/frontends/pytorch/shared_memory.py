@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..imported.program import PARAMETER
-from .pt2 import Stored
+from .pt2_weights import Stored
 
 Elements = NDArray[Any]  # for each element of a weight its position in memory
 

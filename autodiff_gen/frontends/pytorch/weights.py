@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ModelError, quoted
 from ..imported.program import BUFFER, CONSTANT, PARAMETER, ValueRef, Weight, WeightRef, WeightView
 from .complex_numbers import Complex
-from .pt2 import Stored
+from .pt2_weights import Stored
 from .shared_memory import Elements, steps, views
 from .values import Values
 

@@ -112,6 +112,8 @@ def content(data: bytes, rng: random.Random) -> bytes:
         return texts.json_text(data, rng)
     if data[:6] == b"\x93NUMPY":
         return array(data, rng)
+    if data[:4] == b"PK\3\4" and rng.random() < 0.9:  # an archive of torch.save in that of torch.export.save
+        return archive(data, rng)
     if data[:1] == b"\x80" and rng.random() < 0.3:
         return _pickle(rng)
     return texts.damaged(data, rng)

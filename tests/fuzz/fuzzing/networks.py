@@ -12,10 +12,12 @@ Files = dict[str, bytes]
 
 
 def torch_networks() -> list[Files]:
-    """Files of torch.export.save; made in a process of its own, as PyTorch makes those that it is loaded in large."""
+    """Files of torch.export.save, of older versions of PyTorch too; made in a process of its own, as PyTorch makes
+    those that it is loaded in large."""
     import torch
     from torch import nn
     from torch.nn import functional as F
+    from torch_archives import LAYOUTS, older
 
     from autodiff_gen.frontends.pytorch.export import saved
 
@@ -82,6 +84,8 @@ def torch_networks() -> list[Files]:
         (Counts(), (1, 3)),
     )
     files = [{"net.pt2": saved(net, example).getvalue()} for net, example in made]
+    tied = files[3]["net.pt2"]
+    files += [{"net.pt2": older(tied, layout)} for layout in LAYOUTS[:2]]  # `check` reads them too
     batch = torch.export.Dim("batch", min=1, max=64)
     free = torch.export.export(
         nn.Sequential(nn.Linear(4, 3), nn.Tanh()), (torch.zeros(2, 4),), dynamic_shapes=({0: batch},)
