@@ -52,16 +52,18 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
 
     before = {n: t.clone() for n, t in held() if t.numel() <= LARGEST and not t.requires_grad}
     known: dict[int, _Known] = {}
+    others: dict[int, Any] = {}  # tensors that no buffer is
 
     def find(t: Any) -> _Known | None:
         found = known.get(id(t))
-        if found is not None:
+        if found is not None or id(t) in others:
             return found
         if not isinstance(t, torch._subclasses.FakeTensor):
             is_parameter = isinstance(t, torch.nn.Parameter) or t.requires_grad or t.numel() > LARGEST
             return None if is_parameter else _Known(t, t, frozenset())
         name = next((n for n, of in held() if of is t and n in before), None)
         if name is None:
+            others[id(t)] = t
             return None
         known[id(t)] = _Known(t, before[name], frozenset((name,)))
         return known[id(t)]
@@ -127,11 +129,13 @@ def known_values(torch: Any, module: Any) -> Iterator[set[str]]:
         """Keep the value of a result that follows from known ones; forget a tensor that something else changed."""
         changes = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__"
         wanted = [made] if isinstance(made, torch.Tensor) else given[:1] if changes else []
+        if not wanted:
+            return
         creates = name in CREATIONS.split()
         operands = [] if name in OF_SHAPES else [find(t) for t in given]
-        good = bool(wanted) and (creates or bool(operands)) and None not in operands
+        good = (creates or bool(operands)) and None not in operands
         good = good and not any(word in name for word in NOT_KNOWN) and made is not NotImplemented
-        good = good and not any(isinstance(d, torch.SymInt) for d in wanted[0].shape) if wanted else False
+        good = good and not any(isinstance(d, torch.SymInt) for d in wanted[0].shape)
         if good and wanted[0].numel() <= LARGEST:
             values = {id(o.tensor): o.value for o in operands if o is not None}
             values |= (
