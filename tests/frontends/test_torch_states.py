@@ -228,6 +228,51 @@ def hooked(module, _, y):
     module.own = 0.9 * module.own + y.detach().mean(0)
 
 
+class OfMode(nn.Module):
+    """What depends on the mode, and running statistics of two channels."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.net, self.other, self.change = nn.Linear(6, 3), nn.Linear(6, 3), change
+        self.register_buffer("mean", torch.zeros(2))
+        self.register_buffer("var", torch.ones(2))
+
+    def forward(self, x):
+        return self.change(self, x)
+
+
+def batch_statistics(of_mode):
+    def normalised(m, x):
+        parts = F.batch_norm(x.unflatten(1, (2, 3)), m.mean, m.var, training=of_mode(m))
+        return m.net(parts.flatten(1)) + m.other(x)
+
+    return normalised
+
+
+def instance_statistics(m, x):
+    parts = F.instance_norm(x.unflatten(1, (2, 3)), m.mean, m.var, use_input_stats=True)
+    return m.net(parts.flatten(1)) + m.other(x)
+
+
+def statistics_updated_and_read(m, x):
+    parts = F.batch_norm(x.unflatten(1, (2, 3)), m.mean, m.var, training=True)
+    return m.net(parts.flatten(1)) + m.other(x) * m.mean.sum()
+
+
+def other_branch(m, x):
+    if m.training:
+        x = torch.tanh(x) + 0.5
+    y = m.net(x) * (2.0 if m.training else 1.0) + m.other(x)
+    return y if m.training else y.softmax(1) * m.var.mean() - m.mean.sum()
+
+
+class AlwaysTraining(nn.Sequential):
+    def train(self, mode=True):
+        super().train(mode)
+        self[0].train()
+        return self
+
+
 def part_changed(m, x):
     m.kept[0].add_(1)
     return m.net(x) * m.kept[0]
@@ -263,6 +308,16 @@ NETWORKS = {
     "part changed": lambda: Changing(part_changed, torch.zeros(2, 3)),
     "view changed with gradient": lambda: Changing(changed_with_gradient, torch.zeros(2, 3)[0]),
     "vmap": lambda: Changing(mapped),
+    "batch statistics always": lambda: OfMode(batch_statistics(lambda m: True)),
+    "batch statistics always, in evaluation mode": lambda: OfMode(batch_statistics(lambda m: True)).eval(),
+    "batch statistics in evaluation mode": lambda: OfMode(batch_statistics(lambda m: not m.training)),
+    "instance statistics always": lambda: OfMode(instance_statistics),
+    "statistics updated always, and read": lambda: OfMode(statistics_updated_and_read),
+    "a layer always in training mode": lambda: AlwaysTraining(nn.BatchNorm1d(6), nn.Linear(6, 3)).train(),
+    "another branch": lambda: OfMode(other_branch),
+    "assigned in training, twice": lambda: nn.Sequential(
+        observed := Observed(assigned=True, square=True), observed, nn.Linear(6, 3)
+    ),
     "followed, data": lambda: Followed("data"),
     "followed, data in place": lambda: Followed("data in place"),
     "followed, no_grad": lambda: Followed("no_grad"),
@@ -280,9 +335,10 @@ NETWORKS = {
 def test_the_generated_c_trains_and_predicts_as_the_module(name):
     torch.manual_seed(3)
     module, numbers = NETWORKS[name](), np.random.default_rng(4)
+    mode = module.training
     before = {n: t.clone() for n, t in module.state_dict().items()}
     net = ag.from_torch(module, (BATCH, 6))
-    assert module.training and all(torch.equal(t, before[n]) for n, t in module.state_dict().items())
+    assert module.training is mode and all(torch.equal(t, before[n]) for n, t in module.state_dict().items())
     original = originals.pop()
     # Of these PyTorch has a gradient as modules, but not as programs of torch.export.
     of_module = name in ("remembered", "part of statistics read")
@@ -451,6 +507,52 @@ def test_states_that_cannot_be_imported_are_one_line(name):
     with pytest.raises(ag.AutodiffError, match=message) as error:
         ag.from_torch(make(), (BATCH, 6))
     assert "\n" not in str(error.value)
+
+
+class Merged(nn.Module):
+    """Adds its second weight to the first in evaluation mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, self.more = nn.Linear(6, 3), nn.Parameter(torch.randn(3, 6))
+
+    def train(self, mode=True):
+        if self.training and not mode:
+            self.net.weight.data += self.more
+        return super().train(mode)
+
+    def forward(self, x):
+        return self.net(x) + x @ self.more.T if self.training else self.net(x)
+
+
+def two_results(m, x):
+    return m.net(x) if m.training else (m.net(x), m.net(-x))
+
+
+def sorted_out(m, x):
+    y = m.net(x)
+    return y if m.training else y[y.sum(1) > 0]
+
+
+ONLY_TRAINING = {
+    "other weights": (Merged, "its weight 'net.weight' has other values"),
+    "other results": (lambda: Changing(two_results), "it returns other results"),
+    "a mask": (lambda: Changing(sorted_out), r"it cannot be imported \(.*has a mask, so that the size .*\)"),
+}
+
+
+@pytest.mark.parametrize("name", ONLY_TRAINING)
+def test_an_import_says_where_predict_is_not_evaluation_mode(name):
+    make, reason = ONLY_TRAINING[name]
+    module, x = make(), torch.randn(BATCH, 6)
+    wanted = module(x).detach()
+    with pytest.warns(
+        UserWarning, match=rf"predict computes what forward computes in .*, as in .* mode {reason}$"
+    ):
+        net = ag.from_torch(module, (BATCH, 6))
+    trainer = ag.Model.supervised(net, (BATCH, 6), nn.MSELoss(), ag.optim.SGD(lr=0.1)).on_host()
+    np.testing.assert_allclose(trainer.predict(x.numpy()), wanted, rtol=1e-4, atol=1e-5)
+    assert torch.equal(module(x), wanted)
 
 
 def test_an_optimizer_of_torch_has_all_parameters_that_share_memory():

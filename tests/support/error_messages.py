@@ -37,6 +37,7 @@ METHODS = {
     ("problems", "add"): 1,
     ("self", "problem"): 1,
     ("stderr", "write"): 0,
+    ("warnings", "warn"): 0,
 }  # collect one, by the name of the object
 ANYTHING = frozenset(("{}",))
 Templates = frozenset[str]

@@ -120,8 +120,7 @@ class Program:
     """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
     the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
     another one -> the name of that; views: the name of a weight that shows elements of another one, as its transpose
-    does -> the view; updates: the new values of buffers that a call changes; earlier: values
-    that these buffers have in between; keeps_gradients: whether only this form of
+    does -> the view; updates: the new values of buffers that a call changes; keeps_gradients: whether only this form of
     the network keeps those of tensors that change; class_name: that of the network;
     evaluated: paths of layers in evaluation mode also while the model trains; integers: names of results that are no
     floats, where that is known."""
@@ -134,7 +133,6 @@ class Program:
     tied: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, WeightView] = field(default_factory=dict)
     updates: Mapping[str, Any] = field(default_factory=dict)
-    earlier: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     keeps_gradients: bool = False
     class_name: str = "Network"
     modules: tuple[str, ...] = ()  # paths of modules in the order of the original, as far as known

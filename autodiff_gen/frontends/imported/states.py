@@ -5,20 +5,19 @@ self.steps += 1; return y    ->    return F.with_updates(y, {self.steps: z})
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...errors import quoted
 from .problems import Rejected
-from .program import BUFFER, PARAMETER, Call, Program, ValueRef, WeightRef, names
+from .program import BUFFER, PARAMETER, Call, Program, ValueRef, WeightRef
+
+STORED = "F.with_updates("  # the call that stores them
 
 
-def with_states(
-    program: Program, updates: Mapping[str, Any], earlier: Mapping[str, tuple[Any, ...]], name: str
-) -> Program:
-    """The program whose results store these new values; earlier: as in Program. Raises Rejected for a parameter that is
-    trained."""
+def with_states(program: Program, updates: Mapping[str, Any], name: str) -> Program:
+    """The program whose results store these new values. Raises Rejected for a parameter that is trained."""
     if not updates:
         return program
     weights = dict(program.weights)
@@ -31,8 +30,8 @@ def with_states(
             )
         weights[weight] = replace(own, role=BUFFER)
     pairs = [part for weight, new in updates.items() for part in (WeightRef(weight), new)]
-    function = "F.with_updates({}, {{" + ", ".join(["{}: {}"] * len(updates)) + "}})"
-    calls, shapes = list(program.calls), dict(program.shapes)
+    function = STORED + "{}, {{" + ", ".join(["{}: {}"] * len(updates)) + "}})"
+    calls, shapes, done = list(program.calls), dict(program.shapes), set()
 
     def stored(result: Any) -> Any:
         if isinstance(result, tuple):
@@ -40,45 +39,22 @@ def with_states(
         if not isinstance(result, ValueRef):
             return result
         made = f"{result.name}.stored"
-        if made not in shapes:
+        if made not in done:
+            done.add(made)
             calls.append(Call(function, (result, *pairs), results=(made,)))
             shapes[made] = shapes[result.name]
         return ValueRef(made)
 
     outputs = stored(program.outputs)
-    return replace(
-        program,
-        calls=calls,
-        outputs=outputs,
-        shapes=shapes,
-        weights=weights,
-        updates=updates,
-        earlier=earlier,
-    )
+    return replace(program, calls=calls, outputs=outputs, shapes=shapes, weights=weights, updates=updates)
 
 
-def unchanged_in_evaluation(program: Program, weights: Iterable[str]) -> Program:
-    """The program in which these buffers have their stored values in evaluation mode, in place of new ones."""
-    new = {
-        value.name: n
-        for n in weights
-        for value in (*program.earlier.get(n, ()), program.updates[n])
-        if isinstance(value, ValueRef)
-    }
-    calls: list[Call] = []
-    chosen: dict[str, str] = {}
+def without_states(program: Program) -> Program:
+    """The program before `with_states`."""
+    of = {ValueRef(c.results[0]): c.args[0] for c in program.calls if c.function.startswith(STORED)}
 
     def read(given: Any) -> Any:
-        if isinstance(given, ValueRef):
-            return ValueRef(chosen.get(given.name, given.name))
-        return tuple(map(read, given)) if type(given) in (tuple, list) else given
+        return tuple(map(read, given)) if isinstance(given, tuple) else of.get(given, given)
 
-    for call in program.calls:
-        options = {k: read(v) for k, v in call.options.items()}
-        calls.append(replace(call, args=read(call.args), options=options))
-        for result in names(call.results):
-            if result in new:
-                chosen[result] = f"{result}.chosen"
-                args = ValueRef(result), WeightRef(new[result])
-                calls.append(Call("by_mode", args, results=(chosen[result],), frames=call.frames))
-    return replace(program, calls=calls, outputs=read(program.outputs))
+    calls = [call for call in program.calls if not call.function.startswith(STORED)]
+    return replace(program, calls=calls, outputs=read(program.outputs), updates={})

@@ -86,7 +86,7 @@ class _Conversion(InPlace):
             class_name=self.exported.class_name,
             modules=self.exported.modules,
         )
-        made = with_states(frozen_after_detach(made), self.updates, self.earlier, self.name)
+        made = with_states(frozen_after_detach(made), self.updates, self.name)
         made.calls = self._size_calls_at_their_readers(made.live)
         return made
 

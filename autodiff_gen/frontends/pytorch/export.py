@@ -9,7 +9,7 @@ import logging
 import sysconfig
 import traceback
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from ...errors import ModelError, ToolError, pip_install
 from ..imported.network import network
 from ..imported.problems import Rejected
 from ..imported.program import Program
-from ..imported.states import unchanged_in_evaluation
+from ..imported.two_modes import Different, in_two_modes
 from .assigned_buffers import assigned_buffers
 from .convert import convert, is_known
+from .evaluation import follows_flags, in_evaluation
 from .functions import exported_functions
 from .hooks import exported_hooks
 from .in_place import CHANGED_VIEW
@@ -79,16 +80,13 @@ def _imported(exports: _Exports) -> tuple[io.BytesIO, Program, nn.Module]:
             try:
                 file = exports.saved(functional, free)
                 exported = read(file, name)
-                program = convert(exported, name)
+                program = exports.in_two_modes(convert(exported, name), functional, bool(exported.symbols))
                 chosen = sorted(exports.depended & program.updates.keys())
                 if chosen:
                     raise Rejected(
                         f"{name} cannot be imported: masks or control flow depend on {chosen[0]!r}, which it changes; "
                         "use torch.where"
                     )
-                if program.updates:
-                    changed = exports.changed_in_evaluation()
-                    program = unchanged_in_evaluation(program, program.updates.keys() - changed)
                 net = network(program, name)
                 if not exported.symbols:
                     net.fixed_batch = exports.batch
@@ -142,22 +140,41 @@ class _Exports:
         """That of the examples."""
         return next((int(e.shape[0]) for e in self.examples if e.ndim), None)
 
-    def changed_in_evaluation(self) -> Collection[str]:
-        """The parameters and buffers that forward changes in evaluation mode too."""
-        modes = [(m, m.training) for m in self.module.modules()]
-        if not any(training for _, training in modes):
-            return {name for name, _ in (*self.module.named_parameters(), *self.module.named_buffers())}
-        self.module.eval()
+    def in_two_modes(self, program: Program, functional: bool, free: bool) -> Program:
+        """The program of the module in its mode, with what it computes in evaluation mode where that is something else.
+        functional, free: the form of the program. Raises ModelError for another form in evaluation mode."""
+        is_training = any(m.training for m in self.module.modules())
+        if is_training and follows_flags(self.module):
+            return program
         try:
-            found = _Exports(self.module, self.examples)
-            for functional in (False, True):
-                with contextlib.suppress(ModelError):
-                    file = found.saved(functional, free=False)
-                    return convert(read(file, self.name), self.name).updates.keys()
-            return ()  # of what is not used in evaluation
-        finally:
-            for m, training in modes:
-                m.training = training
+            return in_two_modes(program, self._evaluated(functional, free) if is_training else program)
+        except Different as reason:
+            warnings.warn(
+                f"{self.name}: predict computes what forward computes in training mode, as in evaluation mode {reason}",
+                stacklevel=4,
+            )
+            return program
+
+    def _evaluated(self, functional: bool, free: bool) -> Program:
+        """The program in evaluation mode, in this form or without in-place operators. Raises Different if it cannot be
+        imported."""
+        with in_evaluation(self.torch, self.module):
+            exports = _Exports(self.module, self.examples)
+            for form in (functional, True):
+                try:
+                    exported = read(exports.saved(form, free), self.name)
+                    program = convert(exported, self.name)
+                except ModelError as error:
+                    if form:
+                        raise Different(f"it cannot be imported ({error})") from None
+                else:
+                    break
+        self.depended |= exports.depended
+        if free and not exported.symbols:
+            raise ModelError(
+                f"{self.name} cannot be imported: it has its batch as a number in evaluation mode"
+            )
+        return program
 
     def check_repeatable(self) -> None:
         """Raises ModelError for a module that computes other numbers in each call."""

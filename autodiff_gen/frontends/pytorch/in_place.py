@@ -23,7 +23,6 @@ class InPlace(Values):
     def __init__(self, exported: Exported, name: str) -> None:
         super().__init__(exported, name)
         self.updates: dict[str, Any] = {}  # the new values of parameters and buffers
-        self.earlier: dict[str, tuple[Any, ...]] = {}  # their new values before the last
         self.detached: dict[Any, Any] = {}  # what is detached -> the tensor with its gradient
         self.hidden: set[str] = set()  # tensors that are detached, and views of them
         self.keeps_gradients = False  # of changed tensors, which run_decompositions() does not
@@ -88,9 +87,7 @@ class InPlace(Values):
 
     def change_weight(self, weight: str, new: Any) -> None:
         """Let a weight have a new value from now on."""
-        if self.updates.get(weight) != new:
-            self.earlier[weight] = (*self.earlier.get(weight, ()), *filter(None, [self.updates.get(weight)]))
-            self.updates[weight] = new
+        self.updates[weight] = new
 
     def _requires_grad(self, root: str) -> bool:
         return self.exported.stored[self.exported.weights[root][1]].requires_grad
