@@ -50,6 +50,8 @@ class Followed(nn.Module):
         for p, q in zip(self.online.parameters(), self.target.parameters(), strict=True):
             if self.form == "data":
                 q.data = 0.9 * q.data + 0.1 * p.data
+            elif self.form == "a list":
+                torch._foreach_lerp_([q.data], [p], 0.1)
             elif self.form == "data in place":
                 q.data.mul_(0.9).add_(p.data, alpha=0.1)
             else:
@@ -318,6 +320,7 @@ NETWORKS = {
     "assigned in training, twice": lambda: nn.Sequential(
         observed := Observed(assigned=True, square=True), observed, nn.Linear(6, 3)
     ),
+    "followed, a list": lambda: Followed("a list"),
     "followed, data": lambda: Followed("data"),
     "followed, data in place": lambda: Followed("data in place"),
     "followed, no_grad": lambda: Followed("no_grad"),
@@ -407,6 +410,31 @@ def first_changed(m, x):
     return m.net(x) * m.kept[0]
 
 
+def first_in_a_list(m, x):
+    torch._foreach_add_([m.other], 1.0)
+    return m.net(x) * m.kept[0]
+
+
+def first_as_statistics(m, x):
+    return F.batch_norm(m.net(x), m.other, torch.ones(3), training=True) * m.kept[0]
+
+
+def fused(m, x):
+    torch._fused_sgd_(
+        [m.kept],
+        [x[0]],
+        [],
+        weight_decay=0.0,
+        momentum=0.0,
+        lr=0.1,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=True,
+    )
+    return m.net(x) * m.kept[0]
+
+
 def read_as_integers(m, x):
     return m.net(x) * (m.other > 0).sum()
 
@@ -481,6 +509,15 @@ REJECTED = {
         lambda: with_other(first_changed, lambda kept: kept[:4]),
         r"shows a part of 'kept' is changed in place \(test_torch_states.py:\d+\); change that part of 'kept' itself",
     ),
+    "a part of a state in a list": (
+        lambda: with_other(first_in_a_list, lambda kept: kept[:4]),
+        r"shows a part of 'kept' is changed in place \(test_torch_states.py:\d+\); change that part of 'kept' itself",
+    ),
+    "a part of a state as statistics": (
+        lambda: with_other(first_as_statistics, lambda kept: kept[:3]),
+        r"shows a part of 'kept' is changed in place \(test_torch_states.py:\d+\); change that part of 'kept' itself",
+    ),
+    "an operator of optimizers": (lambda: Changing(fused), "aten._fused_sgd_ has no counterpart"),
     "a state as another dtype": (
         lambda: with_other(read_as_integers, lambda kept: kept.view(torch.int32)),
         r"shows the memory of 'kept' as torch.int32 \(test_torch_states.py:\d+\); compute it in forward from the",

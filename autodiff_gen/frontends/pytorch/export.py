@@ -22,6 +22,7 @@ from ..imported.program import Program
 from ..imported.two_modes import Different, in_two_modes
 from .assigned_buffers import assigned_buffers
 from .convert import convert, is_known
+from .each_tensor import each_tensor
 from .evaluation import follows_flags, in_evaluation
 from .functions import exported_functions
 from .hooks import exported_hooks
@@ -207,6 +208,7 @@ class _Exports:
                         known_values(self.torch, self.module) as depended,
                         exported_hooks(self.torch, self.module, self.name) as hooks,
                         exported_functions(self.torch, self.name, hooks.mapped),
+                        each_tensor(self.torch, self.module),
                         shown_weights(self.torch, self.module, self.name),
                         assigned_buffers(self.torch, self.module, self.name),
                         _no_checks_of_values(self.torch),

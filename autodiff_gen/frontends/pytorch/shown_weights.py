@@ -7,6 +7,7 @@ view of the weight, which torch.export would take as a constant.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from ...errors import ModelError, quoted
 from .hook_names import caller
+from .running_statistics import STATISTICS
 from .shared_memory import Elements, elements_of, steps, within
 
 
@@ -68,9 +70,11 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if torch.compiler.is_dynamo_compiling():  # as torch.cond is
                 return func(*args, **(kwargs or {}))
-            result = func(*mapped(args), **mapped(kwargs or {}))
+            given, named = mapped(args), mapped(kwargs or {})
+            result = func(*given, **named)
+            updated = {id(t) for t in _updated(torch, func, given, named)} if copies else ()
             for copy, path, version in copies:
-                if copy._version != version:
+                if copy._version != version or id(copy) in updated:
                     raise ModelError(
                         f"{name}: a tensor that shows a part of {quoted(path)} is changed in place ({caller(torch)}); "
                         f"change that part of {quoted(path)} itself"
@@ -128,6 +132,23 @@ def shown_weights(torch: Any, module: Any, name: str) -> Iterator[None]:
     finally:
         for names, key in hidden:
             names.add(key)
+
+
+def _updated(torch: Any, func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The running statistics that a normalisation changes, which have no new version then."""
+    if inspect.isfunction(func):
+        bound = inspect.signature(func).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+    else:
+        packet = getattr(torch.ops.aten, getattr(func, "__name__", "").partition(".")[0], None)
+        if packet is None:
+            return []
+        arguments = getattr(packet, packet.overloads()[0])._schema.arguments
+        given = {**dict(zip([a.name for a in arguments], args, strict=False)), **kwargs}
+    if given.get("training", given.get("use_input_stats", True)) is False:
+        return []
+    return [given[name] for name in STATISTICS if given.get(name) is not None]
 
 
 def _has_memory(torch: Any, tensor: Any) -> bool:
