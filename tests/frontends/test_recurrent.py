@@ -6,6 +6,7 @@ import pytest
 import torch
 from call_count import calls
 from torch import nn
+from torch_changes import older_than_states
 
 import autodiff_gen as ag
 from autodiff_gen.frontends.pytorch import export
@@ -43,7 +44,8 @@ def test_the_program_is_that_of_all_steps(name, functional, monkeypatch):
     for context in (export.shapes_without_steps, lambda torch: nullcontext()):
         monkeypatch.setattr(export, "shapes_without_steps", context)
         exports = export._Exports(Network(layer), shape)
-        programs.append([repr(read(exports.saved(functional, free), name)) for free in (False, True)])
+        made = [read(exports.saved(functional, free), name) for free in (False, True)]
+        programs.append([repr(p.nodes if older_than_states(name) else p) for p in made])
     assert programs[0] == programs[1]
 
 

@@ -301,6 +301,7 @@ def _decomposed(torch: Any, exported: Any) -> Any:
     def unknown(program: Any) -> dict[Any, Any]:
         return {op: table[op] for op in called(program) if op in table and not is_known(str(op))}
 
+    exported._guards_code = []  # conditions of sizes, which PyTorch 2.9 cannot read for `forward(self, *inputs)`
     done = unknown(exported)
     while True:
         made = exported.run_decompositions(dict(done))
