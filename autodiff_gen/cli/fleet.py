@@ -101,8 +101,16 @@ def add_commands(command: Command) -> None:
     )
     fleet.add_argument(
         "--server",
-        choices=("flower",),
-        help="who averages: flower, in this process (default: this command, by federated averaging)",
+        metavar="SERVER",
+        type=server,
+        help="who averages: flower, in this process; or http://HOST:PORT, the routing proxy of NVFlare Edge (default: "
+        "this command, by federated averaging)",
+    )
+    fleet.add_argument("--job", metavar="NAME", help="the job of NVFlare (default: the program's name)")
+    fleet.add_argument(
+        "--device",
+        metavar="NAME",
+        help="the device that the boards are for NVFlare (default: from host and program)",
     )
     fleet.add_argument(
         "--strategy",
@@ -148,6 +156,13 @@ def conditions(text: str) -> dict[str, float]:
         finite,
         argparse.ArgumentTypeError(f"expected each name once, such as rate=11520,deadline=60, got {text!r}"),
     )
+
+
+def server(text: str) -> str:
+    """`flower`, or an address."""
+    if text != "flower" and not re.fullmatch(r"https?://[^/\s?#@]+(/[^\s?#]*)?", text):
+        raise argparse.ArgumentTypeError(f"expected flower or http://HOST:PORT, got {text!r}")
+    return text
 
 
 def ports(text: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import platform
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,7 @@ from .conditions import Profile, read_profile
 from .emulated import emulated_lines
 from .linked import LinkedBoards
 from .members import HostTwins, Members
+from .nvflare import EtaDevice
 from .ports import port_lines
 from .progress import Progress
 from .records import records
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .flower.simulation import Simulation
 
 INTERRUPTED = 130
+FLOWER = "flower"  # the server of this name
 TWINS = 10  # without --boards, --emulated and --port
 
 
@@ -66,6 +69,8 @@ class _Run:
         self.simulation = self._simulation()
 
     def run(self) -> int:
+        if self.args.server not in (None, FLOWER):
+            return self._as_device()
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -106,6 +111,28 @@ class _Run:
                 weights = result.weights
                 results.keep(result, members, self.plan.lr)
         print(f"the weights of round {self.rounds} are {results.file(self.rounds)}")
+        return 0
+
+    def _as_device(self) -> int:
+        """Do what a server of NVFlare asks for; it keeps the weights."""
+        args, name = self.args, self.program.name
+        print(self._heading(), flush=True)
+        with self._members(fresh=args.fresh) as members:
+            device = EtaDevice(
+                args.server,
+                args.job or name,
+                args.device or f"{platform.node()}-{name}",
+                members,
+                self.program,
+                self.plan,
+                args.timeout,
+            )
+            try:
+                for task in device.tasks():
+                    print(task, flush=True)
+            except KeyboardInterrupt:
+                return INTERRUPTED
+        print(f"{args.server} has no more tasks")
         return 0
 
     def _round(self, members: Sequence[Members], number: int, weights: Weights, progress: Progress) -> Result:
@@ -189,7 +216,9 @@ class _Run:
     def _simulation(self) -> Simulation | None:
         """The strategy of Flower that directs the rounds, if one does."""
         args = self.args
-        if args.server is None and args.strategy is None:
+        if args.server not in (None, FLOWER) and args.strategy is not None:
+            raise DataError("--strategy is one of Flower's: leave out --server, or --strategy")
+        if args.server != FLOWER and args.strategy is None:
             return None
         try:
             from .flower.simulation import Simulation

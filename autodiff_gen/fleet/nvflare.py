@@ -1,0 +1,213 @@
+"""Boards as a device of NVFlare Edge: https://nvflare.readthedocs.io. The device asks a server by JSON over HTTP for a
+job, then for tasks; it trains the model of a task and reports the difference.
+
+    POST /job                        {job_name, capabilities}             -> {status, job_id, retry_wait}
+    POST /task?job_id=               {cookie}                -> {status, task_id, task_name, task_data, cookie}
+    POST /result?job_id=&task_id=&task_name=    {status, task_name, result, cookie}    -> {status, message}
+
+The model is a DXO of kind WEIGHTS, arrays by name as lists of numbers, and a result one of kind WEIGHT_DIFF: sums of
+differences and their count, which the server adds up and divides. Here each board counts as many as it has samples.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen.program import Program
+from ..device.rounds import by_name, shared_slots
+from ..errors import DataError, counted
+from .average import Mean
+from .members import Members
+from .rounds import Heard, Plan, Weights, answers
+from .twins import Failure
+
+WAIT = 2.0  # seconds until the next request, unless the server says
+OK, RETRY, DONE = "OK", "RETRY", "DONE"
+NOTHING = (RETRY, "NO_TASK")  # now
+ENDED = (DONE, "NO_JOB")
+LARGEST = 1 << 28  # bytes of a reply
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task that the boards did. `mean` has no boards if none answered."""
+
+    number: int
+    mean: Mean
+    failures: Sequence[Failure]
+    seconds: float
+
+    def __str__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        loss = f"   loss {self.mean.loss:.4f}" if self.mean.boards else ""
+        line = f"model {self.number:<4} {counted(self.mean.boards, 'board')}{failed}{loss}   {self.seconds:.2f} s"
+        return "\n    ".join([line, *map(str, self.failures)])
+
+
+class EtaDevice:
+    """All boards of the members as the device `name`, for the job `job` of the server at `url`. `timeout`: seconds
+    until a server counts as absent, and a job as one that does not come."""
+
+    def __init__(
+        self,
+        url: str,
+        job: str,
+        name: str,
+        members: Sequence[Members],
+        program: Program,
+        plan: Plan,
+        timeout: float = 60.0,
+    ) -> None:
+        self._url, self._job, self._name, self._timeout = url.rstrip("/"), job, name, timeout
+        self._members, self._program, self._plan = members, program, plan
+        self._job_id = ""
+
+    def tasks(self, heard: Heard = lambda answer: None) -> Iterator[Task]:
+        """Do the tasks of the job until it ends. Raises DataError."""
+        self._join()
+        cookie: Any = None
+        while True:
+            reply = self._post("task", {"job_id": self._job_id}, {"cookie": cookie} if cookie else {})
+            status = _status(reply)
+            if status in ENDED:
+                return
+            if status in NOTHING:
+                _wait(reply)
+                continue
+            self._check("task", reply)
+            cookie = reply.get("cookie") or cookie
+            yield self._do(reply, cookie, heard)
+
+    def _join(self) -> None:
+        """Wait for the job."""
+        end = time.monotonic() + self._timeout
+        while True:
+            body = {"job_name": self._job, "capabilities": {"methods": [self._program.name]}}
+            reply = self._post("job", {}, body)
+            if _status(reply) == OK:
+                self._job_id = str(reply.get("job_id", ""))
+                return
+            if _status(reply) == DONE or time.monotonic() > end:
+                raise DataError(
+                    f"{self._url}: the server has no job {self._job!r} ({_status(reply)}); submit it, or name another "
+                    "by --job"
+                )
+            if _status(reply) not in (*NOTHING, "NO_JOB"):
+                self._check("job", reply)
+            _wait(reply)
+
+    def _do(self, task: Mapping[str, Any], cookie: Any, heard: Heard) -> Task:
+        begin = time.monotonic()
+        number = _version(cookie, task)
+        mean, failures = Mean(), list[Failure]()
+        boards = range(sum(map(len, self._members)))
+        weights = _weights(task)
+        for answer in answers(self._members, self._plan, number, weights, boards, heard):
+            if isinstance(answer, Failure):
+                failures.append(answer)
+            else:
+                mean.add(answer)
+        place = {
+            "job_id": self._job_id,
+            "task_id": str(task.get("task_id")),
+            "task_name": str(task.get("task_name")),
+        }
+        report = {"task_name": place["task_name"], "cookie": cookie, **self._result(mean)}
+        reply = self._post("result", place, report)
+        if mean.boards and _status(reply) not in (*ENDED, *NOTHING):
+            self._check("result", reply)
+        return Task(number, mean, failures, time.monotonic() - begin)
+
+    def _result(self, mean: Mean) -> dict[str, Any]:
+        if not mean.boards:
+            return {"status": "ERROR", "result": {}}
+        slots = shared_slots(self._program, self._plan.local_buffers)
+        total = by_name(slots, mean.delta * np.float32(mean.samples))
+        data = {"dict": {name: array.tolist() for name, array in total.items()}, "count": mean.samples}
+        return {"status": OK, "result": {"kind": "WEIGHT_DIFF", "data": data, "meta": {}}}
+
+    def _check(self, what: str, reply: Mapping[str, Any]) -> None:
+        if _status(reply) != OK:
+            text = " ".join(str(reply.get("message") or "").split())
+            raise DataError(f"{self._url}/{what}: the server answers {_status(reply)}{text and f': {text}'}")
+
+    def _post(self, what: str, place: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+        url = f"{self._url}/{what}" + (f"?{urllib.parse.urlencode(place)}" if place else "")
+        info = {"app_name": "autodiff_gen", "app_version": "1", "platform": "mcu"}
+        headers = {
+            "Content-Type": "application/json",
+            "X-Flare-Device-ID": self._name,
+            "X-Flare-Device-Info": urllib.parse.urlencode(info),
+        }
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+                text = answer.read(LARGEST)
+        except urllib.error.HTTPError as error:
+            text = error.read(LARGEST)
+            reply = _json(text)
+            if reply is None:
+                raise DataError(f"{url}: HTTP {error.code}: is a routing proxy of NVFlare there?") from None
+            return {**reply, "status": reply.get("status") or f"HTTP {error.code}"}
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise DataError(f"{self._url}: no server answers there: {reason}") from None
+        reply = _json(text)
+        if reply is None:
+            raise DataError(f"{url}: the reply is no JSON object: is a routing proxy of NVFlare there?")
+        return reply
+
+
+def _json(text: bytes) -> dict[str, Any] | None:
+    """The object of a reply; None for another text."""
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return reply if isinstance(reply, dict) else None
+
+
+def _status(reply: Mapping[str, Any]) -> str:
+    return str(reply.get("status")).upper()
+
+
+def _wait(reply: Mapping[str, Any]) -> None:
+    """As long as the server asks for, within a minute."""
+    seconds = reply.get("retry_wait")
+    time.sleep(min(float(seconds), 60.0) if isinstance(seconds, (int, float)) and seconds > 0 else WAIT)
+
+
+def _version(cookie: Any, task: Mapping[str, Any]) -> int:
+    """The version of the model, which is the number of the round on the boards. Raises DataError."""
+    for found in (cookie, (task.get("task_data") or {}).get("meta")):
+        version = found.get("model_version") if isinstance(found, dict) else None
+        if isinstance(version, int) and version > 0:
+            return version
+    raise DataError(
+        "the server's task has no model_version in its cookie: is its executor an EdgeModelExecutor?"
+    )
+
+
+def _weights(task: Mapping[str, Any]) -> Weights:
+    """The weights of a task. Raises DataError."""
+    model = task.get("task_data")
+    kind = model.get("kind") if isinstance(model, dict) else None
+    data = model.get("data") if isinstance(model, dict) else None
+    if kind != "WEIGHTS" or not isinstance(data, dict):
+        raise DataError(
+            f"the server's task has a model of kind {kind!r}: expected WEIGHTS, arrays by name as an EdgeModelExecutor "
+            "sends them"
+        )
+    try:
+        return {name: np.array(value, np.float32) for name, value in data.items()}
+    except (ValueError, TypeError, OverflowError):
+        raise DataError("the server's task has weights that are no arrays of numbers") from None
