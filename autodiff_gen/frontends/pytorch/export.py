@@ -403,8 +403,12 @@ def _place(error: Exception, lines: Sequence[str]) -> str:
     ours, python = Path(__file__).resolve().parents[2], sysconfig.get_paths()["stdlib"]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(frame.filename)
-        of_torch = "torch" in file.parts or file.is_relative_to(ours) or frame.filename.startswith("<")
+        of_torch = (
+            "-packages/torch/" in file.as_posix()
+            or file.is_relative_to(ours)
+            or frame.filename.startswith("<")
+        )
         if not of_torch and (not file.is_relative_to(python) or "site-packages" in file.parts):
             return f" ({file.name}:{frame.lineno})"
-    places = [line for line in lines if line.startswith("File ") and "/torch/" not in line]
+    places = [line for line in lines if line.startswith("File ") and "-packages/torch/" not in line]
     return f" ({places[-1].removeprefix('File ')})" if places else ""

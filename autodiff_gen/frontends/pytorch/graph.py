@@ -256,7 +256,7 @@ def _source(metadata: Mapping[str, str]) -> str:
         words = line.split('"')
         if line.lstrip().startswith('File "') and len(words) > 2:
             file = words[1].replace("\\", "/")
-            if "/torch/" not in file and not file.startswith("torch/"):
+            if "-packages/torch/" not in file and not file.startswith("torch/"):
                 number = words[2].partition("line ")[2].partition(",")[0]
                 place = f"{file.rpartition('/')[2]}:{number}"
     return place
