@@ -55,6 +55,8 @@ enum {
     AG_LINK_ROUND = 14,
     AG_LINK_LOCAL = 15,
     AG_LINK_DELTA = 16,
+    AG_LINK_ACCUMULATE = 21, /* models with `accumulate` */
+    AG_LINK_APPLY = 22,
     AG_LINK_REPLY = 0x80, /* added to the request in its reply */
     AG_LINK_NAK = 0xff,   /* an invalid frame was received, or one whose predecessor is missing */
 };

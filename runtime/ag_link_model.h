@@ -3,6 +3,7 @@
 #ifndef AG_LINK_MODEL_H
 #define AG_LINK_MODEL_H
 
+#include "ag_crc32.h"
 #include "ag_io.h"
 #include "ag_store.h"
 
@@ -31,6 +32,23 @@ typedef struct ag_shared {
     bool is_buffer;
 } ag_shared;
 
+/* Bytes of the state. */
+typedef struct ag_state_range {
+    uint32_t offset, bytes;
+} ag_state_range;
+
+struct ag_link;
+struct ag_exchange;
+
+/* A model with `accumulate`, for synchronous training: ag_gradients.h. */
+typedef struct ag_gradients {
+    int (*accumulate)(void *memory, int32_t n, float *loss);
+    int (*apply)(void *memory, float lr);
+    const ag_state_range *exchanged; /* what `accumulate` changes, in the order of the state */
+    uint32_t ranges;
+    int (*dispatch)(struct ag_link *l, uint32_t request, struct ag_exchange *x); /* ag_gradients_dispatch */
+} ag_gradients;
+
 /* A model, as the generator describes it. Offsets are relative to `memory`, which the caller owns, aligned to
  * 4 bytes. */
 typedef struct ag_link_model {
@@ -54,6 +72,7 @@ typedef struct ag_link_model {
     uint32_t state_parts;
     const ag_shared *shared; /* in the order of the state */
     uint32_t shared_parts;
+    const ag_gradients *gradients; /* NULL without `accumulate` */
 } ag_link_model;
 
 /* Where byte `offset` of `count` parts is, one after the other; `bytes` becomes how many of the bytes from
@@ -66,6 +85,23 @@ static inline uint8_t *ag_part_at(const ag_part *part, uint32_t count, uint32_t 
     }
     *bytes = *bytes < part->bytes - offset ? *bytes : part->bytes - offset;
     return (uint8_t *)part->at + offset;
+}
+
+/* The bytes of n rows of an array. */
+static inline uint32_t ag_array_bytes(const ag_link_array *a, uint32_t n) {
+    return a->fixed + n * a->row;
+}
+
+/* Checksum of the first n rows of all inputs in the memory of a model, including the targets if `targets`. */
+static inline uint32_t ag_input_sum(const ag_link_model *m, const uint8_t *memory, uint32_t n, bool targets) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < m->arrays; i++) {
+        const ag_link_array *a = &m->array[i];
+        if (targets || !a->is_target) {
+            sum = ag_crc32(sum, memory + m->input_offset + a->offset, ag_array_bytes(a, n));
+        }
+    }
+    return sum;
 }
 
 #ifdef __cplusplus

@@ -11,22 +11,6 @@ static uint8_t *input_of(const ag_link *l) {
     return l->memory + l->model->input_offset;
 }
 
-static uint32_t bytes_for(const ag_link_array *a, uint32_t n) {
-    return a->fixed + n * a->row;
-}
-
-/* Checksum of the first n rows of all inputs, including the targets if `targets`. */
-static uint32_t input_sum(const ag_link *l, uint32_t n, bool targets) {
-    uint32_t crc = 0;
-    for (uint32_t i = 0; i < l->model->arrays; i++) {
-        const ag_link_array *a = &l->model->array[i];
-        if (targets || !a->is_target) {
-            crc = ag_crc32(crc, input_of(l) + a->offset, bytes_for(a, n));
-        }
-    }
-    return crc;
-}
-
 /* Memory that the host reads and writes: `count` parts, one after the other. */
 typedef struct link_object {
     const ag_part *part;
@@ -131,7 +115,7 @@ static bool is_in_floats(const ag_link_model *m, uint32_t offset, uint32_t bytes
     for (uint32_t i = 0; i < m->arrays; i++) {
         const ag_link_array *a = &m->array[i];
         if (a->is_f32 && offset >= a->offset &&
-            is_inside(offset - a->offset, bytes, bytes_for(a, m->batch))) {
+            is_inside(offset - a->offset, bytes, ag_array_bytes(a, m->batch))) {
             return offset % 4 == 0;
         }
     }
@@ -256,7 +240,7 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     if (n < 1 || n > l->model->batch) {
         return AG_LINK_ERR_RANGE;
     }
-    return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
+    return ag_input_sum(l->model, l->memory, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
 /* All of the state is replaced, by the state of `round`, or of no round. */
@@ -439,6 +423,10 @@ int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x) {
         return ag_link_load(l, x);
     case AG_LINK_FETCH:
         return fetch(l, x);
+    case AG_LINK_ACCUMULATE:
+    case AG_LINK_APPLY:
+        return l->model->gradients == NULL ? AG_LINK_ERR_REQUEST
+                                           : l->model->gradients->dispatch(l, request, x);
     default:
         return ag_link_dispatch_round(l, request, x);
     }

@@ -11,6 +11,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..targets.installation import __version__
 from .c_printer import PRINTER
+from .exchanged_part import exchanged_part
 from .files import templates
 from .link_layout import LinkArray, entry, link_layout
 from .program import Entry, Program
@@ -26,6 +27,8 @@ def link_source(program: Program) -> str:
     m = {a.name: c.Member("m", a.member) for a in (*layout.inputs, *layout.outputs)}
     trainer = c.Member("m", "trainer")
     train, predict = entry(program, "train_step"), entry(program, "predict")
+    exchanged = exchanged_part(program)
+    sums = {name: entry(program, name) for name in ("accumulate", "apply") if exchanged}
     return (
         templates()
         .get_template("link.c.j2")
@@ -33,6 +36,8 @@ def link_source(program: Program) -> str:
             p=program,
             state_parts=[(s.owner, s.c_name, size) for s, size in state_parts(program)],
             shared=shared_part(program),
+            exchanged=exchanged,
+            sum_calls={name: _call(e, e.c_name, trainer, m) for name, e in sums.items()},
             P=program.name.upper(),
             version=__version__,
             inputs=[_member(a) for a in layout.inputs],
@@ -103,7 +108,7 @@ def _call(
             arguments.append(c.Name("n"))
         elif e.is_lr(a):
             arguments.append(lr)
-        elif a.role == "output" and e.name == "train_step":
+        elif a.role == "output" and a.name not in arrays:
             arguments.append(loss)
         else:
             array = arrays[a.name]

@@ -35,6 +35,8 @@ STATUS = {
     -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets: put "
     "samples.bin into the folder of the firmware, or link a set into flash",
     -46: "weights of the board are not finite: begin the next round",
+    -51: "the board has other sums of gradients than the request names",
+    -52: "the board's weights are not those of this run: it was restarted, or another program trains it",
     -64: "there is no good checkpoint",
     -65: "the checkpoints belong to another model",
     -66: "the checkpoints have a later format: build and upload newer firmware, or erase the flash",
@@ -55,6 +57,7 @@ STATUS = {
 LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
 ROUND = -43
+SUMS, OTHER_WEIGHTS = -51, -52
 NO_CHECKPOINT, NO_FLASH, FLASH_SIZE, OTHER_PROGRAM, DAMAGED = -64, -72, -73, -74, -76
 
 

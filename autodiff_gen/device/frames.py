@@ -13,6 +13,7 @@ LONGEST = HEADER.size + PAYLOAD + 4
 
 HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD, FETCH = range(1, 14)
 ROUND, LOCAL, DELTA = range(14, 17)  # of federated training
+ACCUMULATE, APPLY = 21, 22  # of synchronous training
 REPLY, NAK = 0x80, 0xFF
 INPUT, OUTPUT, STATE, COUNTERS = range(4)
 RAW, UNIT, RUNS, S8, S16 = range(5)
@@ -34,6 +35,8 @@ NAMES = {
     ROUND: "ROUND",
     LOCAL: "LOCAL",
     DELTA: "DELTA",
+    ACCUMULATE: "ACCUMULATE",
+    APPLY: "APPLY",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,13 @@ def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
     """Name -> array, from `program.state_bytes` bytes. Raises DataError for another size."""
     if len(data) != program.state_bytes:
         raise DataError(f"state of {program.name}: expected {program.state_bytes} bytes, got {len(data)}")
+    return state_dict(program, arrays_of(program.slots, data))
+
+
+def arrays_of(slots: Sequence[Slot], data: bytes) -> dict[str, Array]:
+    """Name -> array, from the bytes of states that follow each other."""
     arrays, offset = {}, 0
-    for slot in program.slots:
+    for slot in slots:
         shape = planned(slot.type.shape)
         part = data[offset : offset + slot.type.bytes]
         stored = np.frombuffer(part, slot.type.dtype.numpy).reshape(shape)
@@ -29,14 +34,15 @@ def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
             planned(slot.state.logical.shape)
         )
         offset += 4 * slot.words
-    return state_dict(program, arrays)
+    return arrays
 
 
 def state_bytes(program: Program, state: Mapping[str, Any]) -> bytes:
     """The inverse. Raises ShapeError for shapes and dtypes."""
-    return b"".join(_words(slot, state[slot.name]) for slot in program.slots)
+    return b"".join(slot_bytes(slot, state[slot.name]) for slot in program.slots)
 
 
-def _words(slot: Slot, value: Any) -> bytes:
+def slot_bytes(slot: Slot, value: Any) -> bytes:
+    """The words of one state. Raises ShapeError."""
     data = np.ascontiguousarray(slot.state.stored(given(slot, "weights", value))).tobytes()
     return data + bytes(4 * slot.words - len(data))

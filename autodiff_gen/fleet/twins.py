@@ -26,7 +26,7 @@ from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
 
 Vector = NDArray[np.float32]
-_RUNTIME = ("round", "round_shared", "store", "samples", "console", "format")
+_RUNTIME = ("round", "round_shared", "gradients", "store", "samples", "console", "format")
 _PIECE = {"f32": PAYLOAD // 4, "s8": PAYLOAD - 4}  # elements of a reply of the link
 
 

@@ -256,7 +256,7 @@ class Trainer:
         """Copies of all parameters and buffers in PyTorch's order, then of the optimizer's state, by name, in the
         model's shapes.
         """
-        own = {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
+        own = {s.name: s.state.restored(self.view(s)).copy() for s in self.program.slots}
         return state_dict(self.program, own)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
@@ -274,7 +274,7 @@ class Trainer:
             if name in slots
         }
         for name, array in arrays.items():
-            self._view(slots[name])[...] = slots[name].state.stored(array)
+            self.view(slots[name])[...] = slots[name].state.stored(array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint with the generated code's `save`, in the format that the board reads and writes. Raises
@@ -315,8 +315,8 @@ class Trainer:
             fix = "; load(path, strict=False) takes it" if "another program" in str(error) else ""
             raise DataError(f"checkpoint {path} ({len(data)} bytes) cannot be loaded: {error}{fix}") from None
 
-    def _view(self, slot: Slot) -> Any:
-        """The memory of the slot as an array."""
+    def view(self, slot: Slot) -> Any:
+        """The memory of one of the program's states as an array, as it is stored."""
         struct = self._compiled.regions.get(slot.owner, self.memory)
         shape = tuple(int(d) for d in slot.type.shape)  # type: ignore[arg-type]
         elements = np.ctypeslib.as_array(getattr(struct, slot.c_name))

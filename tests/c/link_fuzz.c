@@ -271,14 +271,45 @@ static void train_under_fire(test_bench *w) {
     trained += JOBS + 1;
 }
 
-/* The length of a request of rounds that the board often executes; 0 of others. */
+/* The length of a request of rounds or of synchronous training that the board often executes; 0 of others. */
 static uint32_t plausible_length(uint32_t number) {
-    return number == AG_LINK_ROUND ? 12 : number == AG_LINK_LOCAL ? 24 : number == AG_LINK_DELTA ? 15 : 0;
+    switch (number) {
+    case AG_LINK_ROUND:
+        return 12;
+    case AG_LINK_LOCAL:
+        return 24;
+    case AG_LINK_DELTA:
+        return 15;
+    case AG_LINK_ACCUMULATE:
+        return 20;
+    case AG_LINK_APPLY:
+        return 16;
+    default:
+        return 0;
+    }
+}
+
+/* A request of synchronous training from the board's state on, whose payload has the checksums of both parts.
+ */
+static void name_state(const test_bench *w, uint32_t number, uint8_t *payload) {
+    uint8_t *sums = payload + (number == AG_LINK_ACCUMULATE ? 12 : 8);
+    ag_put32(payload, w->board.count.steps);
+    if (number == AG_LINK_ACCUMULATE) {
+        const uint32_t n = 1 + payload[4] % ROWS;
+        ag_put16(payload + 4, n);
+        ag_put32(payload + 8, ag_input_sum(&model, (const uint8_t *)&w->m, n, true));
+    }
+    ag_put32(sums, ag_crc32(0, &w->m.state[0], sizeof w->m.state[0]));
+    ag_put32(sums + 4, ag_crc32(0, &w->m.state[1], 3 * sizeof w->m.state[0]));
 }
 
 /* Changes its payload accordingly. */
 static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payload) {
     const ag_round *r = &w->board.round;
+    if (number == AG_LINK_ACCUMULATE || number == AG_LINK_APPLY) {
+        name_state(w, number, payload);
+        return;
+    }
     ag_put32(payload, r->number + (number == AG_LINK_ROUND ? payload[0] % 3u : 0u));
     if (number == AG_LINK_ROUND) {
         const uint32_t options = payload[8] % 2u;
@@ -304,13 +335,14 @@ static void send_nonsense(test_bench *w) {
     source nonsense = *errors;
     *errors = line_is_clean;
     /* of all requests, or mostly of those that begin, use and leave rounds */
-    static const uint8_t of_rounds[] = {AG_LINK_ROUND, AG_LINK_LOCAL, AG_LINK_DELTA, AG_LINK_BEGIN,
-                                        AG_LINK_WRITE, AG_LINK_LOAD,  AG_LINK_SAVE,  AG_LINK_LOCAL};
+    static const uint8_t of_rounds[] = {AG_LINK_ROUND,      AG_LINK_LOCAL, AG_LINK_DELTA, AG_LINK_BEGIN,
+                                        AG_LINK_WRITE,      AG_LINK_LOAD,  AG_LINK_SAVE,  AG_LINK_LOCAL,
+                                        AG_LINK_ACCUMULATE, AG_LINK_APPLY};
     const bool rounds = next_random(&nonsense) % 2 != 0;
     (void)hello(w);
     while (nonsense.left > 0) {
         const uint32_t kind = next_random(&nonsense);
-        const uint32_t number = rounds          ? of_rounds[kind % 8]
+        const uint32_t number = rounds          ? of_rounds[kind % sizeof of_rounds]
                                 : kind % 8 == 7 ? next_random(&nonsense)
                                                 : 1 + kind % 16;
         const uint32_t plausible = kind < 192 ? plausible_length(number) : 0;

@@ -1,11 +1,12 @@
 /* The model of link_fuzz.c: its state is a seed, a hash of all data that it was trained on, a number of
  * steps, and the hash again. Rounds exchange the first word, a float of a buffer, and the last, four signed
- * bytes. */
+ * bytes. Synchronous training exchanges the first word, which it adds data to until a step. */
 #ifndef LINK_FUZZ_MODEL_H
 #define LINK_FUZZ_MODEL_H
 
 #include "ag_checkpoint.h"
 #include "ag_crc32.h"
+#include "ag_gradients.h"
 #include "ag_link.h"
 
 #include <stddef.h>
@@ -54,6 +55,21 @@ static int train_step(void *at, int32_t n, float lr, float *loss) {
     return 0;
 }
 
+static int accumulate(void *at, int32_t n, float *loss) {
+    memory *m = (memory *)at;
+    m->state[0] = hash_of(m->state[0], m, n, 0.0f);
+    *loss = (float)(m->state[0] & 1023u);
+    return 0;
+}
+
+static int apply(void *at, float lr) {
+    memory *m = (memory *)at;
+    m->state[1] = ag_crc32(m->state[0] ^ m->state[1], &lr, sizeof lr);
+    m->state[0] = 0;
+    m->state[2]++;
+    return 0;
+}
+
 static int predict(void *at, int32_t n) {
     memory *m = (memory *)at;
     for (int32_t i = 0; i < n; i++) {
@@ -79,6 +95,8 @@ static const ag_link_array arrays[] = {
     {offsetof(memory, label) - offsetof(memory, x), 0, 1, true, false},
 };
 static const ag_shared shared[] = {{0, 1, AG_SHARED_F32, true}, {12, 4, AG_SHARED_S8, false}};
+static const ag_state_range exchanged[] = {{0, 4}};
+static const ag_gradients gradients = {accumulate, apply, exchanged, 1, ag_gradients_dispatch};
 static const ag_link_model model = {
     "hash",
     GRAPH,
@@ -106,6 +124,7 @@ static const ag_link_model model = {
     0,
     shared,
     2,
+    &gradients,
 };
 
 /* The samples of the board: what the input's bytes are does not matter; labels are classes. */

@@ -324,6 +324,8 @@ def test_stale_and_wrong_requests_change_nothing(library, samples, weights):
     round_.train(Work(steps=4, lr=0.1))
     before, sum_of_start = checksum(board.state_dict()), zlib.crc32(round_._data)
     for status, number, layout, numbers in (
+        (-32, frames.ACCUMULATE, "<IHHIII", (4, 1, 0, 0, 0, 0)),  # of models with accumulate
+        (-32, frames.APPLY, "<IfII", (4, 0.1, 0, 0)),
         (-33, frames.ROUND, "<II", (6, 0)),
         (-33, frames.LOCAL, "<IIHHff", (5, 4, 1, 0, 0.1, 0)),
         (-33, frames.DELTA, "<IIHB", (5, 0, 1, 0)),

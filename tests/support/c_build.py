@@ -14,7 +14,10 @@ RUNTIME = ROOT / "runtime"
 INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME))
 # The link on the host, with simulated flash: what a board's support has too.
 LINK = [
-    *(RUNTIME / f"ag_{n}.c" for n in ("link", "requests", "round_requests", "round", "round_shared")),
+    *(
+        RUNTIME / f"ag_{n}.c"
+        for n in ("link", "requests", "round_requests", "round", "round_shared", "gradients")
+    ),
     *(RUNTIME / f"ag_{n}.c" for n in ("frame", "store", "samples", "flash_ram", "console", "format")),
     ROOT / "boards" / "support" / "host" / "system.c",
 ]

@@ -1,0 +1,197 @@
+"""Synchronous data-parallel training: each rank adds up the gradients of its share of a batch, and all ranks make the
+step of the sums of all. The result is that of one large batch on one machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..codegen.exchanged_part import is_sum
+from ..codegen.link_layout import entry, link_layout
+from ..codegen.program import Program, Slot
+from ..device.dataset import rows_per_step
+from ..device.gradients import Array, Part, after_apply, exchanged_slots
+from ..device.inputs import position
+from ..errors import AutodiffError, DataError
+from .ranks import Rank
+
+T = TypeVar("T")
+
+
+class RankLost(AutodiffError):
+    """A rank that did not finish a step."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many samples a call of `accumulate` takes."""
+
+    most: int
+    least: int
+
+    def shares(self, rows: Any, ranks: int) -> list[list[Any]]:
+        """The samples of a step, divided among ranks as evenly as the model allows, for each rank as batches. At the
+        end of the data set a rank may have none."""
+        if self.least == self.most:
+            rows = rows[: len(rows) // self.most * self.most]
+        unit = self.most if self.least == self.most else 1
+        units = len(rows) // unit
+        busy = max(min(ranks, len(rows) // self.least), 1)
+        found = []
+        for own in np.array_split(np.arange(units), busy):
+            part = rows[own[0] * unit : (own[-1] + 1) * unit] if len(own) else rows[:0]
+            found.append(np.array_split(part, -(-len(part) // self.most)) if len(part) else [])
+        return found + [[]] * (ranks - busy)
+
+
+def rows_of(program: Program) -> Rows:
+    """Of a program with `accumulate`."""
+    most, accumulate = rows_per_step(link_layout(program).inputs), entry(program, "accumulate")
+    return Rows(most, accumulate.least_n if accumulate.takes_n else most)
+
+
+class Synchronous:
+    """Training by several ranks, which all have the same weights. `reduction`: of the loss over samples, mean or
+    sum."""
+
+    def __init__(self, program: Program, ranks: Sequence[Rank], reduction: str) -> None:
+        self.program, self.ranks, self.reduction = program, ranks, reduction
+        self.steps = 0
+        self._checksums: list[int] = []  # of what each rank does not exchange, after the last step
+        self._slots = exchanged_slots(program)
+        self._part: Part = {}  # the exchanged part of every rank between two steps
+        names = [a.name for a in link_layout(program).inputs]
+        self._names = sorted(names, key=lambda name: position(program, name))
+        self._pool = ThreadPoolExecutor(len(ranks))
+
+    def load(self, state: Mapping[str, Array], steps: int) -> None:
+        """Give all ranks this state, without sums of gradients."""
+        known = dict(state)
+        for slot in self._slots:
+            known[slot.name] = np.zeros_like(known[slot.name]) if is_sum(slot) else known[slot.name]
+        self._part = {slot.name: known[slot.name] for slot in self._slots}
+        self._on(self.ranks, [partial(rank.load, known, steps) for rank in self.ranks])
+        self.steps = steps
+
+    def step(self, data: Mapping[str, Array], shares: Sequence[Sequence[Any]], lr: float | None) -> float:
+        """One step on rows of `data`: for each rank batches of them. Returns the loss before it. Raises RankLost."""
+        draws, busy, work = 0, [], []
+        for rank, batches in zip(self.ranks, shares, strict=True):
+            if batches:
+                arrays = [[data[name][rows] for name in self._names] for rows in batches]
+                busy.append(rank)
+                work.append(partial(rank.accumulate, self._start(draws), arrays))
+                draws += len(batches)
+        answers = self._on(busy, work)
+        sizes = [[len(rows) for rows in batches] for batches in shares if batches]
+        whole = combined(self._slots, [part for _, part in answers], [sum(own) for own in sizes])
+        self._checksums = self._on(self.ranks, [partial(rank.apply, whole, lr) for rank in self.ranks])
+        self._check_kinds()
+        self._part = after_apply(self.program, whole)
+        self.steps += 1
+        losses = [
+            (loss, n)
+            for (own, _), ns in zip(answers, sizes, strict=True)
+            for loss, n in zip(own, ns, strict=True)
+        ]
+        if self.reduction == "sum":
+            return math.fsum(loss for loss, _ in losses)
+        return math.fsum(loss * n for loss, n in losses) / sum(n for _, n in losses)
+
+    def equalize(self) -> None:
+        """Give ranks of other kinds, which round in another way, the state of the first."""
+        pairs = zip(self.ranks, self._checksums, strict=True)
+        if others := [rank for rank, crc in pairs if crc != self._checksums[0]]:
+            state = self.state()
+            self._on(others, [partial(rank.load, state, self.steps) for rank in others])
+
+    def state(self) -> dict[str, Array]:
+        """The state after the last step, from the first rank that answers. Raises RankLost."""
+        reasons = []
+        for rank in self.ranks:
+            try:
+                found = rank.state()
+            except AutodiffError as error:
+                reasons.append(f"{rank.name}: {error}")
+                continue
+            if rank.steps == self.steps:  # otherwise it made one more, and has its own sums and statistics
+                found.update(self._part)
+            self.steps = rank.steps
+            return found
+        raise RankLost(reasons[0])
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+    def _start(self, draws: int) -> Part:
+        """What a rank begins a step with. Its counters are those after the batches of the ranks before it, so that each
+        batch draws other random numbers."""
+        counters = {s.name: self._part[s.name] for s in self._slots if s.role == "counter"}
+        return {
+            **self._part,
+            **{name: before + before.dtype.type(draws) for name, before in counters.items()},
+        }
+
+    def _check_kinds(self) -> None:
+        """RankLost where ranks of one kind have other weights after a step."""
+        first: dict[str, tuple[Rank, int]] = {}
+        for rank, crc in zip(self.ranks, self._checksums, strict=True):
+            other, expected = first.setdefault(rank.kind, (rank, crc))
+            if crc != expected:
+                raise RankLost(
+                    f"{rank.name} has other weights than {other.name} after step {self.steps + 1:,}: does another "
+                    "program use it?"
+                )
+
+    def _on(self, ranks: Sequence[Rank], operations: Sequence[Callable[[], T]]) -> list[T]:
+        """All at the same time, to the end; then RankLost where one of them failed."""
+        pending = [self._pool.submit(operation) for operation in operations]
+        for rank, one in zip(ranks, pending, strict=True):
+            if isinstance(error := one.exception(), AutodiffError):
+                raise RankLost(f"{rank.name}: {error}") from None
+        return [one.result() for one in pending]
+
+
+def combined(slots: Iterable[Slot], parts: Sequence[Part], samples: Sequence[int]) -> Part:
+    """The exchanged part of all ranks, in their order: sums are added, floats of buffers are weighted by samples, other
+    buffers are those of the first rank, counters those of the last."""
+    found = {}
+    for slot in slots:
+        arrays = [part[slot.name] for part in parts]
+        dtype = arrays[0].dtype
+        if is_sum(slot):
+            found[slot.name] = _added(arrays).astype(dtype)
+        elif slot.role == "counter":
+            found[slot.name] = arrays[-1]
+        elif dtype.kind == "f":
+            weighted = _added([n * a.astype(np.float64) for a, n in zip(arrays, samples, strict=True)])
+            found[slot.name] = (weighted / sum(samples)).astype(dtype)
+        else:
+            found[slot.name] = arrays[0]
+    return found
+
+
+def _added(arrays: Sequence[Array]) -> Array:
+    """Their sum in float64, from the first to the last."""
+    total = arrays[0].astype(np.float64)
+    for array in arrays[1:]:
+        total = total + array
+    return total
+
+
+def check_batch(program: Program, n: int, ranks: int, samples: int) -> None:
+    """DataError for n samples a rank that the model does not take, and for more ranks than a data set has work for."""
+    rows = rows_of(program)
+    fixed = rows.least == rows.most
+    if n < rows.least or (fixed and n % rows.most):
+        takes = f"multiples of {rows.most}" if fixed else f"{rows.least} at least"
+        raise DataError(f"--batch {n}: the model takes {takes} samples a step")
+    if ranks * rows.least > samples:
+        raise DataError(f"{ranks:,} boards for {samples:,} samples: each needs {rows.least} at least")
