@@ -74,19 +74,28 @@ def add_commands(command: Command) -> None:
         "--board", metavar="B", default=DEFAULT_BOARD, help="the boards at --port (default: %(default)s)"
     )
     baud_argument(fleet)
+    fleet.add_argument("--rounds", metavar="N", type=positive, help="in total (default: 3)")
     fleet.add_argument(
-        "--rounds", metavar="N", type=positive, default=3, help="in total (default: %(default)s)"
+        "--synchronous",
+        action="store_true",
+        help="no rounds: all boards make each step together, by the gradients of all of them, as one board would with "
+        "their samples in one batch",
     )
     fleet.add_argument(
         "--per-round", metavar="N", type=positive, help="boards that are drawn for a round (default: all)"
     )
     local = fleet.add_mutually_exclusive_group()
-    local.add_argument("--steps", metavar="N", type=positive, help="local steps of a round")
+    local.add_argument(
+        "--steps",
+        metavar="N",
+        type=positive,
+        help="local steps of a round; with --synchronous of the whole run",
+    )
     local.add_argument(
         "--epochs",
         metavar="N",
         type=positive,
-        help="passes over a board's own samples in a round (default: 1)",
+        help="passes over a board's own samples in a round, or with --synchronous over the data set (default: 1)",
     )
     batch_argument(fleet, "of a local step")
     lr_argument(fleet)
@@ -137,15 +146,15 @@ def add_commands(command: Command) -> None:
     data_arguments(fleet)
     samples_argument(fleet)
     fleet.add_argument(
-        "--out", metavar="DIR", type=Path, help="weights of each round (default: build/fleet/NAME)"
+        "--out", metavar="DIR", type=Path, help="weights of each round or epoch (default: build/fleet/NAME)"
     )
     fleet.add_argument(
         "--fresh",
         action="store_true",
-        help="begin with the model's weights, not after the last round in --out",
+        help="begin with the model's weights, not after the last round or step in --out",
     )
     timeout_argument(fleet)
-    log_arguments(fleet, "round")
+    log_arguments(fleet, "round or epoch")
     fleet.set_defaults(run=_fleet)
 
 
@@ -179,7 +188,11 @@ def ports(text: str) -> dict[str, str]:
 
 
 def _fleet(args: argparse.Namespace) -> int:
+    args.port = {port: kind or args.board for port, kind in args.port.items()}
+    if args.synchronous:
+        from ..fleet.synchronous_command import synchronous
+
+        return synchronous(args)
     from ..fleet.command import fleet
 
-    args.port = {port: kind or args.board for port, kind in args.port.items()}
     return fleet(args)

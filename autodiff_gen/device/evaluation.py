@@ -13,6 +13,7 @@ from ..codegen.program import Program
 from ..host.trainer import Trainer
 from .board import Board
 from .dataset import Dataset, rows_per_step
+from .inputs import position
 from .metrics import accuracy as share_right
 from .metrics import confusion_matrix
 
@@ -50,15 +51,17 @@ def label_and_scores(layout: LinkLayout) -> tuple[LinkArray, LinkArray] | None:
     return label, scores
 
 
-def accuracy(board: Board, data: Dataset) -> float | None:
+def accuracy(target: Board | Trainer, data: Dataset) -> float | None:
     """Share of the test samples, or of their pixels and the like, whose label has the highest score; None for a model
     without classes."""
-    found = label_and_scores(board.layout)
+    program = target.program
+    layout = link_layout(program)
+    found = label_and_scores(layout)
     if found is None:
         return None
     label, scores = found
-    inputs = sorted((a for a in board.layout.inputs if not a.is_target), key=lambda a: board.order_of(a.name))
-    predicted = outputs_of(board.program, board, {a.name: data.test[a.name] for a in inputs})
+    inputs = sorted((a for a in layout.inputs if not a.is_target), key=lambda a: position(program, a.name))
+    predicted = outputs_of(program, target, {a.name: data.test[a.name] for a in inputs})
     guessed = predicted[scores.name]
     matrix = confusion_matrix(data.test[label.name], guessed.argmax(axis=1), guessed.shape[1])
     return share_right(matrix) if matrix.any() else None

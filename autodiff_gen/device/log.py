@@ -7,7 +7,8 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -169,6 +170,24 @@ class TensorBoard:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def opened_logs(
+    table: Path | None, events: Path | None, first: int, stack: ExitStack
+) -> list[Callable[[Record], None]]:
+    """The logs of a run that continues after step `first`, which `stack` closes. Raises ToolError, DataError."""
+    logs: list[Callable[[Record], None]] = []
+    if table is not None:
+        rows = CsvLog(table, first)
+        stack.callback(rows.close)
+        logs.append(rows)
+        if rows.renamed is not None:
+            print(f"{table} has rows of another run; it is now {rows.renamed}")
+    if events is not None:
+        scalars = TensorBoard(events, first)
+        stack.callback(scalars.close)
+        logs.append(scalars)
+    return logs
 
 
 def curve(losses: Sequence[float], first: int = 0, width: int = 60, height: int = 8) -> str:

@@ -40,18 +40,23 @@ class Session:
         kernels: str | None = None,
         ram: Ram = None,
         trust_board: bool = False,
+        accumulate: str = "",
     ) -> None:
+        """`accumulate`: the reduction of the loss, for a model that was created without `accumulate`."""
         self.profile = boards.load(board, trusted=trust_board)
         loaded, file_name, _ = load_model(model)
         if not isinstance(loaded, Model):
             raise ModelError(
                 f"{model}: expected an ag.Model called `model`; functions cannot be trained on a board"
             )
-        self._changes = {"kernels": kernels or "", "ram": _words_of(ram)}
+        accumulate = "" if loaded.accumulate else accumulate
+        self._changes = {"kernels": kernels or "", "ram": _words_of(ram), "accumulate": accumulate}
         self.model, self.path = loaded, find_model(model)[0]
+        if accumulate:
+            self.model = loaded.with_accumulate(accumulate)
         chosen = None if kernels is None else registry.parse_list(kernels)
         with doing(f"compiling {name or file_name} for {board}"):
-            self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
+            self.program = compile_model(self.model, name or file_name, chosen, self.profile, ram)
 
     @property
     def elf(self) -> Path:
@@ -98,13 +103,19 @@ class Session:
             program = Path(name)
             if kind not in ("qemu", "exec") or not program.is_file():
                 return open_port(port, baud)
-        lock = locked(program.parent)
+        return self._started(kind, None if port is None else program, program.parent)
+
+    def start(self, folder: Path) -> Transport:
+        """The firmware of the link, with the files of the board in `folder`."""
+        return self._started(self.runner, None, folder)
+
+    def _started(self, kind: str, program: Path | None, folder: Path) -> Transport:
+        lock = locked(folder)
         try:
-            program = self.firmware if port is None else program
+            program = program or self.firmware
             if kind == "qemu":
-                return QemuPort(self.profile, program, lock)
-            # It runs in its folder, where its flash.bin is stored.
-            return Pipe([str(program.resolve())], program.resolve().parent, lock)
+                return QemuPort(self.profile, program, lock, folder)
+            return Pipe([str(program.resolve())], folder.resolve(), lock)
         except BaseException:
             if lock is not None:
                 lock.release()

@@ -131,7 +131,7 @@ def run_training(
     samples = 0
     failed = -1  # the last step after which the board restored its checkpoint
     batches = plan.batches(board.steps)
-    with _noting_interrupts() as interrupted:
+    with noting_interrupts() as interrupted:
         while (following := next(batches, None)) is not None:
             step, epoch, rows = following
             try:
@@ -207,7 +207,7 @@ def _save(board: Board) -> int | None:
 
 
 @contextmanager
-def _noting_interrupts() -> Iterator[Sequence[int]]:
+def noting_interrupts() -> Iterator[Sequence[int]]:
     """The first Ctrl-C is recorded in the list; a second one raises KeyboardInterrupt."""
     seen: list[int] = []
 

@@ -15,7 +15,6 @@ from ..codegen.link_layout import link_layout
 from ..device.dataset import Dataset, load_dataset
 from ..device.errors import LinkError
 from ..device.evaluation import label_and_scores
-from ..device.lock import locked
 from ..device.recording_windows import Windows
 from ..device.rounds import shared_slots
 from ..device.session import Session
@@ -24,6 +23,7 @@ from ..progress import doing
 from ..targets.build_commands import build_folder
 from .conditions import Profile, read_profile
 from .emulated import emulated_lines
+from .folder import held
 from .linked import LinkedBoards
 from .members import HostTwins, Members
 from .nvflare import EtaDevice
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 FLOWER = "flower"  # the server of this name
+ROUNDS = 3
 TWINS = 10  # without --boards, --emulated and --port
 
 
@@ -53,7 +54,7 @@ class _Run:
     """A run of the command: the model, the data of each board, and the round after which a stopped run continues."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.args, self.rounds = args, args.rounds
+        self.args, self.rounds = args, args.rounds or ROUNDS
         self.session = Session(args.model, "host", args.name)
         self.program, self.trainer = self.session.program, self.session.trainer()
         self.kinds = [kind for kind, number in args.emulated.items() for _ in range(number)]
@@ -71,19 +72,11 @@ class _Run:
     def run(self) -> int:
         if self.args.server not in (None, FLOWER):
             return self._as_device()
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(f"--out {self.out}: cannot be made: {error.strerror}") from None
-        lock = locked(self.out)
-        try:
+        with held(self.out):
             return self._run()
-        finally:
-            if lock is not None:
-                lock.release()
 
     def _run(self) -> int:
-        results = Results(self.out, self.program, self.trainer, self.layout, self.data)
+        results = Results(self.out, self.program, self.trainer, self.data)
         done = results.begin(self.args.fresh)
         if done >= self.rounds:
             print(

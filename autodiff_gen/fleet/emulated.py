@@ -9,10 +9,8 @@ from pathlib import Path
 from ..datasets.samples import write
 from ..device.board import Board
 from ..device.link import Link
-from ..device.lock import locked
 from ..device.qemu import QemuPort
 from ..device.session import FLASH_FILE, Session
-from ..device.transport import Pipe, Transport
 from .linked import Line
 
 
@@ -29,26 +27,17 @@ def emulated_lines(
         if fresh:
             (own / FLASH_FILE).unlink(missing_ok=True)
         _ = session.firmware  # built before threads share it
-        lines.append(Line(str(own), session.profile.id, partial(_board, session, own, timeout)))
+        lines.append(Line(str(own), session.profile.id, partial(emulated_board, session, own, timeout)))
     return lines
 
 
-def _board(session: Session, folder: Path, timeout: float) -> Board:
-    port = _open(session, folder)
+def emulated_board(session: Session, folder: Path, timeout: float) -> Board:
+    """A board whose files are in `folder`; an emulator reads the inputs of a step from a file there."""
+    port = session.start(folder)
     try:
-        return Board(session.program, Link(port, timeout))
+        board = Board(session.program, Link(port, timeout))
+        board.folder = folder if isinstance(port, QemuPort) else None
+        return board
     except BaseException:
         port.close()
-        raise
-
-
-def _open(session: Session, folder: Path) -> Transport:
-    lock = locked(folder)
-    try:
-        if session.runner == "qemu":
-            return QemuPort(session.profile, session.firmware, lock, folder)
-        return Pipe([str(session.firmware.resolve())], folder.resolve(), lock)
-    except BaseException:
-        if lock is not None:
-            lock.release()
         raise

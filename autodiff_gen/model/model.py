@@ -185,6 +185,24 @@ class Model:
                     )
         return model
 
+    def with_accumulate(self, reduction: str) -> Model:
+        """This model with the entries `accumulate` and `apply`."""
+        return Model(
+            self.inputs,
+            self.targets,
+            self.outputs,
+            self.loss,
+            self.optimizer,
+            schedule=self.schedule,
+            clip_grad_norm=self.clip_grad_norm,
+            clip_grad_value=self.clip_grad_value,
+            accumulate=reduction,
+            ema=self.ema,
+            guard=self.guard,
+            split=self.split,
+            restore_after=self.restore_after,
+        )
+
     @property
     def default_lr(self) -> float | None:
         """The default learning rate of train_step; None if a schedule computes it."""
