@@ -54,6 +54,7 @@ STATUS = {
     -76: "the checkpoint is damaged, or its write was interrupted: train starts with the initial weights, push with "
     "weights of a file",
 }
+LINK = -32  # this status and lower ones are not the model's
 LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
 ROUND = -43

@@ -16,6 +16,7 @@ from ..codegen.exchanged_part import is_sum
 from ..codegen.link_layout import entry, link_layout
 from ..codegen.program import Program, Slot
 from ..device.dataset import rows_per_step
+from ..device.errors import LINK, DeviceError, LinkError
 from ..device.gradients import Array, Part, after_apply, exchanged_slots
 from ..device.inputs import position
 from ..errors import AutodiffError, DataError
@@ -25,7 +26,11 @@ T = TypeVar("T")
 
 
 class RankLost(AutodiffError):
-    """A rank that did not finish a step."""
+    """A rank that did not finish a step. `is_rejected`: by the model, which would reject the step again."""
+
+    def __init__(self, message: str, is_rejected: bool = False) -> None:
+        super().__init__(message)
+        self.is_rejected = is_rejected
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,10 @@ class Synchronous:
         pending = [self._pool.submit(operation) for operation in operations]
         for rank, one in zip(ranks, pending, strict=True):
             if isinstance(error := one.exception(), AutodiffError):
-                raise RankLost(f"{rank.name}: {error}") from None
+                lost = isinstance(error, LinkError) or (
+                    isinstance(error, DeviceError) and error.status <= LINK
+                )
+                raise RankLost(f"{rank.name}: {error}", not lost) from None
         return [one.result() for one in pending]
 
 

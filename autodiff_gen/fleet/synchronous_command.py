@@ -117,8 +117,9 @@ class _Run:
     def _train_or_save(self, group: Synchronous) -> int:
         try:
             return self._train(group)
-        except RankLost:
-            print(self._rescue(group), flush=True)
+        except RankLost as error:
+            again = "the weights of the last epoch are kept; lower --lr, or repair the data"
+            print(again if error.is_rejected else self._rescue(group), flush=True)
             raise
 
     def _train(self, group: Synchronous) -> int:

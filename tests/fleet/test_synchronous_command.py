@@ -78,6 +78,7 @@ def test_epochs_learn_and_continue(capsys: pytest.CaptureFixture[str]) -> None:
     assert "accuracy" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_boards_over_the_link_have_the_bits_of_twins(capsys: pytest.CaptureFixture[str]) -> None:
     assert fleet("--boards", "1", "--emulated", "host=2", "--epochs", "2", "--out", "mixed") == 0
     assert "m: 1 twin on the host, 2 x host emulated" in capsys.readouterr().out
@@ -122,6 +123,16 @@ def test_no_board_is_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     out, err = capsys.readouterr()
     assert err == "error: board 0 (host): the board no longer answers\n"
     assert "no rank answers; the same command continues after the last epoch" in out
+
+
+def test_a_loss_that_is_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
+    """No weights are saved from which the same command would fail again."""
+    assert fleet("--boards", "2", "--epochs", "3", "--out", "o", "--lr", "1e38") == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("error: twin 0: m_accumulate: the loss is not finite") and err.count("\n") == 1
+    assert out.endswith("the weights of the last epoch are kept; lower --lr, or repair the data\n")
+    assert not list(Path("o").glob("*.npz"))
+    assert fleet("--boards", "2", "--out", "o") == 0
 
 
 def test_ctrl_c_stops_after_a_step(
