@@ -70,6 +70,10 @@ class Unreachable(LinkError):
     """No board answers there now; one may later."""
 
 
+class Broken(Unreachable):
+    """The other end closed the connection, as where it restarts."""
+
+
 class OtherArrays(DataError):
     """A data set that has other arrays, or another number of columns, than the model takes."""
 

@@ -93,8 +93,10 @@ class QemuPort:
         """Errors of the connection say why the emulator ended, if that is why."""
         try:
             yield
-        except LinkError as error:
-            raise LinkError(self.machine.fault() or str(error)) from None
+        except LinkError:
+            if fault := self.machine.fault():
+                raise LinkError(fault) from None
+            raise
 
     def close(self) -> None:
         self._stream.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import pip_install
-from .errors import LinkError, Unreachable
+from .errors import Broken, LinkError, Unreachable
 from .lock import FolderLock, holder_of
 
 BAUD = 115200
@@ -65,7 +65,7 @@ class Stream:
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise Unreachable(f"{self._name}: the connection broke: {error.strerror}") from None
+            raise Broken(f"{self._name}: the connection broke: {error.strerror}") from None
 
     def read(self, timeout: float) -> bytes:
         if not select.select([self._socket], [], [], max(timeout, 0.0))[0]:
@@ -73,9 +73,9 @@ class Stream:
         try:
             data = self._socket.recv(4096)
         except OSError as error:
-            raise Unreachable(f"{self._name}: the connection broke: {error.strerror}") from None
+            raise Broken(f"{self._name}: the connection broke: {error.strerror}") from None
         if not data:
-            raise Unreachable(f"{self._name}: the other end closed the connection")
+            raise Broken(f"{self._name}: the other end closed the connection")
         return data
 
     def close(self) -> None:

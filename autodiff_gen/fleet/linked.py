@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from time import monotonic
 
 from ..device.board import Board
-from ..device.errors import LinkError, Unreachable
+from ..device.errors import Broken, LinkError, Unreachable
 from ..device.rounds import Round
 from ..errors import AutodiffError
 from .members import Order
@@ -28,7 +28,10 @@ class Line:
     def connected(self) -> Board:
         """The board. Raises LinkError, DeviceError."""
         if self._board is None:
-            board = self._open()
+            try:
+                board = self._open()
+            except Broken:
+                board = self._open()
             if self._fresh:
                 board.init()
                 self._fresh = False
@@ -117,8 +120,8 @@ class LinkedBoards:
         return answer
 
     def _with_another_try(self, order: Order, k: int) -> Report | Failure:
-        """A board whose connection breaks, as when it restarts, goes on with the round over a new one, once."""
-        line, tries = self.lines[k - self.first], 2
+        """A board whose connection breaks, as when it restarts, goes on with the round over a new one, twice."""
+        line, tries = self.lines[k - self.first], 3
         while True:
             tries -= 1
             try:

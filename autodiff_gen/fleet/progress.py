@@ -18,6 +18,7 @@ class Progress:
         self._boards, self._more, self._begin = boards, more, time.monotonic()
         self._answers = self._failures = 0
         self._losses = self._samples = 0.0
+        step(self.line(0.0))
 
     def __call__(self, answer: Report | Failure) -> None:
         self._answers += 1
@@ -30,11 +31,12 @@ class Progress:
 
     def line(self, seconds: float) -> str:
         """`512 of 1,000 boards answered, 3 failed, loss 0.4321, 0:21 left`."""
-        per_board = seconds / self._answers
-        left = per_board * (self._boards - self._answers + self._more * self._boards)
         parts = [f"{self._answers:,} of {self._boards:,} boards answered"]
         if self._failures:
             parts.append(f"{self._failures:,} failed")
         if self._samples:
             parts.append(f"loss {self._losses / self._samples:.4f}")
-        return ", ".join([*parts, f"{clock(left)} left"])
+        if self._answers:
+            due = self._boards - self._answers + self._more * self._boards
+            parts.append(f"{clock(due * seconds / self._answers)} left")
+        return ", ".join(parts)

@@ -52,6 +52,25 @@ def record(rng, gesture):
     return np.clip(np.round(128.0 + 32.0 * motion(rng, gesture)), 0, 255).astype(np.uint8).reshape(-1)
 
 
+def recorded(count):
+    """Records of random gestures uint8[count, TIMES * 3], and their numbers."""
+    rng = np.random.default_rng(1)
+    gestures = rng.integers(0, 5, count)
+    return np.stack([record(rng, gesture) for gesture in gestures]), gestures.astype(np.uint8)
+
+
+def dataset(train=800, test=400):
+    """Motions for `autodiff-gen train` and `fleet`, in g as main.c has them."""
+    motions, gestures = recorded(train + test)
+    x = (motions.reshape(-1, TIMES, 3).astype(np.float32) - 128) / 32
+    return {
+        "x": x[:train],
+        "label": gestures[:train],
+        "test_x": x[train:],
+        "test_label": gestures[train:],
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description="Write the motions that the firmware learns from.")
     parser.add_argument(
@@ -70,10 +89,8 @@ def main():
         if getattr(args, name) < 1:
             print(f"error: --{name} {getattr(args, name)}: must be at least 1", file=sys.stderr)
             return 1
-    rng = np.random.default_rng(1)
-    gestures = rng.integers(0, 5, args.train + args.test)
-    motions = np.stack([record(rng, gesture) for gesture in gestures])
-    made = samples.from_arrays(motions, gestures.astype(np.uint8), train=args.train, epochs=args.epochs)
+    motions, gestures = recorded(args.train + args.test)
+    made = samples.from_arrays(motions, gestures, train=args.train, epochs=args.epochs)
     try:
         data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
         samples.write(args.out, data)

@@ -11,7 +11,10 @@ import pytest
 from small_fleet import fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main
+from autodiff_gen.device.rounds import Local
 from autodiff_gen.fleet import command
+from autodiff_gen.fleet.progress import Progress
+from autodiff_gen.fleet.twins import Failure, Report
 
 pytestmark = pytest.mark.cc
 SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
@@ -91,6 +94,15 @@ def test_a_round_that_is_stopped_is_repeated(
     for name in ("round-00001.npz", "round-00003.npz"):
         with np.load(f"whole/{name}") as one, np.load(f"parts/{name}") as other:
             assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+def test_progress_is_one_line() -> None:
+    progress = Progress(4, 2)
+    assert progress.line(0.0) == "0 of 4 boards answered"
+    progress(Report(0, 10, Local(5, 20, 0.5), np.zeros(1, np.float32)))
+    progress(Report(1, 30, Local(5, 20, 1.5), np.zeros(1, np.float32)))
+    progress(Failure(2, "no"))
+    assert progress.line(6.0) == "3 of 4 boards answered, 1 failed, loss 1.2500, 0:18 left"
 
 
 WRONG = {

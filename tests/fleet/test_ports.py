@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -140,6 +142,17 @@ def test_a_silent_board_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     said = f"board 1: port {nobody}: cannot connect: Connection refused"
     assert f"    {said}; each round tries it again\n" in out
     assert out.count(f"{said}\n") == 2 and out.count(" 1 board, 1 failed ") == 2
+
+
+def test_a_round_that_is_stopped_ends_at_once_and_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C while boards train: none is waited for."""
+    begin, timer = time.monotonic(), threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    assert fleet("--port", PORTS, "--steps", "1000000000") == 130
+    assert time.monotonic() - begin < 30
+    assert "stopped in round 1; the same command repeats it" in capsys.readouterr().out
+    assert fleet("--port", PORTS, "--rounds", "1", "--steps", "4") == 0
+    assert "round 1    3 boards   loss" in capsys.readouterr().out
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
