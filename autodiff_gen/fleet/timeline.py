@@ -54,8 +54,8 @@ class Row:
         if not self.virtual or last is None:
             return ""
         half = float(np.median([v.seconds for v in self.visits]))
-        text = f"virtual time {self.begin:.1f} s to {self.begin + self.seconds:.1f} s: half of the boards took up to "
-        text += f"{half:.1f} s, board {last.board} ({last.kind}) {last.seconds:.1f} s"
+        text = f"virtual time {_time(self.begin)} to {_time(self.begin + self.seconds)}: half of the boards took up to "
+        text += f"{_time(half)}, board {last.board} ({last.kind}) {_time(last.seconds)}"
         for state in (LATE, VANISHED):
             if found := [v.board for v in self.visits if v.state == state]:
                 text += f"; {state}: {_boards(found)}"
@@ -109,3 +109,7 @@ def _boards(numbers: Sequence[int]) -> str:
     """`3 boards (4, 18 and 77)`, the first ones by number."""
     some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
     return f"{counted(len(numbers), 'board')} ({some})"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 10 else f"{seconds:.3g} s"

@@ -64,7 +64,7 @@ def test_time_is_download_compute_and_upload(capsys: pytest.CaptureFixture[str])
     assert (first["begin"], first["virtual"], first["boards"]) == (0, True, 6)
     assert second["begin"] == first["seconds"] == pytest.approx(slow)
     assert (
-        f"virtual time 0.0 s to {slow:.1f} s: half of the boards took up to 2.3 s, board 4 (b) {slow:.1f} s\n"
+        f"virtual time 0 s to {slow:.3g} s: half of the boards took up to 2.33 s, board 4 (b) {slow:.3g} s\n"
         in out
     )
 

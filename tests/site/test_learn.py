@@ -14,6 +14,7 @@ NEEDS = {
     "chip": ("qemu",),
     "data": ("qemu",),
     "first-board": ("qemu",),
+    "fleet": ("cc", "qemu"),
     "kernel": ("cc", "qemu"),
     "memory": (),
     "model": ("cc", "qemu", "torch"),
