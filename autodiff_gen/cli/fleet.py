@@ -155,7 +155,7 @@ def add_commands(command: Command) -> None:
     )
     timeout_argument(fleet)
     log_arguments(fleet, "round or epoch")
-    fleet.set_defaults(run=_fleet)
+    fleet.set_defaults(run=_fleet, share=(0, 1))  # which of several gateways has the samples
 
 
 def conditions(text: str) -> dict[str, float]:
@@ -187,8 +187,13 @@ def ports(text: str) -> dict[str, str]:
     return found
 
 
-def _fleet(args: argparse.Namespace) -> int:
+def name_kinds(args: argparse.Namespace) -> None:
+    """Each port gets the kind of its board, --board unless it has one."""
     args.port = {port: kind or args.board for port, kind in args.port.items()}
+
+
+def _fleet(args: argparse.Namespace) -> int:
+    name_kinds(args)
     if args.synchronous:
         from ..fleet.synchronous_command import synchronous
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .. import progress
-from ..errors import AutodiffError, ToolError, fitted
+from ..errors import AutodiffError, DataError, ToolError, fitted
 from ..targets.installation import __version__
 from ..targets.schema import near
 from . import bench, build, check, device, fleet, help_error, installation, plan, report
@@ -89,6 +89,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 130
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command that is not run. Raises DataError."""
+    try:
+        return _parser().parse_args(words)
+    except _UsageError as error:
+        raise DataError(str(error)) from None
 
 
 def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:

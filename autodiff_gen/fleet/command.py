@@ -47,10 +47,10 @@ TWINS = 10  # without --boards, --emulated and --port
 
 def fleet(args: argparse.Namespace) -> int:
     """Run the rounds; returns the exit code: 0 at the end, 130 after Ctrl-C."""
-    return _Run(args).run()
+    return Run(args).run()
 
 
-class _Run:
+class Run:
     """A run of the command: the model, the data of each board, and the round after which a stopped run continues."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -86,18 +86,18 @@ class _Run:
             return 0
         names = {s.name for s in self.slots}
         weights = {name: array for name, array in self.trainer.state_dict().items() if name in names}
-        print(self._heading(), flush=True)
+        print(self.heading(), flush=True)
         if done:
             print(f"continues after round {done}", flush=True)
         with ExitStack() as stack:
-            members = stack.enter_context(self._members(fresh=done == 0))
+            members = stack.enter_context(self.members(fresh=done == 0))
             results.open(self.args.log, self.args.tensorboard, stack)
             for number in range(done + 1, self.rounds + 1):
                 chosen = len(self.plan.chosen(number, sum(map(len, members))))
                 try:
                     with doing(f"round {number} of {self.rounds}"):
                         progress = Progress(chosen, self.rounds - number)
-                        result = self._round(members, number, weights, progress)
+                        result = self.round(members, number, weights, progress)
                 except KeyboardInterrupt:
                     print(f"stopped in round {number}; the same command repeats it")
                     return INTERRUPTED
@@ -109,8 +109,8 @@ class _Run:
     def _as_device(self) -> int:
         """Do what a server of NVFlare asks for; it keeps the weights."""
         args, name = self.args, self.program.name
-        print(self._heading(), flush=True)
-        with self._members(fresh=args.fresh) as members:
+        print(self.heading(), flush=True)
+        with self.members(fresh=args.fresh) as members:
             device = EtaDevice(
                 args.server,
                 args.job or name,
@@ -128,7 +128,7 @@ class _Run:
         print(f"{args.server} has no more tasks")
         return 0
 
-    def _round(self, members: Sequence[Members], number: int, weights: Weights, progress: Progress) -> Result:
+    def round(self, members: Sequence[Members], number: int, weights: Weights, progress: Progress) -> Result:
         """By a strategy of Flower, or by federated averaging."""
         if self.simulation is not None:
             return self.simulation.round(members, number, weights, progress)
@@ -175,7 +175,9 @@ class _Run:
             return []
         label = self._label()
         labels = None if label is None else self.data.train[label]
-        return split(len(self.data), boards, self.args.seed, labels, self.args.alpha or 0.0)
+        gateway, gateways = self.args.share
+        parts = split(len(self.data), boards * gateways, self.args.seed, labels, self.args.alpha or 0.0)
+        return parts[boards * gateway : boards * (gateway + 1)]
 
     def _label(self) -> str | None:
         """The target that has one class for each sample."""
@@ -225,7 +227,7 @@ class _Run:
         state = self.out / "strategy.npz"
         return Simulation(strategy, boards, args.per_node or 0, self.program, self.plan, state)
 
-    def _heading(self) -> str:
+    def heading(self) -> str:
         who = [f"{counted(self.twins, 'twin')} on the host"] if self.twins else []
         if self.profile is not None:
             who[0] += " as " + ", ".join(
@@ -245,7 +247,7 @@ class _Run:
     # The boards
 
     @contextmanager
-    def _members(self, fresh: bool) -> Iterator[list[Members]]:
+    def members(self, fresh: bool) -> Iterator[list[Members]]:
         args, groups = self.args, list[Members]()
         with doing("preparing the boards"):
             sets = [] if self.data is None else [records(self.layout, self.data.train, p) for p in self.parts]

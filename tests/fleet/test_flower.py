@@ -60,6 +60,9 @@ def test_flower_trains_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "Flower 1.43.0 is installed, and boards in this process need 1.42.x; run:"
     )
     check_commands(found["commands"], tmp_path)
+    trained, rejected = found["deployment"]
+    assert "round 2    6 boards " in trained and "the weights of round 2 are app/round-00002.npz" in trained
+    assert "the strategy Krum compares clients, and one is the mean of 3 boards" in rejected
     with capsys.disabled():
         measured = found["1,000 boards"]
         print(f"\n1,000 boards, a round: {measured.pop('megabytes'):.0f} MB")

@@ -22,6 +22,7 @@ from flwr.serverapp.strategy import FedAdam, FedAvg, FedProx
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
+from autodiff_gen.cli import flower_app
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.datasets.samples import from_arrays
@@ -41,6 +42,7 @@ from autodiff_gen import nn, optim
 net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
 model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3))
 """
+APP = {"model": "m.py", "options": "--data data.npz --rounds 2", "clients": 2}
 COMMANDS = {
     "unknown": ["--strategy", "FedAdm"],
     "option": ["--strategy", "FedAdam,et=1"],
@@ -151,6 +153,35 @@ def commands() -> dict[str, list[Any]]:
     return found
 
 
+class Nodes(LocalGrid):
+    """Two nodes that run the client of the app, as SuperNodes do."""
+
+    def get_node_ids(self) -> list[int]:
+        return [1, 2]
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
+        nodes = {n: {"partition-id": n - 1, "num-partitions": 2, "options": "--boards 3"} for n in (1, 2)}
+        contexts = {n: Context(1, n, config, NONE, APP) for n, config in nodes.items()}
+        return [flower_app.client(m, contexts[m.metadata.dst_node_id]) for m in messages]
+
+
+def deployment() -> list[str]:
+    """The app of `flwr run`, without its transport: what the server prints for two strategies."""
+    found = []
+    for strategy in ("FedAdam,eta=0.03", "Krum"):
+        app, out = (
+            {**APP, "options": f"{APP['options']} --strategy {strategy} --out app --fresh"},
+            io.StringIO(),
+        )
+        with contextlib.redirect_stdout(out):
+            try:
+                flower_app.server(Nodes([], None, None, {}), Context(1, 0, {}, NONE, app))
+            except SystemExit as end:
+                print(end)
+        found.append(out.getvalue())
+    return found
+
+
 def another_version() -> str:
     version, local_grid.flwr.__version__ = local_grid.flwr.__version__, "1.43.0"
     try:
@@ -211,6 +242,7 @@ if __name__ == "__main__":
         "replies": replies(problem),
         "bad board": bad_board(problem),
         "commands": commands(),
+        "deployment": deployment(),
         "another version": another_version(),
         "1,000 boards": thousand_boards(),
     }

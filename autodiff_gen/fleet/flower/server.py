@@ -22,11 +22,12 @@ def flower_round(
     number: int,
     weights: Weights,
     buffers: Collection[str] = (),
+    of_means: bool = True,
     timeout: float = 3600.0,
 ) -> Result:
     """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
-    `timeout`: seconds until replies count as lost. Raises DataError if no board answers, or for a strategy that needs
-    what boards do not report."""
+    `of_means`: whether a client may be the mean of boards. `timeout`: seconds until replies count as lost. Raises
+    DataError if no board answers, or for a strategy that needs what boards do not report."""
     begin = time.monotonic()
     arrays = ArrayRecord({name: Array(array) for name, array in weights.items()})
     with _usable(strategy, number):
@@ -39,6 +40,12 @@ def flower_round(
         failures.append(f"{silent} of {len(messages)} clients did not reply")
     if not answers:
         raise no_answer(number, failures)
+    most = max(c[BOARDS]["answered"] for c in answers)
+    if most > 1 and not of_means:
+        raise DataError(
+            f"round {number}: the strategy {type(strategy).__name__} compares clients, and one is the mean of {most} "
+            "boards: give each client one board"
+        )
     means = {k: np.float32(_mean(answers, [c[ARRAYS][k].numpy() for c in answers])) for k in buffers}
     loss = float(_mean(answers, [c[METRICS][LOSS] for c in answers]))
     boards = sum(c[BOARDS]["answered"] for c in answers)
