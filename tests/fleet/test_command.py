@@ -110,7 +110,10 @@ WRONG = {
     "a large batch": (["--batch", "5"], "--batch 5: the model takes at most 4 samples a step"),
     "a board that is unknown": (["--emulated", "stm33=1"], "unknown board 'stm33'"),
     "a board twice": (["--emulated", "stm32=1,stm32=1"], "expected each board once"),
-    "a server that is unknown": (["--server", "flowers"], "argument --server: expected flower or http://HOST:PORT, got 'flowers'"),
+    "a server that is unknown": (
+        ["--server", "flowers"],
+        "argument --server: expected flower or http://HOST:PORT, got 'flowers'",
+    ),
     "Flower that is absent": (
         ["--strategy", "FedAdam"],
         "--server flower needs Flower 1.42, which is not installed",
