@@ -94,8 +94,8 @@ class QemuPort:
         try:
             yield
         except LinkError:
-            if fault := self.machine.fault():
-                raise LinkError(fault) from None
+            if self.machine.fault():
+                raise LinkError(self.machine.fault()) from None
             raise
 
     def close(self) -> None:
