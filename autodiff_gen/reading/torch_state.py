@@ -76,7 +76,7 @@ def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray
     other objects."""
     with Archive(path, str(path), kind, "file of torch.save (PyTorch 1.6 or later)") as archive:
         arrays = {}
-        for name, tensor in saved_tensors(archive, STATE_DICT).items():
+        for name, tensor in saved_tensors(archive, kind, STATE_DICT).items():
             if tensor.array.dtype.kind == "c":
                 raise kind(
                     f"{path}: has tensors of torch.{tensor.type}Storage, which are no real numbers: {STATE_DICT}"
@@ -85,10 +85,10 @@ def read_torch_state(path: Path, kind: type[AutodiffError]) -> dict[str, NDArray
         return arrays
 
 
-def saved_tensors(archive: Archive, instead: str) -> dict[str, SavedTensor]:
-    """The tensors by name of an archive of torch.save. instead: what to do with other archives. Raises an error of the
-    archive's kind for one that is damaged, or has other objects."""
-    where, kind = archive.name, archive.kind
+def saved_tensors(archive: Archive, kind: type[AutodiffError], instead: str) -> dict[str, SavedTensor]:
+    """The tensors by name of an archive of torch.save. instead: what to do with other archives. Raises an error of this
+    kind for an archive that is damaged, or has other objects."""
+    where = archive.name
     names = list(archive.names())
     pickles = [name for name in names if name.endswith("data.pkl")]
     if len(pickles) != 1:
@@ -98,7 +98,7 @@ def saved_tensors(archive: Archive, instead: str) -> dict[str, SavedTensor]:
     try:
         found = _Pickle(archive.read_text(pickles[0])).value
     except _Rejected as error:
-        raise kind(f"{where}: {error}: {instead}") from None
+        raise kind(f"{where}: is no file of tensors by name, it {error}: {instead}") from None
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, EOFError, UnicodeError):
         raise kind(f"{where}: its list of tensors is damaged; copy or save the file again") from None
     if not isinstance(found, dict) or not all(isinstance(t, _Tensor) for t in found.values()):

@@ -162,7 +162,7 @@ QUANTIZED = [
     (lambda: quantised(lambda conv, x: conv.weight), "the result of Network does not depend on its input"),
     (
         lambda: quantised(lambda conv, x: x + ag.Input("y", (3, 8, 8))),
-        "Network reads 'y'; it may read its own input",
+        "Network reads 'y'; it may read only its own input",
     ),
     (
         lambda: quantised(conv, method="median"),

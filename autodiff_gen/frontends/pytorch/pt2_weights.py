@@ -49,7 +49,7 @@ def _pickled(entries: Entries, file: str) -> dict[str, Stored]:
     """The tensors of one kind, in one archive of torch.save."""
     name = f"{entries.name}: {file}"
     with Archive(entries.bytes(file), name, ModelError, TORCH_SAVE, entries.archive) as archive:
-        saved = saved_tensors(archive, "save the network again, with tensors as its weights")
+        saved = saved_tensors(archive, ModelError, "save the network again, with tensors as its weights")
     half = next((n for n, tensor in saved.items() if tensor.type == "BFloat16"), None)
     if half is not None:
         raise _not_read(f"{entries.name}: the weight {quoted(half)}", "bfloat16")
