@@ -135,6 +135,10 @@ int ag_link_restore(ag_link *link) {
     static const uint8_t own_program[4] = {0, 0, 0, 0};
     uint8_t out[8];
     ag_exchange x = {own_program, sizeof own_program, out, 0};
+    ag_note note;
+    if (link->flash != NULL && ag_store_newest_note(link->flash, &note)) {
+        link->round.note.identity = note.identity;
+    }
     const int status = ag_link_load(link, &x);
     if (status != AG_STORE_OK) {
         (void)link->model->init(link->memory, 0);

@@ -55,6 +55,9 @@ enum {
     AG_LINK_ROUND = 14,
     AG_LINK_LOCAL = 15,
     AG_LINK_DELTA = 16,
+    AG_LINK_EVALUATE = 17,
+    AG_LINK_IDENTITY = 18,
+    AG_LINK_WEAR = 19,
     AG_LINK_ACCUMULATE = 21, /* models with `accumulate` */
     AG_LINK_APPLY = 22,
     AG_LINK_REPLY = 0x80, /* added to the request in its reply */
@@ -71,7 +74,7 @@ enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTER
  * count, count bytes) repeated; or a float and then signed integers of 8 or 16 bits, value * that float. */
 enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2, AG_LINK_S8 = 3, AG_LINK_S16 = 4 };
 
-/* Status codes of the link; -1 to -15 are the model's, -43 to -46 rounds', -64 and below the store's.
+/* Status codes of the link; -1 to -15 are the model's, -43 to -50 rounds', -64 and below the store's.
  */
 enum {
     AG_LINK_OK = 0,
@@ -86,6 +89,7 @@ enum {
     AG_LINK_ERR_INCOMPLETE = -40, /* the state is partially written: END, INIT or LOAD is required first */
     AG_LINK_ERR_BUSY = -41,       /* a step is not finished */
     AG_LINK_ERR_FILE = -42,       /* FETCH: the file of the inputs cannot be read */
+    AG_LINK_ERR_IDENTITY = -49,   /* the board has another identity already */
 };
 
 /* The program's model and its memory: defined by NAME_link.c, which `autodiff-gen link` generates. */
@@ -130,7 +134,7 @@ typedef struct ag_link {
     int start;           /* status of loading one at start-up, until the state is replaced */
     bool incomplete;     /* the state is partially written */
     bool beyond_shared;  /* also outside of what rounds exchange */
-    ag_round round;      /* set round.samples to the board's samples */
+    ag_round round;      /* set samples, cycles and entropy to the board's */
     uint32_t window;     /* bytes of requests that the host may send before it waits for a reply */
     uint16_t session;
     uint32_t nonce, sequence, hellos;

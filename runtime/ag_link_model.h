@@ -49,6 +49,13 @@ typedef struct ag_gradients {
     int (*dispatch)(struct ag_link *l, uint32_t request, struct ag_exchange *x); /* ag_gradients_dispatch */
 } ag_gradients;
 
+/* The target that has labels, and the classes that the output has scores of, [n, count, inner] with a label
+ * for each [n, inner]. */
+typedef struct ag_classes {
+    uint32_t label, label_bytes; /* the index of the array, the bytes of an integer of it */
+    uint32_t count, inner;       /* count: 0 without classes */
+} ag_classes;
+
 /* A model, as the generator describes it. Offsets are relative to `memory`, which the caller owns, aligned to
  * 4 bytes. */
 typedef struct ag_link_model {
@@ -73,6 +80,7 @@ typedef struct ag_link_model {
     const ag_shared *shared; /* in the order of the state */
     uint32_t shared_parts;
     const ag_gradients *gradients; /* NULL without `accumulate` */
+    ag_classes classes;
 } ag_link_model;
 
 /* Where byte `offset` of `count` parts is, one after the other; `bytes` becomes how many of the bytes from

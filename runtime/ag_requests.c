@@ -362,22 +362,29 @@ static int end(ag_link *l, ag_exchange *x) {
     return AG_LINK_OK;
 }
 
-static int save(ag_link *l, ag_exchange *x) {
+int ag_link_save(ag_link *l) {
     if (l->flash == NULL) {
         return AG_STORE_ERR_NO_FLASH;
     }
     if (l->incomplete) {
         return AG_LINK_ERR_INCOMPLETE;
     }
+    ag_note note;
     ag_checkpoint c = {l->model->graph_id, l->count.steps, 0, l->model->program, 0};
-    const int status = ag_store_save(l->flash, &c, l->model->save, l->memory);
+    const int status =
+        ag_store_save_noted(l->flash, &c, l->model->save, l->memory, ag_round_identity(&l->round, &note));
     if (status == AG_STORE_OK) {
         l->checkpoint = c.sequence;
         l->count.saved++;
         ag_round_leave(&l->round, 0); /* the start of the round is no longer the newest checkpoint */
     }
-    ag_put32(x->out, c.sequence);
-    x->out_bytes = 4;
+    return status;
+}
+
+static int save(ag_link *l, ag_exchange *x) {
+    const int status = ag_link_save(l);
+    ag_put32(x->out, l->checkpoint);
+    x->out_bytes = status == AG_STORE_OK ? 4 : 0;
     return status;
 }
 

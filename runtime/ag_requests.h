@@ -19,6 +19,7 @@ typedef struct ag_exchange {
 /* All return the status for the reply. */
 int ag_link_hello(ag_link *l, ag_exchange *x);
 int ag_link_load(ag_link *l, ag_exchange *x);
+int ag_link_save(ag_link *l);
 int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x);       /* all requests except HELLO */
 int ag_link_dispatch_round(ag_link *l, uint32_t request, ag_exchange *x); /* the requests of rounds */
 

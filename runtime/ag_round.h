@@ -28,11 +28,18 @@ enum {
     AG_ROUND_ERR_START = -44,   /* the round began with other weights */
     AG_ROUND_ERR_SAMPLES = -45, /* no samples, or other records than the model's inputs */
     AG_ROUND_ERR_FINITE = -46,  /* a difference of weights is not finite */
+    AG_ROUND_ERR_ENTROPY = -47, /* noise without a source of random numbers */
+    AG_ROUND_ERR_MASK = -48,    /* the round began with other clipping or noise */
+    AG_ROUND_ERR_CLASSES = -50, /* an evaluation of a model without classes */
 };
 
-enum { AG_ROUND_LOCAL_BUFFERS = 1 }; /* an option: buffers stay on the board */
+/* Options: buffers stay on the board; differences are clipped, and get noise. */
+enum { AG_ROUND_LOCAL_BUFFERS = 1, AG_ROUND_MASKED = 2 };
 
 enum { AG_ROUND_F32 = 0, AG_ROUND_S8 = 1 }; /* encodings of a difference */
+
+/* Random bytes that nobody else knows: 0, or -1 where there is no source of them. */
+typedef int ag_entropy_fn(void *data, uint32_t bytes);
 
 typedef struct ag_round {
     const ag_link_model *model;
@@ -44,8 +51,24 @@ typedef struct ag_round {
     bool local_buffers;
     uint32_t steps, examples; /* local: since the start of the round */
     float loss;               /* the sum of the losses of these steps */
+    uint64_t spent;           /* their cycles */
     ag_record start;          /* the checkpoint of W0 */
+    ag_note note;             /* the board's identity; how the differences of this round are masked */
+    float factor;             /* that clips the difference */
+    uint32_t weights;         /* the checksum of the weights with this factor */
+    bool is_measured;         /* both are known */
+    uint32_t (*cycles)(void); /* of the core, modulo 2^32; NULL without a counter */
+    ag_entropy_fn *entropy;   /* NULL without a source */
 } ag_round;
+
+/* A request to begin a round. `sum`: of the shared part in memory. `written`: the weights in memory were
+ * replaced since the last one. With AG_ROUND_MASKED the difference is clipped to the L2 norm `clip`, and each
+ * element gets normal noise of standard deviation noise * clip; otherwise both are 0. */
+typedef struct ag_round_request {
+    uint32_t number, sum, options;
+    float clip, noise;
+    bool written;
+} ag_round_request;
 
 /* A request to train. */
 typedef struct ag_round_work {
@@ -60,25 +83,48 @@ void ag_round_init(ag_round *r, const ag_link_model *model, void *memory, const 
 /* Outside of rounds, or in `number` before its start is loaded again: another state was loaded or trained. */
 void ag_round_leave(ag_round *r, uint32_t number);
 
-/* Begins round `number` with the weights in memory, whose shared part has the checksum `sum`, or continues it
- * where it has begun with the same. `written`: the weights in memory were replaced since; then the start is
- * loaded. c->steps: the training steps of the state before; c->steps and c->sequence are filled in. */
-int ag_round_begin(ag_round *r, uint32_t number, uint32_t sum, uint32_t options, bool written,
-                   ag_checkpoint *c);
+/* Begins a round with the weights in memory, or continues it where it has begun with the same; if these were
+ * written since, the start is loaded. c->steps: the training steps of the state before; c->steps and
+ * c->sequence are filled in. */
+int ag_round_begin(ag_round *r, const ag_round_request *request, ag_checkpoint *c);
 
-/* Begins a round with the state in memory, which the caller has saved as `start`. */
-int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start);
+/* Begins a round with the state in memory, which the caller has saved as `start`. `note`: how differences are
+ * masked. */
+int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start,
+                   const ag_note *note);
+
+/* What is saved with a checkpoint of this board outside of rounds: its identity. NULL where it has none. */
+const ag_note *ag_round_identity(const ag_round *r, ag_note *note);
 
 /* Makes local steps on the board's samples, in an order that depends on seed and epoch only. Returns the
  * status of the first step that the model rejects, which is not counted. With mu > 0, after each step w -= lr
  * * mu * (w - w0). */
 int ag_round_train(ag_round *r, uint32_t number, const ag_round_work *work);
 
-/* The differences w - w0 of `count` elements of the shared part from `first` on, in `out`: floats; or a
- * float, the scale, and signed bytes, rounded up or down at random: which depends on seed, round and element
- * only. Changes nothing. */
-int ag_round_delta(const ag_round *r, uint32_t number, uint32_t first, uint32_t count, uint32_t encoding,
-                   uint32_t seed, uint8_t *out);
+/* A request for the differences w - w0 of `count` elements of the shared part from `first` on. `top`: only so
+ * many of them, the largest; 0: all. */
+typedef struct ag_round_piece {
+    uint32_t first, count, encoding, seed, top;
+} ag_round_piece;
+
+/* The bytes of a reply. */
+uint32_t ag_round_delta_bytes(const ag_round_piece *p);
+
+/* The differences in `out`: floats; or a float, the scale, and signed bytes, rounded up or down at random by
+ * a number that depends on seed, round and element only. Before the largest ones are their places, 16 bits
+ * from `first` on, in order. A repeated request has the same reply, noise included; the weights stay as they
+ * are. */
+int ag_round_delta(ag_round *r, uint32_t number, const ag_round_piece *p, uint8_t *out);
+
+/* How the weights in memory classify the board's own samples: those to test on, or those to train on if there
+ * are no others. */
+typedef struct ag_round_evaluation {
+    uint32_t samples;       /* there are so many */
+    uint32_t labels, right; /* of those that were compared */
+} ag_round_evaluation;
+
+/* Compares `count` samples from `first` on. */
+int ag_round_evaluate(ag_round *r, uint32_t number, uint32_t first, uint32_t count, ag_round_evaluation *e);
 
 /* The number of elements of the shared part. */
 uint32_t ag_round_elements(const ag_round *r);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { HEADER = 48 };
+enum { HEADER = 48, SCALED_HEADER = 56, LARGEST_ZERO = 1 << 23 };
 
 #if defined(__GNUC__)
 #pragma weak ag_samples_in_flash
@@ -52,13 +52,31 @@ void ag_samples_close(ag_samples *s) {
 }
 
 int ag_samples_open_source(ag_samples *s, ag_read_fn *read, void *ctx) {
-    uint8_t header[HEADER];
+    uint8_t header[SCALED_HEADER];
     if (read(ctx, 0, header, HEADER) != 0) {
         return AG_SAMPLES_ERR_READ;
     }
-    if (memcmp(header, "AGS1", 4) != 0 || word(header + 4) != 1 || word(header + 8) != HEADER ||
-        word(header + 44) != ag_crc32(0, header, 44)) {
+    s->header = word(header + 8);
+    if (memcmp(header, "AGS1", 4) != 0 || word(header + 4) != 1 ||
+        (s->header != HEADER && s->header != SCALED_HEADER)) {
         return AG_SAMPLES_ERR_HEADER;
+    }
+    if (s->header > HEADER && read(ctx, HEADER, header + HEADER, s->header - HEADER) != 0) {
+        return AG_SAMPLES_ERR_READ;
+    }
+    if (word(header + s->header - 4) != ag_crc32(0, header, s->header - 4)) {
+        return AG_SAMPLES_ERR_HEADER;
+    }
+    s->divisor = 255.0f;
+    s->zero = 0;
+    if (s->header == SCALED_HEADER) {
+        const uint32_t divisor = word(header + 44), zero = word(header + 48);
+        memcpy(&s->divisor, &divisor, sizeof divisor);
+        memcpy(&s->zero, &zero, sizeof zero);
+        if (!(s->divisor > 0.0f && s->divisor - s->divisor == 0.0f) || s->zero > LARGEST_ZERO ||
+            s->zero < -LARGEST_ZERO) {
+            return AG_SAMPLES_ERR_HEADER;
+        }
     }
     s->record_bytes = word(header + 12);
     s->input_bytes = word(header + 16);
@@ -72,7 +90,7 @@ int ag_samples_open_source(ag_samples *s, ag_read_fn *read, void *ctx) {
     s->ctx = ctx;
     if (s->record_bytes == 0 || s->input_bytes > s->record_bytes ||
         s->label_bytes != s->record_bytes - s->input_bytes || s->test > UINT32_MAX - s->train ||
-        s->train + s->test > (UINT32_MAX - HEADER) / s->record_bytes) {
+        s->train + s->test > (UINT32_MAX - SCALED_HEADER) / s->record_bytes) {
         return AG_SAMPLES_ERR_HEADER;
     }
     if (s->epochs > AG_SAMPLES_MOST_EPOCHS || (s->train != 0 && s->epochs > UINT32_MAX / s->train)) {
@@ -93,7 +111,7 @@ int ag_samples_next(ag_samples *s, uint8_t *record) {
     if (s->next >= s->train + s->test) {
         return AG_SAMPLES_ERR_END;
     }
-    if (s->read(s->ctx, HEADER + s->next * s->record_bytes, record, s->record_bytes) != 0) {
+    if (s->read(s->ctx, s->header + s->next * s->record_bytes, record, s->record_bytes) != 0) {
         return AG_SAMPLES_ERR_READ;
     }
     s->next++;
@@ -104,7 +122,7 @@ int ag_samples_part(const ag_samples *s, uint32_t index, uint32_t offset, void *
     if (index >= s->train + s->test || offset > s->record_bytes || bytes > s->record_bytes - offset) {
         return AG_SAMPLES_ERR_END;
     }
-    const uint32_t at = HEADER + index * s->record_bytes + offset;
+    const uint32_t at = s->header + index * s->record_bytes + offset;
     return s->read(s->ctx, at, data, bytes) == 0 ? AG_SAMPLES_OK : AG_SAMPLES_ERR_READ;
 }
 

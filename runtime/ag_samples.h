@@ -8,6 +8,9 @@
  *            16  bytes of the input            40  CRC-32 of all records
  *            20  bytes of the label            44  CRC-32 of bytes 0..43
  *
+ * A header of 56 bytes says which numbers the bytes stand for, (byte - zero) / divisor: f32 divisor at offset
+ * 44, i32 zero at 48, and the CRC-32 of bytes 0..51 at 52. Without them it is byte / 255.
+ *
  * There are at most AG_SAMPLES_MOST_EPOCHS epochs, and fewer than 2^32 training records in all of them.
  * Sources: the file samples.bin (semihosting in QEMU, the C library on the host), and a set in memory or
  * flash. */
@@ -37,6 +40,9 @@ enum {
 typedef struct ag_samples {
     uint32_t record_bytes, input_bytes, label_bytes;
     uint32_t train, test, epochs, crc;
+    uint32_t header; /* bytes before the first record */
+    float divisor;   /* a byte stands for (byte - zero) / divisor, where floats are bytes */
+    int32_t zero;
     uint32_t next; /* index of the record that ag_samples_next reads; training records first */
     ag_read_fn *read;
     void *ctx;

@@ -29,12 +29,15 @@ enum {
 #define SLOT_FORMAT_VERSION 1u
 #define FORMAT_VERSION 2u
 #define ERASED_WORD 0xffffffffu
+#define NOTE_MAGIC_WORD 0x4e534741u /* "AGSN" */
 
 enum {
     SLOT_BYTES = 4 * SLOT_WORDS,
     HEADER_BYTES = 4 * HEADER_WORDS,
     RECORD_BYTES = 4 * RECORD_WORDS,
     EXTRA_BYTES = RECORD_BYTES - HEADER_BYTES,
+    NOTE_WORDS = sizeof(ag_note) / 4 + 2, /* the note, NOTE_MAGIC_WORD, CRC-32 of these */
+    NOTE_BYTES = 4 * NOTE_WORDS,
     CHUNK = 64
 };
 
@@ -294,6 +297,21 @@ static int write_cb(void *ctx, uint32_t offset, const void *data, uint32_t bytes
     return 0;
 }
 
+/* Writes the body, and the note after it. */
+static int write_body(ag_save_fn *save, const void *memory, const ag_note *note, body_stream *b) {
+    uint32_t words[NOTE_WORDS];
+    if (save(memory, write_cb, b) != 0) {
+        return -1;
+    }
+    if (note == NULL) {
+        return 0;
+    }
+    memcpy(words, note, sizeof *note);
+    words[NOTE_WORDS - 2] = NOTE_MAGIC_WORD;
+    words[NOTE_WORDS - 1] = crc_of(words, NOTE_WORDS - 1);
+    return write_cb(b, b->length, words, NOTE_BYTES);
+}
+
 /* Erases a slot and programs its header with the incremented erase count. */
 static bool erase_slot(const ag_flash *f, uint32_t slot) {
     uint32_t h[SLOT_WORDS], readback[SLOT_WORDS], erase_count;
@@ -311,13 +329,14 @@ static bool erase_slot(const ag_flash *f, uint32_t slot) {
 }
 
 /* Programs one record and reads it back. AG_STORE_ERR_WORN: another location may succeed. */
-static int append(const ag_flash *f, record_ref *p, ag_save_fn *save, const void *memory) {
+static int append(const ag_flash *f, record_ref *p, ag_save_fn *save, const void *memory,
+                  const ag_note *note) {
     uint32_t readback[RECORD_WORDS];
     body_stream b = {f, p->address + RECORD_BYTES, 0, ag_crc32(0, p->header + PROGRAM, EXTRA_BYTES)};
     if (f->program(f->ctx, p->address, p->header, RECORD_BYTES) != 0) {
         return AG_STORE_ERR_WORN;
     }
-    if (save(memory, write_cb, &b) != 0) {
+    if (write_body(save, memory, note, &b) != 0) {
         return AG_STORE_ERR_WORN;
     }
     if (b.length + EXTRA_BYTES != p->header[LENGTH] || b.crc != p->header[BODY_CRC]) {
@@ -331,11 +350,16 @@ static int append(const ag_flash *f, record_ref *p, ag_save_fn *save, const void
 }
 
 int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, const void *memory) {
+    return ag_store_save_noted(flash, c, save, memory, NULL);
+}
+
+int ag_store_save_noted(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, const void *memory,
+                        const ag_note *note) {
     record_ref p;
     p.header[PROGRAM] = c->program;
     p.header[ROUND] = c->round;
     body_stream size = {NULL, 0, 0, ag_crc32(0, p.header + PROGRAM, EXTRA_BYTES)};
-    if (save(memory, write_cb, &size) != 0) {
+    if (write_body(save, memory, note, &size) != 0) {
         return AG_STORE_ERR_SAVE;
     }
     if (flash->slots < 2 || flash->slot_bytes < SLOT_BYTES + RECORD_BYTES ||
@@ -383,7 +407,7 @@ int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, con
                 continue;
             }
             p.address = p.slot * flash->slot_bytes + offset;
-            const int status = append(flash, &p, save, memory);
+            const int status = append(flash, &p, save, memory, note);
             if (status == AG_STORE_OK) {
                 c->sequence = p.header[SEQUENCE];
             }
@@ -454,6 +478,39 @@ int ag_store_open(const ag_flash *flash, ag_checkpoint *c, ag_record *record) {
 int ag_store_read(const ag_record *record, uint32_t offset, void *data, uint32_t bytes) {
     body_stream b = {record->flash, record->address, record->bytes, 0};
     return read_cb(&b, offset, data, bytes) == 0 ? AG_STORE_OK : AG_STORE_ERR_FLASH;
+}
+
+bool ag_store_note(const ag_record *record, ag_note *note) {
+    uint32_t words[NOTE_WORDS];
+    if (record->bytes < NOTE_BYTES ||
+        ag_store_read(record, record->bytes - NOTE_BYTES, words, NOTE_BYTES) != AG_STORE_OK ||
+        words[NOTE_WORDS - 2] != NOTE_MAGIC_WORD || words[NOTE_WORDS - 1] != crc_of(words, NOTE_WORDS - 1)) {
+        return false;
+    }
+    memcpy(note, words, sizeof *note);
+    return true;
+}
+
+bool ag_store_newest_note(const ag_flash *flash, ag_note *note) {
+    uint32_t sequence = 0, erase_count;
+    for (uint32_t slot = 0; slot < flash->slots; slot++) {
+        scan_result ignored;
+        record_ref p;
+        cursor c = {SLOT_BYTES, 0};
+        memset(&ignored, 0, sizeof ignored);
+        while (slot_is_formatted(flash, slot, &erase_count) && next_record(flash, slot, &c, &p, &ignored)) {
+            const ag_record record = {flash, p.address + RECORD_BYTES, p.header[LENGTH] - EXTRA_BYTES};
+            if (p.header[FORMAT] == FORMAT_VERSION && p.header[SEQUENCE] > sequence &&
+                body_is_valid(flash, &p) && ag_store_note(&record, note)) {
+                sequence = p.header[SEQUENCE];
+            }
+        }
+    }
+    return sequence != 0;
+}
+
+uint32_t ag_store_programmed(const ag_record *record) {
+    return RECORD_BYTES + record->bytes;
 }
 
 const char *ag_store_strstatus(int status) {

@@ -8,6 +8,7 @@
 
 #include "ag_io.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -69,8 +70,26 @@ int ag_store_load_any(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load,
 /* A checkpoint in the flash whose body is read in pieces. */
 typedef struct ag_record {
     const ag_flash *flash;
-    uint32_t address, bytes; /* of the body: what the save function wrote */
+    uint32_t address, bytes; /* of the body: what the save function wrote, and the note after it */
 } ag_record;
+
+/* What a board of a fleet saves after the body: its identity, 0 before it has one; and, where a round begins,
+ * how differences are clipped and what seeds their noise. */
+typedef struct ag_note {
+    uint32_t identity;
+    float clip, noise;
+    uint32_t seed[8];
+} ag_note;
+
+/* ag_store_save of a body with a note; NULL: without. */
+int ag_store_save_noted(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, const void *memory,
+                        const ag_note *note);
+
+/* Reads the note of a record; false where it has none. */
+bool ag_store_note(const ag_record *record, ag_note *note);
+
+/* The note of the newest valid record that has one, of any model and program; false without one. */
+bool ag_store_newest_note(const ag_flash *flash, ag_note *note);
 
 /* Opens the newest valid checkpoint with c->graph_id and c->program, which must be of c->round: otherwise
  * AG_STORE_ERR_NONE. Fills in `c`. It is readable until the next save. */
@@ -81,6 +100,9 @@ int ag_store_read(const ag_record *record, uint32_t offset, void *data, uint32_t
 
 /* The erase count of a slot, 0 when it was never used. */
 uint32_t ag_store_erased(const ag_flash *flash, uint32_t slot);
+
+/* The bytes that a record programs. */
+uint32_t ag_store_programmed(const ag_record *record);
 
 const char *ag_store_strstatus(int status);
 

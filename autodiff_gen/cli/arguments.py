@@ -109,6 +109,13 @@ def rate(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    number = rate(text)
+    if number >= 1:
+        raise argparse.ArgumentTypeError("must be at least 0 and less than 1")
+    return number
+
+
 def seconds(text: str) -> float:
     number = finite(text)
     if number <= 0:

@@ -23,6 +23,7 @@ from .arguments import (
     rate,
     samples_argument,
     seconds,
+    share,
     timeout_argument,
 )
 
@@ -104,9 +105,27 @@ def add_commands(command: Command) -> None:
     )
     fleet.add_argument(
         "--delta",
-        choices=("f32", "s8"),
+        metavar="HOW",
         default="f32",
-        help="how differences are sent (default: %(default)s)",
+        help="how differences are sent: f32, s8, the largest tenth of them as top0.1, or as bytes top0.1:s8 (default: "
+        "%(default)s)",
+    )
+    fleet.add_argument(
+        "--clip", metavar="C", type=seconds, help="the largest L2 norm of a difference (default: any)"
+    )
+    fleet.add_argument(
+        "--noise",
+        metavar="X",
+        type=rate,
+        default=0.0,
+        help="boards add normal noise of standard deviation X * C to each number (DP-FedAvg)",
+    )
+    fleet.add_argument(
+        "--evaluate",
+        metavar="SHARE",
+        type=share,
+        help="boards test the weights of each round on this share of their samples, on which they do not train; 0: on "
+        "all that they train on",
     )
     fleet.add_argument(
         "--server",

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.identifiers import Scope
+from ..ir.types import bound, f32
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..targets.installation import __version__
 from .c_printer import PRINTER
 from .exchanged_part import exchanged_part
 from .files import templates
-from .link_layout import LinkArray, entry, link_layout
+from .link_layout import LinkArray, LinkLayout, entry, label_and_scores, link_layout
 from .program import Entry, Program
 from .program_regions import state_parts
 from .shared_part import shared_part
@@ -38,6 +40,7 @@ def link_source(program: Program) -> str:
             shared=shared_part(program),
             exchanged=exchanged,
             sum_calls={name: _call(e, e.c_name, trainer, m) for name, e in sums.items()},
+            classes=_classes(layout),
             P=program.name.upper(),
             version=__version__,
             inputs=[_member(a) for a in layout.inputs],
@@ -77,6 +80,22 @@ def _trained(program: Program, of: str) -> dict[str, Any]:
         ],
         "takes_n": train.takes_n,
         "call": _call(train, train.c_name, c.Name(f"trainer{of}"), given, lr, loss),
+    }
+
+
+def _classes(layout: LinkLayout) -> dict[str, Any] | None:
+    """What an evaluation on the board compares: labels with the classes of the highest scores."""
+    found = label_and_scores(layout)
+    if found is None or found[1].type.dtype is not f32:
+        return None
+    label, scores = found
+    count = bound(scores.type.shape, scores.batch)
+    return {
+        "label": layout.inputs.index(label),
+        "label_bytes": label.type.dtype.size,
+        "count": count[1],
+        "inner": math.prod(count[2:]),
+        "comment": f"{label.name}: classes of {scores.name}",
     }
 
 

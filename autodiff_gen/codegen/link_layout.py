@@ -100,3 +100,16 @@ def _placed(args: list[Arg], known: set[str] | None, scope: Scope, batch: int) -
         is_target = known is not None and a.name not in known
         made.append(LinkArray(a, scope.fresh(a.c_name), offset, is_target, batch))
     return tuple(made)
+
+
+def label_and_scores(layout: LinkLayout) -> tuple[LinkArray, LinkArray] | None:
+    """The classes and their scores, [n, ...] and [n, classes, ...]; None unless the model has one label and one output
+    of these shapes."""
+    targets = [a for a in layout.inputs if a.is_target]
+    if len(targets) != 1 or targets[0].type.dtype.kind == "f" or len(layout.outputs) != 1:
+        return None
+    label, scores = targets[0], layout.outputs[0]
+    shape = scores.type.shape
+    if len(shape) < 2 or label.type.shape != (shape[0], *shape[2:]):
+        return None
+    return label, scores

@@ -183,7 +183,9 @@ def _bin(path: Path, layout: LinkLayout, options: CsvOptions) -> dict[str, Array
             f"data {path}: records of {file.input_bytes} input bytes and {file.label_bytes} of a label, the model's "
             f"{x.name} is {x.type!r}, and a label is one byte"
         )
-    images = file.records[:, : file.input_bytes].reshape(-1, *tail)
+    images: Array = file.records[:, : file.input_bytes].reshape(-1, *tail)
+    if x.type.dtype.kind == "f":
+        images = (images.astype(np.float32) - np.float32(file.zero)) / np.float32(file.divisor)
     labels = file.records[:, file.input_bytes]
     k = file.train
     arrays = {x.name: images[:k], label.name: labels[:k]}

@@ -35,6 +35,11 @@ STATUS = {
     -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets: put "
     "samples.bin into the folder of the firmware, or link a set into flash",
     -46: "weights of the board are not finite: begin the next round",
+    -47: "the board has no source of random numbers, which noise needs: write ag_system_random for its chip, or leave "
+    "out the noise",
+    -48: "the round began on this board with other clipping or noise: begin the next round",
+    -49: "the board has another identity already",
+    -50: "the model has no classes that an evaluation could compare",
     -51: "the board has other sums of gradients than the request names",
     -52: "the board's weights are not those of this run: it was restarted, or another program trains it",
     -64: "there is no good checkpoint",

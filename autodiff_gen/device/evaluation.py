@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
+from ..codegen.link_layout import label_and_scores, link_layout
 from ..codegen.program import Program
 from ..host.trainer import Trainer
 from .board import Board
@@ -36,19 +36,6 @@ def outputs_of(program: Program, target: Board | Trainer, inputs: Mapping[str, A
         for name, array in named.items():
             parts.setdefault(name, []).append(array[: len(rows)])
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
-
-
-def label_and_scores(layout: LinkLayout) -> tuple[LinkArray, LinkArray] | None:
-    """The classes and their scores, [n, ...] and [n, classes, ...]; None unless the model has one label and one output
-    of these shapes."""
-    targets = [a for a in layout.inputs if a.is_target]
-    if len(targets) != 1 or targets[0].type.dtype.kind == "f" or len(layout.outputs) != 1:
-        return None
-    label, scores = targets[0], layout.outputs[0]
-    shape = scores.type.shape
-    if len(shape) < 2 or label.type.shape != (shape[0], *shape[2:]):
-        return None
-    return label, scores
 
 
 def accuracy(target: Board | Trainer, data: Dataset) -> float | None:

@@ -12,7 +12,7 @@ HEADER = struct.Struct("<BbHI")
 LONGEST = HEADER.size + PAYLOAD + 4
 
 HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD, FETCH = range(1, 14)
-ROUND, LOCAL, DELTA = range(14, 17)  # of federated training
+ROUND, LOCAL, DELTA, EVALUATE, IDENTITY, WEAR = range(14, 20)  # of federated training
 ACCUMULATE, APPLY = 21, 22  # of synchronous training
 REPLY, NAK = 0x80, 0xFF
 INPUT, OUTPUT, STATE, COUNTERS = range(4)
@@ -35,6 +35,9 @@ NAMES = {
     ROUND: "ROUND",
     LOCAL: "LOCAL",
     DELTA: "DELTA",
+    EVALUATE: "EVALUATE",
+    IDENTITY: "IDENTITY",
+    WEAR: "WEAR",
     ACCUMULATE: "ACCUMULATE",
     APPLY: "APPLY",
 }

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
+from ..codegen.link_layout import LinkArray, LinkLayout, label_and_scores, link_layout
 from ..errors import DataError
 from ..host.trainer import Trainer
 from ..owned_files import write_file
@@ -22,7 +22,7 @@ from ..reading.npz import npz_of
 from .board import Board
 from .dataset import Dataset, load_dataset
 from .errors import OtherArrays
-from .evaluation import label_and_scores, outputs_of
+from .evaluation import outputs_of
 from .metrics import classes_report, confusion_matrix, counts_report, errors_report, numbered
 from .recording_windows import Windows
 from .session import Session

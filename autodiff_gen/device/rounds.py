@@ -8,7 +8,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..errors import ModelError, ShapeError, listed
 from ..ir.types import planned
 from . import frames, replies
 from .board import Board
+from .differences import F32, Encoding, Mask
 from .encoding import raw_pieces
 from .errors import NO_FLASH, ROUND, DeviceError, LinkError
 from .link import Request, write_request
@@ -28,19 +29,28 @@ from .peer import MOST_ROWS, MOST_STEPS
 
 Array = NDArray[Any]
 T = TypeVar("T")
-F32, S8 = "f32", "s8"
-ENCODINGS = {F32: 0, S8: 1}
-LOCAL_BUFFERS = 1
+LOCAL_BUFFERS, MASKED = 1, 2
 AT_ONCE = 8  # local steps of a request, so that its reply comes in time
 
 
 @dataclass(frozen=True)
 class Local:
-    """What a board has done in a round: `loss` is the mean over its steps, NaN without any."""
+    """What a board has done in a round: `loss` is the mean over its steps, NaN without any; `cycles` of its core, 0
+    where it has no counter."""
 
     steps: int
     examples: int
     loss: float
+    cycles: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How weights classify samples of a board that it does not train on, or all of its samples if it trains on all."""
+
+    samples: int
+    labels: int  # one of each sample, or of its pixels and the like
+    right: int
 
 
 @dataclass(frozen=True)
@@ -83,21 +93,29 @@ def shared_slots(program: Program, local_buffers: bool = False) -> list[Slot]:
 
 class Round:
     """Round `number` on a board, begun with `weights`: arrays by name. `local_buffers`: the board keeps its own
-    buffers. Every operation survives a lost session and a restart of the board: the round is then continued, or
-    repeated from its start. Raises DeviceError where the board cannot take part."""
+    buffers. `mask`: how differences are clipped, and get noise. Every operation survives a lost session and a restart
+    of the board: the round is then continued, or repeated from its start. Raises DeviceError where the board cannot
+    take part."""
 
     def __init__(
-        self, board: Board, number: int, weights: Mapping[str, Any], local_buffers: bool = False
+        self,
+        board: Board,
+        number: int,
+        weights: Mapping[str, Any],
+        local_buffers: bool = False,
+        mask: Mask | None = None,
     ) -> None:
         if not 1 <= number < 1 << 32:
             raise ShapeError(f"round {number} is outside 1 to 2^32 - 1")
-        self.board, self.number, self.options = board, number, LOCAL_BUFFERS if local_buffers else 0
+        self.board, self.number, self._mask = board, number, mask
+        self.options = (LOCAL_BUFFERS if local_buffers else 0) | (0 if mask is None else MASKED)
         self.slots = shared_slots(board.program, local_buffers)
         self._data = stored(self.slots, weights)
         self._writes = _writes(board.program, local_buffers, self._data, board.link.payload - 4)
         self._work = Work(0)
         self._session = 0  # in which the board has the round
         self.samples = 0  # of the board
+        self.identity = 0  # of the board, 0 without one
         self.local = Local(0, 0, math.nan)
         board.retry(self._begin)
 
@@ -117,22 +135,40 @@ class Round:
         """The difference of the weights from the start of the round, by name, as float32 in the model's shapes."""
         return by_name(self.slots, self.difference(encoding, seed))
 
+    def evaluate(self) -> Evaluation:
+        """How the weights of the round's start classify samples of the board, which makes its local steps again after
+        that. Raises DeviceError for a model without classes."""
+
+        def run() -> Evaluation:
+            if self._session != self.board.sessions:
+                self._begin()
+            if self.local.steps:
+                self.board.link.request(
+                    frames.BEGIN
+                )  # the state counts as written: its start is loaded again
+                self._begin()
+            done, labels, right, samples = 0, 0, 0, 1
+            while done < samples:
+                count = min(AT_ONCE * self.board.program.batch, MOST_ROWS, samples - done)
+                numbers = struct.pack("<IIH", self.number, done, count)
+                samples, compared, correct = self.board.link.request(frames.EVALUATE, numbers, "<3I")
+                done, labels, right = done + count, labels + compared, right + correct
+            if not right <= labels:
+                raise LinkError("the board's reply to EVALUATE has more right labels than labels")
+            return Evaluation(samples, labels, right)
+
+        return self.board.retry(run)
+
     def difference(self, encoding: str = F32, seed: int = 0) -> Array:
         """The difference of the shared part from the start of the round, in the order in which a board stores the
         elements, float32[elements]. With encoding "s8" it takes a quarter of the bytes: multiples of a scale, rounded
-        up or down at random by `seed`, right on average."""
-        if encoding not in ENCODINGS or not 0 <= seed < 1 << 32:
-            raise ShapeError(f"encoding={encoding!r}, seed={seed}: expected f32 or s8, and a seed of 32 bits")
-        room = self.board.link.payload
-        per = room // 4 if encoding == F32 else room - 4
-        size = self.elements
-        starts = range(0, size, per)
-        counts = [min(per, size - at) for at in starts]
-        kind = ENCODINGS[encoding]
-        requests = [
-            (frames.DELTA, struct.pack("<IIHBI", self.number, at, count, kind, seed))
-            for at, count in zip(starts, counts, strict=True)
-        ]
+        up or down at random by `seed`, right on average. "top0.1" is the largest tenth of each piece, and 0 for the
+        others, "top0.1:s8" the same as bytes."""
+        if not 0 <= seed < 1 << 32:
+            raise ShapeError(f"seed={seed}: expected a seed of 32 bits")
+        how = Encoding.of(encoding)
+        pieces = how.pieces(self.elements, self.board.link.payload)
+        requests = [how.request(self.number, piece, seed) for piece in pieces]
         parts: dict[int, Array] = {}
 
         def read() -> None:
@@ -140,7 +176,7 @@ class Round:
                 answers = self.board.link.pipeline([requests[k] for k in missing])
                 for k, answer in zip(missing, answers, strict=True):
                     if answer is not None:
-                        parts[k] = _decoded(encoding, counts[k], answer)
+                        parts[k] = how.answer(pieces[k], answer)
 
         self._run(read)
         return np.concatenate([parts[k] for k in range(len(requests))])
@@ -162,14 +198,18 @@ class Round:
             raise DeviceError(f"{self.board.program.name}: round {self.number}", NO_FLASH)
         if greeting.round > self.number:
             raise DeviceError(f"round {self.number} after round {greeting.round}", ROUND)
-        request = (frames.ROUND, struct.pack("<III", self.number, zlib.crc32(self._data), self.options))
+        numbers = struct.pack("<III", self.number, zlib.crc32(self._data), self.options)
+        mask = b"" if self._mask is None else struct.pack("<ff", self._mask.clip, self._mask.noise)
+        request = (frames.ROUND, numbers + mask)
         has_it = greeting.round == self.number
         status, answer = self.board.link.run(
             [request] if has_it else [(frames.BEGIN, b""), *self._writes, request]
         )
         if status:
             raise DeviceError(f"{self.board.program.name}: round {self.number}", status)
-        self.samples, steps, elements, checkpoint, total = replies.unpack("ROUND", "<5I", answer)
+        self.samples, steps, elements, checkpoint, total, self.identity = replies.unpack(
+            "ROUND", "<6I", answer
+        )
         if elements != self.elements:
             raise LinkError(
                 f"the board shares {elements:,} elements, expected {self.elements:,}: build and upload its firmware "
@@ -197,11 +237,11 @@ class Round:
             status, answer = self.board.link.exchange(frames.LOCAL, struct.pack("<IIHHffI", *numbers))
             if status:
                 raise DeviceError(f"round {self.number}: local step {self._made(answer) + 1}", status)
-            made, examples, loss = replies.unpack("LOCAL", "<2If", answer)
+            made, examples, loss, cycles = replies.unpack("LOCAL", "<2IfQ", answer)
             if made != first + steps or examples < made:
                 raise replies.strange_steps(made, first + steps, first + steps)
             self.board.greeting = replace(self.board.greeting, steps=self.board.greeting.steps + steps)
-            self.local, known = Local(made, examples, loss / made if made else math.nan), True
+            self.local, known = Local(made, examples, loss / made if made else math.nan, cycles), True
 
     @staticmethod
     def _made(answer: bytes) -> int:
@@ -241,20 +281,3 @@ def _writes(program: Program, local_buffers: bool, data: bytes, room: int) -> li
             for kind, k, piece in raw_pieces(part, room)
         ]
     return requests
-
-
-def _decoded(encoding: str, count: int, answer: tuple[int, bytes]) -> Array:
-    """The numbers in a reply to DELTA. Raises DeviceError, LinkError."""
-    status, data = answer
-    if status:
-        raise DeviceError("DELTA", status)
-    replies.check_length("DELTA", 4 * count if encoding == F32 else 4 + count, data)
-    if encoding == F32:
-        numbers = np.frombuffer(data, "<f4")
-    else:
-        numbers = np.frombuffer(data, np.int8, offset=4).astype(np.float32) * np.frombuffer(data, "<f4", 1)
-    if not np.isfinite(numbers).all():
-        raise LinkError(
-            "the board's reply to DELTA has numbers that are not finite: does another program use it?"
-        )
-    return numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ class Mean:
         self.boards = self.samples = self.examples = 0
         self._sum: Any = 0.0
         self._losses = 0.0
+        self._labels = self._right = self._cycles = self._steps = 0
 
     def add(self, report: Report) -> None:
         self.boards += 1
@@ -23,6 +25,12 @@ class Mean:
         self.examples += report.local.examples
         self._sum = self._sum + np.float64(report.samples) * report.delta
         self._losses += report.samples * report.local.loss
+        if report.evaluation is not None:
+            self._labels += report.evaluation.labels
+            self._right += report.evaluation.right
+        if report.local.cycles:
+            self._cycles += report.local.cycles
+            self._steps += report.local.steps
 
     @property
     def delta(self) -> Any:
@@ -33,3 +41,13 @@ class Mean:
     def loss(self) -> float:
         """The mean loss of local steps."""
         return self._losses / self.samples
+
+    @property
+    def accuracy(self) -> float:
+        """The share of labels that the weights before the round recognise on the boards; NaN without any."""
+        return self._right / self._labels if self._labels else math.nan
+
+    @property
+    def cycles(self) -> float:
+        """The cycles of a local step on boards with a counter; 0 without any."""
+        return self._cycles / self._steps if self._steps else 0.0

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.link_layout import link_layout
+from ..codegen.link_layout import label_and_scores, link_layout
 from ..device.dataset import Dataset, load_dataset
+from ..device.differences import Encoding
 from ..device.errors import LinkError
-from ..device.evaluation import label_and_scores
 from ..device.recording_windows import Windows
 from ..device.rounds import shared_slots
 from ..device.session import Session
@@ -25,6 +25,7 @@ from .conditions import Profile, read_profile
 from .emulated import emulated_lines
 from .folder import held
 from .linked import LinkedBoards
+from .mask import mask_of
 from .members import HostTwins, Members
 from .nvflare import EtaDevice
 from .ports import port_lines
@@ -32,7 +33,7 @@ from .progress import Progress
 from .records import records
 from .results import Results
 from .rounds import Plan, Result, Weights, run_round
-from .split import split
+from .split import held_out, split
 from .twins import Twins
 from .virtual import VirtualTime
 
@@ -63,7 +64,8 @@ class Run:
         self.sessions = {kind: self._of(kind) for kind in dict.fromkeys((*self.kinds, *args.port.values()))}
         self.layout = link_layout(self.program)
         self.data = self._data()
-        self.parts = self._parts()
+        held = [held_out(p, args.evaluate or 0.0, (args.seed, k)) for k, p in enumerate(self._parts())]
+        self.parts, self.tests = [train for train, _ in held], [test for _, test in held]
         self.plan = self._plan()
         self.slots = shared_slots(self.program, self.plan.local_buffers)
         self.out = args.out or Path(build_folder("fleet", self.program.name, {}))
@@ -103,6 +105,9 @@ class Run:
                     return INTERRUPTED
                 weights = result.weights
                 results.keep(result, members, self.plan.lr)
+                if number == done + 1:
+                    for line in (x for m in members if isinstance(m, LinkedBoards) for x in m.wear()):
+                        print(line, flush=True)
         print(f"the weights of round {self.rounds} are {results.file(self.rounds)}")
         return 0
 
@@ -192,6 +197,9 @@ class Run:
             raise DataError("--lr: the model's schedule computes the learning rate")
         if args.mu > 0 and lr is None:
             raise DataError("--mu needs a learning rate, which the model's schedule computes; leave it out")
+        Encoding.of(args.delta)
+        if args.evaluate is not None and label_and_scores(self.layout) is None:
+            raise DataError("--evaluate compares classes, which the model does not have; leave it out")
         if args.batch is not None and args.batch > self.program.batch:
             raise DataError(
                 f"--batch {args.batch}: the model takes at most {self.program.batch} samples a step"
@@ -206,6 +214,8 @@ class Run:
             per_round=args.per_round or 0,
             encoding=args.delta,
             local_buffers=args.local_buffers,
+            mask=mask_of(self.program, args.clip, args.noise, args.local_buffers),
+            evaluate=args.evaluate is not None,
         )
 
     def _simulation(self) -> Simulation | None:
@@ -250,7 +260,11 @@ class Run:
     def members(self, fresh: bool) -> Iterator[list[Members]]:
         args, groups = self.args, list[Members]()
         with doing("preparing the boards"):
-            sets = [] if self.data is None else [records(self.layout, self.data.train, p) for p in self.parts]
+            train, rows = (
+                {} if self.data is None else self.data.train,
+                zip(self.parts, self.tests, strict=True),
+            )
+            sets = [records(self.layout, train, *own) for own in rows]
             if self.twins:
                 twins = HostTwins(Twins(self.program, sets[: self.twins]))
                 groups.append(twins if self.profile is None else VirtualTime(twins, self.profile, args.seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,8 @@ from ..device.link import Link
 from ..device.qemu import QemuPort
 from ..device.session import FLASH_FILE, Session
 from .linked import Line
+
+ENTROPY_FILE, ENTROPY_BYTES = "entropy.bin", 32  # a board's own random bytes (boards/support/common/system.c)
 
 
 def emulated_lines(
@@ -24,6 +27,7 @@ def emulated_lines(
         own = folder / str(k)
         own.mkdir(parents=True, exist_ok=True)
         write(own / "samples.bin", samples)
+        write(own / ENTROPY_FILE, os.urandom(ENTROPY_BYTES))
         if fresh:
             (own / FLASH_FILE).unlink(missing_ok=True)
         _ = session.firmware  # built before threads share it

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from time import monotonic
 
 from ..device.board import Board
 from ..device.errors import Broken, LinkError, Unreachable
 from ..device.rounds import Round
+from ..device.store import wear
 from ..errors import AutodiffError
+from .identities import identities
 from .members import Order
 from .twins import Failure, Report
 from .visits import ANSWERED, FAILED, Visit
@@ -79,7 +82,7 @@ class LinkedBoards:
 
     def connect(self) -> list[Failure]:
         """Connect to all; returns those that do not answer now. Raises LinkError, DeviceError for a board that cannot
-        take part at all, such as one that runs another model."""
+        take part at all, such as one that runs another model, and DataError for two boards with one identity."""
 
         def one(k: int) -> Failure | None:
             try:
@@ -91,7 +94,19 @@ class LinkedBoards:
             return None
 
         with ThreadPoolExecutor(max(len(self.lines), 1)) as pool:
-            return [failure for failure in pool.map(one, range(len(self.lines))) if failure is not None]
+            silent = [failure for failure in pool.map(one, range(len(self.lines))) if failure is not None]
+        missing = {failure.board - self.first for failure in silent}
+        there = [line for k, line in enumerate(self.lines) if k not in missing]
+        identities([line.connected() for line in there], [line.name for line in there])
+        return silent
+
+    def wear(self) -> list[str]:
+        """How a round wears the flash of the boards that are in one: a line for each kind of flash."""
+        found = []
+        for line in self.lines:
+            with suppress(AutodiffError):
+                found.append(str(wear(line.connected())))
+        return list(dict.fromkeys(found))
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
         """The round begins at once; the answers are in the order in which they come."""
@@ -129,9 +144,11 @@ class LinkedBoards:
             except AutodiffError as error:
                 return Failure(k, line.named(error))
             try:
-                own = Round(board, order.number, order.weights, order.local_buffers)
+                own = Round(board, order.number, order.weights, order.local_buffers, order.mask)
+                tested = own.evaluate() if order.evaluate else None
                 local = own.train(order.work(k))
-                return Report(k, own.samples, local, own.difference(order.encoding, order.seed(k)))
+                delta = own.difference(order.encoding, order.seed(k))
+                return Report(k, own.samples, local, delta, tested)
             except LinkError as error:
                 if not (line.lost() and tries):
                     return Failure(k, line.named(error))

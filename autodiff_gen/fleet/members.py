@@ -6,20 +6,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ..device.rounds import F32, Work, stored
+from ..device.differences import F32, Mask
+from ..device.rounds import Work, stored
 from .twins import Failure, Report, Twins
 
 
 @dataclass(frozen=True)
 class Order:
     """What a server asks of a round: `number`, the weights by name, the work of each board, how differences are sent.
-    `local_buffers`: running statistics stay on the boards."""
+    `local_buffers`: running statistics stay on the boards. `mask`: how differences are clipped, and get noise.
+    `evaluate`: boards compare the weights with labels of their own before they train."""
 
     number: int
     weights: Mapping[str, Any]
     work: Callable[[int], Work]
     encoding: str = F32
     local_buffers: bool = False
+    mask: Mask | None = None
+    evaluate: bool = False
 
     def seed(self, board: int) -> int:
         """Of the rounding of a difference: another for each board and round."""
@@ -57,5 +61,7 @@ class HostTwins:
             local_buffers=order.local_buffers,
             encoding=order.encoding,
             seed=lambda k: order.seed(self.first + k),
+            mask=order.mask,
+            evaluate=order.evaluate,
         ):
             yield replace(answer, board=self.first + answer.board)

@@ -74,6 +74,10 @@ class Results:
 
 def _print(row: Row, result: Result) -> None:
     shown = "" if row.accuracy is None else f"   accuracy {row.accuracy:7.2%}"
+    if not math.isnan(result.accuracy):
+        shown += f"   before it, on boards {result.accuracy:7.2%}"
+    if result.cycles:
+        shown += f"   {result.cycles:,.0f} cycles a step"
     failed = f", {row.failed} failed" if row.failed else ""
     boards = f"{counted(row.boards, 'board')}{failed}"
     print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen.program import Slot
-from ..device.rounds import F32, Work, by_name
+from ..device.differences import F32, Mask
+from ..device.rounds import Work, by_name
 from ..errors import DataError
 from .average import Mean
 from .members import Members, Order
@@ -34,6 +36,8 @@ class Plan:
     per_round: int = 0
     encoding: str = F32
     local_buffers: bool = False
+    mask: Mask | None = None
+    evaluate: bool = False
 
     def order_of(self, number: int, board: int) -> int:
         """The seed of the order of a board's samples in a round."""
@@ -62,6 +66,8 @@ class Result:
     loss: float
     seconds: float
     failures: Sequence[Failure | str]
+    accuracy: float = math.nan  # of the weights before it, on the boards' own samples; NaN without evaluation
+    cycles: float = 0.0  # of a local step, the mean of boards with a counter; 0 without any
 
 
 def run_round(
@@ -84,7 +90,10 @@ def run_round(
         raise no_answer(number, failures)
     step = by_name(slots, mean.delta)
     new = {name: weights[name] + step[name] if name in step else value for name, value in weights.items()}
-    return Result(number, new, mean.boards, mean.samples, mean.loss, time.monotonic() - begin, failures)
+    seconds = time.monotonic() - begin
+    return Result(
+        number, new, mean.boards, mean.samples, mean.loss, seconds, failures, mean.accuracy, mean.cycles
+    )
 
 
 def no_answer(number: int, failures: Sequence[Failure | str]) -> DataError:
@@ -103,7 +112,15 @@ def answers(
     heard: Heard = lambda answer: None,
 ) -> Iterator[Report | Failure]:
     """The answers of some boards to a round, in their order. `heard` is called as they come."""
-    order = Order(number, weights, lambda k: plan.work(number, k), plan.encoding, plan.local_buffers)
+    order = Order(
+        number,
+        weights,
+        lambda k: plan.work(number, k),
+        plan.encoding,
+        plan.local_buffers,
+        plan.mask,
+        plan.evaluate,
+    )
     parts = [[k for k in boards if g.first <= k < g.first + len(g)] for g in members]
     # All groups begin before the first answer is awaited.
     begun = [(g.round(order, own), own) for g, own in zip(members, parts, strict=True) if own]

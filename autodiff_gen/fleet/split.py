@@ -12,6 +12,13 @@ from ..errors import DataError
 Indices = NDArray[np.intp]
 
 
+def held_out(part: Indices, share: float, seed: tuple[int, ...]) -> tuple[Indices, Indices]:
+    """The samples of a board to train on, at least one, and this share of them that it only tests on."""
+    order = np.random.default_rng(seed).permutation(part)
+    test = min(round(share * len(part)), len(part) - 1)
+    return np.sort(order[test:]), np.sort(order[:test])
+
+
 def split(samples: int, boards: int, seed: int, labels: Any = None, alpha: float = 0.0) -> list[Indices]:
     """The samples of each board, at least one, each sample on one board. Without `alpha` at random and alike;
     otherwise each class is divided by proportions from Dirichlet(alpha), as in Hsu, Qi, Brown (2019): the smaller

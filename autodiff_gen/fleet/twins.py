@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 from ..codegen.files import emit
 from ..codegen.link import link_source
 from ..codegen.program import Program, Slot
-from ..codegen.shared_part import shared_part
+from ..codegen.shared_part import SharedRun, shared_part
 from ..datasets.samples import sample_count
+from ..device.differences import F32, Encoding, Mask
 from ..device.errors import DeviceError
 from ..device.frames import PAYLOAD
-from ..device.rounds import ENCODINGS, F32, Local, Work, shared_slots
+from ..device.rounds import Evaluation, Local, Work, shared_slots
 from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
 
 Vector = NDArray[np.float32]
-_RUNTIME = ("round", "round_shared", "gradients", "store", "samples", "console", "format")
-_PIECE = {"f32": PAYLOAD // 4, "s8": PAYLOAD - 4}  # elements of a reply of the link
+_RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients", "store")
+_NEEDED = ("samples", "console", "format")  # by these
+_SEED_BYTES = 32  # of noise
 
 
 class _Work(ctypes.Structure):
@@ -35,6 +37,9 @@ class _Work(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("round", "steps", "n")),
         *((name, ctypes.c_float) for name in ("lr", "mu")),
         *((name, ctypes.c_uint32) for name in ("seed", "local_buffers", "encoding", "piece", "delta_seed")),
+        *((name, ctypes.c_uint32) for name in ("top", "last_top", "evaluates")),
+        *((name, ctypes.c_float) for name in ("clip", "noise")),
+        ("noise_seed", ctypes.c_uint8 * _SEED_BYTES),
     ]
 
 
@@ -42,17 +47,20 @@ class _Done(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint32) for name in ("samples", "steps", "examples")),
         ("loss", ctypes.c_float),
+        *((name, ctypes.c_uint32) for name in ("tested", "labels", "right")),
     ]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one board returns from a round: `delta` is the new weights less the weights of the start, flat."""
+    """What one board returns from a round: `delta` is the new weights less the weights of the start, flat.
+    `evaluation`: of the weights of the start, if the server asks for it."""
 
     board: int
     samples: int
     local: Local
     delta: Vector
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True)
@@ -67,15 +75,24 @@ class Failure:
 
 
 class Twins:
-    """`sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads. Raises ToolError."""
+    """`sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads. `entropy`: random bytes that
+    seed noise. Raises ToolError."""
 
-    def __init__(self, program: Program, sets: Sequence[bytes], jobs: int = 0, opt: str = "") -> None:
-        self.program, self._sets = program, sets
+    def __init__(
+        self,
+        program: Program,
+        sets: Sequence[bytes],
+        jobs: int = 0,
+        opt: str = "",
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self.program, self._sets, self._entropy = program, sets, entropy
         self._library = _library(program, opt)
         self._runs = shared_part(program)
         self._jobs = jobs or len(os.sched_getaffinity(0))
         self._memories = [self._memory() for _ in range(self._jobs)]
         self._states: dict[int, bytes] = {}  # of boards that have trained
+        self._seeds: dict[int, tuple[int, bytes]] = {}  # of the noise of a board, and the round
         start = self._memories[0]
         self._check(self._library.ag_twin_init(start, 0), "init")
         self._initial = ctypes.string_at(self._library.ag_twin_state(start), program.state_bytes)
@@ -107,14 +124,28 @@ class Twins:
         local_buffers: bool = False,
         encoding: str = F32,
         seed: Callable[[int], int] = int,
+        mask: Mask | None = None,
+        evaluate: bool = False,
     ) -> Iterator[Report | Failure]:
         """Round `number` on some boards, in their order. weights: the shared part as a board stores it; work: of each
-        board; seed: of the rounding of its difference."""
+        board; seed: of the rounding of its difference; mask: how that is clipped, and gets noise."""
+        how, elements = Encoding.of(encoding), sum(r.count for r in self._own_runs(local_buffers))
+        pieces = how.pieces(elements, PAYLOAD)
+        fixed = (local_buffers, how.kind, pieces[0].count)
+        tops = (pieces[0].top, pieces[-1].top, evaluate)
+        masking = (0.0, 0.0) if mask is None else (mask.clip, mask.noise)
 
         def one(k: int) -> Report | Failure:
-            memory = free.pop()
+            memory, own = free.pop(), work(k).on(self.samples(k), self.program.batch)
+            numbers = (number, own.steps, own.n, own.rate, own.mu, own.seed, *fixed, seed(k), *tops, *masking)
+            request = _Work(*numbers, self._noise_seed(k, number, mask))
             try:
-                return self._train(memory, k, number, weights, work(k), local_buffers, encoding, seed(k))
+                report, data = self._train(memory, k, weights, request, sum(map(how.size, pieces)))
+                parts, at = [], 0
+                for piece in pieces:
+                    parts.append(how.decoded(piece, data[at : at + how.size(piece)]))
+                    at += how.size(piece)
+                return replace(report, delta=np.concatenate(parts))
             except DeviceError as error:
                 return Failure(k, str(error))
             finally:
@@ -124,63 +155,36 @@ class Twins:
         with ThreadPoolExecutor(self._jobs) as pool:
             yield from pool.map(one, boards)
 
-    def _train(
-        self,
-        memory: Any,
-        k: int,
-        number: int,
-        weights: bytes,
-        work: Work,
-        local_buffers: bool,
-        encoding: str,
-        seed: int,
-    ) -> Report:
-        work = work.on(self.samples(k), self.program.batch)
-        start = bytearray(self._states.get(k, self._initial))
-        at = elements = 0
-        for run in self._runs:
-            size = run.end - run.offset
-            if not (local_buffers and run.is_buffer):
-                start[run.offset : run.end] = weights[at : at + size]
-                at, elements = at + size, elements + run.count
+    def _own_runs(self, local_buffers: bool) -> list[SharedRun]:
+        return [run for run in self._runs if not (local_buffers and run.is_buffer)]
+
+    def _noise_seed(self, k: int, number: int, mask: Mask | None) -> Any:
+        """One for each round, so that a repeated round has the same noise."""
+        if mask is None or not mask.noise:
+            return (ctypes.c_uint8 * _SEED_BYTES)()
+        if k not in self._seeds or self._seeds[k][0] != number:
+            self._seeds[k] = number, self._entropy(_SEED_BYTES)
+        return (ctypes.c_uint8 * _SEED_BYTES)(*self._seeds[k][1])
+
+    def _train(self, memory: Any, k: int, weights: bytes, work: _Work, size: int) -> tuple[Report, bytes]:
+        """The report without its difference, and `size` bytes of this."""
+        start, at = bytearray(self._states.get(k, self._initial)), 0
+        for run in self._own_runs(work.local_buffers):
+            start[run.offset : run.end] = weights[at : at + run.end - run.offset]
+            at += run.end - run.offset
         state = self._library.ag_twin_state(memory)
         ctypes.memmove(state, bytes(start), len(start))
-        piece = _PIECE[encoding]
-        room = elements * 4 if encoding == F32 else elements + 4 * -(-elements // piece)
-        delta = ctypes.create_string_buffer(room)
-        kind = ENCODINGS[encoding]
-        numbers = (
-            number,
-            work.steps,
-            work.n,
-            work.rate,
-            work.mu,
-            work.seed,
-            local_buffers,
-            kind,
-            piece,
-            seed,
-        )
-        done = _Done()
+        delta, done, own = ctypes.create_string_buffer(size), _Done(), self._sets[k]
         status = self._library.ag_twin_train(
-            memory,
-            bytes(start),
-            self._sets[k],
-            len(self._sets[k]),
-            ctypes.byref(_Work(*numbers)),
-            ctypes.byref(done),
-            delta,
+            memory, bytes(start), own, len(own), ctypes.byref(work), ctypes.byref(done), delta
         )
-        self._check(status, f"round {number}")
+        self._check(status, f"round {work.round}")
         if not self._keeps_nothing:
             self._states[k] = ctypes.string_at(state, len(start))
         loss = done.loss / done.steps if done.steps else math.nan
-        return Report(
-            k,
-            done.samples,
-            Local(done.steps, done.examples, loss),
-            _decoded(delta.raw, elements, encoding, piece),
-        )
+        local = Local(done.steps, done.examples, loss)
+        tested = Evaluation(done.tested, done.labels, done.right) if work.evaluates else None
+        return Report(k, done.samples, local, np.empty(0, np.float32), tested), delta.raw
 
     def _memory(self) -> Any:
         """A model's memory, aligned as its struct is. All its bits are set: on a board they are not zero at first."""
@@ -196,7 +200,7 @@ class Twins:
 def _library(program: Program, opt: str) -> ctypes.CDLL:
     """The model, its interface to the link, and the code of rounds."""
     runtime, support = installation.runtime(), installation.boards() / "support"
-    own = [runtime / f"ag_{name}.c" for name in _RUNTIME]
+    own = [runtime / f"ag_{name}.c" for name in (*_RUNTIME, *_NEEDED)]
     own += [support / "twin" / "ag_twin.c", support / "twin" / "ag_twin.h", support / "host" / "system.c"]
     files = {
         **emit(program),
@@ -211,16 +215,3 @@ def _library(program: Program, opt: str) -> ctypes.CDLL:
         *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     ]
     return library
-
-
-def _decoded(data: bytes, elements: int, encoding: str, piece: int) -> Vector:
-    """The numbers of a difference in pieces."""
-    if encoding == F32:
-        return np.frombuffer(data, "<f4")
-    found, at = np.empty(elements, np.float32), 0
-    for first in range(0, elements, piece):
-        count = min(piece, elements - first)
-        scale = np.frombuffer(data, "<f4", 1, at)
-        found[first : first + count] = np.frombuffer(data, np.int8, count, at + 4).astype(np.float32) * scale
-        at += 4 + count
-    return found

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..device.differences import Encoding
 from ..device.frames import PAYLOAD
-from ..device.rounds import S8
 from .conditions import Conditions, Profile
 from .members import HostTwins, Order
 from .twins import Failure, Report
@@ -105,4 +105,5 @@ def _transfer(size: int, c: Conditions, rng: np.random.Generator) -> float:
 
 def upload_bytes(encoding: str, elements: int) -> int:
     """Bytes of a difference."""
-    return elements + 4 * -(-elements // (PAYLOAD - 4)) if encoding == S8 else 4 * elements
+    how = Encoding.of(encoding)
+    return sum(map(how.size, how.pieces(elements, PAYLOAD)))

@@ -91,7 +91,9 @@ def main():
     kinds = [FACTORY] * (args.train // 2) + [SITE] * (args.train - args.train // 2)
     kinds += [SITE, WORN] * (args.test // 2)
     sounds = np.stack([record(rng, kind, filters) for kind in kinds])
-    made = samples.from_arrays(sounds, np.array(kinds, np.uint8), train=args.train, epochs=args.epochs)
+    made = samples.from_arrays(
+        sounds, np.array(kinds, np.uint8), train=args.train, epochs=args.epochs, divisor=32, zero=128
+    )
     try:
         data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
         samples.write(args.out, data)

@@ -90,7 +90,7 @@ def main():
             print(f"error: --{name} {getattr(args, name)}: must be at least 1", file=sys.stderr)
             return 1
     motions, gestures = recorded(args.train + args.test)
-    made = samples.from_arrays(motions, gestures, train=args.train, epochs=args.epochs)
+    made = samples.from_arrays(motions, gestures, train=args.train, epochs=args.epochs, divisor=32, zero=128)
     try:
         data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
         samples.write(args.out, data)

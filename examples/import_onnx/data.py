@@ -46,7 +46,9 @@ def main():
     rng = np.random.default_rng(1)
     surfaces = rng.integers(0, 4, args.train + args.test)
     images = np.stack([image(rng, surface) for surface in surfaces])
-    made = samples.from_arrays(images, surfaces.astype(np.uint8), train=args.train, epochs=args.epochs)
+    made = samples.from_arrays(
+        images, surfaces.astype(np.uint8), train=args.train, epochs=args.epochs, divisor=64, zero=128
+    )
     try:
         data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
         samples.write(args.out, data)

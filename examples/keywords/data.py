@@ -44,7 +44,7 @@ def main():
     new, others = [child(rng)], adults(rng, 12)
     parts = [(new, args.train), (new, args.test // 2), (others, args.test // 2)]
     words, numbers = map(np.concatenate, zip(*(spoken_by(rng, *part) for part in parts), strict=True))
-    made = samples.from_arrays(words, numbers, train=args.train, epochs=args.epochs)
+    made = samples.from_arrays(words, numbers, train=args.train, epochs=args.epochs, divisor=64, zero=128)
     try:
         data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
         samples.write(args.out, data)

@@ -46,7 +46,7 @@ def main():
     parts = [("new", slice(args.train)), ("new", slice(most, most + half)), ("others", slice(half))]
     records = np.concatenate([words[name][some] for name, some in parts])
     numbers = np.concatenate([words[f"{name}_label"][some] for name, some in parts])
-    made = samples.from_arrays(records, numbers, train=args.train, epochs=args.epochs)
+    made = samples.from_arrays(records, numbers, train=args.train, epochs=args.epochs, divisor=64, zero=128)
     try:
         data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
         samples.write(args.out, data)

@@ -255,6 +255,11 @@ static uint32_t expected(uint32_t jobs) {
     return hash;
 }
 
+static int draw_zeros(void *data, uint32_t bytes) {
+    memset(data, 0, bytes);
+    return 0;
+}
+
 static void train_under_fire(test_bench *w) {
     (void)hello(w);
     for (uint32_t job = 0; job < JOBS; job++) {
@@ -271,15 +276,20 @@ static void train_under_fire(test_bench *w) {
     trained += JOBS + 1;
 }
 
-/* The length of a request of rounds or of synchronous training that the board often executes; 0 of others. */
-static uint32_t plausible_length(uint32_t number) {
+/* The length of a request of rounds or of synchronous training that the board often executes; 0 of others.
+ * `long_one`: of two. */
+static uint32_t plausible_length(uint32_t number, bool long_one) {
     switch (number) {
     case AG_LINK_ROUND:
-        return 12;
+        return long_one ? 20 : 12;
     case AG_LINK_LOCAL:
         return 24;
     case AG_LINK_DELTA:
-        return 15;
+        return long_one ? 17 : 15;
+    case AG_LINK_EVALUATE:
+        return 10;
+    case AG_LINK_IDENTITY:
+        return 4;
     case AG_LINK_ACCUMULATE:
         return 20;
     case AG_LINK_APPLY:
@@ -304,10 +314,14 @@ static void name_state(const test_bench *w, uint32_t number, uint8_t *payload) {
 }
 
 /* Changes its payload accordingly. */
-static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payload) {
+static void make_plausible(const test_bench *w, uint32_t number, uint32_t bytes, uint8_t *payload) {
     const ag_round *r = &w->board.round;
     if (number == AG_LINK_ACCUMULATE || number == AG_LINK_APPLY) {
         name_state(w, number, payload);
+        return;
+    }
+    if (number == AG_LINK_IDENTITY) {
+        ag_put32(payload, payload[0] % 3u);
         return;
     }
     ag_put32(payload, r->number + (number == AG_LINK_ROUND ? payload[0] % 3u : 0u));
@@ -315,7 +329,11 @@ static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payloa
         const uint32_t options = payload[8] % 2u;
         const uint32_t sum = options != 0 ? 0 : ag_crc32(0, &w->m.state[0], sizeof w->m.state[0]);
         ag_put32(payload + 4, ag_crc32(sum, &w->m.state[3], sizeof w->m.state[3]));
-        ag_put32(payload + 8, options);
+        ag_put32(payload + 8, options | (bytes == 20 ? (uint32_t)AG_ROUND_MASKED : 0u));
+        if (bytes == 20) {
+            ag_put_f32(payload + 12, 1.0f + (float)(payload[12] % 3u));
+            ag_put_f32(payload + 16, (float)(payload[16] % 2u));
+        }
     } else if (number == AG_LINK_LOCAL) {
         ag_put32(payload + 4, r->steps);
         ag_put16(payload + 8, payload[8] % 4u);
@@ -324,7 +342,12 @@ static void make_plausible(const test_bench *w, uint32_t number, uint8_t *payloa
     } else {
         ag_put32(payload + 4, payload[4] % 3u);
         ag_put16(payload + 8, payload[8] % 5u);
+    }
+    if (number == AG_LINK_DELTA) {
         payload[10] = payload[10] % 3u;
+    }
+    if (number == AG_LINK_DELTA && bytes == 17) {
+        ag_put16(payload + 15, payload[15] % 6u);
     }
 }
 
@@ -335,8 +358,9 @@ static void send_nonsense(test_bench *w) {
     source nonsense = *errors;
     *errors = line_is_clean;
     /* of all requests, or mostly of those that begin, use and leave rounds */
-    static const uint8_t of_rounds[] = {AG_LINK_ROUND,      AG_LINK_LOCAL, AG_LINK_DELTA, AG_LINK_BEGIN,
-                                        AG_LINK_WRITE,      AG_LINK_LOAD,  AG_LINK_SAVE,  AG_LINK_LOCAL,
+    static const uint8_t of_rounds[] = {AG_LINK_ROUND,      AG_LINK_LOCAL,    AG_LINK_DELTA,    AG_LINK_BEGIN,
+                                        AG_LINK_WRITE,      AG_LINK_LOAD,     AG_LINK_SAVE,     AG_LINK_LOCAL,
+                                        AG_LINK_DELTA,      AG_LINK_EVALUATE, AG_LINK_IDENTITY, AG_LINK_WEAR,
                                         AG_LINK_ACCUMULATE, AG_LINK_APPLY};
     const bool rounds = next_random(&nonsense) % 2 != 0;
     (void)hello(w);
@@ -344,8 +368,8 @@ static void send_nonsense(test_bench *w) {
         const uint32_t kind = next_random(&nonsense);
         const uint32_t number = rounds          ? of_rounds[kind % sizeof of_rounds]
                                 : kind % 8 == 7 ? next_random(&nonsense)
-                                                : 1 + kind % 16;
-        const uint32_t plausible = kind < 192 ? plausible_length(number) : 0;
+                                                : 1 + kind % 22;
+        const uint32_t plausible = kind < 192 ? plausible_length(number, kind % 2 != 0) : 0;
         uint32_t bytes = plausible;
         if (rounds && number == AG_LINK_LOAD) {
             bytes = 4;
@@ -368,7 +392,7 @@ static void send_nonsense(test_bench *w) {
             memset(frame + AG_LINK_HEADER, 0, 4);
         }
         if (plausible != 0) {
-            make_plausible(w, number, frame + AG_LINK_HEADER);
+            make_plausible(w, number, plausible, frame + AG_LINK_HEADER);
         }
         const uint32_t length = ag_frame_encode(encoded, frame, ag_frame_seal(frame, bytes));
         frames++;
@@ -410,6 +434,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fail("the set of samples", 0, 0);
     }
     w.board.round.samples = &w.samples;
+    w.board.round.entropy = draw_zeros;
     (void)ag_link_restore(&w.board);
     if (next_random(&w.errors) % 3 == 2) {
         send_nonsense(&w);

@@ -125,6 +125,7 @@ static const ag_link_model model = {
     shared,
     2,
     &gradients,
+    {1, 1, CLASSES, 1},
 };
 
 /* The samples of the board: what the input's bytes are does not matter; labels are classes. */

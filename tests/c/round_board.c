@@ -20,6 +20,7 @@ typedef struct board {
 } board;
 
 board *board_new(const uint8_t *set, uint32_t set_bytes, uint32_t slots, uint32_t slot_bytes);
+void board_entropy(const uint8_t *seed);
 int board_start(board *b);
 void board_cut(board *b, uint32_t after, uint32_t torn);
 uint32_t board_operations(const board *b);
@@ -39,12 +40,33 @@ static int read_set(void *ctx, uint32_t offset, void *data, uint32_t bytes) {
     return 0;
 }
 
+static const uint8_t *entropy; /* 32 bytes, or NULL */
+
+static int draw(void *data, uint32_t bytes) {
+    if (entropy == NULL || bytes > 32) {
+        return -1;
+    }
+    memcpy(data, entropy, bytes);
+    return 0;
+}
+
+/* Each call takes 100 cycles; the counter begins just before it wraps. */
+static uint32_t count_cycles(void) {
+    static uint32_t cycles = 0xffffff00u;
+    return cycles += 100;
+}
+
 static void keep(void *ctx, const uint8_t *data, uint32_t bytes) {
     board *b = (board *)ctx;
     if (bytes <= REPLIES - b->out_bytes) {
         memcpy(b->out + b->out_bytes, data, bytes);
         b->out_bytes += bytes;
     }
+}
+
+/* The random bytes of all boards, which stay with the caller. */
+void board_entropy(const uint8_t *seed) {
+    entropy = seed;
 }
 
 /* `set` stays with the caller; no flash where there are no slots. */
@@ -68,6 +90,8 @@ int board_start(board *b) {
     ag_link_start(&b->link, &ag_linked_model, b->memory, b->ram.slots > 0 ? &b->flash : NULL, keep, b);
     b->link.window = 1024;
     b->link.round.samples = ag_samples_open_source(&b->samples, read_set, b) == 0 ? &b->samples : NULL;
+    b->link.round.cycles = count_cycles;
+    b->link.round.entropy = draw;
     return ag_link_restore(&b->link);
 }
 

@@ -10,7 +10,7 @@ from checkout import C
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_gen.device import errors, frames, rounds
+from autodiff_gen.device import differences, errors, frames, rounds
 from autodiff_gen.device.frames import Decoder, Frame, stuff, unstuff
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -118,7 +118,7 @@ def numbers(header):
     text = re.sub(r"#define (AG_LINK_PAYLOAD) (\d+)", r"\1 = \2", text)
     return {
         name: int(value, 0)
-        for name, value in re.findall(r"AG_(?:LINK|ROUND|STORE)_(\w+) = (-?\w+)", text)
+        for name, value in re.findall(r"AG_(?:LINK|ROUND|STORE|GRADIENTS)_(\w+) = (-?\w+)", text)
         if value.lstrip("-")[0].isdigit()
     }
 
@@ -143,12 +143,12 @@ def test_both_ends_have_the_same_numbers(root):
         "S16",
     ):
         assert link[name] == getattr(frames, name), name
-    assert {rounds.F32: rounds_["F32"], rounds.S8: rounds_["S8"]} == rounds.ENCODINGS
-    assert rounds_["LOCAL_BUFFERS"] == rounds.LOCAL_BUFFERS
+    assert {kind: rounds_[kind.upper()] for kind in differences.ENCODINGS} == differences.ENCODINGS
+    assert (rounds_["LOCAL_BUFFERS"], rounds_["MASKED"]) == (rounds.LOCAL_BUFFERS, rounds.MASKED)
     assert all(
         link.get(name, number) == number for name, number in rounds_.items() if name.startswith("ERR_")
     )
-    named = [*link.items(), *store.items(), *rounds_.items()]
+    named = [*link.items(), *store.items(), *rounds_.items(), *numbers("ag_gradients.h").items()]
     statuses = {number for name, number in named if name.startswith("ERR_")}
     assert {s for s in errors.STATUS if s <= -32} == statuses
     document = (root / "docs" / "link.md").read_text()

@@ -21,6 +21,7 @@ from autodiff_gen.device.frames import Decoder, Frame
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.rounds import Round, Work
 from autodiff_gen.device.snapshot import Snapshot
+from autodiff_gen.device.store import identity, wear
 from autodiff_gen.errors import AutodiffError, ShapeError
 
 GREETING = struct.Struct("<BBH7I16sIII")
@@ -69,14 +70,22 @@ class Peer:
             return struct.pack("<I", zlib.crc32(bytes(self.program.state_bytes)))
         if f.request == frames.ROUND:
             self.local = 0
-            return struct.pack("<5I", 4, 0, self.elements, 1, self.steps)
+            return struct.pack("<6I", 4, 0, self.elements, 1, self.steps, 7)
         if f.request == frames.LOCAL:
             made = struct.unpack_from("<H", f.payload, 8)[0]
             self.steps, self.local = self.steps + made, self.local + made
-            return struct.pack("<2If", self.local, 4 * self.local, 0.5)
+            return struct.pack("<2IfQ", self.local, 4 * self.local, 0.5, 9)
         if f.request == frames.DELTA:
             count, encoding = struct.unpack_from("<HB", f.payload, 8)
-            return bytes(4 + count if encoding else 4 * count)
+            top = struct.unpack_from("<H", f.payload, 15)[0] if len(f.payload) == 17 else 0
+            values = top or count
+            return struct.pack(f"<{top}H", *range(top)) + bytes(4 + values if encoding else 4 * values)
+        if f.request == frames.EVALUATE:
+            return struct.pack("<3I", 4, 4, 1)
+        if f.request == frames.WEAR:
+            return struct.pack("<4I", 2, 4096, 3, 300)
+        if f.request == frames.IDENTITY:
+            return struct.pack("<I", 7)
         if f.request == frames.INIT:
             self.steps = 0
         if f.request == frames.END:
@@ -115,8 +124,12 @@ def use(board):
     board.save()
     board.load()
     round_ = Round(board, 1, state)
+    round_.evaluate()
     round_.train(Work(steps=9, lr=0.1))
     round_.delta("s8")
+    round_.delta("top0.1")
+    wear(board)
+    identity(board)
     board.counters()
     Snapshot(board).load(board)
     board.init()
@@ -141,9 +154,8 @@ def test_the_peer_is_a_board(program):
     assert peer.steps == board.steps == 1
 
 
-LENGTHS = [
-    (n, size) for n in frames.NAMES if n not in (frames.FETCH, frames.SET_LR) for size in (0, 1, 7, 240)
-]
+UNUSED = (frames.FETCH, frames.SET_LR, frames.ACCUMULATE, frames.APPLY)
+LENGTHS = [(n, size) for n in frames.NAMES if n not in UNUSED for size in (0, 1, 7, 240)]
 
 
 def test_every_length_of_every_reply(program):

@@ -18,6 +18,7 @@ from autodiff_gen.codegen.shared_part import shared_part
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import frames
 from autodiff_gen.device.board import Board
+from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.errors import DeviceError, LinkError
 from autodiff_gen.device.rounds import Round, Work, shared_slots
 from autodiff_gen.errors import ModelError, ShapeError
@@ -207,6 +208,48 @@ def test_networks_with_8_bit_weights(tmp_path_factory, samples, rng):
     assert np.abs(ends).max() < 1.5 and abs(np.mean(ends)) < 0.05
 
 
+def unit(key, counter, index):
+    """ag_unitf of runtime/ag_rng.h."""
+
+    def mix(x):
+        x = x & 0xFFFFFFFF
+        x = (x ^ x >> 16) * 0x21F0AAAD & 0xFFFFFFFF
+        x = (x ^ x >> 15) * 0x735A2D97 & 0xFFFFFFFF
+        return x ^ x >> 15
+
+    s, t = mix(mix(key + 0x9E3779B9) ^ counter), mix(mix(counter + 0x7F4A7C15) ^ key)
+    return (mix(mix(index ^ s) + t) >> 8) / 2.0**24
+
+
+def test_rounding_has_random_numbers_of_its_own(tmp_path, samples, rng):
+    """8-bit weights that are pulled to the start are rounded up where a random number is at least 1/2: one of no stream
+    that the order of the samples, or the rounding of the difference, has with the same seed."""
+    library = Library(build(Integers(), optimizer=optim.SGD(lr=0.1)), tmp_path)
+    board = connected(library, Twin(library, samples))
+    start = board.state_dict()
+    start["last"] = rng.integers(-100, 100, start["last"].shape).astype(np.int8)
+    number, seed, up, elements = 5, 77, [], []
+    round_ = Round(board, number, start)
+    round_.train(Work(steps=4, lr=0.5, seed=seed))
+    before = board.state_dict()
+    round_.train(Work(steps=5, lr=1e-6, seed=seed, mu=0.5e6))
+    after, first = board.state_dict(), 0
+    for slot in shared_slots(library.program):
+        size = slot.type.bytes // slot.type.dtype.size
+        if before[slot.name].dtype == np.int8:
+            moved = before[slot.name].astype(float).ravel() - start[slot.name].ravel()
+            odd = np.flatnonzero(moved % 2)
+            middle = start[slot.name].ravel() + moved / 2
+            up += (after[slot.name].ravel() > middle)[odd].tolist()
+            elements += (first + odd).tolist()
+        first += size
+    assert len(up) >= 15
+    for counter in (0, 4, 5):  # epochs, local steps, the round
+        others = [unit(seed, counter, k) >= 0.5 for k in elements]
+        assert 0.1 < np.mean(np.equal(up, others)) < 0.9, counter
+    assert np.all(np.equal(up, [unit(seed ^ 0x786F7270, 5, k) >= 0.5 for k in elements]))
+
+
 def test_buffers_may_stay_on_the_board(library, samples, weights):
     board = connected(library, Twin(library, samples))
     own = board.state_dict()
@@ -330,7 +373,16 @@ def test_stale_and_wrong_requests_change_nothing(library, samples, weights):
         (-33, frames.LOCAL, "<IIHHff", (5, 4, 1, 0, 0.1, 0)),
         (-33, frames.DELTA, "<IIHB", (5, 0, 1, 0)),
         (-34, frames.ROUND, "<III", (0, sum_of_start, 0)),
-        (-34, frames.ROUND, "<III", (6, sum_of_start, 2)),
+        (-33, frames.ROUND, "<III", (6, sum_of_start, 2)),
+        (-33, frames.ROUND, "<IIIff", (6, sum_of_start, 1, 1, 0)),
+        (-34, frames.ROUND, "<III", (6, sum_of_start, 4)),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, 0, 0)),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, -1, 0)),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, 1, -1)),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, float("inf"), 0)),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, 1, float("nan"))),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, 1e30, 1e30)),
+        (-34, frames.ROUND, "<IIIff", (6, sum_of_start, 2, 1e-30, 1e-30)),
         (-34, frames.LOCAL, "<IIHHffI", (5, 4, 1, 6, 0.1, 0, 0)),
         (-34, frames.LOCAL, "<IIHHffI", (5, 4, 1, 0, 0.1, -1, 0)),
         (-34, frames.LOCAL, "<IIHHffI", (5, 4, 1, 0, float("nan"), 1, 0)),
@@ -340,6 +392,14 @@ def test_stale_and_wrong_requests_change_nothing(library, samples, weights):
         (-34, frames.DELTA, "<IIHBI", (5, round_.elements - 3, 4, 0, 0)),
         (-34, frames.DELTA, "<IIHBI", (5, 0xFFFFFFFF, 2, 0, 0)),
         (-34, frames.DELTA, "<IIHBI", (5, 0, 4, 2, 0)),
+        (-34, frames.DELTA, "<IIHBIH", (5, 0, 50, 0, 0, 41)),
+        (-34, frames.DELTA, "<IIHBIH", (5, 0, 5, 0, 0, 6)),
+        (-33, frames.EVALUATE, "<II", (5, 0)),
+        (-34, frames.EVALUATE, "<IIH", (5, 3, 1)),
+        (-34, frames.EVALUATE, "<IIH", (5, 0xFFFFFFFF, 2)),
+        (-43, frames.EVALUATE, "<IIH", (4, 0, 1)),
+        (-33, frames.IDENTITY, "<H", (1,)),
+        (-33, frames.WEAR, "<I", (1,)),
         (-38, frames.LOCAL, "<IIHHffI", (5, 0, 1, 0, 0.1, 0, 0)),
         (-38, frames.LOCAL, "<IIHHffI", (5, 5, 1, 0, 0.1, 0, 0)),
         (-39, frames.ROUND, "<III", (6, sum_of_start, 0)),
@@ -446,9 +506,15 @@ def test_numbers_that_no_round_has(library, samples, weights):
             Work(**{"steps": 1, "lr": 0.1, **wrong})
 
     round_ = Round(board, 1, weights)
-    for given in (("s16", 0), ("s8", -1), ("s8", 1 << 32)):
-        with pytest.raises(ShapeError, match="expected f32 or s8, and a seed of 32 bits"):
-            round_.delta(*given)
+    for wrong in ("s16", "top", "top0", "top1.5", "topnan", "top0.1:s16", "0.1", ""):
+        with pytest.raises(ShapeError, match="expected f32, s8, or the largest of them"):
+            round_.delta(wrong)
+    for seed in (-1, 1 << 32):
+        with pytest.raises(ShapeError, match="expected a seed of 32 bits"):
+            round_.delta("s8", seed)
+    for clip, noise in ((0, 0), (-1, 0), (1, -1), (1e39, 0), (1, float("nan")), (1e30, 1e30), (1e-30, 1e-30)):
+        with pytest.raises(ShapeError, match="clip > 0 and noise >= 0"):
+            Mask(clip, noise)
 
 
 def test_what_is_shared(rng):

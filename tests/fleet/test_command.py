@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -118,6 +119,15 @@ WRONG = {
         ["--strategy", "FedAdam"],
         "--server flower needs Flower 1.42, which is not installed",
     ),
+    "noise without a norm": (
+        ["--noise", "0.1"],
+        "--noise 0.1 is relative to the largest norm of a difference: add",
+    ),
+    "differences of no kind": (
+        ["--delta", "top2"],
+        "differences as 'top2': expected f32, s8, or the largest",
+    ),
+    "a share of all": (["--evaluate", "1"], "must be at least 0 and less than 1"),
     "steps and passes": (["--steps", "1", "--epochs", "1"], "not allowed with argument"),
 }
 
@@ -154,6 +164,33 @@ def test_rounds_of_another_model_are_not_continued(capsys: pytest.CaptureFixture
     assert fleet("--rounds", "1", "--fresh") == 0
 
 
+def test_evaluations_clipping_and_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    """Boards test the weights on samples that they do not train on; little noise lets them learn, much does not."""
+    words = ["--boards", "4", "--rounds", "4", "--epochs", "6", "--evaluate", "0.2"]
+    assert fleet(*words, "--clip", "1", "--noise", "0.01", "--delta", "top0.5:s8", "--out", "little") == 0
+    out = capsys.readouterr().out
+    assert "12 to 12 samples a board; differences of 57 numbers as top0.5:s8" in out
+    before = [float(x) for x in re.findall(r"accuracy .*before it, on boards +([\d.]+)%", out)]
+    assert len(before) == 4 and before[-1] > before[0] and rounds(out)[-1][2] > 70.0
+    assert fleet(*words, "--clip", "1", "--noise", "50", "--out", "much") == 0
+    assert rounds(capsys.readouterr().out)[-1][2] < 70.0
+
+
+def test_running_statistics_get_no_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.py").write_text(Path("m.py").read_text().replace("nn.ReLU()", "nn.BatchNorm1d(6)"))
+    assert fleet("--clip", "1", "--noise", "0.1") == 1
+    assert "as variances may become negative: add --local-buffers" in capsys.readouterr().err
+    assert fleet("--clip", "1", "--noise", "0.1", "--local-buffers", "--rounds", "1", "--boards", "2") == 0
+
+
+def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.py").write_text(Path("m.py").read_text().replace("CrossEntropyLoss", "MSELoss"))
+    with np.load("data.npz") as data:
+        np.savez("data.npz", x=data["x"], target=np.zeros((60, 3), np.float32))
+    assert fleet("--evaluate", "0.1") == 1
+    assert "--evaluate compares classes, which the model does not have" in capsys.readouterr().err
+
+
 @pytest.mark.qemu
 @pytest.mark.slow
 def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,5 +205,15 @@ def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) 
     with np.load("emulated/round-00002.npz") as one, np.load("twins/round-00002.npz") as other:
         for name in one:
             np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-6)
-    assert fleet(*kinds, "--out", "emulated", "--rounds", "3") == 0  # with the flash of before
-    assert [r[:2] for r in rounds(capsys.readouterr().out)] == [(3, 4)]
+    mask = ["--clip", "0.5", "--noise", "0.01", "--evaluate", "0.3"]
+    assert fleet(*kinds, *mask, "--out", "emulated", "--rounds", "3") == 0  # with the flash of before
+    out = capsys.readouterr().out
+    assert [r[:2] for r in rounds(out)] == [(3, 4)] and "before it, on boards" in out
+    assert re.search(
+        r"^a round programs \d+ bytes of a board's flash, and every \d+ rounds erases one of 2", out, re.M
+    )
+    folder = Path("emulated/boards")
+    shutil.copy(folder / "0" / "flash.bin", folder / "1" / "flash.bin")
+    assert fleet(*kinds, "--out", "emulated", "--rounds", "4") == 1
+    said = capsys.readouterr().err
+    assert "emulated/boards/0 and emulated/boards/1 have the same identity" in said

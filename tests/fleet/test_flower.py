@@ -30,7 +30,7 @@ ONE_LINE = {
 REPLIES = {
     "clipping": "the server's config has clipping_norm, which boards do not follow; they follow proximal-mu",
     "type": "the server's config has steps='many': expected int",
-    "encoding": "the server's config has delta='s4': expected f32 or s8",
+    "encoding": "differences as 's4': expected f32, s8, or the largest",
     "range": "mu=-1.0: expected finite numbers",
     "none": "board 2: net: round 1: the loss is not finite",
     "no weight": "the weights of a round miss 0.weight",

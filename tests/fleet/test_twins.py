@@ -15,6 +15,7 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.rounds import Round, Work, shared_slots, stored
 from autodiff_gen.fleet.members import HostTwins
 from autodiff_gen.fleet.records import records
@@ -44,18 +45,32 @@ def sets_of(spec: ag.Model, program: Any, parts: list[Any], arrays: dict[str, An
 
 
 def test_a_twin_is_a_board(tmp_path: Path) -> None:
-    """Two rounds of Adam, whose state stays on the board, with running statistics, by either encoding."""
-    net = nn.Sequential(nn.Linear(WIDTH, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, CLASSES))
+    """Rounds of Adam, whose state stays on the board, with running statistics: by each encoding, with an evaluation,
+    clipped, and with noise."""
+    net = nn.Sequential(nn.Linear(WIDTH, 50), nn.BatchNorm1d(50), nn.Tanh(), nn.Linear(50, CLASSES))
     spec = model(net, optim.Adam(lr=0.02))
-    library = Library(spec, tmp_path)
+    library, seed = Library(spec, tmp_path), bytes(range(32))
+    library.entropy(seed)
     arrays = data(19)
-    sets = sets_of(spec, library.program, [np.arange(19)], arrays)
+    layout = link_layout(library.program)
+    names = {a.name: arrays["target" if a.is_target else "x"] for a in layout.inputs}
+    sets = [records(layout, names, np.arange(16), np.arange(16, 19))]
     board = connected(library, Twin(library, sets[0]))
-    twins = Twins(library.program, sets, opt="-O0")
+    twins = Twins(library.program, sets, opt="-O0", entropy=lambda count: seed[:count])
     weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in shared_slots(library.program)}
     work = Work(7, 0.02, seed=3, mu=0.1)
-    for number, (encoding, local) in enumerate((("f32", False), ("s8", False), ("f32", True)), 1):
-        own = Round(board, number, weights, local)
+    for number, (encoding, local, mask) in enumerate(
+        (
+            ("f32", False, None),
+            ("s8", False, None),
+            ("f32", True, Mask(0.1)),
+            ("top0.2", False, None),
+            ("top0.07:s8", True, Mask(0.1, 0.5)),
+        ),
+        1,
+    ):
+        own = Round(board, number, weights, local, mask)
+        tested = own.evaluate()
         trained = own.train(work)
         delta = own.difference(encoding, 5)
         (report,) = twins.train(
@@ -66,10 +81,29 @@ def test_a_twin_is_a_board(tmp_path: Path) -> None:
             local_buffers=local,
             encoding=encoding,
             seed=lambda k: 5,
+            mask=mask,
+            evaluate=True,
         )
-        assert isinstance(report, Report) and (report.samples, report.local) == (19, trained)
+        assert isinstance(report, Report) and report.samples == 16
+        assert (report.local, report.evaluation) == (trained, tested)
+        assert tested.samples == tested.labels == 3
         np.testing.assert_array_equal(report.delta, delta)
-        assert np.abs(delta).max() > 0.01
+        assert np.abs(delta).max() > 0.001
+
+
+def test_a_repeated_round_has_the_same_noise() -> None:
+    spec = model(nn.Linear(WIDTH, CLASSES), optim.SGD(lr=0.1))
+    program, arrays = compile_model(spec, "net", ["ref"]), data(8)
+    twins = Twins(program, sets_of(spec, program, [np.arange(4), np.arange(4, 8)], arrays), opt="-O0")
+    weights = stored(shared_slots(program), {s.name: np.zeros(s.state.logical.shape) for s in program.slots})
+    found = []
+    for number in (1, 1, 2):
+        reports = twins.train(number, weights, lambda k: Work(0), [0, 1], mask=Mask(1.0, 1.0))
+        found.append([r.delta for r in reports if isinstance(r, Report)])
+    np.testing.assert_array_equal(found[0], found[1])
+    noises = [*found[0], *found[2]]
+    assert all(0.3 < x.std() < 2 for x in noises)
+    assert all(not np.array_equal(noises[i], noises[k]) for i in range(4) for k in range(i))
 
 
 @pytest.mark.torch

@@ -74,6 +74,16 @@ def test_images_that_libfuzzer_finds(fuzz_sources, tmp_path, seed):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+def test_the_stm32f4s_random_numbers(tmp_path):
+    """Against a model of its registers: QEMU has no generator there."""
+    sources = [ROOT / "boards" / "support" / "stm32f4" / "random.c", C / "stm32f4_random.c"]
+    flags = (*SANITIZE, '-DAG_REGISTER_MODEL="stm32f4_registers.h"', f"-I{C}")
+    assert (
+        run(compile_c("gcc", sources, tmp_path / "random", flags))
+        == "drawn and rejected as the manual says\n"
+    )
+
+
 def test_the_stm32f4s_flash(tmp_path):
     """Against a model of its registers: QEMU has no flash controller there."""
     root = ROOT

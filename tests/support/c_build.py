@@ -18,6 +18,7 @@ LINK = [
         RUNTIME / f"ag_{n}.c"
         for n in ("link", "requests", "round_requests", "round", "round_shared", "gradients")
     ),
+    *(RUNTIME / f"ag_{n}.c" for n in ("round_delta", "round_samples", "noise")),
     *(RUNTIME / f"ag_{n}.c" for n in ("frame", "store", "samples", "flash_ram", "console", "format")),
     ROOT / "boards" / "support" / "host" / "system.c",
 ]

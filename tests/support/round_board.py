@@ -37,6 +37,12 @@ class Library:
         self.c = shared_library("gcc", [*own, *kernels, *LINK, C / "round_board.c"], folder / "net.so", flags)
         self.c.board_new.restype = self.c.board_replies.restype = ctypes.c_void_p
         self.c.ag_round_sample.restype = ctypes.c_uint32
+        self.c.ag_noise.restype = ctypes.c_float
+
+    def entropy(self, seed):
+        """The 32 random bytes of all boards of this library from now on; None: there is no source of them."""
+        self._seed = seed and ctypes.create_string_buffer(seed, 32)
+        self.c.board_entropy(self._seed)
 
 
 class Twin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, 
 from flwr.clientapp import ClientApp
 
 from ...codegen.program import Program
-from ...device.rounds import ENCODINGS, by_name, shared_slots
+from ...device.differences import Encoding
+from ...device.rounds import by_name, shared_slots
 from ...errors import AutodiffError, DataError, listed
 from ..average import Mean
 from ..members import Members
@@ -20,6 +22,7 @@ from ..twins import Failure
 # What Flower's strategies read and write, and what replies say of boards.
 ARRAYS, CONFIG, METRICS, BOARDS = "arrays", "config", "metrics", "boards"
 NUMBER, MU, EXAMPLES, LOSS = "server-round", "proximal-mu", "num-examples", "train_loss"
+ACCURACY = "eval_acc"
 FAILED = 1  # the code of an Error: no board of the client answered
 
 # Keys of a message's ConfigRecord, and what of a plan they replace.
@@ -98,10 +101,15 @@ def _replies(
         new = {name: w + step[name] if name in step else w for name, w in weights.items()}
         records = {
             ARRAYS: ArrayRecord({name: Array(array) for name, array in new.items()}),
-            METRICS: MetricRecord({EXAMPLES: mean.samples, LOSS: mean.loss}),
+            METRICS: MetricRecord({EXAMPLES: mean.samples, LOSS: mean.loss, **_evaluated(mean)}),
             BOARDS: ConfigRecord({"answered": mean.boards, "failed": [str(f) for f in failures]}),
         }
         yield Message(RecordDict(records), reply_to=message)
+
+
+def _evaluated(mean: Mean) -> dict[str, float]:
+    """The accuracy of the weights that the server sent, on the boards' own samples, if they evaluate."""
+    return {} if math.isnan(mean.accuracy) else {ACCURACY: mean.accuracy}
 
 
 def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
@@ -120,8 +128,5 @@ def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
         given[KEYS[key]] = value
     if "epochs" in given:
         given.setdefault("steps", 0)
-    if given.get("encoding", plan.encoding) not in ENCODINGS:
-        raise DataError(
-            f"the server's config has delta={given['encoding']!r}: expected {' or '.join(ENCODINGS)}"
-        )
+    Encoding.of(given.get("encoding", plan.encoding))
     return replace(plan, **given)

@@ -18,6 +18,9 @@ void ag_machine_init(void);
 /* Sends one character. Gives up after a bounded wait. */
 void ag_machine_put(char c);
 
+/* Random bytes of the chip's generator: 0, or -1. Optional. */
+int ag_machine_random(void *data, uint32_t bytes);
+
 /* Enables the UART's receive interrupt; ag_machine_interrupt then passes each byte to ag_uart_received
  * (uart.c), and a byte that overran the previous one to ag_uart_overran. */
 void ag_machine_listen(void);

@@ -1,4 +1,5 @@
 /* ag_system.h on bare metal: by semihosting where it is available, otherwise text by UART and no files. */
+#include "ag_core.h"
 #include "ag_machine.h"
 #include "ag_semihosting.h"
 #include "ag_startup.h"
@@ -87,6 +88,28 @@ void ag_system_exit(int status) {
     for (;;) {
         __asm__ volatile("wfi");
     }
+}
+
+uint32_t ag_system_cycles(void) {
+    return ag_core_cycles();
+}
+
+/* For machines without a generator. */
+__attribute__((weak)) int ag_machine_random(void *data, uint32_t bytes) {
+    (void)data;
+    (void)bytes;
+    return -1;
+}
+
+/* Of the machine's generator; an emulator without one has a file of the host. */
+int ag_system_random(void *data, uint32_t bytes) {
+    if (ag_machine_random(data, bytes) == 0) {
+        return 0;
+    }
+    const int32_t file = ag_system_open("entropy.bin");
+    const int status = file < 0 ? -1 : ag_system_read(file, 0, data, bytes);
+    ag_system_close(file);
+    return status;
 }
 
 ag_memory ag_system_memory(void) {

@@ -70,6 +70,17 @@ void ag_system_exit(int status) {
     exit(status);
 }
 
+uint32_t ag_system_cycles(void) {
+    return 0; /* those of one core are not known to a process */
+}
+
+int ag_system_random(void *data, uint32_t bytes) {
+    const int32_t source = ag_system_open("/dev/urandom");
+    const int status = ag_system_read(source, 0, data, bytes);
+    ag_system_close(source);
+    return status;
+}
+
 ag_memory ag_system_memory(void) {
     ag_memory none;
     memset(&none, 0, sizeof none);

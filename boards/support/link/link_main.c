@@ -39,6 +39,8 @@ int main(void) {
     board.window = ag_uart_room();
     board.fetch = fetch;
     board.round.samples = ag_samples_open(&samples) == AG_SAMPLES_OK ? &samples : NULL;
+    board.round.cycles = ag_system_cycles;
+    board.round.entropy = ag_system_random;
     (void)ag_link_restore(&board);
     if (status != 0) {
         board.start = status;

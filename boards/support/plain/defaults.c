@@ -1,6 +1,7 @@
 /* What a port may leave out of ag_system.h and ag_flash.h: there are no files, no flash for checkpoints and
- * no measure of memory. Each function is replaced by one of the same name in the program; one in a library is
- * found only if the program needs another function of the same file. */
+ * no measure of memory or time, and no source of random numbers. Each function is replaced by one of the same
+ * name in the program; one in a library is found only if the program needs another function of the same file.
+ */
 #include "ag_flash.h"
 #include "ag_system.h"
 
@@ -39,6 +40,16 @@ AG_DEFAULT int ag_system_write_file(int32_t handle, uint32_t offset, const void 
 
 AG_DEFAULT void ag_system_close(int32_t handle) {
     (void)handle;
+}
+
+AG_DEFAULT uint32_t ag_system_cycles(void) {
+    return 0;
+}
+
+AG_DEFAULT int ag_system_random(void *data, uint32_t bytes) {
+    (void)data;
+    (void)bytes;
+    return -1;
 }
 
 AG_DEFAULT ag_memory ag_system_memory(void) {

@@ -43,8 +43,8 @@ int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set
     const ag_flash flash = {read_bytes, NULL, NULL, &state, 0, 0};
     const ag_record record = {&flash, 0, AG_CHECKPOINT_HEADER + ag_linked_model.state_bytes};
     const ag_round_work local = {0, work->steps, work->n, work->lr, work->mu, work->seed};
-    const uint32_t size = work->encoding == AG_ROUND_F32 ? 4 : 1,
-                   scale = work->encoding == AG_ROUND_F32 ? 0 : 4;
+    ag_note note = {0, work->clip, work->noise, {0}};
+    ag_round_evaluation tested = {0, 0, 0};
     ag_samples samples;
     ag_round r;
 
@@ -53,7 +53,12 @@ int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set
     }
     ag_round_init(&r, &ag_linked_model, memory, &flash);
     r.samples = &samples;
-    int status = ag_round_enter(&r, work->round, work->local_buffers != 0, &record);
+    memcpy(note.seed, work->noise_seed, sizeof note.seed);
+    int status = ag_round_enter(&r, work->round, work->local_buffers != 0, &record, &note);
+    if (status == AG_ROUND_OK && work->evaluates != 0) {
+        status =
+            ag_round_evaluate(&r, work->round, 0, samples.test > 0 ? samples.test : samples.train, &tested);
+    }
     if (status == AG_ROUND_OK) {
         status = ag_round_train(&r, work->round, &local);
     }
@@ -61,11 +66,16 @@ int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set
     done->steps = r.steps;
     done->examples = r.examples;
     done->loss = r.loss;
+    done->tested = tested.samples;
+    done->labels = tested.labels;
+    done->right = tested.right;
     const uint32_t all = ag_round_elements(&r);
     for (uint32_t first = 0, count; first < all && status == AG_ROUND_OK; first += count) {
         count = all - first < work->piece ? all - first : work->piece;
-        status = ag_round_delta(&r, work->round, first, count, work->encoding, work->delta_seed, delta);
-        delta += scale + size * count;
+        const uint32_t top = first + count < all ? work->top : work->last_top;
+        const ag_round_piece piece = {first, count, work->encoding, work->delta_seed, top};
+        status = ag_round_delta(&r, work->round, &piece, delta);
+        delta += ag_round_delta_bytes(&piece);
     }
     return status;
 }

@@ -15,13 +15,18 @@ typedef struct ag_twin_work {
     float lr, mu;
     uint32_t seed;
     uint32_t local_buffers; /* 1: buffers are not in the difference */
-    uint32_t encoding;      /* AG_ROUND_F32, or AG_ROUND_S8 in pieces of `piece` elements */
+    uint32_t encoding;      /* AG_ROUND_F32 or AG_ROUND_S8, in pieces of `piece` elements */
     uint32_t piece, delta_seed;
+    uint32_t top, last_top; /* of a piece only the largest, and so many of the last piece; 0: all */
+    uint32_t evaluates;     /* 1: compares labels before it trains */
+    float clip, noise;      /* of the difference; 0: none */
+    uint32_t noise_seed[8];
 } ag_twin_work;
 
 typedef struct ag_twin_done {
     uint32_t samples, steps, examples; /* samples: that the board has */
     float loss;                        /* the sum of the losses of the steps */
+    uint32_t tested, labels, right;    /* ag_round_evaluation */
 } ag_twin_done;
 
 /* The bytes of a model's memory, in which its state begins at ag_twin_state(memory). */

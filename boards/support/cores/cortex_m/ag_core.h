@@ -29,6 +29,19 @@ static inline bool ag_core_is_debugged(void) {
     return (AG_REGISTER(0xe000edf0u) & 1u) != 0;
 }
 
+/* The cycle counter of the DWT, which is switched on; 0 on a core without one, and in QEMU. Armv7-M ARM, C1.6
+ * and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the lock is that of the Cortex-M7. */
+static inline uint32_t ag_core_cycles(void) {
+#if __ARM_ARCH >= 7
+    AG_REGISTER(0xe000edfcu) |= 1u << 24;
+    AG_REGISTER(0xe0001fb0u) = 0xc5acce55u;
+    AG_REGISTER(0xe0001000u) |= 1u;
+    return AG_REGISTER(0xe0001004u);
+#else
+    return 0;
+#endif
+}
+
 static inline void ag_core_let_interrupt(void) {
     __asm__ volatile("" ::"r"(ag_external_vectors)); /* a reference, so that the linker keeps them */
 }

@@ -1,0 +1,139 @@
+"""How a board sends the difference of a round (docs/link.md): all of it or the largest numbers, as floats or bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ShapeError
+from . import frames, replies
+from .errors import DeviceError, LinkError
+from .link import Request
+
+Vector = NDArray[np.float32]
+F32, S8 = "f32", "s8"
+ENCODINGS = {F32: 0, S8: 1}
+_MOST = 0xFFFF  # elements of a piece, whose places have 16 bits
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The L2 norm of a difference is at most `clip`, and each of its numbers gets normal noise of standard deviation
+    `noise` * clip, which only the board knows."""
+
+    clip: float
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        clip, noise = (ctypes.c_float(x).value for x in (self.clip, self.noise))
+        deviation = ctypes.c_float(clip * noise).value
+        if not (
+            0 < clip < math.inf and noise >= 0 and deviation < math.inf and (noise > 0) == (deviation > 0)
+        ):
+            raise ShapeError(
+                f"clip={self.clip}, noise={self.noise}: expected finite numbers of float32, clip > 0 and noise >= 0"
+            )
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one reply has of a difference: `count` elements from `first` on; of them only the `top` largest, unless
+    0."""
+
+    first: int
+    count: int
+    top: int = 0
+
+    @property
+    def values(self) -> int:
+        """How many numbers are sent."""
+        return self.top or self.count
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """`values`: f32 or s8. `share`: of the numbers of each piece, the largest; 1: all."""
+
+    values: str = F32
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, text: str) -> Encoding:
+        """f32, s8, top0.1, top0.1:s8. Raises ShapeError."""
+        top, colon, values = text.partition(":") if text.startswith("top") else ("", ":", text)
+        values = values if colon else F32
+        try:
+            share = float(top.removeprefix("top")) if top else 1.0
+        except ValueError:
+            share = math.nan
+        if values not in ENCODINGS or not 0.0 < share <= 1.0:
+            raise ShapeError(
+                f"differences as {text!r}: expected f32, s8, or the largest of them, such as a tenth as top0.1, or as "
+                "bytes top0.1:s8"
+            )
+        return cls(values, share)
+
+    @property
+    def kind(self) -> int:
+        """The number in a request."""
+        return ENCODINGS[self.values]
+
+    def size(self, piece: Piece) -> int:
+        """Bytes of a reply."""
+        return 2 * piece.top + (4 * piece.values if self.values == F32 else 4 + piece.values)
+
+    def pieces(self, elements: int, room: int) -> list[Piece]:
+        """All elements, in replies of at most `room` bytes."""
+        most = room // 4 if self.values == F32 else room - 4
+        if self.share < 1.0:
+            entries = room // 6 if self.values == F32 else (room - 4) // 3
+            most = min(int(entries / self.share), _MOST)
+        firsts = range(0, elements, most)
+        return [self._piece(first, min(most, elements - first)) for first in firsts]
+
+    def _piece(self, first: int, count: int) -> Piece:
+        return Piece(first, count, 0 if self.share == 1.0 else max(1, int(self.share * count + 0.5)))
+
+    def request(self, number: int, piece: Piece, seed: int) -> Request:
+        """DELTA of round `number`."""
+        payload = struct.pack("<IIHBI", number, piece.first, piece.count, self.kind, seed)
+        return frames.DELTA, payload + (struct.pack("<H", piece.top) if piece.top else b"")
+
+    def decoded(self, piece: Piece, data: bytes) -> Vector:
+        """The elements of a piece; those that were not sent are 0."""
+        values: Any
+        at = 2 * piece.top
+        if self.values == F32:
+            values = np.frombuffer(data, "<f4", offset=at)
+        else:
+            values = np.frombuffer(data, np.int8, offset=at + 4).astype(np.float32)
+            values = values * np.frombuffer(data, "<f4", 1, at)
+        if not piece.top:
+            return values  # type: ignore[no-any-return]
+        found = np.zeros(piece.count, np.float32)
+        found[np.frombuffer(data, "<u2", piece.top)] = values
+        return found
+
+    def answer(self, piece: Piece, answer: tuple[int, bytes]) -> Vector:
+        """The elements in a reply to DELTA. Raises DeviceError, LinkError."""
+        status, data = answer
+        if status:
+            raise DeviceError("DELTA", status)
+        replies.check_length("DELTA", self.size(piece), data)
+        places = np.frombuffer(data, "<u2", piece.top).astype(int)
+        if (places >= piece.count).any() or (np.diff(places) <= 0).any():
+            raise LinkError(
+                "the board's reply to DELTA has places out of order: does another program use it?"
+            )
+        numbers = self.decoded(piece, data)
+        if not np.isfinite(numbers).all():
+            raise LinkError(
+                "the board's reply to DELTA has numbers that are not finite: does another program use it?"
+            )
+        return numbers

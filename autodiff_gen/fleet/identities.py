@@ -1,0 +1,39 @@
+"""Which boards of a fleet are which: each has a number in its store, as emulated chips share their chip's."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from ..device.board import Board
+from ..device.errors import DeviceError, LinkError
+from ..device.store import identify
+from ..errors import DataError
+
+
+def identities(boards: Sequence[Board], names: Sequence[str]) -> list[int]:
+    """The identity of each board; a board without one gets it. 0 for a board that cannot save it now, or no longer
+    answers. Raises DataError for two boards with one identity, and names both."""
+    found: list[int] = []
+    for board, name in zip(boards, names, strict=True):
+        own = _identified(board, 0)
+        if own and own in found:
+            raise DataError(
+                f"{names[found.index(own)]} and {name} have the same identity, {own:08x}, as where a flash was copied: "
+                "erase the flash of one of them"
+            )
+        found.append(own)
+    for k, board in enumerate(boards):
+        if not found[k]:
+            new = next(x for x in iter(lambda: secrets.randbits(32), None) if x and x not in found)
+            found[k] = _identified(board, new)
+    return found
+
+
+def _identified(board: Board, number: int) -> int:
+    """The board's identity, which becomes `number` if it has none. 0 for a board without flash, with weights that are
+    half written, which a round replaces, or without an answer, for which the round tries again."""
+    try:
+        return identify(board, number)
+    except (DeviceError, LinkError):
+        return 0

@@ -1,0 +1,268 @@
+/* The differences of a round as they are sent: all or the largest, clipped and with noise where the round
+ * says so, as floats or bytes. */
+#include "ag_round_shared.h"
+
+#include "ag_frame.h"
+#include "ag_noise.h"
+#include "ag_rng.h"
+
+#include <string.h>
+
+/* How a difference becomes what is sent of it. */
+typedef struct mask {
+    float factor, deviation;
+    const uint32_t *seed;
+    uint32_t nonce[3]; /* the round, the checksum of the weights, the element */
+} mask;
+
+/* The noise is a function of the weights: another difference of the same round gets other noise, so that the
+ * noise does not cancel out between the two. The products are rounded before they are added. */
+static float masked(const mask *m, uint32_t element, float delta) {
+    volatile float clipped = delta * m->factor;
+    if (m->deviation == 0.0f) {
+        return clipped;
+    }
+    const uint32_t nonce[3] = {m->nonce[0], m->nonce[1], element};
+    volatile float noise = m->deviation * ag_noise(m->seed, nonce);
+    return clipped + noise;
+}
+
+typedef void visit_fn(void *ctx, uint32_t element, float delta);
+
+/* Visits the differences of elements of the shared part; without a mask as they are. */
+static int visit(const ag_round *r, const mask *m, uint32_t first, uint32_t count, visit_fn *f, void *ctx) {
+    uint8_t chunk[AG_ROUND_CHUNK];
+    uint32_t before = 0; /* elements */
+    const uint32_t end = first + count;
+    for (uint32_t i = 0; i < r->model->shared_parts; i++) {
+        const ag_shared *s = &r->model->shared[i];
+        if (!ag_round_has(s, r->local_buffers)) {
+            continue;
+        }
+        const uint32_t size = ag_round_size(s->kind), after = before + s->count;
+        const uint32_t to = end < after ? end : after;
+        for (uint32_t e = first > before ? first : before, bytes; e < to; e += bytes / size) {
+            const uint32_t offset = s->offset + (e - before) * size;
+            bytes = (to - e) * size < AG_ROUND_CHUNK ? (to - e) * size : AG_ROUND_CHUNK;
+            const uint8_t *w = ag_round_state(r, offset, &bytes);
+            if (ag_round_read(&r->start, offset, chunk, bytes) != AG_STORE_OK) {
+                return AG_STORE_ERR_FLASH;
+            }
+            for (uint32_t k = 0; k < bytes; k += size) {
+                const uint32_t element = e + k / size;
+                const float delta = ag_round_element(w + k, s->kind) - ag_round_element(chunk + k, s->kind);
+                f(ctx, element, m == NULL ? delta : masked(m, element, delta));
+            }
+        }
+        before = after;
+    }
+    return AG_ROUND_OK;
+}
+
+static float size_of(float delta) {
+    return delta < 0.0f ? -delta : delta;
+}
+
+/* ---- the L2 norm */
+
+/* The square root of x >= 1 by Newton's method, to some units in the last place: runtime code is linked
+ * without libm. */
+static float root(float x) {
+    float y = x;
+    for (uint32_t k = 0; k < 24; k++) { /* half of the bits of x halve y, then its digits double */
+        y = 0.5f * (y + x / y);
+    }
+    return y;
+}
+
+typedef struct norm {
+    float largest, sum, lost; /* the sum of squares, relative to the largest, and what rounding lost of it */
+    bool is_finite;
+} norm;
+
+static void find_largest(void *ctx, uint32_t element, float delta) {
+    norm *n = (norm *)ctx;
+    const float size = size_of(delta);
+    (void)element;
+    n->is_finite &= delta - delta == 0.0f;
+    n->largest = size > n->largest ? size : n->largest;
+}
+
+static void add_square(void *ctx, uint32_t element, float delta) {
+    norm *n = (norm *)ctx;
+    const float x = delta / n->largest;
+    volatile float square = x * x;
+    const float added = square - n->lost; /* Kahan's sum */
+    volatile float sum = n->sum + added;
+    volatile float change = sum - n->sum;
+    (void)element;
+    n->lost = change - added;
+    n->sum = sum;
+}
+
+/* The factor that clips the difference. It is a little smaller than clip / norm, so that rounding does not
+ * make the norm too large. */
+static int measure_norm(ag_round *r) {
+    norm n = {0.0f, 0.0f, 0.0f, true};
+    const uint32_t all = ag_round_elements(r);
+    int status = visit(r, NULL, 0, all, find_largest, &n);
+    if (status == AG_ROUND_OK && !n.is_finite) {
+        return AG_ROUND_ERR_FINITE;
+    }
+    if (status == AG_ROUND_OK && n.largest > 0.0f) {
+        status = visit(r, NULL, 0, all, add_square, &n);
+    }
+    if (status == AG_ROUND_OK) {
+        const float length = n.largest * root(n.sum); /* infinite: all becomes 0 */
+        r->factor = length > r->note.clip ? r->note.clip / length * 0.999999f : 1.0f;
+        status = ag_round_sum(r, r->local_buffers, NULL, &r->weights);
+        r->is_measured = status == AG_ROUND_OK;
+    }
+    return status;
+}
+
+static int prepare(ag_round *r, mask *m) {
+    const ag_note *note = &r->note;
+    if (note->clip > 0.0f && !r->is_measured) {
+        const int status = measure_norm(r);
+        if (status != AG_ROUND_OK) {
+            return status;
+        }
+    }
+    m->factor = r->factor;
+    m->deviation = note->noise * note->clip;
+    m->seed = note->seed;
+    m->nonce[0] = r->number;
+    m->nonce[1] = r->weights;
+    return AG_ROUND_OK;
+}
+
+/* ---- the largest differences */
+
+enum { RADIX = 256 };
+
+/* The `left` largest of the elements visited, by the bits of their magnitudes: they are above `limit`, and
+ * the first ones equal to it. */
+typedef struct selection {
+    uint32_t limit, known, shift, left;
+    uint16_t count[RADIX]; /* of those whose known bits are those of the limit, by their next 8 bits */
+} selection;
+
+static uint32_t magnitude(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+static void count_next(void *ctx, uint32_t element, float delta) {
+    selection *s = (selection *)ctx;
+    const uint32_t size = magnitude(delta);
+    (void)element;
+    if ((size & s->known) == s->limit) {
+        s->count[size >> s->shift & (RADIX - 1)]++;
+    }
+}
+
+/* Whether the next element is one of the largest. */
+static bool selects(selection *s, float delta) {
+    const uint32_t size = magnitude(delta);
+    if (size == s->limit && s->left > 0) {
+        s->left--;
+        return true;
+    }
+    return size > s->limit;
+}
+
+static int select_largest(const ag_round *r, const mask *m, const ag_round_piece *p, selection *s) {
+    int status = AG_ROUND_OK;
+    s->limit = s->known = 0;
+    s->left = p->top;
+    for (s->shift = 24; s->shift < 32 && status == AG_ROUND_OK; s->shift -= 8) {
+        uint32_t next = RADIX - 1;
+        memset(s->count, 0, sizeof s->count);
+        status = visit(r, m, p->first, p->count, count_next, s);
+        while (next > 0 && s->count[next] < s->left) {
+            s->left -= s->count[next--];
+        }
+        s->limit |= next << s->shift;
+        s->known |= (uint32_t)(RADIX - 1) << s->shift;
+    }
+    return status;
+}
+
+/* ---- what is sent */
+
+typedef struct encoder {
+    const ag_round_piece *piece;
+    selection *selected; /* NULL: all */
+    uint8_t *place, *out;
+    float largest, scale;
+    bool is_finite;
+    uint32_t number;
+} encoder;
+
+static void measure(void *ctx, uint32_t element, float delta) {
+    encoder *e = (encoder *)ctx;
+    const float size = size_of(delta);
+    (void)element;
+    e->is_finite &= delta - delta == 0.0f;
+    e->largest = size > e->largest ? size : e->largest;
+}
+
+static void put(void *ctx, uint32_t element, float delta) {
+    encoder *e = (encoder *)ctx;
+    if (e->selected != NULL) {
+        if (!selects(e->selected, delta)) {
+            return;
+        }
+        ag_put16(e->place, element - e->piece->first);
+        e->place += 2;
+    }
+    if (e->piece->encoding == AG_ROUND_F32) {
+        ag_put_f32(e->out, delta);
+        e->out += sizeof delta;
+    } else {
+        const float u = ag_unitf(e->piece->seed, e->number, element);
+        *e->out++ = e->scale == 0.0f ? 0 : (uint8_t)ag_round_rounded(delta / e->scale, u, -127, 127);
+    }
+}
+
+uint32_t ag_round_delta_bytes(const ag_round_piece *p) {
+    const uint32_t count = p->top > 0 ? p->top : p->count;
+    return 2 * p->top + (p->encoding == AG_ROUND_F32 ? 4 * count : 4 + count);
+}
+
+int ag_round_delta(ag_round *r, uint32_t number, const ag_round_piece *p, uint8_t *out) {
+    if (!r->begun || number != r->number) {
+        return AG_ROUND_ERR_NUMBER;
+    }
+    const uint32_t all = ag_round_elements(r);
+    if (p->first > all || p->count > all - p->first || p->encoding > AG_ROUND_S8 || p->top > p->count ||
+        (p->top > 0 && p->count > UINT16_MAX)) {
+        return AG_ROUND_ERR_RANGE;
+    }
+    mask m;
+    selection s;
+    int status = prepare(r, &m);
+    const mask *applied = r->note.clip > 0.0f ? &m : NULL;
+    encoder e = {p, NULL, out, out + 2 * (size_t)p->top, 0.0f, 0.0f, true, number};
+    if (status == AG_ROUND_OK) {
+        status = visit(r, applied, p->first, p->count, measure, &e);
+    }
+    if (status == AG_ROUND_OK && !e.is_finite) {
+        status = AG_ROUND_ERR_FINITE;
+    }
+    if (status == AG_ROUND_OK && p->top > 0) {
+        e.selected = &s;
+        status = select_largest(r, applied, p, &s);
+    }
+    if (status == AG_ROUND_OK && p->encoding == AG_ROUND_S8) {
+        e.scale = e.largest / 127.0f;
+        if (e.scale < 1.17549435e-38f) { /* below, a quotient would be too coarse */
+            e.scale = 0.0f;
+        }
+        ag_put_f32(e.out, e.scale);
+        e.out += sizeof e.scale;
+    }
+    return status == AG_ROUND_OK ? visit(r, applied, p->first, p->count, put, &e) : status;
+}
