@@ -64,7 +64,7 @@ def serve(grid: Any, context: Any) -> None:
 
 
 class _Server(Run):
-    """A run whose boards are behind clients of Flower."""
+    """A run whose boards are at clients of Flower."""
 
     def __init__(self, args: argparse.Namespace, grid: Any, strategy: str, clients: int) -> None:
         super().__init__(args)
