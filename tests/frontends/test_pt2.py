@@ -224,7 +224,7 @@ DAMAGED = {
     **{
         f"code in weights of {layout}": (
             hostile(layout, pickle.dumps({"rnn.bias_hh_l0": Attack()}, protocol=2)),
-            r"\.pt: is no file of tensors by name, it has objects of '(pathlib\.\w+|__builtin__\.getattr)': save the network",
+            r"\.pt: is no file of tensors by name, it has objects of '(pathlib\.\w+|__builtin__\.getattr)': save the",
         )
         for layout in LAYOUTS
     },
