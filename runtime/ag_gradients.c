@@ -43,6 +43,7 @@ static int check_state(ag_link *l, uint32_t exchanged, uint32_t rest) {
     }
     l->incomplete = false;
     l->beyond_shared = false;
+    l->in_buffers = false;
     l->start = AG_STORE_OK;
     return AG_LINK_OK;
 }

@@ -74,8 +74,8 @@ enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTER
  * count, count bytes) repeated; or a float and then signed integers of 8 or 16 bits, value * that float. */
 enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2, AG_LINK_S8 = 3, AG_LINK_S16 = 4 };
 
-/* Status codes of the link; -1 to -15 are the model's, -43 to -50 rounds', -64 and below the store's.
- */
+/* Status codes of the link; -1 to -15 are the model's, -43 to -50 are for
+ * rounds, -51 and -52 for gradients, -64 and below the store's. */
 enum {
     AG_LINK_OK = 0,
     AG_LINK_ERR_REQUEST = -32,    /* no such request */
@@ -134,6 +134,7 @@ typedef struct ag_link {
     int start;           /* status of loading one at start-up, until the state is replaced */
     bool incomplete;     /* the state is partially written */
     bool beyond_shared;  /* also outside of what rounds exchange */
+    bool in_buffers;     /* also outside of what they exchange where buffers are local */
     ag_round round;      /* set samples, cycles and entropy to the board's */
     uint32_t window;     /* bytes of requests that the host may send before it waits for a reply */
     uint16_t session;

@@ -202,8 +202,9 @@ static int write_object(ag_link *l, ag_exchange *x) {
         uint8_t *at = ag_part_at(o.part, o.count, offset + done, &moved);
         memcpy(at, x->in + 4 + done, moved);
     }
-    if (number == AG_LINK_STATE && !ag_round_shares(l->model, offset, count)) {
-        l->beyond_shared = true;
+    if (number == AG_LINK_STATE) {
+        l->beyond_shared |= !ag_round_shares(l->model, false, offset, count);
+        l->in_buffers |= !ag_round_shares(l->model, true, offset, count);
     }
     return AG_LINK_OK;
 }
@@ -247,6 +248,7 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
 static void replaced(ag_link *l, uint32_t round) {
     l->incomplete = false;
     l->beyond_shared = false;
+    l->in_buffers = false;
     l->start = AG_STORE_OK;
     ag_round_leave(&l->round, round);
 }

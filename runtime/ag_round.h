@@ -129,8 +129,8 @@ int ag_round_evaluate(ag_round *r, uint32_t number, uint32_t first, uint32_t cou
 /* The number of elements of the shared part. */
 uint32_t ag_round_elements(const ag_round *r);
 
-/* Whether bytes of the state are in the shared part. */
-bool ag_round_shares(const ag_link_model *model, uint32_t offset, uint32_t bytes);
+/* Whether bytes of the state are in the shared part, of which buffers may be local. */
+bool ag_round_shares(const ag_link_model *model, bool local_buffers, uint32_t offset, uint32_t bytes);
 
 /* The sample at position `i` of an epoch over n samples: each once in an epoch. */
 uint32_t ag_round_sample(uint32_t i, uint32_t n, uint32_t seed, uint32_t epoch);

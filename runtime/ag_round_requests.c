@@ -4,6 +4,7 @@
 #include "ag_frame.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* The host has written the shared part between BEGIN and this request, or the round has begun already. */
 static int begin_round(ag_link *l, ag_exchange *x) {
@@ -21,7 +22,7 @@ static int begin_round(ag_link *l, ag_exchange *x) {
         q.clip = ag_get_f32(x->in + 12);
         q.noise = ag_get_f32(x->in + 16);
     }
-    if (l->beyond_shared) {
+    if (l->beyond_shared || (l->in_buffers && (q.options & AG_ROUND_LOCAL_BUFFERS) != 0)) {
         return AG_LINK_ERR_INCOMPLETE;
     }
     ag_checkpoint c = {0, l->count.steps, 0, 0, 0};
@@ -29,6 +30,7 @@ static int begin_round(ag_link *l, ag_exchange *x) {
     const int status = ag_round_begin(&l->round, &q, &c);
     if (status == AG_ROUND_OK) {
         l->incomplete = false;
+        l->in_buffers = false;
         l->start = AG_STORE_OK;
         l->count.steps = c.steps;
         l->count.saved += before != q.number;
@@ -44,6 +46,12 @@ static int begin_round(ag_link *l, ag_exchange *x) {
     return status;
 }
 
+/* Samples do not leave the board: the last ones are not left where READ finds them. */
+static void clear_samples(const ag_link *l) {
+    memset(l->memory + l->model->input_offset, 0, l->model->input_bytes);
+    memset(l->memory + l->model->output_offset, 0, l->model->output_bytes);
+}
+
 static int train_locally(ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 24) {
         return AG_LINK_ERR_LENGTH;
@@ -55,6 +63,7 @@ static int train_locally(ag_link *l, ag_exchange *x) {
                                 ag_get_f32(x->in + 12), ag_get_f32(x->in + 16), ag_get32(x->in + 20)};
     const uint32_t before = l->round.steps;
     const int status = ag_round_train(&l->round, ag_get32(x->in), &work);
+    clear_samples(l);
     l->count.steps += l->round.steps - before;
     l->count.trained += l->round.steps - before;
     l->count.rejected += status < 0 && status > AG_LINK_ERR_REQUEST;
@@ -95,6 +104,7 @@ static int evaluate(ag_link *l, ag_exchange *x) {
     }
     const int status =
         ag_round_evaluate(&l->round, ag_get32(x->in), ag_get32(x->in + 4), ag_get16(x->in + 8), &e);
+    clear_samples(l);
     if (status == AG_ROUND_OK) {
         ag_put32(x->out, e.samples);
         ag_put32(x->out + 4, e.labels);

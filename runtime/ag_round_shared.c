@@ -19,10 +19,10 @@ uint32_t ag_round_elements(const ag_round *r) {
     return count;
 }
 
-bool ag_round_shares(const ag_link_model *model, uint32_t offset, uint32_t bytes) {
+bool ag_round_shares(const ag_link_model *model, bool local_buffers, uint32_t offset, uint32_t bytes) {
     for (uint32_t i = 0; i < model->shared_parts; i++) {
         const ag_shared *s = &model->shared[i];
-        const uint32_t all = s->count * ag_round_size(s->kind);
+        const uint32_t all = ag_round_has(s, local_buffers) ? s->count * ag_round_size(s->kind) : 0;
         if (offset >= s->offset && offset - s->offset <= all && bytes <= all - (offset - s->offset)) {
             return true;
         }

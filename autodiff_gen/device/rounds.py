@@ -151,10 +151,13 @@ class Round:
             while done < samples:
                 count = min(AT_ONCE * self.board.program.batch, MOST_ROWS, samples - done)
                 numbers = struct.pack("<IIH", self.number, done, count)
-                samples, compared, correct = self.board.link.request(frames.EVALUATE, numbers, "<3I")
+                found, compared, correct = self.board.link.request(frames.EVALUATE, numbers, "<3I")
+                if not correct <= compared:
+                    raise LinkError("the board's reply to EVALUATE has more right labels than labels")
+                if found == 0 or (done and found != samples):
+                    raise LinkError(f"the board's reply to EVALUATE has {found:,} samples, before {samples:,}")
+                samples = found
                 done, labels, right = done + count, labels + compared, right + correct
-            if not right <= labels:
-                raise LinkError("the board's reply to EVALUATE has more right labels than labels")
             return Evaluation(samples, labels, right)
 
         return self.board.retry(run)

@@ -8,7 +8,7 @@
 int ag_machine_random(void *data, uint32_t bytes);
 
 static uint32_t clocks, control, next, wait, errors;
-static bool exists, stuck, repeats;
+static bool exists, stuck, repeats, lasts;
 
 uint32_t get(uint32_t address) {
     switch (address) {
@@ -31,6 +31,8 @@ void set(uint32_t address, uint32_t value) {
         clocks = exists ? value : 0;
     } else if (address == 0x50060800u && (clocks & 1u << 6) != 0) {
         control = value;
+    } else if (address == 0x50060804u && (clocks & 1u << 6) != 0) {
+        errors &= lasts ? ~0u : value;
     } else {
         printf("wrong: register %x is written\n", (unsigned)address);
         exit(1);
@@ -53,11 +55,15 @@ int main(void) {
     repeats = true;
     right &= draw(bytes, 10) == -1;
     repeats = false;
+    lasts = true;
     for (uint32_t bit = 0; bit < 4; bit++) {
         static const uint32_t error[4] = {1u << 1, 1u << 2, 1u << 5, 1u << 6};
         errors = error[bit];
         right &= draw(bytes, 10) == -1;
     }
+    lasts = false; /* errors that are over */
+    errors = 0x60;
+    right &= draw(bytes, 10) == 0;
     errors = 0;
     stuck = true;
     right &= draw(bytes, 10) == -1;

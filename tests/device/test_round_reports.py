@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from round_board import Library, Twin, checksum, connected
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
+from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.datasets.samples import SampleSet, from_arrays
+from autodiff_gen.device import frames
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, Work, shared_slots
 from autodiff_gen.device.store import Wear, identify, identity, wear
@@ -49,6 +53,19 @@ def right(library, weights, samples, chosen):
     board.load_state_dict({**board.state_dict(), **weights})
     scores = np.concatenate([board.predict(x[k : k + 5]) for k in range(0, len(x), 5)])
     return int((scores.argmax(1) == samples.records[chosen, WIDTH]).sum())
+
+
+def test_samples_of_the_board_cannot_be_read(library, task):
+    samples, weights = task
+    board = connected(library, Twin(library, samples))
+    round_ = Round(board, 1, weights)
+    layout = link_layout(library.program)
+    for use in (lambda: round_.train(WORK), round_.evaluate):
+        use()
+        for number, size in ((0, layout.input_bytes), (1, layout.output_bytes)):
+            count = min(size, board.link.payload)
+            (found,) = board.link.request(frames.READ, struct.pack("<IB", number << 28, count), f"<{count}s")
+            assert found == bytes(count)
 
 
 def test_an_evaluation_of_the_start(library, task):

@@ -263,6 +263,18 @@ def test_buffers_may_stay_on_the_board(library, samples, weights):
     assert all(np.abs(a).max() > 0 for a in delta.values())
 
 
+def test_buffers_that_stay_on_the_board_are_not_half_written(library, samples, weights):
+    """Another host has begun to push a round in which buffers are shared."""
+    board = connected(library, Twin(library, samples))
+    offset = next(run.offset for run in shared_part(library.program) if run.is_buffer)
+    board.link.request(frames.BEGIN)
+    board.link.request(frames.WRITE, struct.pack("<If", frames.STATE << 28 | offset, 1.0))
+    with pytest.raises(DeviceError, match="half written"):
+        Round(board, 1, weights, local_buffers=True)
+    Round(board, 1, weights)
+    Round(board, 2, weights, local_buffers=True)
+
+
 def test_the_order_has_each_sample_once(library):
     for n in (*range(1, 70), 255, 256, 257, 1000, 4096):
         for seed, epoch in ((0, 0), (0, 1), (1, 0), (0xFFFFFFFF, 65535)):

@@ -119,7 +119,7 @@ def truncated(good: samples.SampleSet) -> bytes:
 
 def damaged(good: samples.SampleSet) -> bytes:
     whole = bytearray(good.to_bytes())
-    whole[samples.HEADER.size + 3] ^= 1
+    whole[len(whole) - good.records.nbytes + 3] ^= 1
     return bytes(whole)
 
 

@@ -7,8 +7,7 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from unreliable_fleet import ACCIDENTS, UnreliableBoard
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.datasets.samples import from_arrays
+from autodiff_gen.device import session
 from autodiff_gen.device.rounds import shared_slots, stored
 from autodiff_gen.errors import DataError
-from autodiff_gen.fleet import emulated
 from autodiff_gen.fleet.linked import LinkedBoards
 from autodiff_gen.fleet.rounds import Plan, run_round
 from autodiff_gen.fleet.twins import Failure, Report, Twins
@@ -101,42 +100,41 @@ def test_emulators_that_are_killed(
     write_data()
     words = ["--emulated", "stm32=2,mps2_an385=1", "--rounds", "4", "--epochs", "40", "--timeout", "60"]
     assert fleet(*words, "--out", "whole") == 0
-    running: list[int] = []
+    kills = Kills()
 
-    class Port(emulated.QemuPort):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
-            running.append(self.machine.process.pid)
+    class Port(session.QemuPort):
+        def write(self, data: bytes) -> None:
+            super().write(data)
+            kills.written(self.machine.process.pid)
 
-    monkeypatch.setattr(emulated, "QemuPort", Port)
+    monkeypatch.setattr(session, "QemuPort", Port)
     for seed in range(max(1, request.config.getoption("--fleets") // 20)):
-        running.clear()
+        kills.begin(seed)
         capsys.readouterr()
-        with killing(running, random.Random(seed)) as kills:
-            assert fleet(*words, "--out", "killed", "--fresh") == 0
+        assert fleet(*words, "--out", "killed", "--fresh") == 0
         out = capsys.readouterr().out
-        assert kills and out.count("\nround ") == 4 and "the weights of round 4" in out
+        assert kills.made > 1 and out.count("\nround ") == 4 and "the weights of round 4" in out
         assert out.count("    board ") >= out.count(" failed ")
         if " failed " not in out:
             with np.load("whole/round-00004.npz") as one, np.load("killed/round-00004.npz") as other:
                 assert all(np.array_equal(one[n], other[n]) for n in one), seed
 
 
-@contextmanager
-def killing(running: list[int], chance: random.Random, most: int = 4) -> Iterator[list[int]]:
-    """Kill some of the groups of processes, at random, until the end; yields those that were killed."""
-    ended, kills = threading.Event(), list[int]()
+class Kills:
+    """Ends emulators by SIGKILL after random writes to them; all boards write at the same time."""
 
-    def kill() -> None:
-        while not ended.wait(chance.uniform(0.2, 1.5)) and len(kills) < most:
-            if running:
-                victim = running.pop(chance.randrange(len(running)))
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.begin(0)
+
+    def begin(self, seed: int, most: int = 4, writes: int = 400) -> None:
+        self.made, self._writes = 0, 0
+        self._moments = set(random.Random(seed).sample(range(1, writes), most))
+
+    def written(self, group: int) -> None:
+        with self._lock:
+            self._writes += 1
+            if self._writes in self._moments:
                 with suppress(ProcessLookupError):
-                    os.killpg(victim, signal.SIGKILL)
-                    kills.append(victim)
-
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
-    yield kills
-    ended.set()
-    thread.join()
+                    os.killpg(group, signal.SIGKILL)
+                    self.made += 1

@@ -124,7 +124,9 @@ ELEMENTWISE = {
         x,
         y,
     ),
-    "copies": lambda x, y, p, i, s, k, m: x.clone().add_(1).mul_(y).relu_() + y.detach(),
+    "copies": lambda x, y, p, i, s, k, m: (
+        x.clone().add_(1).mul_(y).relu_() + y.detach() + torch.ops.aten.alias(x)
+    ),
     "gamma functions": lambda x, y, p, i, s, k, m: torch.lgamma(p) * torch.digamma(p + 1.0),
     "signs": lambda x, y, p, i, s, k, m: torch.copysign(x, y) + F.rrelu(y, 0.1, 0.3, training=True),
     "masks": lambda x, y, p, i, s, k, m: (

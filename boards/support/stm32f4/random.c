@@ -26,7 +26,7 @@ static void set(uint32_t address, uint32_t value) {
 #define CLOCK (1u << 6)
 #define ENABLE (1u << 2)
 #define READY 1u
-#define ERRORS 0x66u /* a wrong clock, a bad seed: now, or since it was read */
+#define ERRORS 0x66u /* a wrong clock, a bad seed: now, or since these bits were cleared */
 
 #ifndef WAIT
 #define WAIT 100000 /* iterations of a polling loop; a word takes 40 periods of 48 MHz */
@@ -53,6 +53,8 @@ int ag_machine_random(void *data, uint32_t bytes) {
     if ((get(RCC_AHB2ENR) & CLOCK) == 0) {
         return -1;
     }
+    set(RNG_CR, 0);
+    set(RNG_SR, 0); /* of errors before */
     set(RNG_CR, ENABLE);
     if (!draw(&before)) {
         return -1;
