@@ -72,10 +72,8 @@ class Run:
         self.simulation = self._simulation()
 
     def run(self) -> int:
-        if self.args.server not in (None, FLOWER):
-            return self._as_device()
         with held(self.out):
-            return self._run()
+            return self._run() if self.args.server in (None, FLOWER) else self._as_device()
 
     def _run(self) -> int:
         results = Results(self.out, self.program, self.trainer, self.data)

@@ -11,6 +11,7 @@ differences and their count, which the server adds up and divides. Here each boa
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -22,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.program import Program
+from ..codegen.program import Program, Slot
 from ..device.rounds import by_name, shared_slots
-from ..errors import DataError, counted
+from ..errors import DataError, counted, shortened
 from .average import Mean
 from .members import Members
 from .rounds import Heard, Plan, Weights, answers
@@ -39,17 +40,21 @@ LARGEST = 1 << 28  # bytes of a reply
 
 @dataclass(frozen=True)
 class Task:
-    """A task that the boards did. `mean` has no boards if none answered."""
+    """A task that the boards did. `mean` has no boards if none answered. `rejection`: the status of a server
+    that did not take the report."""
 
     number: int
     mean: Mean
     failures: Sequence[Failure]
     seconds: float
+    rejection: str = ""
 
     def __str__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
         loss = f"   loss {self.mean.loss:.4f}" if self.mean.boards else ""
         line = f"model {self.number:<4} {counted(self.mean.boards, 'board')}{failed}{loss}   {self.seconds:.2f} s"
+        if self.rejection:
+            line += f"   not taken: the server answers {shortened(self.rejection)}"
         return "\n    ".join([line, *map(str, self.failures)])
 
 
@@ -111,7 +116,8 @@ class EtaDevice:
         mean, failures = Mean(), list[Failure]()
         boards = range(sum(map(len, self._members)))
         weights = _weights(task)
-        for answer in answers(self._members, self._plan, number, weights, boards, heard):
+        slots = shared_slots(self._program, self._plan.local_buffers)
+        for answer in answers(self._members, slots, self._plan, number, weights, boards, heard):
             if isinstance(answer, Failure):
                 failures.append(answer)
             else:
@@ -121,27 +127,33 @@ class EtaDevice:
             "task_id": str(task.get("task_id")),
             "task_name": str(task.get("task_name")),
         }
-        report = {"task_name": place["task_name"], "cookie": cookie, **self._result(mean)}
-        reply = self._post("result", place, report)
-        if mean.boards and _status(reply) not in (*ENDED, *NOTHING):
-            self._check("result", reply)
-        return Task(number, mean, failures, time.monotonic() - begin)
+        report = {"task_name": place["task_name"], "cookie": cookie, **_result(mean, slots)}
+        status = self._report(place, report)
+        rejection = "" if not mean.boards or status == OK else status
+        return Task(number, mean, failures, time.monotonic() - begin, rejection)
 
-    def _result(self, mean: Mean) -> dict[str, Any]:
-        if not mean.boards:
-            return {"status": "ERROR", "result": {}}
-        slots = shared_slots(self._program, self._plan.local_buffers)
-        total = by_name(slots, mean.delta * np.float32(mean.samples))
-        data = {"dict": {name: array.tolist() for name, array in total.items()}, "count": mean.samples}
-        return {"status": OK, "result": {"kind": "WEIGHT_DIFF", "data": data, "meta": {}}}
+    def _report(self, place: Mapping[str, str], report: Mapping[str, Any]) -> str:
+        """Report until the server takes it, or for `timeout`; returns the status of its answer."""
+        end = time.monotonic() + self._timeout
+        while True:
+            reply = self._post("result", place, report)
+            status = _status(reply)
+            if report["status"] != OK:  # which servers answer by an error
+                return status
+            if status not in (*ENDED, *NOTHING):
+                self._check("result", reply)
+            if status != RETRY or time.monotonic() > end:
+                return status
+            _wait(reply)
 
     def _check(self, what: str, reply: Mapping[str, Any]) -> None:
         if _status(reply) != OK:
-            text = " ".join(str(reply.get("message") or "").split())
-            raise DataError(f"{self._url}/{what}: the server answers {_status(reply)}{text and f': {text}'}")
+            text = shortened(" ".join(str(reply.get("message") or "").split()))
+            status = shortened(_status(reply))
+            raise DataError(f"{self._url}/{what}: the server answers {status}{text and f': {text}'}")
 
     def _post(self, what: str, place: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
-        url = f"{self._url}/{what}" + (f"?{urllib.parse.urlencode(place)}" if place else "")
+        url = f"{self._url}/{what}" + (f"?{urllib.parse.urlencode(place, errors='replace')}" if place else "")
         info = {"app_name": "autodiff_gen", "app_version": "1", "platform": "mcu"}
         headers = {
             "Content-Type": "application/json",
@@ -149,22 +161,35 @@ class EtaDevice:
             "X-Flare-Device-Info": urllib.parse.urlencode(info),
         }
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        code = 0  # of HTTP, where it is an error
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+            try:
+                answer = urllib.request.urlopen(request, timeout=self._timeout)
+            except urllib.error.HTTPError as error:
+                answer, code = error, error.code
+            with answer:
                 text = answer.read(LARGEST)
-        except urllib.error.HTTPError as error:
-            text = error.read(LARGEST)
-            reply = _json(text)
-            if reply is None:
-                raise DataError(f"{url}: HTTP {error.code}: is a routing proxy of NVFlare there?") from None
-            return {**reply, "status": reply.get("status") or f"HTTP {error.code}"}
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise DataError(f"{self._url}: no server answers there: {reason}") from None
+        except http.client.HTTPException as error:
+            what = type(error).__name__
+            raise DataError(f"{self._url}: what answers there does not speak HTTP: {what}") from None
         reply = _json(text)
+        if reply is None and code:
+            raise DataError(f"{url}: HTTP {code}: is a routing proxy of NVFlare there?")
         if reply is None:
             raise DataError(f"{url}: the reply is no JSON object: is a routing proxy of NVFlare there?")
-        return reply
+        return {**reply, "status": reply.get("status") or f"HTTP {code}"} if code else reply
+
+
+def _result(mean: Mean, slots: Sequence[Slot]) -> dict[str, Any]:
+    """The report of a task."""
+    if not mean.boards:
+        return {"status": "ERROR", "result": {}}
+    total = by_name(slots, mean.delta * np.float32(mean.samples))
+    data = {"dict": {name: array.tolist() for name, array in total.items()}, "count": mean.samples}
+    return {"status": OK, "result": {"kind": "WEIGHT_DIFF", "data": data, "meta": {}}}
 
 
 def _json(text: bytes) -> dict[str, Any] | None:
@@ -183,14 +208,15 @@ def _status(reply: Mapping[str, Any]) -> str:
 def _wait(reply: Mapping[str, Any]) -> None:
     """As long as the server asks for, within a minute."""
     seconds = reply.get("retry_wait")
-    time.sleep(min(float(seconds), 60.0) if isinstance(seconds, (int, float)) and seconds > 0 else WAIT)
+    time.sleep(float(min(seconds, 60.0)) if isinstance(seconds, (int, float)) and seconds > 0 else WAIT)
 
 
 def _version(cookie: Any, task: Mapping[str, Any]) -> int:
     """The version of the model, which is the number of the round on the boards. Raises DataError."""
-    for found in (cookie, (task.get("task_data") or {}).get("meta")):
+    model = task.get("task_data")
+    for found in (cookie, model.get("meta") if isinstance(model, dict) else None):
         version = found.get("model_version") if isinstance(found, dict) else None
-        if isinstance(version, int) and version > 0:
+        if type(version) is int and 0 < version < 1 << 32:
             return version
     raise DataError(
         "the server's task has no model_version in its cookie: is its executor an EdgeModelExecutor?"
@@ -204,8 +230,8 @@ def _weights(task: Mapping[str, Any]) -> Weights:
     data = model.get("data") if isinstance(model, dict) else None
     if kind != "WEIGHTS" or not isinstance(data, dict):
         raise DataError(
-            f"the server's task has a model of kind {kind!r}: expected WEIGHTS, arrays by name as an EdgeModelExecutor "
-            "sends them"
+            f"the server's task has a model of kind {shortened(repr(kind))}: expected WEIGHTS, arrays by name as an "
+            "EdgeModelExecutor sends them"
         )
     try:
         return {name: np.array(value, np.float32) for name, value in data.items()}

@@ -16,6 +16,7 @@ from ..device.rounds import Work, by_name
 from ..errors import DataError
 from .average import Mean
 from .members import Members, Order
+from .rounded import rounded
 from .twins import Failure, Report
 
 Weights = dict[str, Any]
@@ -81,19 +82,25 @@ def run_round(
     """One round. `heard` is called for each board. Raises DataError if no board answers with a difference."""
     begin = time.monotonic()
     mean, failures = Mean(), list[Failure]()
-    for answer in answers(members, plan, number, weights, plan.chosen(number, sum(map(len, members))), heard):
+    chosen = plan.chosen(number, sum(map(len, members)))
+    for answer in answers(members, slots, plan, number, weights, chosen, heard):
         if isinstance(answer, Failure):
             failures.append(answer)
         else:
             mean.add(answer)
     if not mean.boards:
         raise no_answer(number, failures)
-    step = by_name(slots, mean.delta)
-    new = {name: weights[name] + step[name] if name in step else value for name, value in weights.items()}
+    new = rounded(slots, moved(slots, weights, mean), plan.seed, number)
     seconds = time.monotonic() - begin
     return Result(
         number, new, mean.boards, mean.samples, mean.loss, seconds, failures, mean.accuracy, mean.cycles
     )
+
+
+def moved(slots: Sequence[Slot], weights: Mapping[str, Any], mean: Mean) -> Weights:
+    """Weights and the mean difference; those of integers become floats."""
+    step = by_name(slots, mean.delta)
+    return {name: array + step[name] if name in step else array for name, array in weights.items()}
 
 
 def no_answer(number: int, failures: Sequence[Failure | str]) -> DataError:
@@ -105,16 +112,18 @@ def no_answer(number: int, failures: Sequence[Failure | str]) -> DataError:
 
 def answers(
     members: Sequence[Members],
+    slots: Sequence[Slot],
     plan: Plan,
     number: int,
     weights: Mapping[str, Any],
     boards: Sequence[int],
     heard: Heard = lambda answer: None,
 ) -> Iterator[Report | Failure]:
-    """The answers of some boards to a round, in their order. `heard` is called as they come."""
+    """The answers of some boards to a round, in their order. `heard` is called as they come. A server's weights may be
+    floats where boards have integers."""
     order = Order(
         number,
-        weights,
+        rounded(slots, weights, plan.seed, number),
         lambda k: plan.work(number, k),
         plan.encoding,
         plan.local_buffers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from federated_problem import Problem
 
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import AutodiffError
+from autodiff_gen.fleet import nvflare
+from autodiff_gen.fleet.average import Mean
+from autodiff_gen.fleet.folder import held
 from autodiff_gen.fleet.nvflare import EtaDevice
-from autodiff_gen.fleet.rounds import run_round
+from autodiff_gen.fleet.rounds import answers, moved, run_round
 
 pytestmark = pytest.mark.cc
 MODELS = 3
@@ -32,11 +36,15 @@ def device(
     return EtaDevice(url, job, name, problem.members, problem.program, problem.plan(), **options)
 
 
-def test_a_device_trains_as_rounds_of_federated_averaging(problem: Problem) -> None:
-    """The server waits at first, and between two models."""
+@pytest.mark.parametrize("integers", (False, True))
+def test_a_device_trains_as_rounds_of_federated_averaging(integers: bool) -> None:
+    """The server waits at first, between two models, and with a result. Its weights are floats, those of boards may be
+    integers."""
+    problem, other = Problem(integers), Problem(integers)
     server = EdgeServer("digits", problem.weights, MODELS)
     server.odd["job"] = [(200, {"status": "RETRY", "retry_wait": 0.01})]
     server.odd["task"] = [(200, {"status": "RETRY", "message": "Model not ready", "retry_wait": 0.01})]
+    server.odd["result"] = [(200, {"status": "RETRY", "retry_wait": 0.01})] * 2
     with served(server) as url:
         tasks = list(device(problem, url).tasks())
     assert [(t.number, t.mean.boards, t.mean.samples, len(t.failures)) for t in tasks] == [
@@ -44,10 +52,24 @@ def test_a_device_trains_as_rounds_of_federated_averaging(problem: Problem) -> N
     ]
     weights = problem.weights
     for number in range(1, MODELS + 1):
-        weights = run_round(problem.members, problem.slots, problem.plan(), number, weights).weights
+        mean = Mean()
+        for answer in answers(other.members, other.slots, other.plan(), number, weights, range(3)):
+            mean.add(answer)
+        weights = moved(problem.slots, weights, mean)
     for name, want in weights.items():
-        np.testing.assert_allclose(server.weights[name], want, rtol=0, atol=1e-6)
-    assert server.requests.count("result") == MODELS and server.errors == []
+        np.testing.assert_allclose(server.weights[name], want, rtol=0, atol=1e-5 if integers else 1e-6)
+        assert not np.array_equal(want, problem.weights[name])
+    assert server.requests.count("result") == MODELS + 2 and server.errors == []
+
+
+@pytest.mark.parametrize("status", ("DONE", "RETRY"))
+def test_a_result_that_is_not_taken(problem: Problem, status: str) -> None:
+    server = EdgeServer("digits", problem.weights, 1)
+    server.odd["task"] = [(200, server.on_task({}, {})), (200, {"status": "DONE"})]
+    server.odd["result"] = [(200, {"status": status, "retry_wait": 0.01})] * 50
+    with served(server) as url:
+        (task,) = device(problem, url, timeout=0.05 if status == "RETRY" else 60.0).tasks()
+    assert task.rejection == status and str(task).endswith(f"   not taken: the server answers {status}")
 
 
 def test_two_devices_share_a_model(problem: Problem) -> None:
@@ -98,6 +120,15 @@ WRONG: dict[str, tuple[str, Any, int, str]] = {
         "answers INVALID_REQUEST: bad name",
     ),
     "an error": ("task", {"status": "ERROR", "message": "no"}, 200, "/task: the server answers ERROR: no"),
+    "a version that is no number": (
+        "task",
+        task(cookie={"model_version": True}),
+        200,
+        "no model_version in its",
+    ),
+    "a large version": ("task", task(cookie={"model_version": 1 << 32}), 200, "no model_version in its"),
+    "a list as a model": ("task", task(cookie={}, task_data=[1]), 200, "no model_version in its"),
+    "a text as a model": ("task", task(task_data="a"), 200, "a model of kind None"),
     "no version": ("task", task(cookie={}), 200, "no model_version in its cookie"),
     "ExecuTorch": (
         "task",
@@ -132,12 +163,60 @@ def test_wrong_replies_are_one_line(case: str, problem: Problem) -> None:
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "said", (b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n9\r\na")
+)
+def test_a_server_of_something_else(problem: Problem, said: bytes) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as line:
+                line.recv(65536)
+                line.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(AutodiffError, match=r"what answers there does not speak HTTP: \w+$"):
+            list(device(problem, f"http://127.0.0.1:{server.getsockname()[1]}").tasks())
+        thread.join()
+
+
+def test_a_server_asks_for_a_wait_that_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = list[float]()
+    monkeypatch.setattr(nvflare.time, "sleep", waits.append)
+    for seconds in (10**400, float("inf"), float("nan"), -1, 0.5, "1"):
+        nvflare._wait({"retry_wait": seconds})
+    assert waits == [60.0, 60.0, nvflare.WAIT, nvflare.WAIT, 0.5, nvflare.WAIT]
+
+
 def test_a_job_that_does_not_come(problem: Problem) -> None:
     with (
         served(EdgeServer("digits", {}, 1)) as url,
         pytest.raises(AutodiffError, match="has no job 'letters'"),
     ):
         list(device(problem, url, job="letters", timeout=0.05).tasks())
+
+
+def test_two_devices_do_not_share_boards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [
+        "fleet",
+        "mnist",
+        "--boards",
+        "2",
+        "--samples",
+        "4",
+        "--server",
+        "http://127.0.0.1:9",
+        "--out",
+        "a",
+    ]
+    with held(Path("a")):
+        assert main(words) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: a is in use by process ") and err.count("\n") == 1
 
 
 def test_a_server_that_is_absent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import autodiff_gen as ag
+from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
@@ -31,11 +32,26 @@ def data(samples: int = 24, seed: int = 0) -> dict[str, Any]:
     }
 
 
-class Problem:
-    """The twins, and the weights with which they begin."""
+class Integers(nn.Module):
+    """A layer of floats that trains in part, and one of 8-bit integers."""
 
     def __init__(self) -> None:
-        net = nn.Sequential(nn.Linear(WIDTH, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, CLASSES))
+        super().__init__()
+        rng = np.random.default_rng(1)
+        self.first = nn.Linear(WIDTH, HIDDEN)
+        nn.update_channels(self.first, 0.5)
+        self.last = nn.QuantizedParameter(rng.integers(-127, 128, (CLASSES, HIDDEN)).astype(np.int8), 0.02)
+
+    def forward(self, x: ag.Value) -> ag.Value:
+        return F.linear(F.tanh(self.first(x)), F.dequantize(self.last))
+
+
+class Problem:
+    """The twins, and the weights with which they begin, as floats."""
+
+    def __init__(self, integers: bool = False) -> None:
+        layers = nn.Linear(WIDTH, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, CLASSES)
+        net = Integers() if integers else nn.Sequential(*layers)
         model = ag.Model.supervised(net, (BATCH, WIDTH), nn.CrossEntropyLoss(), optim.SGD(lr=LR))
         self.program, self.arrays = compile_model(model, "net", ["ref"]), data()
         layout = link_layout(self.program)
@@ -44,7 +60,8 @@ class Problem:
         self.members = [HostTwins(self.twins)]
         self.slots = shared_slots(self.program)
         self.weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in self.slots}
-        self.weights[self.slots[0].name] += (np.arange(HIDDEN, dtype=np.float32) / 10)[:, None]
+        first = self.weights[self.slots[0].name]
+        first += (np.arange(len(first), dtype=np.float32) / 10)[:, None]
 
     def plan(self, mu: float = 0.0) -> Plan:
         return Plan(lr=LR, steps=STEPS, mu=mu)

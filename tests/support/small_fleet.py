@@ -14,6 +14,19 @@ from autodiff_gen import nn, optim
 net = nn.Sequential(nn.Linear(5, {units}), nn.{activation}(), nn.Linear({units}, 3))
 model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3){more})
 """
+INTEGERS = """import autodiff_gen as ag
+import numpy as np
+from autodiff_gen import functional as F, nn, optim
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(5, 6)
+        rng = np.random.default_rng(1)
+        self.last = nn.QuantizedParameter(rng.integers(-127, 128, (3, 6)).astype(np.int8), 0.02)
+    def forward(self, x):
+        return F.linear(F.relu(self.first(x)), F.dequantize(self.last))
+model = ag.Model.supervised(Net(), (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3))
+"""
 
 
 def write_model(units: int = 6, activation: str = "ReLU", more: str = "") -> None:

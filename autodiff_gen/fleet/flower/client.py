@@ -12,11 +12,11 @@ from flwr.clientapp import ClientApp
 
 from ...codegen.program import Program
 from ...device.differences import Encoding
-from ...device.rounds import by_name, shared_slots
+from ...device.rounds import shared_slots
 from ...errors import AutodiffError, DataError, listed
 from ..average import Mean
 from ..members import Members
-from ..rounds import Heard, Plan, answers
+from ..rounds import Heard, Plan, answers, moved
 from ..twins import Failure
 
 # What Flower's strategies read and write, and what replies say of boards.
@@ -86,7 +86,8 @@ def _replies(
     plan, number = planned(plan, config), int(config[NUMBER])
     weights = {name: array.numpy() for name, array in arrays.items()}
     slots = shared_slots(program, plan.local_buffers)
-    came = answers(members, plan, number, weights, [k for _, boards in messages for k in boards], heard)
+    every = [k for _, boards in messages for k in boards]
+    came = answers(members, slots, plan, number, weights, every, heard)
     for message, boards in messages:
         mean, failures = Mean(), list[Failure]()
         for _, answer in zip(boards, came, strict=False):
@@ -97,8 +98,7 @@ def _replies(
         if not mean.boards:
             yield Message(error=Error(FAILED, "; ".join(map(str, failures))), reply_to=message)
             continue
-        step = by_name(slots, mean.delta)
-        new = {name: w + step[name] if name in step else w for name, w in weights.items()}
+        new = moved(slots, weights, mean)
         records = {
             ARRAYS: ArrayRecord({name: Array(array) for name, array in new.items()}),
             METRICS: MetricRecord({EXAMPLES: mean.samples, LOSS: mean.loss, **_evaluated(mean)}),
