@@ -7,6 +7,7 @@ its node's config, and trains its share of the samples, by `partition-id` and `n
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,18 +19,20 @@ from flwr.app import Error, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 
-from ..errors import AutodiffError
+from ..errors import AutodiffError, DataError, quoted, shortened
 from ..fleet.command import Run
 from ..fleet.flower.client import CONFIG, FAILED, NUMBER, FlowerClientApp
-from ..fleet.flower.server import flower_round
-from ..fleet.flower.strategies import OF_MEANS, strategy_of
+from ..fleet.flower.server import FlowerServer
+from ..fleet.folder import held
 from ..fleet.members import Members
 from ..fleet.progress import Progress
 from ..fleet.rounds import Result, Weights
 from .fleet import name_kinds
 from .main import parsed
 
+APP = "the app's config, [tool.flwr.app.config] of its pyproject.toml,"
 CLIENTS = "clients"  # key of the app's config: how many SuperNodes there are
+PART, PARTS = "partition-id", "num-partitions"  # keys of a node's config
 
 client = ClientApp()  # Flower finds an assignment of one name only
 server = ServerApp()
@@ -40,13 +43,18 @@ def train(message: Any, context: Any) -> Any:
     """Connects to the boards, trains them, and ends the connections: Flower starts a process for each message."""
     try:
         node = context.node_config
-        first = int(message.content[CONFIG][NUMBER]) == 1
+        first = _number(message.content[CONFIG], NUMBER, "the server's config", 1) == 1
         args = _arguments(context.run_config, str(node.get("options", "")))
-        args.share = gateway, _ = int(node.get("partition-id", 0)), int(node.get("num-partitions", 1))
-        args.out = args.out or Path(f"build/fleet/gateway-{gateway}")
+        args.strategy = args.server = None  # of the app's server
+        gateways = _number(node, PARTS, "the node's config", 1, default=1)
+        gateway = _number(node, PART, "the node's config", 0, gateways - 1, default=0)
+        args.share = gateway, gateways
+        args.out = (
+            args.out or Path("build/fleet")
+        ) / f"gateway-{gateway}"  # the app's options are those of all nodes
         run = Run(args)
         plan = replace(run.plan, seed=run.plan.seed + gateway)
-        with run.members(fresh=first) as members:
+        with held(run.out), run.members(fresh=first) as members:
             return FlowerClientApp(members, run.program, plan)(message, context)
     except AutodiffError as error:
         return Message(error=Error(FAILED, str(error)), reply_to=message)
@@ -55,10 +63,13 @@ def train(message: Any, context: Any) -> Any:
 @server.main()  # type: ignore[untyped-decorator]
 def serve(grid: Any, context: Any) -> None:
     """Rounds as `autodiff-gen fleet` makes them; the weights of each are in its folder."""
-    args = _arguments(context.run_config)
-    strategy, args.strategy = args.strategy or "FedAvg", None
     try:
-        _Server(args, grid, strategy, int(context.run_config[CLIENTS])).run()
+        args = _arguments(context.run_config)
+        clients = _number(context.run_config, CLIENTS, APP, 1)
+        strategy, args.strategy, args.server = args.strategy or "FedAvg", None, None
+        # The boards of these options are at the clients.
+        args.boards, args.emulated, args.port, args.profile, args.conditions = 0, {}, {}, None, {}
+        _Server(args, grid, strategy, clients).run()
     except AutodiffError as error:
         raise SystemExit(f"error: {error}") from None
 
@@ -68,11 +79,8 @@ class _Server(Run):
 
     def __init__(self, args: argparse.Namespace, grid: Any, strategy: str, clients: int) -> None:
         super().__init__(args)
-        known = {"client_learning_rate": self.plan.lr, "proximal_mu": self.plan.mu}
         self._grid, self._clients = grid, clients
-        self._of_means = strategy.partition(",")[0] in OF_MEANS
-        self._strategy = strategy_of(strategy, clients, clients, known)
-        self._buffers = [slot.name for slot in self.slots if slot.role == "buffer"]
+        self._server = FlowerServer(strategy, clients, clients, self.program, self.plan, self.out)
 
     def heading(self) -> str:
         return f"{self.program.name}: {self._clients} clients of Flower"
@@ -82,11 +90,39 @@ class _Server(Run):
         yield []
 
     def round(self, members: Sequence[Members], number: int, weights: Weights, progress: Progress) -> Result:
-        return flower_round(self._strategy, self._grid, number, weights, self._buffers, self._of_means)
+        return self._server.round(self._grid, number, weights)
 
 
 def _arguments(config: Mapping[str, Any], more: str = "") -> argparse.Namespace:
-    words = shlex.split(f"{config.get('options', '')} {more}")
+    if "model" not in config:
+        raise DataError(f"{APP} has no model: the path of a model file, the same on all hosts")
+    options = f"{config.get('options', '')} {more}"
+    try:
+        words = shlex.split(options)
+    except ValueError:
+        raise DataError(
+            "the options of an app or a node have a quotation without an end, or a backslash at the end: "
+            f"{shortened(options)}"
+        ) from None
     args = parsed(["fleet", str(config["model"]), *words])
     name_kinds(args)
     return args
+
+
+def _number(
+    config: Mapping[str, Any],
+    key: str,
+    where: str,
+    least: int,
+    most: int | None = None,
+    default: int | None = None,
+) -> int:
+    """An integer of a config of Flower. Raises DataError."""
+    value = config.get(key, default)
+    if value is None:
+        raise DataError(f"{where} has no {key}: add an integer of at least {least}")
+    number = int(value) if isinstance(value, int | str) and re.fullmatch(r"[0-9]{1,9}", str(value)) else -1
+    if number < least or (most is not None and number > most):
+        range_ = f"at least {least}" if most is None else f"{least} to {most}"
+        raise DataError(f"{where} has {key}={quoted(value)}: expected an integer of {range_}")
+    return number

@@ -162,7 +162,7 @@ class Run:
     def _data(self) -> Dataset | None:
         """None if all boards have their own samples, and nothing is there to test with."""
         args, windows = self.args, Windows(self.args.window, self.args.stride)
-        own = args.port and not self.twins and not self.kinds
+        own = not self.twins and not self.kinds
         if own and args.data is None and not (self.session.path.parent / "data.py").exists():
             return None
         data = load_dataset(
@@ -178,9 +178,10 @@ class Run:
             return []
         label = self._label()
         labels = None if label is None else self.data.train[label]
-        gateway, gateways = self.args.share
-        parts = split(len(self.data), boards * gateways, self.args.seed, labels, self.args.alpha or 0.0)
-        return parts[boards * gateway : boards * (gateway + 1)]
+        (gateway, gateways), seed = self.args.share, self.args.seed
+        own = split(len(self.data), gateways, seed)[gateway]  # each gateway may have another number of boards
+        labels = None if labels is None else labels[own]
+        return [own[part] for part in split(len(own), boards, seed + gateway, labels, self.args.alpha or 0.0)]
 
     def _label(self) -> str | None:
         """The target that has one class for each sample."""
@@ -232,8 +233,7 @@ class Run:
             ) from None
         boards = self.twins + len(self.kinds) + len(args.port)
         strategy = args.strategy or "FedAvg"
-        state = self.out / "strategy.npz"
-        return Simulation(strategy, boards, args.per_node or 0, self.program, self.plan, state)
+        return Simulation(strategy, boards, args.per_node or 0, self.program, self.plan, self.out)
 
     def heading(self) -> str:
         who = [f"{counted(self.twins, 'twin')} on the host"] if self.twins else []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from small_fleet import fleet, write_data, write_model
 
-from autodiff_gen.cli.main import main
+from autodiff_gen.cli.main import main, parsed
 from autodiff_gen.device.rounds import Local
 from autodiff_gen.fleet import command
 from autodiff_gen.fleet.progress import Progress
@@ -95,6 +95,15 @@ def test_a_round_that_is_stopped_is_repeated(
     for name in ("round-00001.npz", "round-00003.npz"):
         with np.load(f"whole/{name}") as one, np.load(f"parts/{name}") as other:
             assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+def test_gateways_with_different_numbers_of_twins_share_no_samples() -> None:
+    parts = []
+    for gateway, twins in enumerate(("2", "5", "1")):
+        args = parsed(["fleet", "m.py", "--data", "data.npz", "--boards", twins, "--alpha", "0.5"])
+        args.share = gateway, 3
+        parts += command.Run(args).parts
+    assert len(parts) == 8 and sorted(np.concatenate(parts).tolist()) == list(range(60))
 
 
 def test_progress_is_one_line() -> None:

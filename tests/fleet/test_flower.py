@@ -24,8 +24,20 @@ ONE_LINE = {
     "value": "--strategy: expected eta=NUMBER, got eta=much",
     "compares": "--strategy Krum compares clients, and --per-node 3 makes clients that are the mean of boards",
     "draws": "--per-round draws clients, not boards: leave out --per-node, or --per-round",
+    "statistics": "--strategy DifferentialPrivacyServerSideAdaptiveClipping: the model has running statistics",
+    "damaged": "parts/strategy-00004.npz is no complete file of np.savez: truncated, or another format; without",
     "trees": "the strategy FedXgbBagging cannot use what boards report, their weights, num-examples and train_loss",
     "clipping": "round 1: no board answered: the server's config has clipping_norm, which boards do not follow",
+}
+CONFIG = "error: the app's config, [tool.flwr.app.config] of its pyproject.toml, has "
+DEPLOYED = {
+    "compares": "the strategy Krum compares clients, and one is the mean of 3 boards",
+    "busy": "    busy/gateway-1 is in use by process ",
+    "no model": f"{CONFIG}no model: the path of a model file, the same on all hosts",
+    "no clients": f"{CONFIG}no clients: add an integer of at least 1",
+    "clients": f"{CONFIG}clients='two': expected an integer of at least 1",
+    "words": "error: the options of an app or a node have a quotation without an end",
+    "option": "error: unknown option '--round'; did you mean '--rounds'?",
 }
 REPLIES = {
     "clipping": "the server's config has clipping_norm, which boards do not follow; they follow proximal-mu",
@@ -60,9 +72,8 @@ def test_flower_trains_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "Flower 1.43.0 is installed, and boards in this process need 1.42.x; run:"
     )
     check_commands(found["commands"], tmp_path)
-    trained, rejected = found["deployment"]
-    assert "round 2    6 boards " in trained and "the weights of round 2 are app/round-00002.npz" in trained
-    assert "the strategy Krum compares clients, and one is the mean of 3 boards" in rejected
+    check_deployment(found["deployment"], tmp_path)
+    check_state(found["state"])
     with capsys.disabled():
         measured = found["1,000 boards"]
         print(f"\n1,000 boards, a round: {measured.pop('megabytes'):.0f} MB")
@@ -97,5 +108,45 @@ def check_commands(found: dict[str, Any], folder: Path) -> None:
     assert {name: code for name, (code, _, _) in found.items()} == dict.fromkeys(found, 0)
     assert "round 1    6 boards " in found["krum"][1]
     assert "continues after round 2" in found["rest"][1]
-    with np.load(folder / "whole/round-00004.npz") as one, np.load(folder / "parts/round-00004.npz") as other:
-        assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+    assert "parts has no state of FedAdam after round 4: it begins anew\nround 5 " in found["no state"][1]
+    assert sum("begins anew" in out for _, out, _ in found.values()) == 1
+    assert equal(folder / "whole/round-00004.npz", folder / "parts/round-00004.npz")
+    with (
+        np.load(folder / "krum/round-00001.npz") as one,
+        np.load(folder / "average/round-00001.npz") as other,
+    ):
+        assert np.abs(one["1.running_mean"] - other["1.running_mean"]).max() > 1e-3  # that of one board
+    with np.load(folder / "integers/round-00002.npz") as weights:
+        assert weights["last"].dtype == np.int8
+
+
+def equal(one: Path, other: Path) -> bool:
+    """Whether two files have the same weights."""
+    with np.load(one) as a, np.load(other) as b:
+        return a.keys() == b.keys() and all(np.array_equal(a[n], b[n]) for n in a)
+
+
+def check_deployment(found: dict[str, str], folder: Path) -> None:
+    assert "round 2    6 boards " in found["trained"]
+    assert "the weights of round 2 are app/round-00002.npz" in found["trained"]
+    assert "continues after round 1\nround 2 " in found["rest"]  # with the moments of FedAdam
+    assert equal(folder / "app/round-00002.npz", folder / "apps/round-00002.npz")
+    assert "round 1    3 boards, 1 failed" in found["busy"]
+    for name, message in DEPLOYED.items():
+        assert message in found[name] and found[name].count("\n") <= 4
+    assert all(found[name].startswith("error: ") for name in DEPLOYED if name not in ("compares", "busy"))
+
+
+def check_state(found: dict[str, Any]) -> None:
+    """Of a strategy in a strategy: moments of the inner one, and a norm that rounds change."""
+    changed, loaded, other = found["norms"]
+    assert changed == loaded != other == 0.01
+    assert (found["loaded"], found["equal"]) == (
+        [True, False],
+        [True, True],
+    )  # not for weights of another run
+    assert found["files"] == ["strategy-00001.npz", "strategy-00002.npz"]
+    words = found["wrong"].pop("words")
+    assert "the array 'x' has elements of dtype object; save numbers; without strategy-00002.npz" in words
+    for reason in found["wrong"].values():
+        assert "which DifferentialPrivacyServerSideAdaptiveClipping does not keep" in reason

@@ -19,6 +19,7 @@ from federated_problem import MU, PARTS, ROUNDS, Problem
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedProx
+from small_fleet import INTEGERS
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -27,11 +28,14 @@ from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device.rounds import shared_slots
-from autodiff_gen.errors import ToolError
+from autodiff_gen.errors import DataError, ToolError
 from autodiff_gen.fleet.flower import grid as local_grid
 from autodiff_gen.fleet.flower.client import FlowerClientApp
 from autodiff_gen.fleet.flower.grid import LocalGrid
+from autodiff_gen.fleet.flower.kept_state import KeptState
 from autodiff_gen.fleet.flower.server import flower_round
+from autodiff_gen.fleet.flower.strategies import strategy_of
+from autodiff_gen.fleet.folder import held
 from autodiff_gen.fleet.members import HostTwins
 from autodiff_gen.fleet.rounds import Plan, run_round
 from autodiff_gen.fleet.twins import Twins
@@ -42,7 +46,10 @@ from autodiff_gen import nn, optim
 net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
 model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3))
 """
-APP = {"model": "m.py", "options": "--data data.npz --rounds 2", "clients": 2}
+APP = {"model": "m.py", "options": "--rounds 2", "clients": 2}
+ADAPTIVE = (
+    "DifferentialPrivacyServerSideAdaptiveClipping,noise_multiplier=0.1,initial_clipping_norm=0.01,strategy="
+)
 COMMANDS = {
     "unknown": ["--strategy", "FedAdm"],
     "option": ["--strategy", "FedAdam,et=1"],
@@ -54,11 +61,22 @@ COMMANDS = {
     "clipping": [
         "--strategy",
         "DifferentialPrivacyClientSideFixedClipping,strategy=FedAvg,noise_multiplier=0.1,clipping_norm=1",
+        "--local-buffers",
     ],
-    "krum": ["--strategy", "Krum,num_malicious_nodes=1", "--rounds", "1"],
+    "statistics": ["--strategy", f"{ADAPTIVE}FedAdam"],
+    "krum": ["--strategy", "Krum,num_malicious_nodes=1", "--rounds", "1", "--out", "krum"],
+    "average": ["--strategy", "FedAvg", "--rounds", "1", "--out", "average"],
+    "integers": ["--strategy", "FedAdam,eta=0.5", "--rounds", "2", "--out", "integers"],
+    "integers of the median": ["--strategy", "FedMedian", "--rounds", "2", "--out", "median"],
     "whole": ["--strategy", "FedAdam,eta=0.03", "--rounds", "4", "--out", "whole"],
-    "part": ["--strategy", "FedAdam,eta=0.03", "--rounds", "2", "--out", "parts"],
+    "part": ["--strategy", "FedAdam,eta=0.03", "--rounds", "3", "--out", "parts"],
+    "stop": ["rm", "parts/round-00003.npz"],  # between the strategy's state and the weights of a round
     "rest": ["--strategy", "FedAdam,eta=0.03", "--rounds", "4", "--out", "parts"],
+    "damage": ["rm", "-w", "parts/strategy-00004.npz"],
+    "damaged": ["--strategy", "FedAdam,eta=0.03", "--rounds", "5", "--out", "parts"],
+    "another state": ["rm", "parts/strategy-00004.npz"],
+    "no state": ["--strategy", "FedAdam,eta=0.03", "--rounds", "5", "--out", "parts"],
+    "no state to miss": ["--strategy", "FedAvg", "--rounds", "2", "--out", "average"],
 }
 
 
@@ -144,42 +162,103 @@ def commands() -> dict[str, list[Any]]:
     x = (rng.normal(size=(60, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32)
     np.savez("data.npz", x=x, label=label, test_x=x, test_label=label)
     Path("m.py").write_text(MODEL)
+    Path("integers.py").write_text(INTEGERS)
     found = {}
     for name, words in COMMANDS.items():
+        if words[0] == "rm":
+            file = Path(words[-1])
+            file.write_bytes(file.read_bytes()[:-100]) if "-w" in words else file.unlink()
+            continue
+        model = "integers.py" if name.startswith("integers") else "m.py"
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(["fleet", "m.py", "--data", "data.npz", "--boards", "6", *words])
+            code = main(["fleet", model, "--data", "data.npz", "--boards", "6", *words])
         found[name] = [code, out.getvalue(), err.getvalue()]
     return found
 
 
 class Nodes(LocalGrid):
-    """Two nodes that run the client of the app, as SuperNodes do."""
+    """Two nodes that run the client of the app, as SuperNodes do. `app`: its config."""
+
+    def __init__(self, app: dict[str, Any]) -> None:
+        super().__init__([], None, None, {})
+        self._app = app
 
     def get_node_ids(self) -> list[int]:
         return [1, 2]
 
     def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
-        nodes = {n: {"partition-id": n - 1, "num-partitions": 2, "options": "--boards 3"} for n in (1, 2)}
-        contexts = {n: Context(1, n, config, NONE, APP) for n, config in nodes.items()}
+        own = "--boards 3 --data data.npz"
+        nodes = {n: {"partition-id": n - 1, "num-partitions": 2, "options": own} for n in (1, 2)}
+        contexts = {n: Context(1, n, config, NONE, self._app) for n, config in nodes.items()}
         return [flower_app.client(m, contexts[m.metadata.dst_node_id]) for m in messages]
 
 
-def deployment() -> list[str]:
-    """The app of `flwr run`, without its transport: what the server prints for two strategies."""
-    found = []
-    for strategy in ("FedAdam,eta=0.03", "Krum"):
-        app, out = (
-            {**APP, "options": f"{APP['options']} --strategy {strategy} --out app --fresh"},
-            io.StringIO(),
-        )
-        with contextlib.redirect_stdout(out):
+DEPLOYMENTS: dict[str, dict[str, Any]] = {
+    "trained": {"options": "--rounds 2 --strategy FedAdam,eta=0.03 --out app"},
+    "part": {"options": "--rounds 1 --strategy FedAdam,eta=0.03 --out apps"},
+    "rest": {"options": "--rounds 2 --strategy FedAdam,eta=0.03 --out apps"},
+    "compares": {"options": "--strategy Krum --out krums"},
+    "busy": {"options": "--rounds 1 --out busy"},
+    "no model": {"model": None},
+    "no clients": {"clients": None},
+    "clients": {"clients": "two"},
+    "words": {"options": "--out 'app"},
+    "option": {"options": "--round"},
+}
+
+
+def deployment() -> dict[str, str]:
+    """The app of `flwr run`, without its transport: what the server prints."""
+    found = {}
+    for name, changes in DEPLOYMENTS.items():
+        app = {key: value for key, value in {**APP, **changes}.items() if value is not None}
+        with contextlib.redirect_stdout(io.StringIO()) as out:
             try:
-                flower_app.server(Nodes([], None, None, {}), Context(1, 0, {}, NONE, app))
+                with held(Path("busy/gateway-1")):
+                    flower_app.server(Nodes(app), Context(1, 0, {}, NONE, app))
             except SystemExit as end:
                 print(end)
-        found.append(out.getvalue())
+        found[name] = out.getvalue()
     return found
+
+
+def kept_state(folder: Path, problem: Problem) -> dict[str, Any]:
+    """A strategy in a strategy after two rounds, what another of its kind has after it was loaded, and errors."""
+    made = [strategy_of(f"{ADAPTIVE}FedAdam", 3, 3, {}) for _ in range(3)]
+    grid, weights = clients(problem, [[k] for k in range(len(PARTS))]), problem.weights
+    states = [KeptState(folder, strategy) for strategy in made]
+    for number in (1, 2):
+        weights = flower_round(made[0], grid, number, weights, of_means=False).weights
+        states[0].save(number, weights)
+    loaded = [states[1].load(2, weights), states[2].load(2, problem.weights)]
+    moments = [[s.strategy.m_t, s.strategy.v_t] for s in made[:2]]
+    equal = [
+        one.keys() == two.keys() and all(np.array_equal(one[n], two[n]) for n in one)
+        for one, two in zip(*moments, strict=True)
+    ]
+    with np.load(states[0].file(2)) as file:
+        arrays = {key: file[key] for key in file.files}
+    wrong = {}
+    for name, more in {
+        "a method": {"aggregate_train=": np.float32(1)},
+        "a text": {"strategy.weighted_by_key=": np.float32(1)},
+        "another owner": {"clipping_norm.real=": np.float32(1)},
+        "words": {"x": np.array(["a", None])},
+    }.items():
+        np.savez(states[0].file(2), **{**arrays, **more})
+        try:
+            wrong[name] = str(KeptState(folder, strategy_of(f"{ADAPTIVE}FedAdam", 3, 3, {})).load(2, weights))
+        except DataError as error:
+            wrong[name] = str(error)
+    norms = [s.clipping_norm for s in made]
+    return {
+        "loaded": loaded,
+        "norms": norms,
+        "equal": equal,
+        "wrong": wrong,
+        "files": sorted(p.name for p in folder.glob("strategy-*")),
+    }
 
 
 def another_version() -> str:
@@ -243,6 +322,7 @@ if __name__ == "__main__":
         "bad board": bad_board(problem),
         "commands": commands(),
         "deployment": deployment(),
+        "state": kept_state(folder / "state", problem),
         "another version": another_version(),
         "1,000 boards": thousand_boards(),
     }

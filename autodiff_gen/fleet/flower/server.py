@@ -1,19 +1,63 @@
-"""A round that a strategy of Flower directs, over any Grid."""
+"""Rounds that a strategy of Flower directs, over any Grid."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord
 from flwr.app.exception import AppExitException
 
+from ...codegen.program import Program
+from ...device.rounds import shared_slots
 from ...errors import DataError
-from ..rounds import Result, Weights, no_answer
+from ..rounded import rounded
+from ..rounds import Plan, Result, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
+from .kept_state import KeptState
+from .strategies import OF_MEANS, strategy_of
+
+
+class FlowerServer:
+    """A strategy by its name and options that trains on `drawn` of so many clients, and keeps its state in the folder
+    `out`. Raises DataError."""
+
+    def __init__(
+        self, strategy: str, clients: int, drawn: int, program: Program, plan: Plan, out: Path
+    ) -> None:
+        self._name = strategy.partition(",")[0]
+        self._plan, self._slots = plan, shared_slots(program, plan.local_buffers)
+        self._buffers = [slot.name for slot in self._slots if slot.role == "buffer"]
+        known = {"client_learning_rate": plan.lr, "proximal_mu": plan.mu}
+        self._strategy = strategy_of(strategy, clients, drawn, known)
+        if self._buffers and self._name.startswith("DifferentialPrivacy"):
+            raise DataError(
+                f"--strategy {self._name}: the model has running statistics, which noise would spoil, as variances may "
+                "become negative: add --local-buffers, so that they stay on the boards"
+            )
+        self._state, self._out = KeptState(out, self._strategy), out
+        self._last = 0  # the round whose state the strategy has
+
+    def round(self, grid: Any, number: int, weights: Weights) -> Result:
+        """Round `number`, whose state is written. Raises DataError, ToolError."""
+        is_missing = self._last != number - 1 and not self._state.load(number - 1, weights)
+        of_means = self._name in OF_MEANS
+        buffers = self._buffers if of_means else ()  # another strategy limits what single boards do to them
+        result = flower_round(self._strategy, grid, number, weights, buffers, of_means)
+        result = replace(result, weights=rounded(self._slots, result.weights, self._plan.seed, number))
+        if is_missing and not self._state.is_empty():
+            print(
+                f"{self._out} has no state of {self._name} after round {number - 1}: it begins anew",
+                flush=True,
+            )
+        self._state.save(number, result.weights)
+        self._last = number
+        return result
 
 
 def flower_round(
@@ -26,10 +70,11 @@ def flower_round(
     timeout: float = 3600.0,
 ) -> Result:
     """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
-    `of_means`: whether a client may be the mean of boards. `timeout`: seconds until replies count as lost. Raises
-    DataError if no board answers, or for a strategy that needs what boards do not report."""
+    All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `timeout`: seconds
+    until replies count as lost. Raises DataError if no board answers, or for a strategy that needs what boards do not
+    report."""
     begin = time.monotonic()
-    arrays = ArrayRecord({name: Array(array) for name, array in weights.items()})
+    arrays = ArrayRecord({name: Array(np.asarray(array, np.float32)) for name, array in weights.items()})
     with _usable(strategy, number):
         messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
     replies = list(grid.send_and_receive(messages, timeout=timeout))
@@ -52,6 +97,8 @@ def flower_round(
     samples = sum(c[METRICS][EXAMPLES] for c in answers)
     with _usable(strategy, number):
         new, _ = strategy.aggregate_train(number, replies)
+    if not new:
+        raise no_answer(number, failures or [f"the strategy {type(strategy).__name__} took no reply"])
     weights = {name: array.numpy().astype(np.float32) for name, array in new.items()} | means
     return Result(number, weights, boards, samples, loss, time.monotonic() - begin, failures)
 
