@@ -20,7 +20,7 @@ def rounded(slots: Sequence[Slot], weights: Mapping[str, Any], *seed: int) -> di
         array, type = np.asarray(weights.get(slot.name)), slot.state.logical
         if array.shape != tuple(type.shape) or array.dtype.kind not in "fiu":
             continue  # which is an error where they are sent
-        if type.dtype.kind == "i" and array.dtype.kind == "f":
+        if type.dtype.kind in "iu" and array.dtype.kind == "f":
             if not (finite := np.isfinite(array)).all():
                 raise ShapeError(f"weights: {slot.name} is {type}, got {array[~finite].flat[0]}")
             limits, low = np.iinfo(type.dtype.numpy), np.floor(array)

@@ -43,6 +43,8 @@ REPLIES = {
     "clipping": "the server's config has clipping_norm, which boards do not follow; they follow proximal-mu",
     "type": "the server's config has steps='many': expected int",
     "encoding": "differences as 's4': expected f32, s8, or the largest",
+    "seed": "the server's config has seed=-1: expected at least 0",
+    "round": "the server's config has server-round=-1: expected the number of a round",
     "range": "mu=-1.0: expected finite numbers",
     "none": "board 2: net: round 1: the loss is not finite",
     "no weight": "the weights of a round miss 0.weight",

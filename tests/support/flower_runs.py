@@ -137,6 +137,8 @@ def replies(problem: Problem) -> dict[str, Any]:
         "type": reply(problem, {"steps": "many"}).error.reason,
         "encoding": reply(problem, {"delta": "s4"}).error.reason,
         "range": reply(problem, {"proximal-mu": -1.0}).error.reason,
+        "seed": reply(problem, {"seed": -1}).error.reason,
+        "round": reply(problem, {"server-round": -1}).error.reason,
         "none": reply(problem, {}, broken).error.reason,
         "no weight": reply(problem, {}, {"a": broken["0.weight"]}).error.reason,
         "passes": reply(problem, {"epochs": 2}).content["metrics"]["num-examples"],

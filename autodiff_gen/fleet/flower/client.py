@@ -83,7 +83,9 @@ def _replies(
 ) -> Iterator[Any]:
     content = messages[0][0].content
     (arrays,), (config,) = content.array_records.values(), content.config_records.values()
-    plan, number = planned(plan, config), int(config[NUMBER])
+    plan, number = planned(plan, config), config.get(NUMBER)
+    if type(number) is not int or not 0 < number < 1 << 32:
+        raise DataError(f"the server's config has {NUMBER}={number!r}: expected the number of a round")
     weights = {name: array.numpy() for name, array in arrays.items()}
     slots = shared_slots(program, plan.local_buffers)
     every = [k for _, boards in messages for k in boards]
@@ -123,8 +125,10 @@ def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
                 f"the server's config has {key}, which boards do not follow; they follow {listed(KEYS)}"
             )
         kind: type = type(getattr(Plan(lr=0.0), KEYS[key]))
-        if not isinstance(value, (int, float) if kind is float else kind):
-            raise DataError(f"the server's config has {key}={value!r}: expected {kind.__name__}")
+        is_kind = isinstance(value, (int, float) if kind is float else kind)
+        if not is_kind or (kind is int and value < 0):
+            wanted = "at least 0" if is_kind else kind.__name__
+            raise DataError(f"the server's config has {key}={value!r}: expected {wanted}")
         given[KEYS[key]] = value
     if "epochs" in given:
         given.setdefault("steps", 0)
