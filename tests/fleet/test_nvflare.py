@@ -173,6 +173,9 @@ def test_a_server_of_something_else(problem: Problem, said: bytes) -> None:
             with server.accept()[0] as line:
                 line.recv(65536)
                 line.sendall(said)
+                line.shutdown(socket.SHUT_WR)
+                while line.recv(65536):  # a line that is closed before is reset
+                    pass
 
         thread = threading.Thread(target=answer)
         thread.start()
