@@ -35,6 +35,15 @@ KEYS = {
     "strategy": "for fleet: a strategy of Flower and its options, such as FedAdam,eta=0.03; FedAvg if not given",
     "args": 'further arguments of pytest, such as args="-k wrapper -x", or for fleet of autodiff-gen fleet',
 }
+OF_FLEET = (
+    "model",
+    "name",
+    "boards",
+    "rounds",
+    "strategy",
+    "args",
+    "python",
+)  # keys that the target fleet reads
 TARGETS = {
     **train.TARGETS,
     "pio": "write a self-contained PlatformIO project",

@@ -16,6 +16,7 @@ Number = TypeVar("Number", int, float)
 Command: TypeAlias = Callable[
     [str, str], argparse.ArgumentParser
 ]  # makes the parser of a command: name, help
+Group: TypeAlias = argparse._ActionsContainer  # a parser, or a group of its arguments
 
 
 def positive(text: str) -> int:
@@ -137,27 +138,27 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def batch_argument(parser: argparse.ArgumentParser, step: str = "per step") -> None:
+def batch_argument(parser: Group, step: str = "per step") -> None:
     parser.add_argument(
         "--batch", metavar="N", type=positive, help=f"samples {step} (default: the model's batch)"
     )
 
 
-def samples_argument(parser: argparse.ArgumentParser) -> None:
+def samples_argument(parser: Group) -> None:
     parser.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
 
 
-def lr_argument(parser: argparse.ArgumentParser) -> None:
+def lr_argument(parser: Group) -> None:
     parser.add_argument("--lr", metavar="X", type=rate, help="learning rate (default: the model's)")
 
 
-def baud_argument(parser: argparse.ArgumentParser) -> None:
+def baud_argument(parser: Group) -> None:
     parser.add_argument(
         "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
     )
 
 
-def log_arguments(parser: argparse.ArgumentParser, row: str) -> None:
+def log_arguments(parser: Group, row: str) -> None:
     """`row`: what each row is of."""
     parser.add_argument(
         "--log",
@@ -183,9 +184,7 @@ def timeout_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def data_arguments(
-    parser: argparse.ArgumentParser, default: str = "data.py in the model's folder", what: str = ""
-) -> None:
+def data_arguments(parser: Group, default: str = "data.py in the model's folder", what: str = "") -> None:
     """Add --data and its forms. `what`: a text before the help of --data, such as "calibration data: "; `default`: the
     data without --data."""
     parser.add_argument(

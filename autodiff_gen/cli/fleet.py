@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from pathlib import Path
 
 from ..targets.schema import DEFAULT_BOARD
 from .arguments import (
     Command,
+    Group,
     batch_argument,
     baud_argument,
     boards,
@@ -24,7 +26,6 @@ from .arguments import (
     samples_argument,
     seconds,
     share,
-    timeout_argument,
 )
 
 
@@ -37,33 +38,31 @@ def add_commands(command: Command) -> None:
     )
     model_argument(fleet)
     fleet.add_argument("--name", help="the name of the program (default: the name of the model file)")
-    fleet.add_argument(
+    _boards(fleet.add_argument_group("the boards"))
+    _round(fleet.add_argument_group("a round"))
+    _privacy(fleet.add_argument_group("privacy"))
+    _virtual_time(fleet.add_argument_group("virtual time"))
+    _server(fleet.add_argument_group("a server: Flower or NVFlare Edge"))
+    _samples(fleet.add_argument_group("the samples"))
+    _results(fleet.add_argument_group("what is kept"))
+    fleet.set_defaults(run=partial(_fleet, fleet), share=(0, 1))  # which of several gateways has the samples
+
+
+def _boards(group: Group) -> None:
+    group.add_argument(
         "--boards",
         metavar="N",
         type=positive,
         help="twins on the host (default: 10, or none with --emulated or --port)",
     )
-    fleet.add_argument(
+    group.add_argument(
         "--emulated",
         metavar="BOARD=N,...",
         type=boards,
         default={},
         help="boards in emulators, such as stm32=2,mps2_an385=1",
     )
-    fleet.add_argument(
-        "--profile",
-        metavar="BOARD=N,...",
-        help="twins as virtual boards, such as stm32=700,mps2_an385=300, in virtual time; or a .toml file",
-    )
-    fleet.add_argument(
-        "--conditions",
-        metavar="NAME=X,...",
-        type=conditions,
-        default={},
-        help="of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), vanish, late "
-        "(how likely), delay (s), deadline (s of a round), step (s)",
-    )
-    fleet.add_argument(
+    group.add_argument(
         "--port",
         metavar="PORT,...",
         type=ports,
@@ -71,21 +70,32 @@ def add_commands(command: Command) -> None:
         help="boards with samples of their own, at ports as `train --port` has them; stm32=/dev/ttyACM0 for a board "
         "that is no --board",
     )
-    fleet.add_argument(
+    group.add_argument(
         "--board", metavar="B", default=DEFAULT_BOARD, help="the boards at --port (default: %(default)s)"
     )
-    baud_argument(fleet)
-    fleet.add_argument("--rounds", metavar="N", type=positive, help="in total (default: 3)")
-    fleet.add_argument(
+    baud_argument(group)
+    group.add_argument(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=15.0,
+        help="seconds until a board counts as silent, or a server of NVFlare, or its job, as absent (default: "
+        "%(default)s)",
+    )
+
+
+def _round(group: Group) -> None:
+    group.add_argument("--rounds", metavar="N", type=positive, help="in total (default: 3)")
+    group.add_argument(
         "--synchronous",
         action="store_true",
         help="no rounds: all boards make each step together, by the gradients of all of them, as one board would with "
         "their samples in one batch",
     )
-    fleet.add_argument(
+    group.add_argument(
         "--per-round", metavar="N", type=positive, help="boards that are drawn for a round (default: all)"
     )
-    local = fleet.add_mutually_exclusive_group()
+    local = group.add_mutually_exclusive_group()
     local.add_argument(
         "--steps",
         metavar="N",
@@ -98,83 +108,113 @@ def add_commands(command: Command) -> None:
         type=positive,
         help="passes over a board's own samples in a round, or with --synchronous over the data set (default: 1)",
     )
-    batch_argument(fleet, "of a local step")
-    lr_argument(fleet)
-    fleet.add_argument(
+    batch_argument(group, "of a local step")
+    lr_argument(group)
+    group.add_argument(
         "--mu", metavar="X", type=rate, default=0.0, help="pull to the weights of the round's start (FedProx)"
     )
-    fleet.add_argument(
+    group.add_argument(
         "--delta",
         metavar="HOW",
         default="f32",
         help="how differences are sent: f32, s8, the largest tenth of them as top0.1, or as bytes top0.1:s8 (default: "
         "%(default)s)",
     )
-    fleet.add_argument(
-        "--clip", metavar="C", type=seconds, help="the largest L2 norm of a difference (default: any)"
-    )
-    fleet.add_argument(
-        "--noise",
-        metavar="X",
-        type=rate,
-        default=0.0,
-        help="boards add normal noise of standard deviation X * C to each number (DP-FedAvg)",
-    )
-    fleet.add_argument(
+    group.add_argument(
         "--evaluate",
         metavar="SHARE",
         type=share,
         help="boards test the weights of each round on this share of their samples, on which they do not train; 0: on "
         "all that they train on",
     )
-    fleet.add_argument(
+    group.add_argument("--local-buffers", action="store_true", help="running statistics stay on each board")
+    group.add_argument(
+        "--seed",
+        metavar="N",
+        type=count,
+        default=0,
+        help="of the samples and boards that are drawn, and of virtual time (default: %(default)s)",
+    )
+
+
+def _privacy(group: Group) -> None:
+    group.add_argument(
+        "--clip", metavar="C", type=seconds, help="the largest L2 norm of a difference (default: any)"
+    )
+    group.add_argument(
+        "--noise",
+        metavar="X",
+        type=rate,
+        default=0.0,
+        help="boards add normal noise of standard deviation X * C to each number (DP-FedAvg)",
+    )
+
+
+def _virtual_time(group: Group) -> None:
+    group.add_argument(
+        "--profile",
+        metavar="BOARD=N,...",
+        help="twins as virtual boards, such as stm32=700,mps2_an385=300, in virtual time; or a .toml file",
+    )
+    group.add_argument(
+        "--conditions",
+        metavar="NAME=X,...",
+        type=conditions,
+        default={},
+        help="of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), vanish, late "
+        "(how likely), delay (s), deadline (s of a round), step (s)",
+    )
+
+
+def _server(group: Group) -> None:
+    group.add_argument(
         "--server",
         metavar="SERVER",
         type=server,
         help="who averages: flower, in this process; or http://HOST:PORT, the routing proxy of NVFlare Edge (default: "
         "this command, by federated averaging)",
     )
-    fleet.add_argument("--job", metavar="NAME", help="the job of NVFlare (default: the program's name)")
-    fleet.add_argument(
-        "--device",
-        metavar="NAME",
-        help="the device that the boards are for NVFlare (default: from host and program)",
-    )
-    fleet.add_argument(
+    group.add_argument(
         "--strategy",
         metavar="NAME[,KEY=VALUE,...]",
         help="a strategy of Flower and its options, such as FedAdam,eta=0.03 (default with --server flower: FedAvg)",
     )
-    fleet.add_argument(
+    group.add_argument(
         "--per-node",
         metavar="N",
         type=positive,
         help="boards that are one client of Flower (default: all, or 1 where a strategy compares clients)",
     )
-    fleet.add_argument("--local-buffers", action="store_true", help="running statistics stay on each board")
-    fleet.add_argument(
+    group.add_argument("--job", metavar="NAME", help="the job of NVFlare (default: the program's name)")
+    group.add_argument(
+        "--device",
+        metavar="NAME",
+        help="the device that the boards are for NVFlare (default: from host and program)",
+    )
+
+
+def _samples(group: Group) -> None:
+    data_arguments(group)
+    samples_argument(group)
+    group.add_argument(
         "--alpha",
         metavar="X",
         type=seconds,
         help="divide each class among the boards by Dirichlet(X): the smaller, the fewer classes a board has "
         "(default: all boards alike)",
     )
-    fleet.add_argument(
-        "--seed", metavar="N", type=count, default=0, help="of all that is drawn (default: %(default)s)"
-    )
-    data_arguments(fleet)
-    samples_argument(fleet)
-    fleet.add_argument(
+
+
+def _results(group: Group) -> None:
+    group.add_argument(
         "--out", metavar="DIR", type=Path, help="weights of each round or epoch (default: build/fleet/NAME)"
     )
-    fleet.add_argument(
+    group.add_argument(
         "--fresh",
         action="store_true",
-        help="begin with the model's weights, not after the last round or step in --out",
+        help="begin with the model's weights, not after the last round or step in --out; boards forget their rounds",
     )
-    timeout_argument(fleet)
-    log_arguments(fleet, "round or epoch")
-    fleet.set_defaults(run=_fleet, share=(0, 1))  # which of several gateways has the samples
+    log_arguments(group, "round or epoch")
 
 
 def conditions(text: str) -> dict[str, float]:
@@ -211,7 +251,10 @@ def name_kinds(args: argparse.Namespace) -> None:
     args.port = {port: kind or args.board for port, kind in args.port.items()}
 
 
-def _fleet(args: argparse.Namespace) -> int:
+def _fleet(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+    from ..fleet.options import check_options
+
+    check_options(args, [name for name, value in vars(args).items() if value != parser.get_default(name)])
     name_kinds(args)
     if args.synchronous:
         from ..fleet.synchronous_command import synchronous

@@ -28,6 +28,7 @@ from .linked import LinkedBoards
 from .mask import mask_of
 from .members import HostTwins, Members
 from .nvflare import EtaDevice
+from .options import FLOWER
 from .ports import port_lines
 from .progress import Progress
 from .records import records
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .flower.simulation import Simulation
 
 INTERRUPTED = 130
-FLOWER = "flower"  # the server of this name
 ROUNDS = 3
 TWINS = 10  # without --boards, --emulated and --port
 
@@ -220,8 +220,6 @@ class Run:
     def _simulation(self) -> Simulation | None:
         """The strategy of Flower that directs the rounds, if one does."""
         args = self.args
-        if args.server not in (None, FLOWER) and args.strategy is not None:
-            raise DataError("--strategy is one of Flower's: leave out --server, or --strategy")
         if args.server != FLOWER and args.strategy is None:
             return None
         try:

@@ -36,29 +36,10 @@ from .synchronous import RankLost, Synchronous, check_batch, rows_of
 
 INTERRUPTED = 130
 RANKS = 4  # without --boards, --emulated and --port
-OF_ROUNDS = {
-    "rounds": "say --epochs or --steps",
-    "per_round": "all ranks make every step",
-    "mu": "all ranks have the same weights",
-    "delta": "gradients are sent as float32",
-    "local_buffers": "running statistics are averaged at every step",
-    "alpha": "the samples of each step are divided among the ranks alike",
-    "profile": "virtual time counts rounds",
-    "conditions": "virtual time counts rounds",
-    "server": "the command adds up the gradients",
-    "strategy": "the model has its optimizer",
-    "per_node": "each board is a rank",
-    "job": "the command adds up the gradients",
-    "device": "the command adds up the gradients",
-}
 
 
 def synchronous(args: argparse.Namespace) -> int:
     """Train; returns the exit code: 0 at the end, 130 after Ctrl-C."""
-    for name, instead in OF_ROUNDS.items():
-        if getattr(args, name) not in (None, False, 0.0, "f32", {}):
-            option = "--" + name.replace("_", "-")
-            raise DataError(f"{option} is an option of rounds, which --synchronous does not have: {instead}")
     return _Run(args).run()
 
 

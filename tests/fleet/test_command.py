@@ -137,6 +137,41 @@ WRONG = {
         "differences as 'top2': expected f32, s8, or the largest",
     ),
     "a share of all": (["--evaluate", "1"], "must be at least 0 and less than 1"),
+    "clients without Flower": (["--per-node", "2"], "--per-node has no effect without Flower: add --server"),
+    "a job without NVFlare": (
+        ["--job", "j"],
+        "--job has no effect without NVFlare: add --server http://HOST:PORT",
+    ),
+    "a device without NVFlare": (
+        ["--device", "d", "--server", "flower"],
+        "--device has no effect without NVFlare",
+    ),
+    **{
+        f"{option} with NVFlare": (
+            ["--server", "http://127.0.0.1:9", option, value],
+            f"{option} has no effect with NVFlare: its server",
+        )
+        for option, value in (
+            ("--rounds", "3"),
+            ("--per-round", "2"),
+            ("--log", "log.csv"),
+            ("--tensorboard", "events"),
+            ("--profile", "stm32=2"),
+            ("--evaluate", "0"),
+        )
+    },
+    "classes at ports": (
+        ["--port", "/dev/ttyX", "--alpha", "1"],
+        "--alpha has no effect with boards at ports only",
+    ),
+    "a share at ports": (
+        ["--port", "/dev/ttyX", "--evaluate", "0.2"],
+        "--evaluate has no effect with boards at port",
+    ),
+    "a board without a port": (
+        ["--board", "host"],
+        "--board has no effect without --port: add --port PORT, or say",
+    ),
     "steps and passes": (["--steps", "1", "--epochs", "1"], "not allowed with argument"),
 }
 

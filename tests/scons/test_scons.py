@@ -328,7 +328,16 @@ WRONG = [
     ),
     (["verbose=on"], "verbose=on: must be yes or no"),
     (["poison=on"], "poison=on: must be yes or no"),
-    (["fleet", "board=stm32"], "fleet: board= is for other targets"),
+    *(
+        (["fleet", f"{key}={value}"], f"fleet: {key}= is for other targets")
+        for key, value in (
+            ("board", "stm32"),
+            ("steps", "9"),
+            ("seed", "1"),
+            ("kernels", "ref"),
+            ("ram", "96K"),
+        )
+    ),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
     (["python=/no/such"], "python=/no/such: no such program"),
     (["baud=fast"], "baud=fast: must be a number of bits per second, such as 921600"),
