@@ -17,7 +17,7 @@ class Mean:
         self.boards = self.samples = self.examples = 0
         self._sum: Any = 0.0
         self._losses = 0.0
-        self._labels = self._right = self._cycles = self._steps = 0
+        self.labels = self.right = self._cycles = self._steps = 0
 
     def add(self, report: Report) -> None:
         self.boards += 1
@@ -26,8 +26,8 @@ class Mean:
         self._sum = self._sum + np.float64(report.samples) * report.delta
         self._losses += report.samples * report.local.loss
         if report.evaluation is not None:
-            self._labels += report.evaluation.labels
-            self._right += report.evaluation.right
+            self.labels += report.evaluation.labels
+            self.right += report.evaluation.right
         if report.local.cycles:
             self._cycles += report.local.cycles
             self._steps += report.local.steps
@@ -45,7 +45,7 @@ class Mean:
     @property
     def accuracy(self) -> float:
         """The share of labels that the weights before the round recognise on the boards; NaN without any."""
-        return self._right / self._labels if self._labels else math.nan
+        return self.right / self.labels if self.labels else math.nan
 
     @property
     def cycles(self) -> float:

@@ -109,6 +109,7 @@ def check_commands(found: dict[str, Any], folder: Path) -> None:
         )
     assert {name: code for name, (code, _, _) in found.items()} == dict.fromkeys(found, 0)
     assert "round 1    6 boards " in found["krum"][1]
+    assert "   before it, on boards " in found["evaluates"][1]
     assert "continues after round 2" in found["rest"][1]
     assert "parts has no state of FedAdam after round 4: it begins anew\nround 5 " in found["no state"][1]
     assert sum("begins anew" in out for _, out, _ in found.values()) == 1

@@ -68,6 +68,7 @@ COMMANDS = {
     "average": ["--strategy", "FedAvg", "--rounds", "1", "--out", "average"],
     "integers": ["--strategy", "FedAdam,eta=0.5", "--rounds", "2", "--out", "integers"],
     "integers of the median": ["--strategy", "FedMedian", "--rounds", "2", "--out", "median"],
+    "evaluates": ["--strategy", "FedAvg", "--rounds", "1", "--evaluate", "0.2", "--out", "evaluated"],
     "whole": ["--strategy", "FedAdam,eta=0.03", "--rounds", "4", "--out", "whole"],
     "part": ["--strategy", "FedAdam,eta=0.03", "--rounds", "3", "--out", "parts"],
     "stop": ["rm", "parts/round-00003.npz"],  # between the strategy's state and the weights of a round

@@ -104,7 +104,14 @@ def _replies(
         records = {
             ARRAYS: ArrayRecord({name: Array(array) for name, array in new.items()}),
             METRICS: MetricRecord({EXAMPLES: mean.samples, LOSS: mean.loss, **_evaluated(mean)}),
-            BOARDS: ConfigRecord({"answered": mean.boards, "failed": [str(f) for f in failures]}),
+            BOARDS: ConfigRecord(
+                {
+                    "answered": mean.boards,
+                    "failed": [str(f) for f in failures],
+                    "labels": mean.labels,
+                    "right": mean.right,
+                }
+            ),
         }
         yield Message(RecordDict(records), reply_to=message)
 

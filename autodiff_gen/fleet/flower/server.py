@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -95,12 +96,14 @@ def flower_round(
     loss = float(_mean(answers, [c[METRICS][LOSS] for c in answers]))
     boards = sum(c[BOARDS]["answered"] for c in answers)
     samples = sum(c[METRICS][EXAMPLES] for c in answers)
+    labels, right = (sum(c[BOARDS][name] for c in answers) for name in ("labels", "right"))
+    accuracy = right / labels if labels else math.nan
     with _usable(strategy, number):
         new, _ = strategy.aggregate_train(number, replies)
     if not new:
         raise no_answer(number, failures or [f"the strategy {type(strategy).__name__} took no reply"])
     weights = {name: array.numpy().astype(np.float32) for name, array in new.items()} | means
-    return Result(number, weights, boards, samples, loss, time.monotonic() - begin, failures)
+    return Result(number, weights, boards, samples, loss, time.monotonic() - begin, failures, accuracy)
 
 
 @contextmanager
