@@ -72,7 +72,7 @@ def run_report(args: argparse.Namespace) -> int:
     from ..reading.regular import read_bytes
     from ..report.collect import collect
     from ..report.explain import text
-    from ..report.fleet_pictures import read_timeline
+    from ..report.fleet_pictures import read_fleet
     from ..report.listing import listings
     from ..report.page import Measured, other_program, page
     from ..report.symbols import memories
@@ -90,7 +90,7 @@ def run_report(args: argparse.Namespace) -> int:
             raise ToolError(f"{args.bench}: is no record of bench; run bench again") from None
         if other:
             notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}
-    rounds = read_timeline(args.fleet) if args.fleet is not None else ()
+    rounds = read_fleet(args.fleet) if args.fleet is not None else ()
     measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench, rounds)
     write_file(args.out, page(report, listings(program), measured), args.force)
     notes.append(f"{args.out}: the same as a page, with the arena over the steps and the generated C")

@@ -89,7 +89,7 @@ class CsvLog:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_file() and path.stat().st_size and (rows is None or len(kept) < len(rows)):
-                self.renamed = _free(path)
+                self.renamed = free_name(path)
                 path.rename(self.renamed)
             goes_on = bool(kept) and self.renamed is None
             self._file = path.open("a" if goes_on else "w", buffering=1, newline="", encoding="utf-8")
@@ -121,7 +121,7 @@ class CsvLog:
         self._file.close()
 
 
-def _free(path: Path) -> Path:
+def free_name(path: Path) -> Path:
     """`log.1.csv` for log.csv, with the first number that no file has."""
     numbered = (path.with_name(f"{path.stem}.{k}{path.suffix}") for k in itertools.count(1))
     return next(p for p in numbered if not p.exists())

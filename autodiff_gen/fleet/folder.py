@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,3 +24,21 @@ def held(folder: Path) -> Iterator[None]:
     finally:
         if lock is not None:
             lock.release()
+
+
+def last_of(folder: Path, name: Callable[[int], str], fresh: bool) -> int:
+    """The largest number k of a file `name(k)` in the folder, 0 without one; files with other names are the user's.
+    `fresh`: all of them are removed. Raises DataError."""
+    found = {}
+    for path in folder.iterdir():
+        digits = re.search(r"\d{1,18}", path.name, re.ASCII)
+        if digits is not None and name(int(digits[0])) == path.name and path.is_file():
+            found[int(digits[0])] = path
+    if not fresh:
+        return max(found, default=0)
+    for path in found.values():
+        try:
+            path.unlink()
+        except OSError as error:
+            raise DataError(f"{path}: cannot be removed: {error.strerror}") from None
+    return 0

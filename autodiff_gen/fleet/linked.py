@@ -13,10 +13,10 @@ from ..device.errors import Broken, LinkError, Unreachable
 from ..device.rounds import Round
 from ..device.store import wear
 from ..errors import AutodiffError
+from ..report.timeline import ANSWERED, FAILED, Visit
 from .identities import identities
 from .members import Order
 from .twins import Failure, Report
-from .visits import ANSWERED, FAILED, Visit
 
 
 class Line:

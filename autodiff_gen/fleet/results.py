@@ -15,10 +15,16 @@ from ..device.training import Record
 from ..device.weights import read_weights, write_weights
 from ..errors import AutodiffError, DataError, counted
 from ..host.trainer import Trainer
+from ..report.timeline import NAME, Row
+from .folder import last_of
 from .members import Members
 from .rounds import Result
-from .timeline import NAME, Row, Timeline
+from .timeline import Timeline, words
 from .virtual import Absent
+
+
+def _file(number: int) -> str:
+    return f"round-{number:05}.npz"
 
 
 class Results:
@@ -33,22 +39,18 @@ class Results:
 
     def file(self, number: int) -> Path:
         """The weights of a round."""
-        return self.out / f"round-{number:05}.npz"
+        return self.out / _file(number)
 
     def begin(self, fresh: bool) -> int:
         """The last round in the folder, whose weights the trainer gets; 0 without one. `fresh`: all rounds are removed.
         Raises DataError."""
-        found = sorted(self.out.glob("round-*.npz"))
-        if fresh:
-            for file in found:
-                file.unlink()
-            found = []
-        if found:
+        self.done = last_of(self.out, _file, fresh)
+        if self.done:
+            file = self.file(self.done)
             try:
-                self.trainer.load_state_dict(read_weights(found[-1])[0])
+                self.trainer.load_state_dict(read_weights(file)[0])
             except AutodiffError as error:
-                raise DataError(f"{found[-1]}: {error}; --fresh begins anew") from None
-            self.done = int(found[-1].stem.rpartition("-")[2])
+                raise DataError(f"{file}: {error}; --fresh begins anew") from None
         return self.done
 
     def open(self, log: Path | None, tensorboard: Path | None, stack: ExitStack) -> None:
@@ -64,7 +66,7 @@ class Results:
         right = accuracy(self.trainer, self._tests) if self._tests is not None and self._tests.tests else None
         row = self._timeline.add(result, right, members)
         rate = math.nan if lr is None else lr
-        seconds = row.begin + row.seconds - self._begin
+        seconds = row.end - self._begin
         record = Record(row.round, row.round, row.samples, seconds, result.loss, row.accuracy, rate)
         for listener in self._listeners:
             listener(record)
@@ -83,8 +85,8 @@ def _print(row: Row, result: Result) -> None:
     print(
         f"round {row.round:<4} {boards}   loss {result.loss:.4f}{shown}   {result.seconds:.2f} s", flush=True
     )
-    if words := row.words():
-        print(f"    {words}", flush=True)
+    if said := words(row):
+        print(f"    {said}", flush=True)
     for failure in result.failures:
         if not isinstance(failure, Absent):
             print(f"    {failure}", flush=True)

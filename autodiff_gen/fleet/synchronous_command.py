@@ -28,14 +28,19 @@ from ..errors import AutodiffError, DataError, counted
 from ..progress import doing
 from ..targets.build_commands import build_folder
 from .emulated import emulated_board
-from .folder import held
+from .folder import held, last_of
 from .ports import port_lines
 from .ranks import Rank, TwinRank
 from .reduction import reduction_of
 from .synchronous import RankLost, Synchronous, check_batch, rows_of
+from .timeline import set_aside
 
 INTERRUPTED = 130
 RANKS = 4  # without --boards, --emulated and --port
+
+
+def _file(steps: int) -> str:
+    return f"step-{steps:08}.npz"
 
 
 def synchronous(args: argparse.Namespace) -> int:
@@ -84,6 +89,7 @@ class _Run:
                 "--fresh restarts"
             )
             return 0
+        set_aside(self.out)
         print(self._heading(), flush=True)
         if done:
             print(f"continues after step {done:,}", flush=True)
@@ -190,22 +196,19 @@ class _Run:
     # The weights
 
     def _file(self, steps: int) -> Path:
-        return self.out / f"step-{steps:08}.npz"
+        return self.out / _file(steps)
 
     def _start(self) -> tuple[dict[str, Any], int]:
         """The whole state after the last step in the folder, and its number; otherwise those of the model."""
-        found = sorted(self.out.glob("step-*.npz"))
-        if self.args.fresh:
-            for file in found:
-                file.unlink()
-            found = []
+        last = last_of(self.out, _file, self.args.fresh)
         steps = None
-        if found:
+        if last:
+            file = self._file(last)
             try:
-                state, steps = read_weights(found[-1])
+                state, steps = read_weights(file)
                 self.keeper.load_state_dict(state)
             except AutodiffError as error:
-                raise DataError(f"{found[-1]}: {error}; --fresh begins anew") from None
+                raise DataError(f"{file}: {error}; --fresh begins anew") from None
         return {**self.session.trainer().state_dict(), **self.keeper.state_dict()}, steps or 0
 
     def _where(self, group: Synchronous) -> str:

@@ -1,108 +1,82 @@
-"""timeline.jsonl: a line of JSON for each round of a run, which `report` draws and a resumed run continues."""
+"""The timeline of a run, which a run that is resumed continues, and what is printed of it."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from ..device.log import free_name
 from ..errors import DataError, counted
+from ..report.timeline import LATE, NAME, VANISHED, Row, read_timeline
 from .linked import LinkedBoards
 from .members import Members
 from .rounds import Result
 from .virtual import VirtualTime
-from .visits import LATE, VANISHED, Visit
-
-NAME = "timeline.jsonl"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A round: when it began and how long it took, in virtual seconds, or in seconds of the host. visits: of virtual
-    boards, or of boards over the link."""
-
-    round: int
-    virtual: bool
-    begin: float
-    seconds: float
-    boards: int
-    failed: int
-    samples: int
-    loss: float | None
-    accuracy: float | None
-    visits: Sequence[Visit] = field(default_factory=tuple)
-
-    def line(self) -> str:
-        rows = [
-            [
-                v.board,
-                v.kind,
-                v.state,
-                *(float(f"{x:.6g}") for x in (v.delay, v.download, v.compute, v.upload)),
-            ]
-            for v in self.visits
-        ]
-        return json.dumps({**vars(self), "visits": rows})
-
-    def words(self) -> str:
-        """Who was late, and what vanished, for virtual boards."""
-        last = max(self.visits, key=lambda v: v.seconds, default=None)
-        if not self.virtual or last is None:
-            return ""
-        half = float(np.median([v.seconds for v in self.visits]))
-        text = f"virtual time {_time(self.begin)} to {_time(self.begin + self.seconds)}: half of the boards took up to "
-        text += f"{_time(half)}, board {last.board} ({last.kind}) {_time(last.seconds)}"
-        for state in (LATE, VANISHED):
-            if found := [v.board for v in self.visits if v.state == state]:
-                text += f"; {state}: {_boards(found)}"
-        return text
+def set_aside(folder: Path) -> None:
+    """Rename the timeline of rounds in the folder of a run that has none. Raises DataError."""
+    path = folder / NAME
+    if not path.exists():
+        return
+    other = free_name(path)
+    try:
+        path.rename(other)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be renamed: {error.strerror}") from None
+    print(f"{path} has rounds of another run; it is now {other}")
 
 
 class Timeline:
-    """The rows of a file up to round `done`; others are removed from it."""
+    """The rows of a file up to round `done`; others are removed from it. Raises DataError."""
 
     def __init__(self, path: Path, done: int) -> None:
         self._path = path
-        kept = []
-        for line in (
-            path.read_text(encoding="utf-8", errors="replace").splitlines() if done and path.is_file() else ()
-        ):
-            try:
-                row = json.loads(line)
-                if int(row["round"]) <= done:
-                    kept.append((line, float(row["begin"]) + float(row["seconds"])))
-            except (ValueError, KeyError, TypeError):  # cut by the end of the process
-                continue
-        self.clock = kept[-1][1] if kept else 0.0
+        kept = [row for row in read_timeline(path) if row.round <= done] if done and path.exists() else []
+        self.clock = kept[-1].end if kept else 0.0
         try:
-            path.write_text("".join(f"{line}\n" for line, _ in kept), encoding="utf-8")
+            path.write_text("".join(f"{row.line()}\n" for row in kept), encoding="utf-8")
         except OSError as error:
             raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
     def add(self, result: Result, accuracy: float | None, members: Sequence[Members]) -> Row:
         """The row of a round, after it has been written."""
         virtual = [m for m in members if isinstance(m, VirtualTime)]
-        linked = [m for m in members if isinstance(m, LinkedBoards)]
+        at_lines = [v for m in members if isinstance(m, LinkedBoards) for v in m.visits]
+        seconds = max((*(m.seconds for m in virtual), *(v.seconds for v in at_lines)), default=0.0)
         row = Row(
             result.number,
             bool(virtual),
             self.clock,
-            max((m.seconds for m in virtual), default=result.seconds),
+            seconds if virtual else result.seconds,
             result.boards,
             len(result.failures),
             result.samples,
             result.loss if math.isfinite(result.loss) else None,
             accuracy,
-            [v for m in virtual or linked for v in m.visits],
+            [*(v for m in virtual for v in m.visits), *at_lines],
         )
         with self._path.open("a", encoding="utf-8") as file:
             file.write(f"{row.line()}\n")
         self.clock += row.seconds
         return row
+
+
+def words(row: Row) -> str:
+    """Who was late, and what vanished, for virtual boards."""
+    last = max(row.visits, key=lambda v: v.seconds, default=None)
+    if not row.virtual or last is None:
+        return ""
+    half = float(np.median([v.seconds for v in row.visits]))
+    text = f"virtual time {_time(row.begin)} to {_time(row.end)}: half of the boards took up to "
+    text += f"{_time(half)}, board {last.board} ({last.kind}) {_time(last.seconds)}"
+    for state in (LATE, VANISHED):
+        if found := [v.board for v in row.visits if v.state == state]:
+            text += f"; {state}: {_boards(found)}"
+    return text
 
 
 def _boards(numbers: Sequence[int]) -> str:

@@ -16,10 +16,10 @@ import numpy as np
 
 from ..device.differences import Encoding
 from ..device.frames import PAYLOAD
+from ..report.timeline import ANSWERED, FAILED, LATE, VANISHED, Visit
 from .conditions import Conditions, Profile
 from .members import HostTwins, Order
 from .twins import Failure, Report
-from .visits import ANSWERED, FAILED, LATE, VANISHED, Visit
 
 AROUND = 18  # bytes of a frame around its data: address, header, checksum, ends
 

@@ -2,62 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from ..reading.limits import TEXT
-from ..reading.regular import read_text
+from .timeline import ANSWERED, NAME, PARTS, Row, read_timeline
 
-NAME = "timeline.jsonl"  # in the folder of a run; fleet/timeline.py writes it
 LANES = 32  # boards that have a lane each; of more boards shares are drawn
 SHARES = (10, 50, 90, 100)  # percent of the boards that are done after a time
-PARTS = {
-    "delay": "scratch",
-    "download": "forward",
-    "compute": "backward",
-    "upload": "update",
-}  # and their colours
-ANSWERED = "answered"
+COLOURS = dict(zip(PARTS, ("scratch", "forward", "backward", "update"), strict=True))
 WIDTH, HEIGHT, LANE = 1000, 200, 16  # of a drawing, of a curve, of a lane
-Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Visit:
-    """A board in a round."""
-
-    board: int
-    kind: str
-    state: str
-    delay: float
-    download: float
-    compute: float
-    upload: float
-
-    @property
-    def seconds(self) -> float:
-        return self.delay + self.download + self.compute + self.upload
-
-
-def read_timeline(path: Path) -> list[Row]:
+def read_fleet(path: Path) -> list[Row]:
     """The rounds of a run, whose folder or file this is. Raises DataError."""
     file = path / NAME if path.is_dir() else path
-    rows: list[Row] = []
-    for number, line in enumerate(read_text(file, DataError, TEXT).splitlines(), 1):
-        try:
-            row = json.loads(line)
-            visits = [Visit(*visit) for visit in row["visits"]]
-            numbers = [row[name] for name in ("round", "begin", "seconds", "boards", "failed")]
-            if not all(math.isfinite(x) for x in (*numbers, *(v.seconds for v in visits))):
-                raise ValueError
-            rows.append({**row, "visits": visits, "loss": row["loss"], "accuracy": row["accuracy"]})
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f"{file}: line {number} is no round of autodiff-gen fleet") from None
+    rows = read_timeline(file, TEXT)
     if not rows:
         raise DataError(f"{file}: has no round yet")
     return rows
@@ -95,14 +59,14 @@ class FleetPictures:
     begins: Sequence[float]
     seconds: float
 
-    width, height, lane, parts = WIDTH, HEIGHT, LANE, PARTS
+    width, height, lane, parts = WIDTH, HEIGHT, LANE, COLOURS
 
 
 def fleet_pictures(rows: Sequence[Row]) -> FleetPictures:
     """The pictures of the rounds of a run."""
-    boards = {(v.board, v.kind) for row in rows for v in row["visits"]}
-    end = max(row["begin"] + row["seconds"] for row in rows) or 1.0
-    first = min(row["begin"] for row in rows)
+    boards = {(v.board, v.kind) for row in rows for v in row.visits}
+    end = max(row.end for row in rows) or 1.0
+    first = min(row.begin for row in rows)
     scale = WIDTH / (end - first or 1.0)
     curves = [_curve("loss", rows, lambda x: f"{x:.4g}"), _curve("accuracy", rows, lambda x: f"{x:.2%}")]
     few = len(boards) <= LANES
@@ -112,14 +76,14 @@ def fleet_pictures(rows: Sequence[Row]) -> FleetPictures:
         rows,
         [curve for curve in (*curves, shares) if curve is not None],
         lanes,
-        [(row["begin"] - first) * scale for row in rows],
+        [(row.begin - first) * scale for row in rows],
         end - first,
     )
 
 
 def _curve(name: str, rows: Sequence[Row], shown: Any) -> Curve | None:
     """None with fewer than two numbers."""
-    points = [(row["round"], row[name]) for row in rows if row[name] is not None]
+    points = [(row.round, getattr(row, name)) for row in rows if getattr(row, name) is not None]
     if len(points) < 2:
         return None
     low, high = min(y for _, y in points), max(y for _, y in points)
@@ -132,7 +96,7 @@ def _curve(name: str, rows: Sequence[Row], shown: Any) -> Curve | None:
 
 def _shares(rows: Sequence[Row]) -> Curve | None:
     """The seconds after which shares of the boards of a round are done."""
-    times = [(row["round"], sorted(v.seconds for v in row["visits"])) for row in rows if row["visits"]]
+    times = [(row.round, sorted(v.seconds for v in row.visits)) for row in rows if row.visits]
     if len(times) < 2:
         return None
     high = max(own[-1] for _, own in times)
@@ -159,14 +123,14 @@ def _polyline(places: Sequence[tuple[float, float]]) -> str:
 def _lane(board: int, rows: Sequence[Row], first: float, scale: float) -> list[Bar]:
     bars = []
     for row in rows:
-        for visit in row["visits"]:
+        for visit in row.visits:
             if visit.board != board:
                 continue
-            at = row["begin"] - first
+            at = row.begin - first
             ending = "" if visit.state == ANSWERED else f", {visit.state}"
-            for part, kind in PARTS.items():
+            for part, kind in COLOURS.items():
                 seconds = getattr(visit, part)
-                text = f"round {row['round']}, board {board}: {part} {seconds:.3g} s of {visit.seconds:.3g} s{ending}"
+                text = f"round {row.round}, board {board}: {part} {seconds:.3g} s of {visit.seconds:.3g} s{ending}"
                 if seconds > 0:
                     bars.append(
                         Bar(at * scale, seconds * scale, kind if not ending else f"{kind} missing", text)

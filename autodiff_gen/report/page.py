@@ -15,9 +15,10 @@ from ..errors import counted
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from ..targets.installation import __version__
 from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Report, Tensor
-from .fleet_pictures import Row, fleet_pictures
+from .fleet_pictures import fleet_pictures
 from .listing import Line
 from .symbols import Memory, Symbol
+from .timeline import Row
 
 USES = (FORWARD, LOSS, BACKWARD, UPDATE, AGAIN, SCRATCH, INSIDE)
 LABELLED = (

@@ -208,6 +208,27 @@ def test_rounds_of_another_model_are_not_continued(capsys: pytest.CaptureFixture
     assert fleet("--rounds", "1", "--fresh") == 0
 
 
+def test_files_of_the_user_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of weights is one of a round if it has such a name; rounds are in the order of their numbers."""
+    own = [
+        Path(f"o/{name}.npz")
+        for name in ("round-best", "round-1", "round-000001", "round-00001-old", "step-best")
+    ]
+    Path("o").mkdir()
+    for file in own:
+        file.write_text("mine")
+    assert fleet("--boards", "2", "--rounds", "1", "--out", "o") == 0
+    assert fleet("--boards", "2", "--rounds", "1", "--out", "o", "--fresh") == 0
+    assert fleet("--boards", "2", "--synchronous", "--steps", "1", "--out", "o") == 0
+    assert fleet("--boards", "2", "--synchronous", "--steps", "1", "--out", "o", "--fresh") == 0
+    assert all(file.read_text() == "mine" for file in own)
+    for number in (99999, 100000):
+        shutil.copy("o/round-00001.npz", f"o/round-{number}.npz")
+    capsys.readouterr()
+    assert fleet("--boards", "2", "--rounds", "100001", "--out", "o") == 0
+    assert "continues after round 100000\n" in capsys.readouterr().out
+
+
 def test_evaluations_clipping_and_noise(capsys: pytest.CaptureFixture[str]) -> None:
     """Boards test the weights on samples that they do not train on; little noise lets them learn, much does not."""
     words = ["--boards", "4", "--rounds", "4", "--epochs", "6", "--evaluate", "0.2"]

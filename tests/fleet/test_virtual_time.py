@@ -142,6 +142,28 @@ def test_a_run_that_is_resumed_has_the_timeline_of_one_that_was_not(
     assert rows("parts") == rows("whole")
 
 
+def test_a_timeline_of_others_is_not_continued(capsys: pytest.CaptureFixture[str]) -> None:
+    assert virtual("--rounds", "1", "--out", "o") == 0
+    file = Path("o/timeline.jsonl")
+    line = file.read_text()
+    file.write_text(line.replace('"seconds": ', '"seconds": "", "of": '))
+    assert virtual("--rounds", "2", "--out", "o") == 1
+    assert "error: o/timeline.jsonl: line 1 is no round of autodiff-gen fleet" in capsys.readouterr().err
+    file.write_text(line)
+    assert fleet("--synchronous", "--boards", "2", "--steps", "1", "--out", "o") == 0
+    assert (
+        "o/timeline.jsonl has rounds of another run; it is now o/timeline.1.jsonl" in capsys.readouterr().out
+    )
+    assert not file.exists() and Path("o/timeline.1.jsonl").read_text() == line
+
+
+def test_boards_over_the_link_are_in_a_timeline_with_virtual_ones() -> None:
+    assert virtual("--rounds", "1", "--emulated", "host=1", "--out", "o") == 0
+    (row,) = rows("o")
+    assert [v[:3] for v in row["visits"]][-1] == [6, "host", "answered"] and len(row["visits"]) == 7
+    assert row["seconds"] == pytest.approx(max(sum(v[3:]) for v in row["visits"]), rel=1e-5)
+
+
 def test_scalars_of_rounds_for_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[tuple[str, int]] = []
 
