@@ -11,17 +11,24 @@ from ..device.store import identify
 from ..errors import DataError
 
 
+class SameIdentity(DataError):
+    """Two boards have one identity."""
+
+    def __init__(self, one: str, other: str, identity: int) -> None:
+        super().__init__(
+            f"{one} and {other} have the same identity, {identity:08x}, as where a flash was copied: erase the flash "
+            "of one of them"
+        )
+
+
 def identities(boards: Sequence[Board], names: Sequence[str]) -> list[int]:
     """The identity of each board; a board without one gets it. 0 for a board that cannot save it now, or no longer
-    answers. Raises DataError for two boards with one identity, and names both."""
+    answers. Raises SameIdentity."""
     found: list[int] = []
     for board, name in zip(boards, names, strict=True):
         own = _identified(board, 0)
         if own and own in found:
-            raise DataError(
-                f"{names[found.index(own)]} and {name} have the same identity, {own:08x}, as where a flash was copied: "
-                "erase the flash of one of them"
-            )
+            raise SameIdentity(names[found.index(own)], name, own)
         found.append(own)
     for k, board in enumerate(boards):
         if not found[k]:

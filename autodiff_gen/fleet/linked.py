@@ -14,7 +14,7 @@ from ..device.rounds import Round
 from ..device.store import wear
 from ..errors import AutodiffError
 from ..report.timeline import ANSWERED, FAILED, Visit
-from .identities import identities
+from .identities import SameIdentity, identities
 from .members import Order
 from .twins import Failure, Report
 
@@ -36,7 +36,11 @@ class Line:
             except Broken:
                 board = self._open()
             if self._fresh:
-                board.init()
+                try:
+                    board.init()
+                except BaseException:
+                    board.close()
+                    raise
                 self._fresh = False
             with self._lock:
                 if not self._ended:
@@ -72,6 +76,7 @@ class LinkedBoards:
     def __init__(self, lines: Sequence[Line], first: int = 0) -> None:
         self.first, self.lines = first, lines
         self._visits: dict[int, Visit] = {}
+        self._identities, self._lock = dict[str, int](), threading.Lock()  # by the name of a line
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -82,7 +87,7 @@ class LinkedBoards:
 
     def connect(self) -> list[Failure]:
         """Connect to all; returns those that do not answer now. Raises LinkError, DeviceError for a board that cannot
-        take part at all, such as one that runs another model, and DataError for two boards with one identity."""
+        take part at all, such as one that runs another model, and SameIdentity."""
 
         def one(k: int) -> Failure | None:
             try:
@@ -97,8 +102,18 @@ class LinkedBoards:
             silent = [failure for failure in pool.map(one, range(len(self.lines))) if failure is not None]
         missing = {failure.board - self.first for failure in silent}
         there = [line for k, line in enumerate(self.lines) if k not in missing]
-        identities([line.connected() for line in there], [line.name for line in there])
+        names = [line.name for line in there]
+        for own, name in zip(identities([line.connected() for line in there], names), names, strict=True):
+            self._note(own, name)
         return silent
+
+    def _note(self, identity: int, name: str) -> None:
+        """The board of a line has this identity, 0 if none. Raises SameIdentity if a board at another line has it."""
+        with self._lock:
+            self._identities[name] = identity
+            others = [n for n, own in self._identities.items() if own == identity and n != name]
+        if identity and others:
+            raise SameIdentity(others[0], name, identity)
 
     def wear(self) -> list[str]:
         """How a round wears the flash of the boards that are in one: a line for each kind of flash."""
@@ -145,10 +160,13 @@ class LinkedBoards:
                 return Failure(k, line.named(error))
             try:
                 own = Round(board, order.number, order.weights, order.local_buffers, order.mask)
+                self._note(own.identity, line.name)
                 tested = own.evaluate() if order.evaluate else None
                 local = own.train(order.work(k))
                 delta = own.difference(order.encoding, order.seed(k))
                 return Report(k, own.samples, local, delta, tested)
+            except SameIdentity:
+                raise
             except LinkError as error:
                 if not (line.lost() and tries):
                     return Failure(k, line.named(error))

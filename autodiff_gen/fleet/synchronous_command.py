@@ -29,6 +29,7 @@ from ..progress import doing
 from ..targets.build_commands import build_folder
 from .emulated import emulated_board
 from .folder import held, last_of
+from .identities import identities
 from .ports import port_lines
 from .ranks import Rank, TwinRank
 from .reduction import reduction_of
@@ -171,7 +172,7 @@ class _Run:
     @contextmanager
     def _ranks(self) -> Iterator[list[Rank]]:
         with ExitStack() as stack:
-            ranks: list[Rank] = []
+            ranks, linked = list[Rank](), list[Board]()
             with doing("preparing the boards"):
                 ranks += [TwinRank(self.session.trainer(), f"twin {k}") for k in range(self.twins)]
                 for number, (place, kind, open_board) in enumerate(self._boards(), self.twins):
@@ -180,7 +181,9 @@ class _Run:
                     except AutodiffError as error:
                         raise LinkError(f"board {number} ({place}): {error}") from None
                     stack.callback(board.close)
+                    linked.append(board)
                     ranks.append(GradientRank(board, f"board {number} ({place})", kind))
+                identities(linked, [rank.name for rank in ranks[self.twins :]])
             yield ranks
 
     def _boards(self) -> Iterator[tuple[str, str, Callable[[], Board]]]:

@@ -13,11 +13,13 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.datasets.samples import SampleSet, from_arrays
 from autodiff_gen.device import frames
-from autodiff_gen.device.errors import DeviceError
+from autodiff_gen.device.errors import DeviceError, LinkError
 from autodiff_gen.device.rounds import Round, Work, shared_slots
 from autodiff_gen.device.store import Wear, identify, identity, wear
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.identities import identities
+from autodiff_gen.fleet.linked import Line, LinkedBoards
+from autodiff_gen.fleet.members import Order
 
 pytestmark = pytest.mark.cc
 RECORDS, WIDTH, CLASSES = 23, 12, 4
@@ -172,6 +174,37 @@ def test_two_boards_with_one_identity(library, task):
         identities(boards, ["a", "b", "c", "d"])
     without_flash = connected(library, Twin(library, samples, slots=0))
     assert identities([boards[0], without_flash], ["a", "b"]) == [found[0], 0]
+
+
+def test_boards_that_join_later_have_another_identity(library, task):
+    """The reply to ROUND says which it has."""
+    samples, weights = task
+    boards = [connected(library, Twin(library, samples)) for _ in range(3)]
+    for board, own in zip(boards, (7, 0, 7), strict=True):
+        identify(board, own)
+    linked = LinkedBoards([Line(name, "a", lambda b=b: b) for name, b in zip("abc", boards, strict=True)])
+    order = Order(1, weights, lambda k: WORK)
+    assert [answer.board for k in (0, 1, 0) for answer in linked.round(order, [k])] == [0, 1, 0]
+    with pytest.raises(
+        DataError, match=r"^a and c have the same identity, 00000007, .*: erase the flash of one"
+    ):
+        list(linked.round(order, [2]))
+
+
+def test_a_board_that_cannot_begin_anew_is_left(library, task, monkeypatch):
+    """No port stays open."""
+    board, closed = connected(library, Twin(library, task[0])), []
+
+    def reset():
+        raise LinkError("silent")
+
+    monkeypatch.setattr(board, "init", reset)
+    monkeypatch.setattr(board, "close", lambda: closed.append(board))
+    line = Line("a", "a", lambda: board, fresh=True)
+    for times in (1, 2):
+        with pytest.raises(LinkError, match="silent"):
+            line.connected()
+        assert len(closed) == times
 
 
 def test_the_wear_of_a_round(library, task):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,13 @@ def test_a_board_that_vanishes(capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert fleet("--boards", "2", "--epochs", "2", "--out", "parts") == 0
     assert "continues after step 10" in capsys.readouterr().out
     assert same("whole/step-00000016.npz", "parts/step-00000016.npz")
+
+
+def test_two_boards_with_one_identity(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fleet("--emulated", "host=2", "--steps", "1", "--out", "o") == 0
+    shutil.copy("o/boards/0/flash.bin", "o/boards/1/flash.bin")
+    assert fleet("--emulated", "host=2", "--steps", "2", "--out", "o") == 1
+    assert "board 0 (host) and board 1 (host) have the same identity, " in capsys.readouterr().err
 
 
 def test_no_board_is_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
