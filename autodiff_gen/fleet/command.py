@@ -91,6 +91,7 @@ class Run:
             print(f"continues after round {done}", flush=True)
         with ExitStack() as stack:
             members = stack.enter_context(self.members(fresh=done == 0))
+            results.restore(members, self.plan.local_buffers)
             results.open(self.args.log, self.args.tensorboard, stack)
             for number in range(done + 1, self.rounds + 1):
                 chosen = len(self.plan.chosen(number, sum(map(len, members))))

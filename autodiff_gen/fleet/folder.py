@@ -26,19 +26,30 @@ def held(folder: Path) -> Iterator[None]:
             lock.release()
 
 
-def last_of(folder: Path, name: Callable[[int], str], fresh: bool) -> int:
-    """The largest number k of a file `name(k)` in the folder, 0 without one; files with other names are the user's.
-    `fresh`: all of them are removed. Raises DataError."""
+def numbered(folder: Path, name: Callable[[int], str]) -> dict[int, Path]:
+    """The files `name(k)` in the folder by k; files with other names are the user's."""
     found = {}
     for path in folder.iterdir():
         digits = re.search(r"\d{1,18}", path.name, re.ASCII)
         if digits is not None and name(int(digits[0])) == path.name and path.is_file():
             found[int(digits[0])] = path
+    return found
+
+
+def last_of(folder: Path, name: Callable[[int], str], fresh: bool) -> int:
+    """The largest number of such a file, 0 without one. `fresh`: all of them are removed. Raises DataError."""
     if not fresh:
-        return max(found, default=0)
-    for path in found.values():
+        return max(numbered(folder, name), default=0)
+    remove(folder, name)
+    return 0
+
+
+def remove(folder: Path, name: Callable[[int], str], but: int | None = None) -> None:
+    """Remove such files, but the one of this number. Raises DataError."""
+    for k, path in numbered(folder, name).items():
+        if k == but:
+            continue
         try:
-            path.unlink()
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise DataError(f"{path}: cannot be removed: {error.strerror}") from None
-    return 0

@@ -16,7 +16,8 @@ from ..device.weights import read_weights, write_weights
 from ..errors import AutodiffError, DataError, counted
 from ..host.trainer import Trainer
 from ..report.timeline import NAME, Row
-from .folder import last_of
+from . import twin_states
+from .folder import last_of, remove
 from .members import Members
 from .rounds import Result
 from .timeline import Timeline, words
@@ -44,6 +45,8 @@ class Results:
     def begin(self, fresh: bool) -> int:
         """The last round in the folder, whose weights the trainer gets; 0 without one. `fresh`: all rounds are removed.
         Raises DataError."""
+        if fresh:
+            remove(self.out, twin_states.name_of)
         self.done = last_of(self.out, _file, fresh)
         if self.done:
             file = self.file(self.done)
@@ -59,6 +62,17 @@ class Results:
         self._begin = self._timeline.clock
         self._listeners += opened_logs(log, tensorboard, self.done, stack)
 
+    def restore(self, members: Sequence[Members], local_buffers: bool) -> None:
+        """Twins get what they kept in the last round; a line says if it is not there. Raises DataError."""
+        twins = twin_states.twins_of(members) if self.done else None
+        if twins is None or twin_states.load(self.out, twins, self.done) or not twins.keeps(local_buffers):
+            return
+        missing = self.out / twin_states.name_of(self.done)
+        print(
+            f"{missing} is missing: twins begin without what they kept, such as the optimizer's state",
+            flush=True,
+        )
+
     def keep(self, result: Result, members: Sequence[Members], lr: float | None) -> None:
         """Write a round, and print its lines. Its weights are written last: with them it is done."""
         assert self._timeline is not None
@@ -70,7 +84,10 @@ class Results:
         record = Record(row.round, row.round, row.samples, seconds, result.loss, row.accuracy, rate)
         for listener in self._listeners:
             listener(record)
+        if (twins := twin_states.twins_of(members)) is not None:
+            twin_states.save(self.out, twins, result.number)
         write_weights(self.file(result.number), self.program, self.trainer.state_dict(), 0, force=True)
+        remove(self.out, twin_states.name_of, but=result.number)
         _print(row, result)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -96,8 +96,8 @@ class Twins:
         start = self._memories[0]
         self._check(self._library.ag_twin_init(start, 0), "init")
         self._initial = ctypes.string_at(self._library.ag_twin_state(start), program.state_bytes)
-        shared = sum(run.end - run.offset for run in self._runs)
-        self._keeps_nothing = shared == program.state_bytes  # beside the shared part
+        edges = [0, *(x for run in self._own_runs(True) for x in (run.offset, run.end)), program.state_bytes]
+        self._own = list(zip(edges[::2], edges[1::2], strict=True))  # the ranges of what is no parameter
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -105,6 +105,32 @@ class Twins:
     def samples(self, k: int) -> int:
         """How many a board has to train on."""
         return sample_count(self._sets[k])
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of a board's state that are no parameters."""
+        return sum(end - begin for begin, end in self._own)
+
+    def kept(self) -> dict[int, bytes]:
+        """What each board that has trained keeps beside the parameters."""
+        return {
+            k: b"".join(state[begin:end] for begin, end in self._own)
+            for k, state in sorted(self._states.items())
+        }
+
+    def keep(self, kept: Mapping[int, bytes]) -> None:
+        """Set what boards keep."""
+        for k, own in kept.items():
+            state, at = bytearray(self._initial), 0
+            for begin, end in self._own:
+                state[begin:end] = own[at : at + end - begin]
+                at += end - begin
+            self._states[k] = bytes(state)
+
+    def keeps(self, local_buffers: bool) -> bool:
+        """Whether boards keep something between rounds."""
+        shared = sum(run.end - run.offset for run in self._own_runs(local_buffers))
+        return shared < self.program.state_bytes
 
     def slots(self, local_buffers: bool) -> list[Slot]:
         """The states that a round exchanges."""
@@ -179,7 +205,7 @@ class Twins:
             memory, bytes(start), own, len(own), ctypes.byref(work), ctypes.byref(done), delta
         )
         self._check(status, f"round {work.round}")
-        if not self._keeps_nothing:
+        if self.keeps(bool(work.local_buffers)):
             self._states[k] = ctypes.string_at(state, len(start))
         loss = done.loss / done.steps if done.steps else math.nan
         local = Local(done.steps, done.examples, loss)

@@ -35,6 +35,7 @@ class VirtualTime:
 
     def __init__(self, twins: HostTwins, profile: Profile, seed: int) -> None:
         self.first, self._twins, self._profile, self._seed = twins.first, twins, profile, seed
+        self.twins = twins.twins
         self.visits: list[Visit] = []
         self.seconds = 0.0
 
@@ -69,13 +70,13 @@ class VirtualTime:
         rng = np.random.default_rng((self._seed, order.number, 0x71AE))
         boards = len(self)
         vanish, moment, late, delay = rng.random((4, boards))
-        slots = self._twins.twins.slots(order.local_buffers)
+        slots = self.twins.slots(order.local_buffers)
         elements = sum(s.type.bytes // s.type.dtype.size for s in slots)
         down, up = sum(s.type.bytes for s in slots), upload_bytes(order.encoding, elements)
         deadline = self._profile.deadline
         for k, kind in enumerate(self._profile.boards):
             c = self._profile.kinds[kind]
-            samples, batch = self._twins.twins.samples(k), self._twins.twins.program.batch
+            samples, batch = self.twins.samples(k), self.twins.program.batch
             work = order.work(self.first + k).on(samples, batch)
             share = (work.n or min(batch, samples)) / batch
             visit = Visit(

@@ -106,6 +106,36 @@ def test_gateways_with_different_numbers_of_twins_share_no_samples() -> None:
     assert len(parts) == 8 and sorted(np.concatenate(parts).tolist()) == list(range(60))
 
 
+@pytest.mark.parametrize("words", [[], ["--local-buffers", "--per-round", "2"], ["--profile", "p.toml"]])
+def test_twins_continue_with_what_they_kept(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Moments, counters, and running statistics: a run in two parts has the bits of a whole one."""
+    Path("p.toml").write_text("[a]\nboards = 3\nstep = 1\n")
+    net = Path("m.py").read_text().replace("nn.ReLU()", "nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.2)")
+    Path("m.py").write_text(net.replace("SGD(lr=0.3)", "Adam(lr=0.02)"))
+    words = [*words, "--epochs", "2", *([] if "--profile" in words else ["--boards", "3"])]
+    assert fleet(*words, "--rounds", "4", "--out", "whole") == 0
+    assert fleet(*words, "--rounds", "2", "--out", "parts") == 0
+    assert [f.name for f in Path("parts").glob("twins-*.npz")] == ["twins-00002.npz"]
+    shutil.copytree("parts", "others")
+    assert fleet(*words, "--rounds", "4", "--out", "parts") == 0
+    assert "is missing" not in capsys.readouterr().out
+    with np.load("whole/round-00004.npz") as one, np.load("parts/round-00004.npz") as other:
+        assert all(np.array_equal(one[n], other[n]) for n in one)
+    np.savez("others/twins-00002.npz", boards=np.arange(3), states=np.zeros((3, 7), np.uint8))
+    assert fleet(*words, "--rounds", "3", "--out", "others") == 1
+    assert "others/twins-00002.npz: has no states of twins of this model" in capsys.readouterr().err
+    Path("others/twins-00002.npz").unlink()
+    assert fleet(*words, "--rounds", "3", "--out", "others") == 0
+    assert "others/twins-00002.npz is missing: twins begin without what they kept" in capsys.readouterr().out
+    assert fleet(*words, "--rounds", "1", "--out", "others", "--fresh") == 0
+    assert [f.name for f in Path("others").glob("twins-*.npz")] == ["twins-00001.npz"]
+
+
+def test_twins_that_keep_nothing_have_no_file() -> None:
+    assert fleet("--rounds", "1", "--boards", "2", "--out", "o") == 0
+    assert not list(Path("o").glob("twins-*"))
+
+
 def test_progress_is_one_line() -> None:
     progress = Progress(4, 2)
     assert progress.line(0.0) == "0 of 4 boards answered"
