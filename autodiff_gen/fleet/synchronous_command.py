@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..codegen.link_layout import link_layout
 from ..device.board import Board
 from ..device.dataset import Dataset, load_dataset
@@ -25,7 +27,9 @@ from ..device.session import Session
 from ..device.training import Plan, Record, learning_rate, noting_interrupts
 from ..device.weights import read_weights, write_weights
 from ..errors import AutodiffError, DataError, counted
+from ..owned_files import write_file
 from ..progress import doing
+from ..reading.npz import npz_of, read_npz
 from ..targets.build_commands import build_folder
 from .emulated import emulated_board
 from .folder import held, last_of
@@ -37,6 +41,7 @@ from .synchronous import RankLost, Synchronous, check_batch, rows_of
 from .timeline import set_aside
 
 INTERRUPTED = 130
+LOSSES = "losses.npz"  # in the folder of a run
 RANKS = 4  # without --boards, --emulated and --port
 
 
@@ -77,6 +82,7 @@ class _Run:
         self.plan, self.end = self._plan()
         self.rate = learning_rate(self.session.model, args.lr)
         self.logs: list[Callable[[Record], None]] = []
+        self.losses: list[float] = []  # of the steps of this epoch
 
     def run(self) -> int:
         with held(self.out):
@@ -100,6 +106,7 @@ class _Run:
             stack.callback(group.close)
             with doing("sending the weights"):
                 group.load(state, done)
+            self.losses = self._begun(done)
             return self._train_or_save(group)
 
     def _train_or_save(self, group: Synchronous) -> int:
@@ -111,7 +118,7 @@ class _Run:
             raise
 
     def _train(self, group: Synchronous) -> int:
-        rows, losses, begin, samples = rows_of(self.program), list[float](), time.monotonic(), 0
+        rows, losses, begin, samples = rows_of(self.program), self.losses, time.monotonic(), 0
         with noting_interrupts() as interrupted:
             for step, epoch, chosen in self.plan.batches(group.steps):
                 if step >= self.end or interrupted:
@@ -119,10 +126,13 @@ class _Run:
                 with doing(f"step {step + 1:,} of {self.end:,}"):
                     losses.append(group.step(self.data.train, rows.shares(chosen, len(group.ranks)), self.lr))
                 samples += len(chosen)
-                if self.plan.place(step + 1)[1] == 0 or step + 1 == self.end:
+                is_whole = self.plan.place(step + 1)[1] == 0
+                if is_whole or step + 1 == self.end:
                     loss, seconds = sum(losses) / len(losses), time.monotonic() - begin
                     self._keep(group, Record(step + 1, epoch + 1, samples, seconds, loss, lr=self.rate(step)))
+                if is_whole:
                     losses.clear()
+        self._save_losses(group)
         if group.steps < self.end:
             self._save(group)
             print(f"stopped; {self._where(group)}; the same command continues there")
@@ -225,6 +235,22 @@ class _Run:
         self.out.mkdir(parents=True, exist_ok=True)
         write_weights(self._file(group.steps), self.given.program, own, group.steps, force=True)
 
+    def _save_losses(self, group: Synchronous) -> None:
+        """Those of an epoch that is not whole, for the mean that the continued run prints."""
+        if not self.losses:
+            return
+        arrays = {"step": np.int64(group.steps), "losses": np.array(self.losses, np.float64)}
+        write_file(self.out / LOSSES, npz_of(arrays), force=True)
+
+    def _begun(self, done: int) -> list[float]:
+        """The losses of an epoch in which the last run was stopped, after so many steps."""
+        path = self.out / LOSSES
+        if self.plan.place(done)[1] == 0 or not path.is_file():
+            return []
+        arrays = read_npz(path, DataError)
+        step, losses = (arrays.get(name, np.empty(0)) for name in ("step", "losses"))
+        return losses.tolist() if losses.ndim == 1 and step.shape == () and step == done else []
+
     def _keep(self, group: Synchronous, record: Record) -> None:
         """Write the weights of an epoch, and print its line; the seconds count from the start of this run."""
         group.equalize()
@@ -242,6 +268,7 @@ class _Run:
         """Save the state of a rank that answers; says where the same command continues."""
         try:
             self._save(group)
+            self._save_losses(group)
         except RankLost:
             return "no rank answers; the same command continues after the last epoch"
         return f"{self._where(group)}; the same command continues there"

@@ -143,6 +143,29 @@ def test_a_loss_that_is_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
     assert fleet("--boards", "2", "--out", "o") == 0
 
 
+def test_the_loss_of_an_epoch_is_that_of_all_its_steps(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a run ended in it, or was stopped."""
+
+    def loss(text: str) -> list[str]:
+        return re.findall(r"^epoch 1 .* loss ([\d.]+) ", text, re.MULTILINE)
+
+    assert fleet("--boards", "2", "--out", "whole") == 0
+    wanted, original = loss(capsys.readouterr().out), Synchronous.step
+
+    def stopped(group: Synchronous, *given: Any) -> float:
+        if group.steps in (2, 4):
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(group, *given)
+
+    monkeypatch.setattr(Synchronous, "step", stopped)
+    assert fleet("--boards", "2", "--out", "parts", "--steps", "1") == 0
+    assert "epoch 1 " in capsys.readouterr().out
+    assert [fleet("--boards", "2", "--out", "parts") for _ in range(3)] == [130, 130, 0]
+    assert wanted == loss(capsys.readouterr().out) != []
+
+
 def test_ctrl_c_stops_after_a_step(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
