@@ -82,7 +82,7 @@ RULES = (
     Rule(
         lambda args: _at_ports(args) and bool(args.evaluate),
         "with boards at ports only",
-        {"evaluate": "they have test samples of their own, on which --evaluate 0 tests"},
+        {"evaluate": "its share is of the samples of other boards; write --evaluate 0"},
     ),
     Rule(
         lambda args: not args.port,
