@@ -60,6 +60,7 @@ RULES = (
             "strategy": "its server averages; leave out --server, or --strategy",
             "evaluate": "its server asks for no evaluation",
             "profile": "its server has its own clock",
+            "conditions": "its server has its own clock",
             "log": "its server has the losses",
             "tensorboard": "its server has the losses",
         },
