@@ -155,7 +155,9 @@ class Round:
                 if not correct <= compared:
                     raise LinkError("the board's reply to EVALUATE has more right labels than labels")
                 if found == 0 or (done and found != samples):
-                    raise LinkError(f"the board's reply to EVALUATE has {found:,} samples, before {samples:,}")
+                    raise LinkError(
+                        f"the board's reply to EVALUATE has {found:,} samples, before {samples:,}"
+                    )
                 samples = found
                 done, labels, right = done + count, labels + compared, right + correct
             return Evaluation(samples, labels, right)
