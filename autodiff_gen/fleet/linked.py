@@ -38,6 +38,8 @@ class Line:
             if self._fresh:
                 try:
                     board.init()
+                    if board.greeting.has_flash:  # otherwise a restart loads the round of before
+                        board.save()
                 except BaseException:
                     board.close()
                     raise

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,14 @@ class Twins:
         self._library = _library(program, opt)
         self._runs = shared_part(program)
         self._jobs = jobs or len(os.sched_getaffinity(0))
-        self._memories = [self._memory() for _ in range(self._jobs)]
+        self._free = SimpleQueue[Any]()  # memories that no board uses now
         self._states: dict[int, bytes] = {}  # of boards that have trained
         self._seeds: dict[int, tuple[int, bytes]] = {}  # of the noise of a board, and the round
-        start = self._memories[0]
+        start = self._memory()
         self._check(self._library.ag_twin_init(start, 0), "init")
         self._initial = ctypes.string_at(self._library.ag_twin_state(start), program.state_bytes)
+        for memory in (start, *(self._memory() for _ in range(self._jobs - 1))):
+            self._free.put(memory)
         edges = [0, *(x for run in self._own_runs(True) for x in (run.offset, run.end)), program.state_bytes]
         self._own = list(zip(edges[::2], edges[1::2], strict=True))  # the ranges of what is no parameter
 
@@ -162,9 +165,10 @@ class Twins:
         masking = (0.0, 0.0) if mask is None else (mask.clip, mask.noise)
 
         def one(k: int) -> Report | Failure:
-            memory, own = free.pop(), work(k).on(self.samples(k), self.program.batch)
+            own = work(k).on(self.samples(k), self.program.batch)
             numbers = (number, own.steps, own.n, own.rate, own.mu, own.seed, *fixed, seed(k), *tops, *masking)
             request = _Work(*numbers, self._noise_seed(k, number, mask))
+            memory = self._free.get()
             try:
                 report, data = self._train(memory, k, weights, request, sum(map(how.size, pieces)))
                 parts, at = [], 0
@@ -175,9 +179,8 @@ class Twins:
             except DeviceError as error:
                 return Failure(k, str(error))
             finally:
-                free.append(memory)
+                self._free.put(memory)
 
-        free = list(self._memories)
         with ThreadPoolExecutor(self._jobs) as pool:
             yield from pool.map(one, boards)
 

@@ -24,6 +24,7 @@ class EdgeServer:
         self.odd: dict[str, list[tuple[int, Any]]] = {}
         self._sum: dict[str, Any] = {}
         self._count = self._reports = 0
+        self._lock = threading.Lock()
 
     def answer(self, what: str, device: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
         self.requests.append(what)
@@ -38,7 +39,10 @@ class EdgeServer:
         }[what]
         if missing := [key for key in needed if key not in {**query, **body}]:
             return 400, {"status": "INVALID_REQUEST", "message": f"missing {missing[0]}", "details": None}
-        return 200, {"job": self.on_job, "task": self.on_task, "result": self.on_result}[what](query, body)
+        with self._lock:
+            return 200, {"job": self.on_job, "task": self.on_task, "result": self.on_result}[what](
+                query, body
+            )
 
     def on_job(self, query: dict[str, str], body: dict[str, Any]) -> Any:
         if body["job_name"] != self.job:
