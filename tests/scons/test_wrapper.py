@@ -361,6 +361,8 @@ def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
         "probe",
         "pip runtime.txt",
         "pip docs.txt",
+        "venv",
+        "pip fleet.txt",
         "pip test.txt",
         "fetch cmsis",
         "pip torch.txt",
