@@ -355,14 +355,14 @@ def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
     assert done.stderr.splitlines()[-1].startswith(f"error: pip could not install requirements/{failing}")
     assert not any(line.startswith("SCons") for line in checkout.lines())
     del checkout.env["STUB_FAIL"]
-    # A half-written environment is not trusted: it is made anew.
+    # A half-written environment is not trusted: it is made anew. The environment of Flower may be whole already.
+    fleet = ["venv", "pip fleet.txt"] if failing in ("runtime.txt", "docs.txt") else []
     assert checkout.run("test")[:-1] == [
         "venv",
         "probe",
         "pip runtime.txt",
         "pip docs.txt",
-        "venv",
-        "pip fleet.txt",
+        *fleet,
         "pip test.txt",
         "fetch cmsis",
         "pip torch.txt",
