@@ -41,7 +41,7 @@ typedef struct ag_samples {
     uint32_t record_bytes, input_bytes, label_bytes;
     uint32_t train, test, epochs, crc;
     uint32_t header; /* bytes before the first record */
-    float divisor;   /* a byte stands for (byte - zero) / divisor, where floats are bytes */
+    float divisor;   /* the value of a byte is (byte - zero) / divisor, where floats are bytes */
     int32_t zero;
     uint32_t next; /* index of the record that ag_samples_next reads; training records first */
     ag_read_fn *read;

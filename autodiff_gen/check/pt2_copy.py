@@ -75,7 +75,7 @@ def _pickled(config: Any, name: str) -> set[str]:
 
 
 def _without_code(data: bytes, name: str) -> bytes:
-    """A pickled tensor, or a dict of them, pickled anew. Raises ModelError for what is none."""
+    """A pickled tensor, or a dict of them, pickled anew. Raises ModelError for other data."""
     try:
         if not data.startswith(b"PK"):  # of an archive: PyTorch 2.5 executes parts of older formats
             raise ValueError

@@ -51,7 +51,7 @@ def train(message: Any, context: Any) -> Any:
         args.share = gateway, gateways
         args.out = (
             args.out or Path("build/fleet")
-        ) / f"gateway-{gateway}"  # the app's options are those of all nodes
+        ) / f"gateway-{gateway}"  # all nodes have the same options of the app
         run = Run(args)
         plan = replace(run.plan, seed=run.plan.seed + gateway)
         with held(run.out), run.members(fresh=first) as members:

@@ -58,7 +58,7 @@ class GradientRank:
         self.board, self.name, self.kind = board, name, kind
         self._runs = exchanged_part(board.program)
         self._slots = exchanged_slots(board.program)
-        self._known: dict[str, bytes] = {}  # of the exchanged part on the board: what is certain
+        self._known: dict[str, bytes] = {}  # the pieces of the exchanged part that the board has for certain
         self._rest = 0  # checksum of all other states
         self.steps = 0
 

@@ -148,7 +148,7 @@ class Run:
         if args.profile is not None:
             return read_profile(args.profile, args.conditions, self._of)
         if args.conditions:
-            raise DataError("--conditions are those of virtual boards: name them with --profile")
+            raise DataError("--conditions describes virtual boards: name these boards with --profile")
         return None
 
     def _number_of_twins(self) -> int:

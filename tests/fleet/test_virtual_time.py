@@ -206,7 +206,7 @@ WRONG = {
         ["--profile", "stm32=2", "--boards", "3"],
         "--boards 3: --profile has 2; leave one of them out",
     ),
-    "no profile": (["--conditions", "loss=0.1"], "--conditions are those of virtual boards"),
+    "no profile": (["--conditions", "loss=0.1"], "--conditions describes virtual boards"),
     "a condition": (
         ["--profile", "a=1", "--conditions", "los=0"],
         "--conditions: unknown condition 'los'; did you",
