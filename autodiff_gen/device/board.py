@@ -7,7 +7,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,6 +69,10 @@ class Board:
         self.sessions += 1
         check_program(self.program, self.layout, greeting)
         return greeting
+
+    def refresh(self) -> None:
+        """Read the greeting again: the board has loaded or saved a state, and its reply does not say of which round."""
+        self.greeting = self._greet()
 
     def close(self) -> None:
         """Close the port."""
@@ -174,10 +178,10 @@ class Board:
 
         try:
             loss = self.retry(train)
-        except WentBack as back:
-            self._set_steps(back.steps)
+        except WentBack:
+            self.refresh()
             raise
-        self._set_steps(last)
+        self._set(steps=last)
         return loss
 
     def _last_loss(self) -> float:
@@ -185,10 +189,9 @@ class Board:
         _, answer = self.link.exchange(frames.TRAIN, struct.pack("<IHHfI", MOST_STEPS, 1, 0, 0.0, 0))
         return float(replies.unpack("TRAIN", "<fI", answer)[0])
 
-    def _set_steps(self, steps: int, **changed: int) -> None:
-        known = {f.name: getattr(self.greeting, f.name) for f in fields(Greeting)}
-        known.update(steps=steps, incomplete=False, start=0, **changed)
-        self.greeting = Greeting(**known)
+    def _set(self, **changed: Any) -> None:
+        """What the greeting would say now: the whole state is known, and these fields have changed."""
+        self.greeting = replace(self.greeting, incomplete=False, start=0, **changed)
 
     def predict(self, *arrays: Any) -> Any:
         """The outputs for the inputs: an array, or a dict by name if there are several. Raises DeviceError."""
@@ -224,7 +227,7 @@ class Board:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self.retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
         self._lr = self.program.default_lr
-        self._set_steps(0, round=0)
+        self._set(steps=0, round=0)
 
     def counters(self) -> Counters:
         """The board's event counters since its start."""
@@ -283,21 +286,21 @@ class Board:
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
         self.retry(write)
-        self._set_steps(steps, round=0)
+        self._set(steps=steps, round=0)
 
     def save(self) -> int:
         """Write a checkpoint to the board's flash; returns its sequence number."""
         (sequence,) = self.retry(lambda: self.link.request(frames.SAVE, b"", "<I"))
-        self._set_steps(self.greeting.steps, checkpoint=sequence, round=0)
+        self._set(checkpoint=sequence, round=0)
         return int(sequence)
 
     def load(self, any_program: bool = False) -> int:
         """Restore the newest checkpoint of the board's flash; returns its step count. `any_program`: also one of
         another program with the same states."""
         which = struct.pack("<I", frames.LOAD_ANY if any_program else frames.LOAD_OWN)
-        sequence, steps = self.retry(lambda: self.link.request(frames.LOAD, which, "<II"))
-        self._set_steps(steps, checkpoint=sequence)
-        return int(steps)
+        self.retry(lambda: self.link.request(frames.LOAD, which, "<II"))
+        self.refresh()
+        return self.steps
 
 
 def _float32(rate: float | None) -> float:

@@ -50,4 +50,6 @@ def identify(board: Board, number: int) -> int:
     flash."""
     request = struct.pack("<I", number)
     (found,) = board.retry(lambda: board.link.request(frames.IDENTITY, request, "<I"))
+    if number:
+        board.refresh()  # a board that saves its identity leaves its round
     return int(found)

@@ -21,6 +21,7 @@ from autodiff_gen.device.board import Board
 from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.errors import DeviceError, LinkError
 from autodiff_gen.device.rounds import Round, Work, shared_slots
+from autodiff_gen.device.store import identify
 from autodiff_gen.errors import ModelError, ShapeError
 
 pytestmark = pytest.mark.cc
@@ -448,12 +449,22 @@ def test_other_requests_leave_the_round(library, samples, weights):
     assert board.greeting.round == 1 and checksum(whole_round(board, 1, weights)) == expected
     board.load()
     assert checksum(whole_round(connected(library, twin), 1, weights)) == expected
-    for leave in (Board.save, Board.init, lambda b: b.load_state_dict(b.state_dict())):
+    for leave, status, after in (
+        (Board.save, -43, 0),
+        (Board.init, -43, 0),
+        (lambda b: b.load_state_dict(b.state_dict()), -43, 0),
+        (lambda b: identify(b, 7), -43, 0),
+        (lambda b: identify(b, 7), 0, 1),  # it has this identity already
+        (lambda b: (b.init(), b.load()), -43, 1),
+    ):
         board = connected(library, twin)
         Round(board, 1, weights)
         leave(board)
-        assert request(board, frames.DELTA, "<IIHBI", 1, 0, 4, 0, 0) == -43
-        assert connected(library, twin).greeting.round == 0
+        assert request(board, frames.DELTA, "<IIHBI", 1, 0, 4, 0, 0) == status
+        found = connected(library, twin).greeting
+        assert found.round == after
+        assert (board.greeting.round, board.greeting.checkpoint) == (found.round, found.checkpoint)
+        Round(board, 1, weights)
 
 
 def test_a_half_written_state_takes_part_in_no_round(library, samples, weights):
