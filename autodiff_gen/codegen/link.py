@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.identifiers import Scope
-from ..ir.types import bound, f32
+from ..ir.types import bound
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..targets.installation import __version__
 from .c_printer import PRINTER
 from .exchanged_part import exchanged_part
 from .files import templates
-from .link_layout import LinkArray, LinkLayout, entry, label_and_scores, link_layout
+from .link_layout import LinkArray, LinkLayout, compared_classes, entry, link_layout
 from .program import Entry, Program
 from .program_regions import state_parts
 from .shared_part import shared_part
@@ -85,8 +85,8 @@ def _trained(program: Program, of: str) -> dict[str, Any]:
 
 def _classes(layout: LinkLayout) -> dict[str, Any] | None:
     """What an evaluation on the board compares: labels with the classes of the highest scores."""
-    found = label_and_scores(layout)
-    if found is None or found[1].type.dtype is not f32:
+    found = compared_classes(layout)
+    if found is None:
         return None
     label, scores = found
     count = bound(scores.type.shape, scores.batch)

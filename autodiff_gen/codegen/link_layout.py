@@ -113,3 +113,9 @@ def label_and_scores(layout: LinkLayout) -> tuple[LinkArray, LinkArray] | None:
     if len(shape) < 2 or label.type.shape != (shape[0], *shape[2:]):
         return None
     return label, scores
+
+
+def compared_classes(layout: LinkLayout) -> tuple[LinkArray, LinkArray] | None:
+    """`label_and_scores` of a model that a board can evaluate (runtime/ag_round_samples.c): its scores are floats."""
+    found = label_and_scores(layout)
+    return found if found is not None and found[1].type.dtype.name == "f32" else None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.link_layout import label_and_scores, link_layout
+from ..codegen.link_layout import compared_classes, label_and_scores, link_layout
 from ..device.dataset import Dataset, load_dataset
 from ..device.differences import Encoding
 from ..device.errors import LinkError
@@ -198,8 +198,10 @@ class Run:
         if args.mu > 0 and lr is None:
             raise DataError("--mu needs a learning rate, which the model's schedule computes; leave it out")
         Encoding.of(args.delta)
-        if args.evaluate is not None and label_and_scores(self.layout) is None:
-            raise DataError("--evaluate compares classes, which the model does not have; leave it out")
+        if args.evaluate is not None and compared_classes(self.layout) is None:
+            raise DataError(
+                "--evaluate compares labels with float scores of classes, which the model does not have; leave it out"
+            )
         if args.batch is not None and args.batch > self.program.batch:
             raise DataError(
                 f"--batch {args.batch}: the model takes at most {self.program.batch} samples a step"

@@ -20,6 +20,14 @@ from autodiff_gen.fleet.twins import Failure, Report
 pytestmark = pytest.mark.cc
 SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
 
+INTEGER_SCORES = """import autodiff_gen as ag
+from autodiff_gen import functional as F, nn, optim
+x, label = ag.Input("x", (4, 5)), ag.Input("label", (4,), dtype="u8")
+scores = nn.Linear(5, 3)(x)
+outputs, loss = {"scores": F.quantize(scores, 0.1)}, F.cross_entropy(scores, label)
+model = ag.Model(inputs=[x], targets=[label], outputs=outputs, loss=loss, optimizer=optim.SGD(lr=0.1))
+"""
+
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,8 +290,13 @@ def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None
     Path("m.py").write_text(Path("m.py").read_text().replace("CrossEntropyLoss", "MSELoss"))
     with np.load("data.npz") as data:
         np.savez("data.npz", x=data["x"], target=np.zeros((60, 3), np.float32))
+    message = "--evaluate compares labels with float scores of classes, which the model does not have"
     assert fleet("--evaluate", "0.1") == 1
-    assert "--evaluate compares classes, which the model does not have" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
+    write_data()
+    Path("m.py").write_text(INTEGER_SCORES)
+    assert fleet("--evaluate", "0.1") == 1
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.qemu
