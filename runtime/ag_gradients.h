@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 enum {
-    AG_GRADIENTS_ERR_SUMS = -51, /* the exchanged part of the state is not the one that the request names */
-    AG_GRADIENTS_ERR_WEIGHTS = -52, /* nor is the rest of the state */
+    AG_GRADIENTS_ERR_SUMS = -51,    /* the request names another exchanged part of the state */
+    AG_GRADIENTS_ERR_WEIGHTS = -52, /* the request names another rest of the state */
 };
 
 /* Answers ACCUMULATE and APPLY. Referred to by the generated NAME_link.c of such a model only, so that other

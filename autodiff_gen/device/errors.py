@@ -41,7 +41,7 @@ STATUS = {
     -49: "the board has another identity already",
     -50: "the model has no classes that an evaluation could compare",
     -51: "the board has other sums of gradients than the request names",
-    -52: "the board's weights are not those of this run: it was restarted, or another program trains it",
+    -52: "the board's weights are not the weights of this run: the board was restarted, or another program trains it",
     -64: "there is no good checkpoint",
     -65: "the checkpoints belong to another model",
     -66: "the checkpoints have a later format: build and upload newer firmware, or erase the flash",

@@ -148,8 +148,8 @@ class GradientRank:
         return {s.name: slot_bytes(s, part[s.name]) for s in self._slots}
 
     def _writes(self, wanted: Mapping[str, bytes]) -> list[Request]:
-        """The requests after which the exchanged part on the board is `wanted`. What the board has is not certain from
-        then on."""
+        """The requests after which the exchanged part on the board is `wanted`. After that `_known` is empty: only
+        the next reply tells which of these requests the board has executed."""
         known, self._known = self._known, {}
         requests: list[Request] = []
         for run in self._runs:
