@@ -19,7 +19,7 @@ pytestmark = pytest.mark.qemu
 BOARDS = [name for name in board.names() if board.load(name).qemu is not None]
 BOOT = C / "boot.c"
 HELLO = "hello 12345678 0.33333"
-WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ, LIBM = range(1, 9)
+WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ, LIBM, RANDOM = range(1, 10)
 
 
 def link(b, folder, mode=0, *, address=0, console="auto", extra=()):
@@ -251,6 +251,18 @@ def test_samples_from_flash_without_semihosting(tmp_path):
         b, build(b, tmp_path, STREAM, extra=[tmp_path / "set.c"]), "exit 7\n", semihosting=False
     )
     assert f"records {zlib.crc32(s.records.tobytes()):08x} " in text
+
+
+def test_a_file_does_not_replace_a_generator_that_fails(tmp_path):
+    """entropy.bin is for chips without a generator, as in emulators."""
+    b, failing = board.load("mps2_an386"), tmp_path / "random.c"
+    failing.write_text(
+        '#include "ag_machine.h"\n'
+        "int ag_machine_random(void *data, uint32_t bytes) { (void)data; (void)bytes; return -1; }\n"
+    )
+    (tmp_path / "entropy.bin").write_bytes(b"abcdef")
+    for extra, numbers in (([], "0 64636261"), ([failing], "-1 00000000")):
+        assert f"\n{numbers}\n" in run(b, build(b, tmp_path, RANDOM, extra=extra))[1]
 
 
 def test_no_path_of_the_host_in_what_is_flashed(tmp_path):

@@ -15,7 +15,7 @@
 #define ADDRESS 0
 #endif
 
-enum { HELLO, WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ, LIBM };
+enum { HELLO, WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ, LIBM, RANDOM };
 
 int descend(const volatile uint32_t *above, uint32_t n);
 
@@ -88,6 +88,14 @@ int main(void) {
     case STREAM:
         stream();
         break;
+    case RANDOM: {
+        uint32_t word = 0;
+        ag_print_i32(ag_system_random(&word, sizeof word), 0);
+        ag_print(" ");
+        ag_print_hex(word);
+        ag_print("\n");
+        break;
+    }
     case STACK: {
         const ag_memory before = ag_system_memory();
         (void)descend(zeros, 30u);

@@ -49,7 +49,7 @@ static int draw(uint8_t *bytes, uint32_t count) {
 int main(void) {
     static const uint8_t expected[12] = {2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 0, 0};
     uint8_t bytes[12];
-    bool right = draw(bytes, 10) == -1; /* a chip without a generator */
+    bool right = draw(bytes, 10) == AG_NO_GENERATOR;
     exists = true;
     right &= draw(bytes, 10) == 0 && memcmp(bytes, expected, sizeof bytes) == 0 && (control & 4u) != 0;
     repeats = true;

@@ -10,6 +10,7 @@
 #define STORE_SLOTS 2u
 #define STORE_SLOT_BYTES 131072u
 #define WAIT 10000
+#define AG_NO_GENERATOR 1 /* of ag_machine.h */
 
 uint32_t get(uint32_t address);
 void set(uint32_t address, uint32_t value);

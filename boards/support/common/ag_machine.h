@@ -18,7 +18,10 @@ void ag_machine_init(void);
 /* Sends one character. Gives up after a bounded wait. */
 void ag_machine_put(char c);
 
-/* Random bytes of the chip's generator: 0, or -1. Optional. */
+enum { AG_NO_GENERATOR = 1 };
+
+/* Random bytes of the chip's generator: 0, AG_NO_GENERATOR where the chip has none, or -1 where it fails.
+ * Optional. */
 int ag_machine_random(void *data, uint32_t bytes);
 
 /* Enables the UART's receive interrupt; ag_machine_interrupt then passes each byte to ag_uart_received

@@ -98,17 +98,21 @@ uint32_t ag_system_cycles(void) {
 __attribute__((weak)) int ag_machine_random(void *data, uint32_t bytes) {
     (void)data;
     (void)bytes;
-    return -1;
+    return AG_NO_GENERATOR;
 }
 
-/* Of the machine's generator; an emulator without one has a file of the host. */
+/* From the machine's generator. An emulator without one reads a file of the host, which does not replace a
+ * generator that fails. */
 int ag_system_random(void *data, uint32_t bytes) {
-    if (ag_machine_random(data, bytes) == 0) {
-        return 0;
+    int status = ag_machine_random(data, bytes);
+    if (status == AG_NO_GENERATOR) {
+        const int32_t file = ag_system_open("entropy.bin");
+        status = -1;
+        if (file >= 0) {
+            status = ag_system_read(file, 0, data, bytes);
+            ag_system_close(file);
+        }
     }
-    const int32_t file = ag_system_open("entropy.bin");
-    const int status = file < 0 ? -1 : ag_system_read(file, 0, data, bytes);
-    ag_system_close(file);
     return status;
 }
 

@@ -51,7 +51,7 @@ int ag_machine_random(void *data, uint32_t bytes) {
     uint32_t before, word;
     set(RCC_AHB2ENR, get(RCC_AHB2ENR) | CLOCK);
     if ((get(RCC_AHB2ENR) & CLOCK) == 0) {
-        return -1;
+        return AG_NO_GENERATOR;
     }
     set(RNG_CR, 0);
     set(RNG_SR, 0); /* of errors before */
