@@ -20,11 +20,11 @@ static void quarter_round(uint32_t *x, uint32_t a, uint32_t b, uint32_t c, uint3
     x[b] = rotated(x[b] ^ x[c], 7);
 }
 
-void ag_chacha20(const uint32_t key[8], uint32_t counter, const uint32_t nonce[3], uint32_t out[WORDS]) {
+void ag_chacha20(const uint32_t key[8], const uint32_t in[4], uint32_t out[WORDS]) {
     const uint32_t start[WORDS] = {
         0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u, /* "expand 32-byte k" */
-        key[0],      key[1],      key[2],      key[3],      key[4],   key[5],
-        key[6],      key[7],      counter,     nonce[0],    nonce[1], nonce[2],
+        key[0],      key[1],      key[2],      key[3],      key[4], key[5],
+        key[6],      key[7],      in[0],       in[1],       in[2],  in[3],
     };
     memcpy(out, start, sizeof start);
     for (uint32_t k = 0; k < DOUBLE_ROUNDS; k++) {
@@ -40,16 +40,23 @@ void ag_chacha20(const uint32_t key[8], uint32_t counter, const uint32_t nonce[3
     }
 }
 
+void ag_noise_key(uint32_t key[8], const uint32_t in[4]) {
+    uint32_t out[WORDS];
+    ag_chacha20(key, in, out);
+    memcpy(key, out, 8 * sizeof *key);
+}
+
 /* Random words, block by block. */
 typedef struct stream {
-    const uint32_t *seed, *nonce;
-    uint32_t counter, used;
+    const uint32_t *key;
+    uint32_t in[4], used; /* in[0] counts the blocks */
     uint32_t word[WORDS];
 } stream;
 
 static uint32_t draw(stream *s) {
     if (s->used == WORDS) {
-        ag_chacha20(s->seed, s->counter++, s->nonce, s->word);
+        ag_chacha20(s->key, s->in, s->word);
+        s->in[0]++;
         s->used = 0;
     }
     return s->word[s->used++];
@@ -86,8 +93,8 @@ static bool all_half(stream *s, uint32_t count) {
     return count == 0;
 }
 
-float ag_noise(const uint32_t seed[8], const uint32_t nonce[3]) {
-    stream s = {seed, nonce, 0, WORDS, {0}};
+float ag_noise(const uint32_t key[8], uint32_t index) {
+    stream s = {key, {0, index, 0, 0}, WORDS, {0}};
     for (;;) {
         uint32_t k = 0;
         while (is_half(&s)) {

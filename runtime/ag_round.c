@@ -35,14 +35,13 @@ static int open_start(const ag_round *r, ag_checkpoint *c, ag_record *start) {
     return status;
 }
 
-int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start,
-                   const ag_note *note) {
+int ag_round_enter(ag_round *r, uint32_t number, const ag_record *start, const ag_note *note) {
     if (!ag_round_samples_fit(r)) {
         return AG_ROUND_ERR_SAMPLES;
     }
     r->number = number;
     r->begun = true;
-    r->local_buffers = local_buffers;
+    r->local_buffers = (note->options & AG_ROUND_LOCAL_BUFFERS) != 0;
     r->start = *start;
     r->note = *note;
     r->steps = r->examples = 0;
@@ -52,10 +51,11 @@ int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_re
     return AG_ROUND_OK;
 }
 
-/* The note of the round's start: masked as requested, with a seed of noise that is drawn once for the round.
+/* The note of the round's start: options as requested, and a seed of noise that is drawn once for the round.
  */
 static int make_note(const ag_round *r, const ag_round_request *q, ag_note *note) {
     (void)ag_round_identity(r, note);
+    note->options = q->options;
     note->clip = q->clip;
     note->noise = q->noise;
     if (q->noise > 0.0f && (r->entropy == NULL || r->entropy(note->seed, sizeof note->seed) != 0)) {
@@ -71,29 +71,30 @@ static int begin_again(ag_round *r, const ag_round_request *q, bool local_buffer
     ag_note note;
     uint32_t own;
     int status = open_start(r, &found, &start);
-    if (status == AG_STORE_OK) {
-        status = ag_round_sum(r, local_buffers, &start, &own);
+    if (status != AG_STORE_OK) {
+        return status;
     }
+    if (!ag_store_note(&start, &note)) {
+        memset(&note, 0, sizeof note);
+    }
+    note.identity = r->note.identity;
+    if (note.options != q->options || note.clip != q->clip || note.noise != q->noise) {
+        return AG_ROUND_ERR_OPTIONS;
+    }
+    status = ag_round_sum(r, local_buffers, &start, &own);
     if (status != AG_ROUND_OK) {
         return status;
     }
     if (own != q->sum) {
         return AG_ROUND_ERR_START;
     }
-    if (!ag_store_note(&start, &note)) {
-        memset(&note, 0, sizeof note);
-    }
-    note.identity = r->note.identity;
-    if (note.clip != q->clip || note.noise != q->noise) {
-        return AG_ROUND_ERR_MASK;
-    }
-    if (r->begun && !q->written && r->local_buffers == local_buffers) {
+    if (r->begun && !q->written) {
         c->sequence = found.sequence;
         return AG_ROUND_OK;
     }
     status = ag_store_load(r->flash, c, r->model->load, r->memory);
     if (status == AG_STORE_OK) {
-        status = ag_round_enter(r, c->round, local_buffers, &start, &note);
+        status = ag_round_enter(r, c->round, &start, &note);
     }
     return status;
 }
@@ -141,7 +142,7 @@ int ag_round_begin(ag_round *r, const ag_round_request *q, ag_checkpoint *c) {
         status = open_start(r, c, &start);
     }
     if (status == AG_STORE_OK) {
-        status = ag_round_enter(r, q->number, local_buffers, &start, &note);
+        status = ag_round_enter(r, q->number, &start, &note);
     }
     return status;
 }

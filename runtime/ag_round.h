@@ -29,7 +29,7 @@ enum {
     AG_ROUND_ERR_SAMPLES = -45, /* no samples, or other records than the model's inputs */
     AG_ROUND_ERR_FINITE = -46,  /* a difference of weights is not finite */
     AG_ROUND_ERR_ENTROPY = -47, /* noise without a source of random numbers */
-    AG_ROUND_ERR_MASK = -48,    /* the round began with other clipping or noise */
+    AG_ROUND_ERR_OPTIONS = -48, /* the round began with other options, clipping or noise */
     AG_ROUND_ERR_CLASSES = -50, /* an evaluation of a model without classes */
 };
 
@@ -53,9 +53,9 @@ typedef struct ag_round {
     float loss;               /* the sum of the losses of these steps */
     uint64_t spent;           /* their cycles */
     ag_record start;          /* the checkpoint of W0 */
-    ag_note note;             /* the board's identity; how the differences of this round are masked */
+    ag_note note;             /* the board's identity; the round's options, clipping and noise */
     float factor;             /* that clips the difference */
-    uint32_t weights;         /* the checksum of the weights with this factor */
+    uint32_t key[8];          /* of the noise of this difference */
     bool is_measured;         /* both are known */
     uint32_t (*cycles)(void); /* of the core, modulo 2^32; NULL without a counter */
     ag_entropy_fn *entropy;   /* NULL without a source */
@@ -88,10 +88,9 @@ void ag_round_leave(ag_round *r, uint32_t number);
  * c->sequence are filled in. */
 int ag_round_begin(ag_round *r, const ag_round_request *request, ag_checkpoint *c);
 
-/* Begins a round with the state in memory, which the caller has saved as `start`. `note`: how differences are
- * masked. */
-int ag_round_enter(ag_round *r, uint32_t number, bool local_buffers, const ag_record *start,
-                   const ag_note *note);
+/* Begins a round with the state in memory, which the caller has saved as `start`. `note`: its options,
+ * and how differences are masked. */
+int ag_round_enter(ag_round *r, uint32_t number, const ag_record *start, const ag_note *note);
 
 /* What is saved with a checkpoint of this board outside of rounds: its identity. NULL where it has none. */
 const ag_note *ag_round_identity(const ag_round *r, ag_note *note);

@@ -8,29 +8,20 @@
 
 #include <string.h>
 
-/* How a difference becomes what is sent of it. */
-typedef struct mask {
-    float factor, deviation;
-    const uint32_t *seed;
-    uint32_t nonce[3]; /* the round, the checksum of the weights, the element */
-} mask;
-
-/* The noise is a function of the weights: another difference of the same round gets other noise, so that the
- * noise does not cancel out between the two. The products are rounded before they are added. */
-static float masked(const mask *m, uint32_t element, float delta) {
-    volatile float clipped = delta * m->factor;
-    if (m->deviation == 0.0f) {
+/* The products are rounded before they are added. */
+static float masked(const ag_round *r, uint32_t element, float delta) {
+    volatile float clipped = delta * r->factor;
+    if (r->note.noise == 0.0f) {
         return clipped;
     }
-    const uint32_t nonce[3] = {m->nonce[0], m->nonce[1], element};
-    volatile float noise = m->deviation * ag_noise(m->seed, nonce);
+    volatile float noise = r->note.noise * r->note.clip * ag_noise(r->key, element);
     return clipped + noise;
 }
 
 typedef void visit_fn(void *ctx, uint32_t element, float delta);
 
-/* Visits the differences of elements of the shared part; without a mask as they are. */
-static int visit(const ag_round *r, const mask *m, uint32_t first, uint32_t count, visit_fn *f, void *ctx) {
+/* Visits the differences of elements of the shared part, as they are or masked. */
+static int visit(const ag_round *r, bool masks, uint32_t first, uint32_t count, visit_fn *f, void *ctx) {
     uint8_t chunk[AG_ROUND_CHUNK];
     uint32_t before = 0; /* elements */
     const uint32_t end = first + count;
@@ -51,7 +42,7 @@ static int visit(const ag_round *r, const mask *m, uint32_t first, uint32_t coun
             for (uint32_t k = 0; k < bytes; k += size) {
                 const uint32_t element = e + k / size;
                 const float delta = ag_round_element(w + k, s->kind) - ag_round_element(chunk + k, s->kind);
-                f(ctx, element, m == NULL ? delta : masked(m, element, delta));
+                f(ctx, element, masks ? masked(r, element, delta) : delta);
             }
         }
         before = after;
@@ -59,11 +50,7 @@ static int visit(const ag_round *r, const mask *m, uint32_t first, uint32_t coun
     return AG_ROUND_OK;
 }
 
-static float size_of(float delta) {
-    return delta < 0.0f ? -delta : delta;
-}
-
-/* ---- the L2 norm */
+/* ---- what masks a difference */
 
 /* The square root of x >= 1 by Newton's method, to some units in the last place: runtime code is linked
  * without libm. */
@@ -82,7 +69,7 @@ typedef struct norm {
 
 static void find_largest(void *ctx, uint32_t element, float delta) {
     norm *n = (norm *)ctx;
-    const float size = size_of(delta);
+    const float size = delta < 0.0f ? -delta : delta;
     (void)element;
     n->is_finite &= delta - delta == 0.0f;
     n->largest = size > n->largest ? size : n->largest;
@@ -105,59 +92,82 @@ static void add_square(void *ctx, uint32_t element, float delta) {
 static int measure_norm(ag_round *r) {
     norm n = {0.0f, 0.0f, 0.0f, true};
     const uint32_t all = ag_round_elements(r);
-    int status = visit(r, NULL, 0, all, find_largest, &n);
+    int status = visit(r, false, 0, all, find_largest, &n);
     if (status == AG_ROUND_OK && !n.is_finite) {
         return AG_ROUND_ERR_FINITE;
     }
     if (status == AG_ROUND_OK && n.largest > 0.0f) {
-        status = visit(r, NULL, 0, all, add_square, &n);
+        status = visit(r, false, 0, all, add_square, &n);
     }
-    if (status == AG_ROUND_OK) {
-        const float length = n.largest * root(n.sum); /* infinite: all becomes 0 */
-        r->factor = length > r->note.clip ? r->note.clip / length * 0.999999f : 1.0f;
-        status = ag_round_sum(r, r->local_buffers, NULL, &r->weights);
-        r->is_measured = status == AG_ROUND_OK;
-    }
+    const float length = n.largest * root(n.sum); /* infinite: all becomes 0 */
+    r->factor = length > r->note.clip ? r->note.clip / length * 0.999999f : 1.0f;
     return status;
 }
 
-static int prepare(ag_round *r, mask *m) {
-    const ag_note *note = &r->note;
-    if (note->clip > 0.0f && !r->is_measured) {
-        const int status = measure_norm(r);
-        if (status != AG_ROUND_OK) {
-            return status;
-        }
+typedef struct message {
+    uint32_t *key, word[4], words;
+} message;
+
+static void add_to_key(void *ctx, uint32_t element, float delta) {
+    message *m = (message *)ctx;
+    (void)element;
+    memcpy(&m->word[m->words++], &delta, sizeof delta);
+    if (m->words == 4) {
+        ag_noise_key(m->key, m->word);
+        m->words = 0;
     }
-    m->factor = r->factor;
-    m->deviation = note->noise * note->clip;
-    m->seed = note->seed;
-    m->nonce[0] = r->number;
-    m->nonce[1] = r->weights;
-    return AG_ROUND_OK;
+}
+
+/* The key of the noise is a function of the round and of all that is masked: another difference of the same
+ * round gets other noise, so that the noise does not cancel out between the two. */
+static int make_key(ag_round *r) {
+    message m = {r->key, {r->number, r->note.options, 0, 0}, 0};
+    memcpy(r->key, r->note.seed, sizeof r->key);
+    memcpy(&m.word[2], &r->note.clip, sizeof r->note.clip);
+    memcpy(&m.word[3], &r->note.noise, sizeof r->note.noise);
+    ag_noise_key(m.key, m.word);
+    const int status = visit(r, false, 0, ag_round_elements(r), add_to_key, &m);
+    ag_noise_key(m.key, m.word); /* with what is left in m.words */
+    return status;
+}
+
+/* Once for the differences of these weights. */
+static int prepare(ag_round *r) {
+    int status = AG_ROUND_OK;
+    if (r->note.clip > 0.0f && !r->is_measured) {
+        status = measure_norm(r);
+        if (status == AG_ROUND_OK && r->note.noise > 0.0f) {
+            status = make_key(r);
+        }
+        r->is_measured = status == AG_ROUND_OK;
+    }
+    return status;
 }
 
 /* ---- the largest differences */
 
 enum { RADIX = 256 };
 
-/* The `left` largest of the elements visited, by the bits of their magnitudes: they are above `limit`, and
- * the first ones equal to it. */
+/* The `left` largest of the elements visited, by the bits of their magnitudes: they are above `limit` in the
+ * bits that are known, and the first ones equal to it. */
 typedef struct selection {
     uint32_t limit, known, shift, left;
+    uint32_t largest;      /* of all elements */
     uint16_t count[RADIX]; /* of those whose known bits are those of the limit, by their next 8 bits */
 } selection;
 
+/* The bits without the sign, in the order of the magnitudes. */
 static uint32_t magnitude(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffffu;
+    return bits << 1;
 }
 
 static void count_next(void *ctx, uint32_t element, float delta) {
     selection *s = (selection *)ctx;
     const uint32_t size = magnitude(delta);
     (void)element;
+    s->largest = size > s->largest ? size : s->largest;
     if ((size & s->known) == s->limit) {
         s->count[size >> s->shift & (RADIX - 1)]++;
     }
@@ -165,7 +175,7 @@ static void count_next(void *ctx, uint32_t element, float delta) {
 
 /* Whether the next element is one of the largest. */
 static bool selects(selection *s, float delta) {
-    const uint32_t size = magnitude(delta);
+    const uint32_t size = magnitude(delta) & s->known;
     if (size == s->limit && s->left > 0) {
         s->left--;
         return true;
@@ -173,16 +183,18 @@ static bool selects(selection *s, float delta) {
     return size > s->limit;
 }
 
-static int select_largest(const ag_round *r, const mask *m, const ag_round_piece *p, selection *s) {
+/* Ends when the elements that have the known bits of the limit are as many as are left: noise is drawn again
+ * in each pass. */
+static int select_largest(const ag_round *r, bool masks, const ag_round_piece *p, selection *s) {
     int status = AG_ROUND_OK;
-    s->limit = s->known = 0;
-    s->left = p->top;
-    for (s->shift = 24; s->shift < 32 && status == AG_ROUND_OK; s->shift -= 8) {
-        uint32_t next = RADIX - 1;
+    uint32_t next = 0;
+    memset(s, 0, sizeof *s);
+    s->left = p->top > 0 ? p->top : p->count;
+    for (s->shift = 24; s->shift < 32 && s->count[next] != s->left && status == AG_ROUND_OK; s->shift -= 8) {
         memset(s->count, 0, sizeof s->count);
-        status = visit(r, m, p->first, p->count, count_next, s);
-        while (next > 0 && s->count[next] < s->left) {
-            s->left -= s->count[next--];
+        status = visit(r, masks, p->first, p->count, count_next, s);
+        for (next = RADIX - 1; next > 0 && s->count[next] < s->left; next--) {
+            s->left -= s->count[next];
         }
         s->limit |= next << s->shift;
         s->known |= (uint32_t)(RADIX - 1) << s->shift;
@@ -194,25 +206,27 @@ static int select_largest(const ag_round *r, const mask *m, const ag_round_piece
 
 typedef struct encoder {
     const ag_round_piece *piece;
-    selection *selected; /* NULL: all */
+    selection selected;
     uint8_t *place, *out;
-    float largest, scale;
+    float scale;
     bool is_finite;
     uint32_t number;
 } encoder;
 
-static void measure(void *ctx, uint32_t element, float delta) {
-    encoder *e = (encoder *)ctx;
-    const float size = size_of(delta);
-    (void)element;
-    e->is_finite &= delta - delta == 0.0f;
-    e->largest = size > e->largest ? size : e->largest;
+/* The scale of bytes: 0 where all become 0, as quotients would be too coarse, and where it is not finite. */
+static float scale_of(uint32_t largest) {
+    const uint32_t bits = largest >> 1;
+    float scale;
+    memcpy(&scale, &bits, sizeof scale);
+    scale /= 127.0f;
+    return scale >= 1.17549435e-38f && scale - scale == 0.0f ? scale : 0.0f;
 }
 
 static void put(void *ctx, uint32_t element, float delta) {
     encoder *e = (encoder *)ctx;
-    if (e->selected != NULL) {
-        if (!selects(e->selected, delta)) {
+    e->is_finite &= delta - delta == 0.0f;
+    if (e->piece->top > 0) {
+        if (!selects(&e->selected, delta)) {
             return;
         }
         ag_put16(e->place, element - e->piece->first);
@@ -238,31 +252,27 @@ int ag_round_delta(ag_round *r, uint32_t number, const ag_round_piece *p, uint8_
     }
     const uint32_t all = ag_round_elements(r);
     if (p->first > all || p->count > all - p->first || p->encoding > AG_ROUND_S8 || p->top > p->count ||
-        (p->top > 0 && p->count > UINT16_MAX)) {
+        p->count > UINT16_MAX) {
         return AG_ROUND_ERR_RANGE;
     }
-    mask m;
-    selection s;
-    int status = prepare(r, &m);
-    const mask *applied = r->note.clip > 0.0f ? &m : NULL;
-    encoder e = {p, NULL, out, out + 2 * (size_t)p->top, 0.0f, 0.0f, true, number};
-    if (status == AG_ROUND_OK) {
-        status = visit(r, applied, p->first, p->count, measure, &e);
-    }
-    if (status == AG_ROUND_OK && !e.is_finite) {
-        status = AG_ROUND_ERR_FINITE;
-    }
-    if (status == AG_ROUND_OK && p->top > 0) {
-        e.selected = &s;
-        status = select_largest(r, applied, p, &s);
+    encoder e;
+    e.piece = p;
+    e.place = out;
+    e.out = out + 2 * (size_t)p->top;
+    e.is_finite = true;
+    e.number = number;
+    const bool masks = r->note.clip > 0.0f;
+    int status = prepare(r);
+    if (status == AG_ROUND_OK && (p->top > 0 || p->encoding == AG_ROUND_S8)) {
+        status = select_largest(r, masks, p, &e.selected);
     }
     if (status == AG_ROUND_OK && p->encoding == AG_ROUND_S8) {
-        e.scale = e.largest / 127.0f;
-        if (e.scale < 1.17549435e-38f) { /* below, a quotient would be too coarse */
-            e.scale = 0.0f;
-        }
+        e.scale = scale_of(e.selected.largest);
         ag_put_f32(e.out, e.scale);
         e.out += sizeof e.scale;
     }
-    return status == AG_ROUND_OK ? visit(r, applied, p->first, p->count, put, &e) : status;
+    if (status == AG_ROUND_OK) {
+        status = visit(r, masks, p->first, p->count, put, &e);
+    }
+    return status == AG_ROUND_OK && !e.is_finite ? AG_ROUND_ERR_FINITE : status;
 }

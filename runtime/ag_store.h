@@ -74,9 +74,9 @@ typedef struct ag_record {
 } ag_record;
 
 /* What a board of a fleet saves after the body: its identity, 0 before it has one; and, where a round begins,
- * how differences are clipped and what seeds their noise. */
+ * the options of the round, how differences are clipped and what seeds their noise. */
 typedef struct ag_note {
-    uint32_t identity;
+    uint32_t identity, options;
     float clip, noise;
     uint32_t seed[8];
 } ag_note;

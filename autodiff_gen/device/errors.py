@@ -37,7 +37,7 @@ STATUS = {
     -46: "weights of the board are not finite: begin the next round",
     -47: "the board has no source of random numbers, which noise needs: write ag_system_random for its chip, or leave "
     "out the noise",
-    -48: "the round began on this board with other clipping or noise: begin the next round",
+    -48: "the round began on this board with other options, clipping or noise: begin the next round",
     -49: "the board has another identity already",
     -50: "the model has no classes that an evaluation could compare",
     -51: "the board has other sums of gradients than the request names",

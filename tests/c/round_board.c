@@ -26,6 +26,10 @@ void board_cut(board *b, uint32_t after, uint32_t torn);
 uint32_t board_operations(const board *b);
 uint32_t board_receive(board *b, const uint8_t *data, uint32_t bytes);
 const uint8_t *board_replies(board *b);
+uint8_t *board_state(board *b);
+uint32_t board_draws(void);
+float __real_ag_noise(const uint32_t key[8], uint32_t index);
+float __wrap_ag_noise(const uint32_t key[8], uint32_t index);
 void board_delete(board *b);
 
 void ag_between_parts(void) {
@@ -115,6 +119,26 @@ uint32_t board_receive(board *b, const uint8_t *data, uint32_t bytes) {
 
 const uint8_t *board_replies(board *b) {
     return b->out;
+}
+
+/* Of a model whose state is in one part. */
+uint8_t *board_state(board *b) {
+    return b->memory + ag_linked_model.state_offset;
+}
+
+static uint32_t draws;
+
+/* The linker calls this for ag_noise (round_board.py). */
+float __wrap_ag_noise(const uint32_t key[8], uint32_t index) {
+    draws++;
+    return __real_ag_noise(key, index);
+}
+
+/* Calls of ag_noise since the last call. */
+uint32_t board_draws(void) {
+    const uint32_t count = draws;
+    draws = 0;
+    return count;
 }
 
 void board_delete(board *b) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from round_board import Library, Twin, checksum, connected
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.datasets.samples import from_arrays
+from autodiff_gen.device import frames
 from autodiff_gen.device.differences import Encoding, Mask
 from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, Work, shared_slots
@@ -102,9 +105,9 @@ def test_the_norm_is_clipped(library, samples, weights):
 def test_chacha20_of_the_standard(library):
     """RFC 8439, 2.3.2."""
     key = (ctypes.c_uint32 * 8)(*np.frombuffer(bytes(range(32)), "<u4").tolist())
-    nonce = (ctypes.c_uint32 * 3)(0x09000000, 0x4A000000, 0)
+    counter_and_nonce = (ctypes.c_uint32 * 4)(1, 0x09000000, 0x4A000000, 0)
     out = (ctypes.c_uint32 * 16)()
-    library.c.ag_chacha20(key, 1, nonce, out)
+    library.c.ag_chacha20(key, counter_and_nonce, out)
     assert bytes(out).hex() == (
         "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
         "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
@@ -112,12 +115,12 @@ def test_chacha20_of_the_standard(library):
 
 
 def test_noise_is_normal(library):
-    """The distribution function, against the normal one; no correlation of neighbours, rounds, weights and seeds."""
-    seeds = [(ctypes.c_uint32 * 8)(k) for k in range(2)]
+    """The distribution function, against the normal one; no correlation of neighbours and keys."""
 
-    def drawn(count, seed=0, round_=1, weights=2):
-        numbers = ((ctypes.c_uint32 * 3)(round_, weights, k) for k in range(count))
-        return np.array([library.c.ag_noise(seeds[seed], n) for n in numbers])
+    def drawn(count, seed=0, words=(1, 2, 3, 4)):
+        key = (ctypes.c_uint32 * 8)(seed)
+        library.c.ag_noise_key(key, (ctypes.c_uint32 * 4)(*words))
+        return np.array([library.c.ag_noise(key, k) for k in range(count)])
 
     many = np.sort(drawn(20000))
     exact = np.array([0.5 + 0.5 * math.erf(x / math.sqrt(2)) for x in many])
@@ -125,7 +128,8 @@ def test_noise_is_normal(library):
     assert abs(many.mean()) < 0.03 and abs(many.std() - 1) < 0.02
     assert 30 < (np.abs(many) > 3).sum() < 80 and len(np.unique(many)) > 19900
     base = drawn(2000)
-    for other in (drawn(2000, seed=1), drawn(2000, round_=2), drawn(2000, weights=3), np.roll(base, 1)):
+    others = [drawn(2000, words=np.add((1, 2, 3, 4), change)) for change in np.eye(4, dtype=int)]
+    for other in (drawn(2000, seed=1), *others, np.roll(base, 1)):
         assert abs(np.corrcoef(base, other)[0, 1]) < 0.08
 
 
@@ -165,6 +169,41 @@ def test_noise_does_not_cancel_out(library, samples, weights):
         assert abs(np.corrcoef(noises[0], noises[k])[0, 1]) < 0.2
 
 
+def test_weights_of_equal_checksum_have_different_noise(library, samples, weights):
+    """Their CRC-32 is equal where their bits differ by its polynomial."""
+    pattern = int(f"{0x104C11DB7:033b}"[::-1], 2)
+    changed, noises = [np.uint32(pattern & 0xFFFFFFFF), np.uint32(pattern >> 32)], []
+    twins = [Twin(library, samples) for _ in range(2)]
+    masked, calm = (
+        Round(connected(library, twin), 1, weights, mask=mask)
+        for twin, mask in zip(twins, (Mask(0.05, 0.5), Mask(0.05)), strict=True)
+    )
+    size = 4 * masked.elements
+    sums = []
+    for _ in range(2):
+        for round_ in (masked, calm):
+            round_.board.link.request(frames.LOCAL, struct.pack("<IIHHffI", 1, 0, 0, 0, 0.1, 0, 0), "<2IfQ")
+        noises.append(masked.difference() - calm.difference())
+        sums.append(zlib.crc32(twins[0].state().tobytes()[:size]))
+        for twin in twins:
+            twin.state()[:2] ^= changed
+    assert sums[0] == sums[1] and np.isfinite(twins[0].state().view(np.float32)).all()
+    assert abs(np.corrcoef(*noises)[0, 1]) < 0.2
+
+
+def test_noise_is_drawn_once_for_each_number_of_a_pass(library, samples, weights):
+    """Bytes take another pass, for the scale; the largest numbers some, to find the least of them."""
+    round_ = trained(library, samples, weights, Mask(0.05, 0.5))
+    for how, passes in (("f32", 1), ("s8", 2), ("top0.1", 4), ("top0.1:s8", 4)):
+        library.c.board_draws()
+        round_.difference(how)
+        assert library.c.board_draws() <= passes * round_.elements, how
+    calm = trained(library, samples, weights, Mask(0.05))
+    library.c.board_draws()
+    calm.difference("top0.1:s8")
+    assert library.c.board_draws() == 0
+
+
 def test_noise_survives_power_cuts(library, samples, weights):
     """A cut at every operation of the flash while a round begins, and after its steps: a difference that was read once
     is read with the same bits again, though the source of random bytes gives others."""
@@ -198,18 +237,28 @@ def test_noise_survives_power_cuts(library, samples, weights):
         assert checksum(after.delta()) == found, cut
 
 
-def test_a_mask_is_that_of_the_round(library, samples, weights):
+def test_options_are_those_of_the_round(library, samples, weights):
     twin = Twin(library, samples)
-    board = connected(library, twin)
-    round_ = Round(board, 1, weights, mask=Mask(1.0, 0.5))
+    board, own = connected(library, twin), Mask(1.0, 0.5)
+    round_ = Round(board, 1, weights, mask=own)
     round_.train(WORK)
     for start in (False, True):
-        for mask in (None, Mask(1.0), Mask(1.0, 0.25), Mask(2.0, 0.5)):
+        for local_buffers, mask in (
+            (False, None),
+            (False, Mask(1.0)),
+            (False, Mask(1.0, 0.25)),
+            (False, Mask(2.0, 0.5)),
+            (True, own),
+        ):
             if start:
                 twin.start()
-            with pytest.raises(DeviceError, match=r"with other clipping or noise.*status -48"):
-                Round(connected(library, twin), 1, weights, mask=mask)
-    Round(connected(library, twin), 2, weights)
+            with pytest.raises(DeviceError, match=r"with other options, clipping or noise.*status -48"):
+                Round(connected(library, twin), 1, weights, local_buffers, mask)
+    Round(connected(library, twin), 2, weights, True, own)
+    twin.start()
+    with pytest.raises(DeviceError, match="status -48"):
+        Round(connected(library, twin), 2, weights, False, own)
+    Round(connected(library, twin), 2, weights, True, own)
 
 
 def test_noise_needs_random_numbers(library, samples, weights):

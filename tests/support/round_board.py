@@ -33,9 +33,9 @@ class Library:
             (folder / file).write_text(text)
         kernels = [s.path for s in registry.load(REF).sources(self.program.kernels)]
         own = [folder / f"net{part}.c" for part in ("", "_params", "_link")]
-        flags = (*FLAGS, f"-I{folder}", f"-I{KERNELS}")
+        flags = (*FLAGS, f"-I{folder}", f"-I{KERNELS}", "-Wl,--wrap=ag_noise")
         self.c = shared_library("gcc", [*own, *kernels, *LINK, C / "round_board.c"], folder / "net.so", flags)
-        self.c.board_new.restype = self.c.board_replies.restype = ctypes.c_void_p
+        self.c.board_new.restype = self.c.board_replies.restype = self.c.board_state.restype = ctypes.c_void_p
         self.c.ag_round_sample.restype = ctypes.c_uint32
         self.c.ag_noise.restype = ctypes.c_float
 
@@ -49,7 +49,7 @@ class Twin:
     """One board: `samples` in memory, flash of `slots` slots. Flash keeps its contents over `start`."""
 
     def __init__(self, library, samples, slots=2, slot_bytes=0):
-        self.c = library.c
+        self.c, self.state_bytes = library.c, library.program.state_bytes
         self.set = samples.to_bytes() if isinstance(samples, SampleSet) else samples
         slot_bytes = slot_bytes or 2 * (library.program.state_bytes + 128)
         self.at = ctypes.c_void_p(self.c.board_new(self.set, len(self.set), slots, slot_bytes))
@@ -64,6 +64,11 @@ class Twin:
     @property
     def operations(self):
         return self.c.board_operations(self.at)
+
+    def state(self):
+        """The state in the board's memory, as words that may be changed."""
+        words = ctypes.c_uint32 * (self.state_bytes // 4)
+        return np.frombuffer(words.from_address(self.c.board_state(self.at)), np.uint32)
 
     def receive(self, data):
         size = self.c.board_receive(self.at, data, len(data))

@@ -43,7 +43,9 @@ int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set
     const ag_flash flash = {read_bytes, NULL, NULL, &state, 0, 0};
     const ag_record record = {&flash, 0, AG_CHECKPOINT_HEADER + ag_linked_model.state_bytes};
     const ag_round_work local = {0, work->steps, work->n, work->lr, work->mu, work->seed};
-    ag_note note = {0, work->clip, work->noise, {0}};
+    const uint32_t options = (work->local_buffers != 0 ? (uint32_t)AG_ROUND_LOCAL_BUFFERS : 0u) |
+                             (work->clip > 0.0f ? (uint32_t)AG_ROUND_MASKED : 0u);
+    ag_note note = {0, options, work->clip, work->noise, {0}};
     ag_round_evaluation tested = {0, 0, 0};
     ag_samples samples;
     ag_round r;
@@ -54,7 +56,7 @@ int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set
     ag_round_init(&r, &ag_linked_model, memory, &flash);
     r.samples = &samples;
     memcpy(note.seed, work->noise_seed, sizeof note.seed);
-    int status = ag_round_enter(&r, work->round, work->local_buffers != 0, &record, &note);
+    int status = ag_round_enter(&r, work->round, &record, &note);
     if (status == AG_ROUND_OK && work->evaluates != 0) {
         status =
             ag_round_evaluate(&r, work->round, 0, samples.test > 0 ? samples.test : samples.train, &tested);
