@@ -1,34 +1,20 @@
 #include "ag_gradients.h"
 
-#include "ag_crc32.h"
 #include "ag_frame.h"
 #include "ag_requests.h"
 
-/* The checksum of bytes of the state, which may be in several parts of memory. */
-static uint32_t add_range(const ag_link *l, uint32_t sum, uint32_t from, uint32_t to) {
-    const ag_link_model *m = l->model;
-    const ag_part whole = {l->memory + m->state_offset, m->state_bytes};
-    const ag_part *part = m->state == NULL ? &whole : m->state;
-    for (uint32_t bytes; from < to; from += bytes) {
-        bytes = to - from;
-        const uint8_t *data = ag_part_at(part, m->state == NULL ? 1 : m->state_parts, from, &bytes);
-        sum = ag_crc32(sum, data, bytes);
-    }
-    return sum;
-}
-
 /* The checksums of the exchanged part of the state, and of the rest. */
 static void sum_state(const ag_link *l, uint32_t *exchanged, uint32_t *rest) {
-    const ag_gradients *g = l->model->gradients;
+    const ag_link_model *m = l->model;
     uint32_t at = 0;
     *exchanged = *rest = 0;
-    for (uint32_t i = 0; i < g->ranges; i++) {
-        const uint32_t from = g->exchanged[i].offset, to = from + g->exchanged[i].bytes;
-        *rest = add_range(l, *rest, at, from);
-        *exchanged = add_range(l, *exchanged, from, to);
-        at = to;
+    for (uint32_t i = 0; i < m->gradients->ranges; i++) {
+        const ag_state_range *range = &m->gradients->exchanged[i];
+        *rest = ag_state_sum(m, l->memory, *rest, at, range->offset - at);
+        *exchanged = ag_state_sum(m, l->memory, *exchanged, range->offset, range->bytes);
+        at = range->offset + range->bytes;
     }
-    *rest = add_range(l, *rest, at, l->model->state_bytes);
+    *rest = ag_state_sum(m, l->memory, *rest, at, m->state_bytes - at);
 }
 
 /* Whether the state is the one that a request starts from. If so, writing it has ended. */

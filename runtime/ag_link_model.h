@@ -83,17 +83,12 @@ typedef struct ag_link_model {
     ag_classes classes;
 } ag_link_model;
 
-/* Where byte `offset` of `count` parts is, one after the other; `bytes` becomes how many of the bytes from
- * there on are in the same part, at most what it was. The offset is within the parts. */
-static inline uint8_t *ag_part_at(const ag_part *part, uint32_t count, uint32_t offset, uint32_t *bytes) {
-    const ag_part *const last = part + count - 1;
-    while (part < last && offset >= part->bytes) {
-        offset -= part->bytes;
-        part++;
-    }
-    *bytes = *bytes < part->bytes - offset ? *bytes : part->bytes - offset;
-    return (uint8_t *)part->at + offset;
-}
+/* Where byte `offset` of the state is; `bytes` becomes how many of the bytes from there on are in the same
+ * part, at most what it was. The offset is within the state. */
+uint8_t *ag_state_at(const ag_link_model *m, uint8_t *memory, uint32_t offset, uint32_t *bytes);
+
+/* A checksum of the bytes before, continued over bytes of the state. */
+uint32_t ag_state_sum(const ag_link_model *m, uint8_t *memory, uint32_t sum, uint32_t offset, uint32_t bytes);
 
 /* The bytes of n rows of an array. */
 static inline uint32_t ag_array_bytes(const ag_link_array *a, uint32_t n) {

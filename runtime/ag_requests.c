@@ -11,52 +11,36 @@ static uint8_t *input_of(const ag_link *l) {
     return l->memory + l->model->input_offset;
 }
 
-/* Memory that the host reads and writes: `count` parts, one after the other. */
+/* Memory that the host reads and writes; `at` is NULL for the state, which may be in several parts. */
 typedef struct link_object {
-    const ag_part *part;
-    uint32_t count, bytes;
-    ag_part only; /* where it is one part */
+    uint8_t *at;
+    uint32_t bytes;
 } link_object;
-
-static void set_object(link_object *o, void *at, uint32_t bytes) {
-    o->only.at = at;
-    o->only.bytes = bytes;
-    o->part = &o->only;
-    o->count = 1;
-    o->bytes = bytes;
-}
 
 /* The object with this number; false where there is none. */
 static bool find_object(ag_link *l, uint32_t number, link_object *o) {
     const ag_link_model *m = l->model;
-    switch (number) {
-    case AG_LINK_INPUT:
-        set_object(o, l->memory + m->input_offset, m->input_bytes);
-        return true;
-    case AG_LINK_OUTPUT:
-        set_object(o, l->memory + m->output_offset, m->output_bytes);
-        return true;
-    case AG_LINK_STATE:
-        set_object(o, l->memory + m->state_offset, m->state_bytes);
-        if (m->state != NULL) {
-            o->part = m->state;
-            o->count = m->state_parts;
-        }
-        return true;
-    case AG_LINK_COUNTERS:
-        set_object(o, &l->count, sizeof l->count);
-        return true;
-    default:
+    const link_object known[] = {
+        [AG_LINK_INPUT] = {input_of(l), m->input_bytes},
+        [AG_LINK_OUTPUT] = {l->memory + m->output_offset, m->output_bytes},
+        [AG_LINK_STATE] = {NULL, m->state_bytes},
+        [AG_LINK_COUNTERS] = {(uint8_t *)&l->count, sizeof l->count},
+    };
+    if (number >= sizeof known / sizeof *known) {
         return false;
     }
+    *o = known[number];
+    return true;
 }
 
-static uint32_t checksum(const link_object *o) {
-    uint32_t crc = 0;
-    for (uint32_t i = 0; i < o->count; i++) {
-        crc = ag_crc32(crc, o->part[i].at, o->part[i].bytes);
-    }
-    return crc;
+/* Where byte `offset` of the object is; `bytes` becomes how many of them follow there, at most what it was.
+ */
+static uint8_t *part_of(const ag_link *l, const link_object *o, uint32_t offset, uint32_t *bytes) {
+    return o->at == NULL ? ag_state_at(l->model, l->memory, offset, bytes) : o->at + offset;
+}
+
+static uint32_t checksum(const ag_link *l, const link_object *o) {
+    return o->at == NULL ? ag_state_sum(l->model, l->memory, 0, 0, o->bytes) : ag_crc32(0, o->at, o->bytes);
 }
 
 static bool is_inside(uint32_t offset, uint32_t bytes, uint32_t all) {
@@ -103,7 +87,7 @@ static int read_object(ag_link *l, ag_exchange *x) {
     }
     for (uint32_t done = 0, moved; done < bytes; done += moved) {
         moved = bytes - done;
-        const uint8_t *at = ag_part_at(o.part, o.count, offset + done, &moved);
+        const uint8_t *at = part_of(l, &o, offset + done, &moved);
         memcpy(x->out + done, at, moved);
     }
     x->out_bytes = bytes;
@@ -199,7 +183,7 @@ static int write_object(ag_link *l, ag_exchange *x) {
     }
     for (uint32_t done = 0, moved; done < count; done += moved) {
         moved = count - done;
-        uint8_t *at = ag_part_at(o.part, o.count, offset + done, &moved);
+        uint8_t *at = part_of(l, &o, offset + done, &moved);
         memcpy(at, x->in + 4 + done, moved);
     }
     if (number == AG_LINK_STATE) {
@@ -229,7 +213,7 @@ static int sum_object(ag_link *l, ag_exchange *x) {
     if (!find_object(l, ag_get32(x->in) >> 28, &o)) {
         return AG_LINK_ERR_RANGE;
     }
-    ag_put32(x->out, checksum(&o));
+    ag_put32(x->out, checksum(l, &o));
     x->out_bytes = 4;
     return AG_LINK_OK;
 }
@@ -354,9 +338,7 @@ static int end(ag_link *l, ag_exchange *x) {
     if (!l->incomplete) {
         return AG_LINK_ERR_INCOMPLETE;
     }
-    link_object o;
-    (void)find_object(l, AG_LINK_STATE, &o);
-    if (checksum(&o) != ag_get32(x->in)) {
+    if (ag_state_sum(l->model, l->memory, 0, 0, l->model->state_bytes) != ag_get32(x->in)) {
         return AG_LINK_ERR_SUM;
     }
     replaced(l, 0);

@@ -35,7 +35,7 @@ static int visit(const ag_round *r, bool masks, uint32_t first, uint32_t count, 
         for (uint32_t e = first > before ? first : before, bytes; e < to; e += bytes / size) {
             const uint32_t offset = s->offset + (e - before) * size;
             bytes = (to - e) * size < AG_ROUND_CHUNK ? (to - e) * size : AG_ROUND_CHUNK;
-            const uint8_t *w = ag_round_state(r, offset, &bytes);
+            const uint8_t *w = ag_state_at(r->model, r->memory, offset, &bytes);
             if (ag_round_read(&r->start, offset, chunk, bytes) != AG_STORE_OK) {
                 return AG_STORE_ERR_FLASH;
             }

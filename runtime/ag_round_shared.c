@@ -30,36 +30,37 @@ bool ag_round_shares(const ag_link_model *model, bool local_buffers, uint32_t of
     return bytes == 0;
 }
 
-uint8_t *ag_round_state(const ag_round *r, uint32_t offset, uint32_t *bytes) {
-    const ag_link_model *m = r->model;
-    const ag_part whole = {r->memory + m->state_offset, m->state_bytes};
-    return m->state == NULL ? ag_part_at(&whole, 1, offset, bytes)
-                            : ag_part_at(m->state, m->state_parts, offset, bytes);
-}
-
 /* The checkpoint of the start is a header and the state. */
 int ag_round_read(const ag_record *start, uint32_t offset, void *data, uint32_t bytes) {
     return ag_store_read(start, AG_CHECKPOINT_HEADER + offset, data, bytes);
 }
 
-int ag_round_sum(const ag_round *r, bool local_buffers, const ag_record *start, uint32_t *sum) {
+/* Continues a checksum with bytes of the start. */
+static int add_to_sum(const ag_record *start, uint32_t offset, uint32_t bytes, uint32_t *sum) {
     uint8_t chunk[AG_ROUND_CHUNK];
-    *sum = 0;
-    for (uint32_t i = 0; i < r->model->shared_parts; i++) {
-        const ag_shared *s = &r->model->shared[i];
-        const uint32_t all = ag_round_has(s, local_buffers) ? s->count * ag_round_size(s->kind) : 0;
-        for (uint32_t at = 0, bytes; at < all; at += bytes) {
-            bytes = all - at < AG_ROUND_CHUNK ? all - at : AG_ROUND_CHUNK;
-            const uint8_t *data = chunk;
-            if (start == NULL) {
-                data = ag_round_state(r, s->offset + at, &bytes);
-            } else if (ag_round_read(start, s->offset + at, chunk, bytes) != AG_STORE_OK) {
-                return AG_STORE_ERR_FLASH;
-            }
-            *sum = ag_crc32(*sum, data, bytes);
+    for (uint32_t done = 0, some; done < bytes; done += some) {
+        some = bytes - done < AG_ROUND_CHUNK ? bytes - done : AG_ROUND_CHUNK;
+        if (ag_round_read(start, offset + done, chunk, some) != AG_STORE_OK) {
+            return AG_STORE_ERR_FLASH;
         }
+        *sum = ag_crc32(*sum, chunk, some);
     }
     return AG_ROUND_OK;
+}
+
+int ag_round_sum(const ag_round *r, bool local_buffers, const ag_record *start, uint32_t *sum) {
+    int status = AG_ROUND_OK;
+    *sum = 0;
+    for (uint32_t i = 0; i < r->model->shared_parts && status == AG_ROUND_OK; i++) {
+        const ag_shared *s = &r->model->shared[i];
+        const uint32_t bytes = ag_round_has(s, local_buffers) ? s->count * ag_round_size(s->kind) : 0;
+        if (start == NULL) {
+            *sum = ag_state_sum(r->model, r->memory, *sum, s->offset, bytes);
+        } else {
+            status = add_to_sum(start, s->offset, bytes, sum);
+        }
+    }
+    return status;
 }
 
 float ag_round_element(const uint8_t *data, ag_shared_kind kind) {
@@ -93,7 +94,7 @@ int ag_round_pull(const ag_round *r, float rate, uint32_t seed) {
         const uint32_t size = ag_round_size(s->kind), all = s->is_buffer ? 0 : s->count * size;
         for (uint32_t at = 0, bytes; at < all; at += bytes) {
             bytes = all - at < AG_ROUND_CHUNK ? all - at : AG_ROUND_CHUNK;
-            uint8_t *w = ag_round_state(r, s->offset + at, &bytes);
+            uint8_t *w = ag_state_at(r->model, r->memory, s->offset + at, &bytes);
             if (ag_round_read(&r->start, s->offset + at, chunk, bytes) != AG_STORE_OK) {
                 return AG_STORE_ERR_FLASH;
             }

@@ -18,9 +18,6 @@ static inline uint32_t ag_round_size(ag_shared_kind kind) {
     return kind == AG_SHARED_F32 ? 4 : 1;
 }
 
-/* Where byte `offset` of the state is; `bytes` becomes how many of them follow there. */
-uint8_t *ag_round_state(const ag_round *r, uint32_t offset, uint32_t *bytes);
-
 /* Bytes of the state at the start of the round. */
 int ag_round_read(const ag_record *start, uint32_t offset, void *data, uint32_t bytes);
 

@@ -29,7 +29,7 @@ from ..targets import installation
 
 Vector = NDArray[np.float32]
 _RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients", "store")
-_NEEDED = ("samples", "console", "format")  # by these
+_NEEDED = ("link_model", "samples", "console", "format")  # by these
 _SEED_BYTES = 32  # of noise
 
 

@@ -16,7 +16,7 @@ INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME)
 LINK = [
     *(
         RUNTIME / f"ag_{n}.c"
-        for n in ("link", "requests", "round_requests", "round", "round_shared", "gradients")
+        for n in ("link", "link_model", "requests", "round_requests", "round", "round_shared", "gradients")
     ),
     *(RUNTIME / f"ag_{n}.c" for n in ("round_delta", "round_samples", "noise")),
     *(RUNTIME / f"ag_{n}.c" for n in ("frame", "store", "samples", "flash_ram", "console", "format")),
