@@ -20,8 +20,9 @@ typedef struct ag_exchange {
 int ag_link_hello(ag_link *l, ag_exchange *x);
 int ag_link_load(ag_link *l, ag_exchange *x);
 int ag_link_save(ag_link *l);
-int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x);       /* all requests except HELLO */
-int ag_link_dispatch_round(ag_link *l, uint32_t request, ag_exchange *x); /* the requests of rounds */
+int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x);        /* all requests except HELLO */
+int ag_link_dispatch_object(ag_link *l, uint32_t request, ag_exchange *x); /* READ, WRITE, SUM, FETCH */
+int ag_link_dispatch_round(ag_link *l, uint32_t request, ag_exchange *x);  /* the requests of rounds */
 
 #ifdef __cplusplus
 }

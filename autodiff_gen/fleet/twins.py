@@ -28,8 +28,8 @@ from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
 
 Vector = NDArray[np.float32]
-_RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients", "store")
-_NEEDED = ("link_model", "samples", "console", "format")  # by these
+_RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients")
+_NEEDED = ("link_model", "store", "store_records", "store_notes", "samples", "console", "format")  # by these
 _SEED_BYTES = 32  # of noise
 
 

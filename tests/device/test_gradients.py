@@ -154,7 +154,10 @@ def test_a_board_that_restarts_has_lost_its_weights(library, data, rng):
     other = {
         n: a if "num" in n or a.dtype.kind != "f" else np.abs(a) for n, a in host(library).state().items()
     }
-    for steps, said in ((0, "the board was restarted, or another program trains it"), (7, "the board is at step 0")):
+    for steps, said in (
+        (0, "the board was restarted, or another program trains it"),
+        (7, "the board is at step 0"),
+    ):
         only = board(library)
         only.load(other, steps)
         only.board.link.port.peer.twin.start()

@@ -77,7 +77,7 @@ def test_the_program_of_the_page_about_checkpoints_resumes(tmp_path: Path) -> No
     assert main([*command, "--kernels", "ref"]) == 0
     folders = [tmp_path, ROOT / "kernels", ROOT / "kernels/ref", ROOT / "runtime"]
     sources = [*tmp_path.glob("*.c"), *(ROOT / "boards/support/host").glob("*.c")]
-    names = ("console", "flash_file", "format", "main", "store")
+    names = ("console", "flash_file", "format", "main", "store", "store_records", "store_notes")
     sources += [ROOT / f"runtime/ag_{name}.c" for name in names] + [*(ROOT / "kernels/ref").glob("ge*.c")]
     words = [
         "gcc",

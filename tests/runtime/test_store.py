@@ -9,7 +9,7 @@ from checkout import ROOT, C
 
 pytestmark = pytest.mark.cc
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-STORE = [RUNTIME / "ag_store.c", RUNTIME / "ag_flash_ram.c"]
+STORE = [RUNTIME / f"ag_{name}.c" for name in ("store", "store_records", "store_notes", "flash_ram")]
 
 
 @pytest.fixture(scope="module")

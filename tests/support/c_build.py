@@ -16,10 +16,31 @@ INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME)
 LINK = [
     *(
         RUNTIME / f"ag_{n}.c"
-        for n in ("link", "link_model", "requests", "round_requests", "round", "round_shared", "gradients")
+        for n in (
+            "link",
+            "link_model",
+            "requests",
+            "object_requests",
+            "round_requests",
+            "round",
+            "round_shared",
+            "gradients",
+        )
     ),
     *(RUNTIME / f"ag_{n}.c" for n in ("round_delta", "round_samples", "noise")),
-    *(RUNTIME / f"ag_{n}.c" for n in ("frame", "store", "samples", "flash_ram", "console", "format")),
+    *(
+        RUNTIME / f"ag_{n}.c"
+        for n in (
+            "store",
+            "store_records",
+            "store_notes",
+            "frame",
+            "samples",
+            "flash_ram",
+            "console",
+            "format",
+        )
+    ),
     ROOT / "boards" / "support" / "host" / "system.c",
 ]
 HOST = ("gcc", "clang")
