@@ -80,14 +80,13 @@ enum {
     AG_LINK_OK = 0,
     AG_LINK_ERR_REQUEST = -32,    /* no such request */
     AG_LINK_ERR_LENGTH = -33,     /* a payload of the wrong length */
-    AG_LINK_ERR_RANGE = -34,      /* offset or count outside the object, n outside the batch */
+    AG_LINK_ERR_RANGE = -34,      /* a number that is out of range: an address, a count, n, a rate */
     AG_LINK_ERR_SESSION = -35,    /* not the session that HELLO started */
     AG_LINK_ERR_SEQUENCE = -36,   /* another request with the number of the last one */
     AG_LINK_ERR_VERSION = -37,    /* HELLO of another version of the protocol */
-    AG_LINK_ERR_STEP = -38,       /* TRAIN has a step number other than the next one */
+    AG_LINK_ERR_STEP = -38,       /* the request names another step than the next one */
     AG_LINK_ERR_SUM = -39,        /* data or state do not match the checksum in the request */
-    AG_LINK_ERR_INCOMPLETE = -40, /* the state is partially written: END, INIT or LOAD is required first */
-    AG_LINK_ERR_BUSY = -41,       /* a step is not finished */
+    AG_LINK_ERR_INCOMPLETE = -40, /* the state is partially written; WRITE of the state, END: it is not */
     AG_LINK_ERR_FILE = -42,       /* FETCH: the file of the inputs cannot be read */
     AG_LINK_ERR_IDENTITY = -49,   /* the board has another identity already */
 };

@@ -147,6 +147,14 @@ static int init(ag_link *l, ag_exchange *x) {
     return status;
 }
 
+static int begin(ag_link *l, const ag_exchange *x) {
+    if (x->in_bytes != 0) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    l->incomplete = true;
+    return AG_LINK_OK;
+}
+
 static int end(ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 8) {
         return AG_LINK_ERR_LENGTH;
@@ -182,6 +190,9 @@ int ag_link_save(ag_link *l) {
 }
 
 static int save(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 0) {
+        return AG_LINK_ERR_LENGTH;
+    }
     const int status = ag_link_save(l);
     ag_put32(x->out, l->checkpoint);
     x->out_bytes = status == AG_STORE_OK ? 4 : 0;
@@ -219,8 +230,7 @@ int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x) {
     case AG_LINK_INIT:
         return init(l, x);
     case AG_LINK_BEGIN:
-        l->incomplete = true;
-        return AG_LINK_OK;
+        return begin(l, x);
     case AG_LINK_END:
         return end(l, x);
     case AG_LINK_SAVE:

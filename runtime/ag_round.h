@@ -28,7 +28,7 @@ enum {
     AG_ROUND_ERR_START = -44,   /* the round began with other weights */
     AG_ROUND_ERR_SAMPLES = -45, /* no samples, or other records than the model's inputs */
     AG_ROUND_ERR_FINITE = -46,  /* a difference of weights is not finite */
-    AG_ROUND_ERR_ENTROPY = -47, /* noise without a source of random numbers */
+    AG_ROUND_ERR_ENTROPY = -47, /* noise without a source of random numbers, or with one that fails */
     AG_ROUND_ERR_OPTIONS = -48, /* the round began with other options, clipping or noise */
     AG_ROUND_ERR_CLASSES = -50, /* an evaluation of a model without classes */
 };
@@ -38,7 +38,7 @@ enum { AG_ROUND_LOCAL_BUFFERS = 1, AG_ROUND_MASKED = 2 };
 
 enum { AG_ROUND_F32 = 0, AG_ROUND_S8 = 1 }; /* encodings of a difference */
 
-/* Random bytes that nobody else knows: 0, or -1 where there is no source of them. */
+/* Random bytes that nobody else knows: 0, or -1 where there is no source of them, or where it fails. */
 typedef int ag_entropy_fn(void *data, uint32_t bytes);
 
 typedef struct ag_round {

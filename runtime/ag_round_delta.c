@@ -183,8 +183,8 @@ static bool selects(selection *s, float delta) {
     return size > s->limit;
 }
 
-/* Ends when the elements that have the known bits of the limit are as many as are left: noise is drawn again
- * in each pass. */
+/* Ends when the elements that have the known bits of the limit are as many as are left: each pass computes
+ * the noise of all elements. */
 static int select_largest(const ag_round *r, bool masks, const ag_round_piece *p, selection *s) {
     int status = AG_ROUND_OK;
     uint32_t next = 0;

@@ -42,7 +42,8 @@ void ag_system_exit(int status);
 /* Cycles of the core, modulo 2^32; always 0 where no counter of them is known. */
 uint32_t ag_system_cycles(void);
 
-/* Random bytes that nobody else knows, for noise: 0, or -1 where there is no source of them. */
+/* Random bytes that nobody else knows, for noise: 0, or -1 where there is no source of them, or where it
+ * fails. */
 int ag_system_random(void *data, uint32_t bytes);
 
 /* Bytes used and available. stack_used is the high-water mark since the start. All 0 where there are no such

@@ -20,14 +20,13 @@ STATUS = {
     -9: "the updates cannot be proved finite",
     -32: "the board does not know this request",
     -33: "a request of the wrong length",
-    -34: "a place or count outside the object",
+    -34: "a number in the request is out of range: an address, a count, n or a rate",
     -35: "not the session that HELLO began",
     -36: "another request with the number of the last one",
     -37: "another version of the protocol",
-    -38: "another step than the board's next one",
+    -38: "the request names another step than the board's next one",
     -39: "the data do not have the checksum that the request names",
     -40: "the board's weights are half written: push again, load a checkpoint, or reset",
-    -41: "a step is not finished",
     -42: "the board cannot read the file of the inputs",
     -43: "the board is in another round, or had a later one: begin a round with a higher number, or reset the board by "
     "INIT, as fleet --fresh does",
@@ -35,8 +34,8 @@ STATUS = {
     -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets: put "
     "samples.bin into the folder of the firmware, or link a set into flash",
     -46: "weights of the board are not finite: begin the next round",
-    -47: "the board has no source of random numbers, which noise needs: write ag_system_random for its chip, or leave "
-    "out the noise",
+    -47: "the board has no source of random numbers for the noise, or its source fails: write ag_system_random for its "
+    "chip, or leave out the noise",
     -48: "the round began on this board with other options, clipping or noise: begin the next round",
     -49: "the board has another identity already",
     -50: "the model has no classes that an evaluation could compare",

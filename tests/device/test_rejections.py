@@ -64,6 +64,8 @@ WRONG = [
     ("integers beyond the array", frames.WRITE, struct.pack("<If", 3 << 24 | 4 * 255, 1.0) + b"ab", -34),
     ("an encoding that is none", frames.WRITE, struct.pack("<I", 7 << 24) + b"ab", -34),
     ("a learning rate that is no number", frames.SET_LR, struct.pack("<f", float("nan")), -34),
+    ("BEGIN with a payload", frames.BEGIN, b"x", -33),
+    ("SAVE with a payload", frames.SAVE, b"x", -33),
     ("END without BEGIN", frames.END, struct.pack("<II", 0, 0), -40),
     ("no checkpoint", frames.LOAD, bytes(4), -64),
     ("a checkpoint without saying which", frames.LOAD, b"", -33),
