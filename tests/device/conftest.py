@@ -1,10 +1,15 @@
-"""The program of the host that the commands of the board link talk to."""
+"""The program of the host that the commands of the board link talk to, and boards that take part in rounds."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from firmware_build import once
+from round_board import Library
+from round_task import CLASSES, RECORDS, WIDTH, build, network, weights_of
 
+from autodiff_gen import nn, optim
+from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device.firmware import build_link
 from autodiff_gen.device.session import Session
 
@@ -56,3 +61,27 @@ def words(made, tmp_path):
         return [command, model, "--port", f"exec:{board}", "--board", "host", *map(str, more)]
 
     return line
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return Library(build(network()), tmp_path_factory.mktemp("rounds"))
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    net, optimizer = nn.Linear(WIDTH, CLASSES), optim.SGD(lr=0.1, momentum=0.9)
+    return Library(build(net, optimizer=optimizer), tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def samples(rng):
+    """Some of them are to test on."""
+    x, y = rng.integers(0, 256, (RECORDS + 3, WIDTH)), rng.integers(0, CLASSES, RECORDS + 3)
+    return from_arrays(x.astype(np.uint8), y.astype(np.uint8), train=RECORDS, epochs=1)
+
+
+@pytest.fixture
+def weights(library, rng):
+    """What a server sends: other weights than the board's."""
+    return weights_of(library.program, rng)
