@@ -13,6 +13,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.shared_part import shared_part
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device.board import Board
+from autodiff_gen.device.differences import Mask
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.qemu import Qemu
 from autodiff_gen.device.rounds import Round, Work, shared_slots
@@ -21,6 +22,7 @@ from autodiff_gen.targets import board as profiles
 
 pytestmark = pytest.mark.cc
 WORK = Work(steps=10, lr=0.02, seed=5, mu=0.5)
+SEED = bytes(range(7, 39))  # of noise
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,13 @@ def whole_round(board, weights):
     return checksum(delta), checksum(board.state_dict())
 
 
+def with_noise(board, weights):
+    """The bits of masked differences of the next round."""
+    round_ = Round(board, 2, weights, mask=Mask(clip=0.1, noise=0.3))
+    round_.train(WORK)
+    return [checksum(round_.delta(encoding, 3)) for encoding in ("f32", "top0.2:s8")]
+
+
 def test_states_in_two_regions(library, task, tmp_path):
     samples, weights = task
     ram = {"near_by": 3000, "far_off": 12000}
@@ -65,8 +74,10 @@ def test_states_in_two_regions(library, task, tmp_path):
 def test_a_round_that_a_power_cut_interrupts(name, library, task, tmp_path):
     samples, weights = task
     (tmp_path / "samples.bin").write_bytes(samples.to_bytes())
-    elf = link_program(name, small_model(), tmp_path)
-    expected = whole_round(connected(library, Twin(library, samples)), weights)
+    (tmp_path / "entropy.bin").write_bytes(SEED)
+    library.entropy(SEED)
+    elf, twin = link_program(name, small_model(), tmp_path), connected(library, Twin(library, samples))
+    expected, noisy = whole_round(twin, weights), with_noise(twin, weights)
     for steps in (7, None):
         machine = Qemu(profiles.load(name), elf)
         try:
@@ -77,6 +88,7 @@ def test_a_round_that_a_power_cut_interrupts(name, library, task, tmp_path):
                 assert (device.greeting.round, device.steps) == (1, 0)
                 assert whole_round(device, weights) == expected
                 assert device.counters().trained == WORK.steps
+                assert with_noise(device, weights) == noisy
             device.close()
         finally:
             machine.kill()
