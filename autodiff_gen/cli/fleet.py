@@ -252,14 +252,14 @@ def name_kinds(args: argparse.Namespace) -> None:
 
 
 def _fleet(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-    from ..fleet.options import check_options
+    from ..fleet.options import FLOWER, check_options
 
     check_options(args, [name for name, value in vars(args).items() if value != parser.get_default(name)])
     name_kinds(args)
     if args.synchronous:
-        from ..fleet.synchronous_command import synchronous
-
-        return synchronous(args)
-    from ..fleet.command import fleet
-
-    return fleet(args)
+        from ..fleet.synchronous_command import synchronous as run
+    elif args.server in (None, FLOWER):
+        from ..fleet.rounds_command import rounds as run
+    else:
+        from ..fleet.nvflare_command import tasks as run
+    return run(args)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,11 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 
 from ..errors import AutodiffError, DataError, quoted, shortened
-from ..fleet.command import Run
 from ..fleet.flower.client import CONFIG, FAILED, NUMBER, FlowerClientApp
 from ..fleet.flower.server import FlowerServer
 from ..fleet.folder import held
-from ..fleet.members import Members
-from ..fleet.progress import Progress
-from ..fleet.rounds import Result, Weights
+from ..fleet.gateway import Gateway
+from ..fleet.rounds_command import run_rounds
 from .fleet import name_kinds
 from .main import parsed
 
@@ -52,10 +49,10 @@ def train(message: Any, context: Any) -> Any:
         args.out = (
             args.out or Path("build/fleet")
         ) / f"gateway-{gateway}"  # all nodes have the same options of the app
-        run = Run(args)
-        plan = replace(run.plan, seed=run.plan.seed + gateway)
-        with held(run.out), run.members(fresh=first) as members:
-            return FlowerClientApp(members, run.program, plan)(message, context)
+        boards = Gateway(args)
+        settings = replace(boards.settings, seed=boards.settings.seed + gateway)
+        with held(boards.out), boards.members(fresh=first) as members:
+            return FlowerClientApp(members, boards.program, settings)(message, context)
     except AutodiffError as error:
         return Message(error=Error(FAILED, str(error)), reply_to=message)
 
@@ -69,28 +66,12 @@ def serve(grid: Any, context: Any) -> None:
         strategy, args.strategy, args.server = args.strategy or "FedAvg", None, None
         # The boards of these options are at the clients.
         args.boards, args.emulated, args.port, args.profile, args.conditions = 0, {}, {}, None, {}
-        _Server(args, grid, strategy, clients).run()
+        gateway = Gateway(args)
+        flower = FlowerServer(strategy, clients, clients, gateway.program, gateway.settings, gateway.out)
+        heading = f"{gateway.program.name}: {clients} clients of Flower"
+        run_rounds(gateway, lambda _, number, weights, heard: flower.round(grid, number, weights), heading)
     except AutodiffError as error:
         raise SystemExit(f"error: {error}") from None
-
-
-class _Server(Run):
-    """A run whose boards are at clients of Flower."""
-
-    def __init__(self, args: argparse.Namespace, grid: Any, strategy: str, clients: int) -> None:
-        super().__init__(args)
-        self._grid, self._clients = grid, clients
-        self._server = FlowerServer(strategy, clients, clients, self.program, self.plan, self.out)
-
-    def heading(self) -> str:
-        return f"{self.program.name}: {self._clients} clients of Flower"
-
-    @contextmanager
-    def members(self, fresh: bool) -> Iterator[list[Members]]:
-        yield []
-
-    def round(self, members: Sequence[Members], number: int, weights: Weights, progress: Progress) -> Result:
-        return self._server.round(self._grid, number, weights)
 
 
 def _arguments(config: Mapping[str, Any], more: str = "") -> argparse.Namespace:

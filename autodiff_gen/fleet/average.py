@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .twins import Report
+from .members import Report
 
 
 class Mean:

@@ -18,16 +18,18 @@ ENTROPY_FILE, ENTROPY_BYTES = "entropy.bin", 32  # a board's own random bytes (b
 
 
 def emulated_lines(
-    sessions: Sequence[Session], sets: Sequence[bytes], folder: Path, fresh: bool, timeout: float
+    sessions: Sequence[Session], sets: Sequence[bytes] | None, folder: Path, fresh: bool, timeout: float
 ) -> list[Line]:
-    """A line to a board for each session and set of samples, in `folder`/0, 1, ... `fresh`: without what is in its
-    flash. `timeout`: seconds until a board counts as silent."""
+    """A line to a board for each session, whose files are in `folder`/0, 1, ... `sets`: the samples of each board, if
+    it trains on its own. `fresh`: the flash of each board is erased. `timeout`: seconds until a board counts as
+    silent."""
     lines = []
-    for k, (session, samples) in enumerate(zip(sessions, sets, strict=True)):
+    for k, session in enumerate(sessions):
         own = folder / str(k)
         own.mkdir(parents=True, exist_ok=True)
-        write(own / "samples.bin", samples)
-        write(own / ENTROPY_FILE, os.urandom(ENTROPY_BYTES))
+        if sets is not None:
+            write(own / "samples.bin", sets[k])
+            write(own / ENTROPY_FILE, os.urandom(ENTROPY_BYTES))
         if fresh:
             (own / FLASH_FILE).unlink(missing_ok=True)
         _ = session.firmware  # built before threads share it

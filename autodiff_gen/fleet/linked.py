@@ -15,8 +15,8 @@ from ..device.store import wear
 from ..errors import AutodiffError
 from ..report.timeline import ANSWERED, FAILED, Visit
 from .identities import SameIdentity, identities
-from .members import Order
-from .twins import Failure, Report
+from .members import Failure, Report
+from .order import Order
 
 
 class Line:
@@ -153,7 +153,7 @@ class LinkedBoards:
 
     def _with_another_try(self, order: Order, k: int) -> Report | Failure:
         """A board whose connection breaks, as when it restarts, goes on with the round over a new one, twice."""
-        line, tries = self.lines[k - self.first], 3
+        line, settings, tries = self.lines[k - self.first], order.settings, 3
         while True:
             tries -= 1
             try:
@@ -161,11 +161,11 @@ class LinkedBoards:
             except AutodiffError as error:
                 return Failure(k, line.named(error))
             try:
-                own = Round(board, order.number, order.weights, order.local_buffers, order.mask)
+                own = Round(board, order.number, order.weights, settings.local_buffers, settings.mask)
                 self._note(own.identity, line.name)
-                tested = own.evaluate() if order.evaluate else None
+                tested = own.evaluate() if settings.evaluate else None
                 local = own.train(order.work(k))
-                delta = own.difference(order.encoding, order.seed(k))
+                delta = own.difference(settings.encoding, order.seed(k))
                 return Report(k, own.samples, local, delta, tested)
             except SameIdentity:
                 raise

@@ -1,33 +1,41 @@
-"""Who takes part in a round, what a server asks of them, and the twins on the host."""
+"""Who takes part in a round, and how each board answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from ..device.differences import F32, Mask
-from ..device.rounds import Work, stored
-from .twins import Failure, Report, Twins
+import numpy as np
+from numpy.typing import NDArray
+
+from ..device.rounds import Evaluation, Local
+from .order import Order
+
+Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a server asks of a round: `number`, the weights by name, the work of each board, how differences are sent.
-    `local_buffers`: running statistics stay on the boards. `mask`: how differences are clipped, and get noise.
-    `evaluate`: boards compare the weights with labels of their own before they train."""
+class Report:
+    """What one board returns from a round: `delta` is the new weights less the weights of the start, flat.
+    `evaluation`: of the weights of the start, if the server asks for it."""
 
-    number: int
-    weights: Mapping[str, Any]
-    work: Callable[[int], Work]
-    encoding: str = F32
-    local_buffers: bool = False
-    mask: Mask | None = None
-    evaluate: bool = False
+    board: int
+    samples: int
+    local: Local
+    delta: Vector
+    evaluation: Evaluation | None = None
 
-    def seed(self, board: int) -> int:
-        """Of the rounding of a difference: another for each board and round."""
-        return (self.number * 0x9E3779B1 + board * 0x85EBCA77) & 0xFFFFFFFF
+
+@dataclass(frozen=True)
+class Failure:
+    """A board that did not finish a round, and why."""
+
+    board: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"board {self.board}: {self.reason}"
 
 
 class Members(Protocol):
@@ -40,28 +48,3 @@ class Members(Protocol):
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
         """The round on some of them, in ascending order; the answers come in any order."""
         ...
-
-
-class HostTwins:
-    """Twins in this process."""
-
-    def __init__(self, twins: Twins, first: int = 0) -> None:
-        self.first, self.twins = first, twins
-
-    def __len__(self) -> int:
-        return len(self.twins)
-
-    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
-        weights = stored(self.twins.slots(order.local_buffers), order.weights)
-        for answer in self.twins.train(
-            order.number,
-            weights,
-            lambda k: order.work(self.first + k),
-            [k - self.first for k in boards],
-            local_buffers=order.local_buffers,
-            encoding=order.encoding,
-            seed=lambda k: order.seed(self.first + k),
-            mask=order.mask,
-            evaluate=order.evaluate,
-        ):
-            yield replace(answer, board=self.first + answer.board)

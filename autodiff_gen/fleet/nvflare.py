@@ -27,9 +27,9 @@ from ..codegen.program import Program, Slot
 from ..device.rounds import by_name, shared_slots
 from ..errors import DataError, counted, shortened
 from .average import Mean
-from .members import Members
-from .rounds import Heard, Plan, Weights, answers
-from .twins import Failure
+from .members import Failure, Members
+from .order import RoundSettings
+from .rounds import Heard, Weights, answers
 
 WAIT = 2.0  # seconds until the next request, unless the server says
 OK, RETRY, DONE = "OK", "RETRY", "DONE"
@@ -69,11 +69,11 @@ class EtaDevice:
         name: str,
         members: Sequence[Members],
         program: Program,
-        plan: Plan,
+        settings: RoundSettings,
         timeout: float = 60.0,
     ) -> None:
         self._url, self._job, self._name, self._timeout = url.rstrip("/"), job, name, timeout
-        self._members, self._program, self._plan = members, program, plan
+        self._members, self._program, self._settings = members, program, settings
         self._job_id = ""
 
     def tasks(self, heard: Heard = lambda answer: None) -> Iterator[Task]:
@@ -116,8 +116,8 @@ class EtaDevice:
         mean, failures = Mean(), list[Failure]()
         boards = range(sum(map(len, self._members)))
         weights = _weights(task)
-        slots = shared_slots(self._program, self._plan.local_buffers)
-        for answer in answers(self._members, slots, self._plan, number, weights, boards, heard):
+        slots = shared_slots(self._program, self._settings.local_buffers)
+        for answer in answers(self._members, slots, self._settings, number, weights, boards, heard):
             if isinstance(answer, Failure):
                 failures.append(answer)
             else:

@@ -7,7 +7,7 @@ import time
 
 from ..device.log import clock
 from ..progress import step
-from .twins import Failure, Report
+from .members import Failure, Report
 
 
 class Progress:

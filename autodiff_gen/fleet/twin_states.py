@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from ..owned_files import write_file
 from ..reading.npz import npz_of, read_npz
-from .members import HostTwins, Members
+from .members import Members
 from .twins import Twins
 from .virtual import VirtualTime
 
@@ -26,8 +26,10 @@ def name_of(number: int) -> str:
 def twins_of(members: Sequence[Members]) -> Twins | None:
     """The twins of a run, if it has any."""
     for group in members:
-        if isinstance(group, VirtualTime | HostTwins):
+        if isinstance(group, VirtualTime):
             return group.twins
+        if isinstance(group, Twins):
+            return group
     return None
 
 

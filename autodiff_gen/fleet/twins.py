@@ -8,26 +8,26 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..codegen.files import emit
 from ..codegen.link import link_source
 from ..codegen.program import Program, Slot
 from ..codegen.shared_part import SharedRun, shared_part
 from ..datasets.samples import sample_count
-from ..device.differences import F32, Encoding, Mask
+from ..device.differences import Encoding, Mask
 from ..device.errors import DeviceError
 from ..device.frames import PAYLOAD
-from ..device.rounds import Evaluation, Local, Work, shared_slots
+from ..device.rounds import Evaluation, Local, shared_slots, stored
 from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
+from .members import Failure, Report
+from .order import Order
 
-Vector = NDArray[np.float32]
 _RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients")
 _NEEDED = ("link_model", "store", "store_records", "store_notes", "samples", "console", "format")  # by these
 _SEED_BYTES = 32  # of noise
@@ -52,32 +52,9 @@ class _Done(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True)
-class Report:
-    """What one board returns from a round: `delta` is the new weights less the weights of the start, flat.
-    `evaluation`: of the weights of the start, if the server asks for it."""
-
-    board: int
-    samples: int
-    local: Local
-    delta: Vector
-    evaluation: Evaluation | None = None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A board that did not finish a round, and why."""
-
-    board: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"board {self.board}: {self.reason}"
-
-
 class Twins:
-    """`sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads. `entropy`: random bytes that
-    seed noise. Raises ToolError."""
+    """The boards from 0 on. `sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads.
+    `entropy`: random bytes that seed noise. Raises ToolError."""
 
     def __init__(
         self,
@@ -87,7 +64,8 @@ class Twins:
         opt: str = "",
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self.program, self._sets, self._entropy = program, sets, entropy
+        self.first, self.program = 0, program
+        self._sets, self._entropy = sets, entropy
         self._library = _library(program, opt)
         self._runs = shared_part(program)
         self._jobs = jobs or len(os.sched_getaffinity(0))
@@ -143,31 +121,22 @@ class Twins:
         """The sample at place i of an epoch of a board with so many."""
         return int(self._library.ag_round_sample(i, samples, seed, epoch))
 
-    def train(
-        self,
-        number: int,
-        weights: bytes,
-        work: Callable[[int], Work],
-        boards: Sequence[int],
-        *,
-        local_buffers: bool = False,
-        encoding: str = F32,
-        seed: Callable[[int], int] = int,
-        mask: Mask | None = None,
-        evaluate: bool = False,
-    ) -> Iterator[Report | Failure]:
-        """Round `number` on some boards, in their order. weights: the shared part as a board stores it; work: of each
-        board; seed: of the rounding of its difference; mask: how that is clipped, and gets noise."""
-        how, elements = Encoding.of(encoding), sum(r.count for r in self._own_runs(local_buffers))
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+        """See Members."""
+        settings, local_buffers = order.settings, order.settings.local_buffers
+        how, elements = Encoding.of(settings.encoding), sum(r.count for r in self._own_runs(local_buffers))
         pieces = how.pieces(elements, PAYLOAD)
         fixed = (local_buffers, how.kind, pieces[0].count)
-        tops = (pieces[0].top, pieces[-1].top, evaluate)
+        tops = (pieces[0].top, pieces[-1].top, settings.evaluate)
+        mask = settings.mask
         masking = (0.0, 0.0) if mask is None else (mask.clip, mask.noise)
+        weights = stored(self.slots(local_buffers), order.weights)
 
         def one(k: int) -> Report | Failure:
-            own = work(k).on(self.samples(k), self.program.batch)
-            numbers = (number, own.steps, own.n, own.rate, own.mu, own.seed, *fixed, seed(k), *tops, *masking)
-            request = _Work(*numbers, self._noise_seed(k, number, mask))
+            own = order.work(k).on(self.samples(k), self.program.batch)
+            training = (order.number, own.steps, own.n, own.rate, own.mu, own.seed)
+            sending = (*fixed, order.seed(k), *tops, *masking)
+            request = _Work(*training, *sending, self._noise_seed(k, order.number, mask))
             memory = self._free.get()
             try:
                 report, data = self._train(memory, k, weights, request, sum(map(how.size, pieces)))

@@ -18,8 +18,9 @@ from ..device.differences import Encoding
 from ..device.frames import PAYLOAD
 from ..report.timeline import ANSWERED, FAILED, LATE, VANISHED, Visit
 from .conditions import Conditions, Profile
-from .members import HostTwins, Order
-from .twins import Failure, Report
+from .members import Failure, Report
+from .order import Order
+from .twins import Twins
 
 AROUND = 18  # bytes of a frame around its data: address, header, checksum, ends
 
@@ -33,14 +34,13 @@ class VirtualTime:
     """Twins as boards of a profile. After a round `visits` has its boards, in their order, and `seconds` what it took:
     until the last answer, or until the deadline, if there is one and a board did not answer."""
 
-    def __init__(self, twins: HostTwins, profile: Profile, seed: int) -> None:
-        self.first, self._twins, self._profile, self._seed = twins.first, twins, profile, seed
-        self.twins = twins.twins
+    def __init__(self, twins: Twins, profile: Profile, seed: int) -> None:
+        self.first, self.twins, self._profile, self._seed = twins.first, twins, profile, seed
         self.visits: list[Visit] = []
         self.seconds = 0.0
 
     def __len__(self) -> int:
-        return len(self._twins)
+        return len(self.twins)
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
         chosen = set(boards)
@@ -49,7 +49,7 @@ class VirtualTime:
         for k, visit in plans.items():
             if visit.state == VANISHED:
                 yield Absent(k, f"vanished {visit.seconds:.1f} s after the round's begin")
-        for answer in self._twins.round(order, [k for k, visit in plans.items() if visit.state != VANISHED]):
+        for answer in self.twins.round(order, [k for k, visit in plans.items() if visit.state != VANISHED]):
             visit = plans[answer.board]
             if isinstance(answer, Failure):
                 failed.add(answer.board)
@@ -70,9 +70,9 @@ class VirtualTime:
         rng = np.random.default_rng((self._seed, order.number, 0x71AE))
         boards = len(self)
         vanish, moment, late, delay = rng.random((4, boards))
-        slots = self.twins.slots(order.local_buffers)
+        slots = self.twins.slots(order.settings.local_buffers)
         elements = sum(s.type.bytes // s.type.dtype.size for s in slots)
-        down, up = sum(s.type.bytes for s in slots), upload_bytes(order.encoding, elements)
+        down, up = sum(s.type.bytes for s in slots), upload_bytes(order.settings.encoding, elements)
         deadline = self._profile.deadline
         for k, kind in enumerate(self._profile.boards):
             c = self._profile.kinds[kind]

@@ -19,7 +19,7 @@ from autodiff_gen.device.store import Wear, identify, identity, wear
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.identities import identities
 from autodiff_gen.fleet.linked import Line, LinkedBoards
-from autodiff_gen.fleet.members import Order
+from autodiff_gen.fleet.order import Order, RoundSettings
 
 pytestmark = pytest.mark.cc
 RECORDS, WIDTH, CLASSES = 23, 12, 4
@@ -183,7 +183,7 @@ def test_boards_that_join_later_have_another_identity(library, task):
     for board, own in zip(boards, (7, 0, 7), strict=True):
         identify(board, own)
     linked = LinkedBoards([Line(name, "a", lambda b=b: b) for name, b in zip("abc", boards, strict=True)])
-    order = Order(1, weights, lambda k: WORK)
+    order = Order(1, weights, RoundSettings(lr=WORK.lr, steps=WORK.steps))
     assert [answer.board for k in (0, 1, 0) for answer in linked.round(order, [k])] == [0, 1, 0]
     with pytest.raises(
         DataError, match=r"^a and c have the same identity, 00000007, .*: erase the flash of one"

@@ -13,9 +13,10 @@ from small_fleet import fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main, parsed
 from autodiff_gen.device.rounds import Local
-from autodiff_gen.fleet import command
+from autodiff_gen.fleet import rounds_command
+from autodiff_gen.fleet.gateway import Gateway
+from autodiff_gen.fleet.members import Failure, Report
 from autodiff_gen.fleet.progress import Progress
-from autodiff_gen.fleet.twins import Failure, Report
 
 pytestmark = pytest.mark.cc
 SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
@@ -88,17 +89,17 @@ def test_a_round_that_is_stopped_is_repeated(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fleet("--boards", "3", "--rounds", "3", "--out", "whole") == 0
-    original = command.run_round
+    original = rounds_command.run_round
 
     def stopped(*args, **kwargs):
         if args[3] == 2:
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(command, "run_round", stopped)
+    monkeypatch.setattr(rounds_command, "run_round", stopped)
     assert fleet("--boards", "3", "--rounds", "3", "--out", "parts") == 130
     assert "stopped in round 2; the same command repeats it" in capsys.readouterr().out
-    monkeypatch.setattr(command, "run_round", original)
+    monkeypatch.setattr(rounds_command, "run_round", original)
     assert fleet("--boards", "3", "--rounds", "3", "--out", "parts") == 0
     for name in ("round-00001.npz", "round-00003.npz"):
         with np.load(f"whole/{name}") as one, np.load(f"parts/{name}") as other:
@@ -110,7 +111,7 @@ def test_gateways_with_different_numbers_of_twins_share_no_samples() -> None:
     for gateway, twins in enumerate(("2", "5", "1")):
         args = parsed(["fleet", "m.py", "--data", "data.npz", "--boards", twins, "--alpha", "0.5"])
         args.share = gateway, 3
-        parts += command.Run(args).parts
+        parts += Gateway(args).parts
     assert len(parts) == 8 and sorted(np.concatenate(parts).tolist()) == list(range(60))
 
 

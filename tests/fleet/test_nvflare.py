@@ -33,7 +33,7 @@ def problem() -> Problem:
 def device(
     problem: Problem, url: str, name: str = "gateway", job: str = "digits", **options: Any
 ) -> EtaDevice:
-    return EtaDevice(url, job, name, problem.members, problem.program, problem.plan(), **options)
+    return EtaDevice(url, job, name, problem.members, problem.program, problem.settings(), **options)
 
 
 @pytest.mark.parametrize("integers", (False, True))
@@ -53,7 +53,7 @@ def test_a_device_trains_as_rounds_of_federated_averaging(integers: bool) -> Non
     weights = problem.weights
     for number in range(1, MODELS + 1):
         mean = Mean()
-        for answer in answers(other.members, other.slots, other.plan(), number, weights, range(3)):
+        for answer in answers(other.members, other.slots, other.settings(), number, weights, range(3)):
             mean.add(answer)
         weights = moved(problem.slots, weights, mean)
     for name, want in weights.items():
@@ -84,7 +84,7 @@ def test_two_devices_share_a_model(problem: Problem) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    want = run_round(problem.members, problem.slots, problem.plan(), 1, problem.weights).weights
+    want = run_round(problem.members, problem.slots, problem.settings(), 1, problem.weights).weights
     for name, array in want.items():
         np.testing.assert_allclose(server.weights[name], array, rtol=0, atol=1e-6)
 

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections import Counter
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,13 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.datasets.samples import from_arrays
 from autodiff_gen.device import session
-from autodiff_gen.device.rounds import shared_slots, stored
+from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.errors import DataError
 from autodiff_gen.fleet.linked import LinkedBoards
-from autodiff_gen.fleet.rounds import Plan, run_round
-from autodiff_gen.fleet.twins import Failure, Report, Twins
+from autodiff_gen.fleet.members import Failure, Report
+from autodiff_gen.fleet.order import Order, RoundSettings
+from autodiff_gen.fleet.rounds import run_round
+from autodiff_gen.fleet.twins import Twins
 
 pytestmark = pytest.mark.cc
 BOARDS, ROUNDS, SAMPLES, WIDTH, CLASSES = 4, 3, 9, 12, 4
@@ -48,20 +49,19 @@ def test_accidents_apply_no_round_twice_and_lose_none(tmp_path: Path, request: p
     ]
     twins, slots = Twins(library.program, sets, jobs=1, opt="-O0"), shared_slots(library.program)
     first = {s.name: rng.normal(0, 0.3, s.state.logical.shape).astype(np.float32) for s in slots}
-    plan, happened, outcomes = Plan(lr=0.1, steps=19), Counter[str](), Counter[str]()
+    settings, happened, outcomes = RoundSettings(lr=0.1, steps=19), Counter[str](), Counter[str]()
 
     def one_round(linked: LinkedBoards, number: int, weights: dict[str, Any]) -> dict[str, Any] | None:
         heard: list[Report | Failure] = []
         try:
-            result = run_round([linked], slots, plan, number, weights, heard.append)
+            result = run_round([linked], slots, settings, number, weights, heard.append)
         except DataError as error:
             assert "no board answered" in str(error) and all(isinstance(a, Failure) for a in heard)
             result = None
         assert sorted(a.board for a in heard) == list(range(BOARDS))
         whole = [a for a in heard if isinstance(a, Report)]
         outcomes.update("answered" if isinstance(a, Report) else "failed" for a in heard)
-        work = partial(plan.work, number)
-        expected = {a.board: a for a in twins.train(number, stored(slots, weights), work, range(BOARDS))}
+        expected = {a.board: a for a in twins.round(Order(number, weights, settings), range(BOARDS))}
         for report in whole:
             twin = expected[report.board]
             assert isinstance(twin, Report) and (report.samples, report.local) == (twin.samples, twin.local)

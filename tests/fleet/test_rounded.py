@@ -13,7 +13,7 @@ from small_fleet import INTEGERS, fleet, write_data
 
 from autodiff_gen.device.session import Session
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.fleet import command
+from autodiff_gen.fleet import rounds_command
 from autodiff_gen.fleet.rounded import rounded
 
 pytestmark = pytest.mark.cc
@@ -54,13 +54,13 @@ def test_the_command_trains_8_bit_weights_and_continues(
     monkeypatch.chdir(tmp_path)
     Path("m.py").write_text(INTEGERS)
     write_data()
-    begun, original = [], command.run_round
+    begun, original = [], rounds_command.run_round
 
     def seen(*args: Any) -> Any:
         begun.append((args[3], args[4]))
         return original(*args)
 
-    monkeypatch.setattr(command, "run_round", seen)
+    monkeypatch.setattr(rounds_command, "run_round", seen)
     words = ["--boards", "3", "--delta", "s8", "--epochs", "2"]
     for rounds in ("3", "4"):
         assert fleet(*words, "--rounds", rounds) == 0

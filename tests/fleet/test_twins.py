@@ -16,11 +16,12 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.differences import Mask
-from autodiff_gen.device.rounds import Round, Work, shared_slots, stored
-from autodiff_gen.fleet.members import HostTwins
+from autodiff_gen.device.rounds import Round, shared_slots
+from autodiff_gen.fleet.members import Failure, Report
+from autodiff_gen.fleet.order import Order, RoundSettings
 from autodiff_gen.fleet.records import records
-from autodiff_gen.fleet.rounds import Plan, run_round
-from autodiff_gen.fleet.twins import Failure, Report, Twins
+from autodiff_gen.fleet.rounds import run_round
+from autodiff_gen.fleet.twins import Twins
 
 pytestmark = pytest.mark.cc
 WIDTH, CLASSES, BATCH = 6, 3, 4
@@ -58,7 +59,6 @@ def test_a_twin_is_a_board(tmp_path: Path) -> None:
     board = connected(library, Twin(library, sets[0]))
     twins = Twins(library.program, sets, opt="-O0", entropy=lambda count: seed[:count])
     weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in shared_slots(library.program)}
-    work = Work(7, 0.02, seed=3, mu=0.1)
     for number, (encoding, local, mask) in enumerate(
         (
             ("f32", False, None),
@@ -69,21 +69,15 @@ def test_a_twin_is_a_board(tmp_path: Path) -> None:
         ),
         1,
     ):
+        settings = RoundSettings(
+            0.02, 7, mu=0.1, encoding=encoding, local_buffers=local, mask=mask, evaluate=True
+        )
+        order = Order(number, weights, settings)
         own = Round(board, number, weights, local, mask)
         tested = own.evaluate()
-        trained = own.train(work)
-        delta = own.difference(encoding, 5)
-        (report,) = twins.train(
-            number,
-            stored(shared_slots(library.program, local), weights),
-            lambda k: work,
-            [0],
-            local_buffers=local,
-            encoding=encoding,
-            seed=lambda k: 5,
-            mask=mask,
-            evaluate=True,
-        )
+        trained = own.train(order.work(0))
+        delta = own.difference(encoding, order.seed(0))
+        (report,) = twins.round(order, [0])
         assert isinstance(report, Report) and report.samples == 16
         assert (report.local, report.evaluation) == (trained, tested)
         assert tested.samples == tested.labels == 3
@@ -95,10 +89,10 @@ def test_a_repeated_round_has_the_same_noise() -> None:
     spec = model(nn.Linear(WIDTH, CLASSES), optim.SGD(lr=0.1))
     program, arrays = compile_model(spec, "net", ["ref"]), data(8)
     twins = Twins(program, sets_of(spec, program, [np.arange(4), np.arange(4, 8)], arrays), opt="-O0")
-    weights = stored(shared_slots(program), {s.name: np.zeros(s.state.logical.shape) for s in program.slots})
+    weights = {s.name: np.zeros(s.state.logical.shape, np.float32) for s in program.slots}
     found = []
     for number in (1, 1, 2):
-        reports = twins.train(number, weights, lambda k: Work(0), [0, 1], mask=Mask(1.0, 1.0))
+        reports = twins.round(Order(number, weights, RoundSettings(mask=Mask(1.0, 1.0))), [0, 1])
         found.append([r.delta for r in reports if isinstance(r, Report)])
     np.testing.assert_array_equal(found[0], found[1])
     noises = [*found[0], *found[2]]
@@ -111,9 +105,9 @@ def test_a_repeated_round_has_the_same_noise() -> None:
 def test_federated_averaging_is_that_of_pytorch(mu: float) -> None:
     """Ten rounds of boards with 3 to 11 samples: FedAvg, and with the proximal term."""
     problem = Problem()
-    plan, weights = problem.plan(mu), problem.weights
+    settings, weights = problem.settings(mu), problem.weights
     for number in range(1, ROUNDS + 1):
-        result = run_round(problem.members, problem.slots, plan, number, weights)
+        result = run_round(problem.members, problem.slots, settings, number, weights)
         assert (result.boards, result.samples, list(result.failures)) == (3, 24, [])
         weights = result.weights
     expected = in_pytorch(problem, averaging(), mu)
@@ -132,6 +126,6 @@ def test_a_board_that_fails_is_left_out_and_named() -> None:
     slots = shared_slots(program)
     weights = {s.name: np.zeros(s.state.logical.shape, np.float32) for s in slots}
     heard: list[Report | Failure] = []
-    result = run_round([HostTwins(twins)], slots, Plan(lr=0.1, steps=2), 1, weights, heard.append)
+    result = run_round([twins], slots, RoundSettings(lr=0.1, steps=2), 1, weights, heard.append)
     assert [f.board for f in result.failures] == [1] and "not finite" in result.failures[0].reason
     assert (result.boards, result.samples, len(heard)) == (2, 8, 3)

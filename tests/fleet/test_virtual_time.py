@@ -15,7 +15,7 @@ from small_fleet import fleet, write_data, write_model
 
 from autodiff_gen.codegen.instructions import instructions
 from autodiff_gen.device.session import Session
-from autodiff_gen.fleet import command
+from autodiff_gen.fleet import rounds_command
 from autodiff_gen.fleet.conditions import estimated
 from autodiff_gen.fleet.virtual import AROUND, upload_bytes
 
@@ -112,7 +112,7 @@ def test_a_run_that_is_resumed_has_the_timeline_of_one_that_was_not(
 ) -> None:
     more = "vanish = 0.1\nloss = 0.1\nlate = 0.2\ndeadline = 12"
     assert virtual("--rounds", "5", "--out", "whole", "--log", "whole.csv", more=more) == 0
-    original = command.run_round
+    original = rounds_command.run_round
 
     def stopped(*args: Any, **kwargs: Any) -> Any:
         if args[3] == 3:
@@ -120,9 +120,9 @@ def test_a_run_that_is_resumed_has_the_timeline_of_one_that_was_not(
         return original(*args, **kwargs)
 
     words = ["--rounds", "5", "--out", "parts", "--log", "parts.csv"]
-    monkeypatch.setattr(command, "run_round", stopped)
+    monkeypatch.setattr(rounds_command, "run_round", stopped)
     assert virtual(*words, more=more) == 130
-    monkeypatch.setattr(command, "run_round", original)
+    monkeypatch.setattr(rounds_command, "run_round", original)
     lines = (Path("parts") / "timeline.jsonl").read_text().splitlines()
     cut = [
         *lines,

@@ -14,9 +14,8 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.rounds import shared_slots
-from autodiff_gen.fleet.members import HostTwins
+from autodiff_gen.fleet.order import RoundSettings
 from autodiff_gen.fleet.records import records
-from autodiff_gen.fleet.rounds import Plan
 from autodiff_gen.fleet.twins import Twins
 
 WIDTH, HIDDEN, CLASSES, BATCH, LR, STEPS, ROUNDS, MU = 6, 5, 3, 4, 0.2, 4, 10, 0.5
@@ -57,18 +56,18 @@ class Problem:
         layout = link_layout(self.program)
         named = {a.name: self.arrays["target" if a.is_target else "x"] for a in layout.inputs}
         self.twins = Twins(self.program, [records(layout, named, rows) for rows in PARTS], opt="-O0")
-        self.members = [HostTwins(self.twins)]
+        self.members = [self.twins]
         self.slots = shared_slots(self.program)
         self.weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in self.slots}
         first = self.weights[self.slots[0].name]
         first += (np.arange(len(first), dtype=np.float32) / 10)[:, None]
 
-    def plan(self, mu: float = 0.0) -> Plan:
-        return Plan(lr=LR, steps=STEPS, mu=mu)
+    def settings(self, mu: float = 0.0) -> RoundSettings:
+        return RoundSettings(lr=LR, steps=STEPS, mu=mu)
 
     def rows(self, number: int, board: int) -> Sequence[Any]:
         """The samples of each local step of a round."""
-        size, seed = len(PARTS[board]), self.plan().order_of(number, board)
+        size, seed = len(PARTS[board]), self.settings().order_of(number, board)
         n = min(BATCH, size)
         at = [self.twins.sample(i % size, size, seed, i // size) for i in range(STEPS * n)]
         return [PARTS[board][at[i * n : (i + 1) * n]] for i in range(STEPS)]

@@ -36,8 +36,8 @@ from autodiff_gen.fleet.flower.kept_state import KeptState
 from autodiff_gen.fleet.flower.server import flower_round
 from autodiff_gen.fleet.flower.strategies import strategy_of
 from autodiff_gen.fleet.folder import held
-from autodiff_gen.fleet.members import HostTwins
-from autodiff_gen.fleet.rounds import Plan, run_round
+from autodiff_gen.fleet.order import RoundSettings
+from autodiff_gen.fleet.rounds import run_round
 from autodiff_gen.fleet.twins import Twins
 
 NONE = RecordDict()
@@ -87,7 +87,7 @@ def record(weights: dict[str, Any]) -> Any:
 
 def clients(problem: Problem, groups: Sequence[Sequence[int]]) -> LocalGrid:
     """A client for each group of boards."""
-    return LocalGrid(problem.members, problem.program, problem.plan(), dict(enumerate(groups, 1)))
+    return LocalGrid(problem.members, problem.program, problem.settings(), dict(enumerate(groups, 1)))
 
 
 def by_flower(problem: Problem, strategy: Any, grid: LocalGrid) -> Any:
@@ -122,7 +122,7 @@ def strategies(folder: Path, problem: Problem) -> None:
 
 def reply(problem: Problem, config: dict[str, Any], weights: dict[str, Any] | None = None) -> Any:
     """The reply of a client with all boards."""
-    app = FlowerClientApp(problem.members, problem.program, problem.plan())
+    app = FlowerClientApp(problem.members, problem.program, problem.settings())
     clients(problem, [])  # gives messages an identity
     content = RecordDict(
         {"arrays": record(weights or problem.weights), "config": ConfigRecord({"server-round": 1, **config})}
@@ -296,7 +296,7 @@ def thousand_boards() -> dict[str, Any]:
         for x, y in zip(images, labels, strict=True)
     ]
     del images
-    members, plan = [HostTwins(Twins(program, sets))], Plan(lr=0.01, steps=10)
+    members, settings = [Twins(program, sets)], RoundSettings(lr=0.01, steps=10)
     weights = {
         s.name: rng.normal(size=s.state.logical.shape).astype(np.float32) / 28 for s in shared_slots(program)
     }
@@ -304,10 +304,10 @@ def thousand_boards() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _ in range(2):
         with timed(found, "training"):
-            run_round(members, shared_slots(program), plan, 1, weights)
+            run_round(members, shared_slots(program), settings, 1, weights)
     for name, size in (("one client", boards), ("1,000 clients", 1)):
         groups = dict(enumerate((range(k, k + size) for k in range(0, boards, size)), 1))
-        grid = LocalGrid(members, program, plan, groups)
+        grid = LocalGrid(members, program, settings, groups)
         strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=1)
         flower_round(strategy, grid, 1, weights)
         with timed(found, name):

@@ -15,9 +15,9 @@ from ...device.differences import Encoding
 from ...device.rounds import shared_slots
 from ...errors import AutodiffError, DataError, listed
 from ..average import Mean
-from ..members import Members
-from ..rounds import Heard, Plan, answers, moved
-from ..twins import Failure
+from ..members import Failure, Members
+from ..order import RoundSettings
+from ..rounds import Heard, answers, moved
 
 # What Flower's strategies read and write, and what replies say of boards.
 ARRAYS, CONFIG, METRICS, BOARDS = "arrays", "config", "metrics", "boards"
@@ -25,7 +25,7 @@ NUMBER, MU, EXAMPLES, LOSS = "server-round", "proximal-mu", "num-examples", "tra
 ACCURACY = "eval_acc"
 FAILED = 1  # the code of an Error: no board of the client answered
 
-# Keys of a message's ConfigRecord, and what of a plan they replace.
+# Keys of a message's ConfigRecord, and which setting each replaces.
 KEYS = {
     MU: "mu",
     "lr": "lr",
@@ -41,35 +41,35 @@ KEYS = {
 class FlowerClientApp(ClientApp):  # type: ignore[misc]
     """Trains all boards of the members by a message of type `train`.
 
-    The message's ConfigRecord replaces values of `plan`: KEYS has its keys. Another key is an error, as a server may
-    rely on what it asks for.
+    The message's ConfigRecord replaces values of `settings`: KEYS has its keys. Another key is an error, as a server
+    may rely on what it asks for.
 
     The reply has the mean of the boards' weights, weighted by their samples, and the metrics `num-examples` and
     `train_loss`. A board that fails is left out and named in the reply's record `boards`; if none answers, the reply is
     an Error.
     """
 
-    def __init__(self, members: Sequence[Members], program: Program, plan: Plan) -> None:
+    def __init__(self, members: Sequence[Members], program: Program, settings: RoundSettings) -> None:
         super().__init__()
-        self._members, self._program, self._plan = members, program, plan
+        self._members, self._program, self._settings = members, program, settings
         self.train()(self._train)
 
     def _train(self, message: Any, context: Context) -> Any:
         boards = range(sum(map(len, self._members)))
-        (reply,) = replies(self._members, self._program, self._plan, [(message, boards)])
+        (reply,) = replies(self._members, self._program, self._settings, [(message, boards)])
         return reply
 
 
 def replies(
     members: Sequence[Members],
     program: Program,
-    plan: Plan,
+    settings: RoundSettings,
     messages: Sequence[tuple[Any, Sequence[int]]],
     heard: Heard = lambda answer: None,
 ) -> list[Any]:
     """The replies to messages with the same content, each to other boards; all of them train at the same time."""
     try:
-        return list(_replies(members, program, plan, messages, heard))
+        return list(_replies(members, program, settings, messages, heard))
     except AutodiffError as error:
         return [Message(error=Error(FAILED, str(error)), reply_to=message) for message, _ in messages]
 
@@ -77,19 +77,19 @@ def replies(
 def _replies(
     members: Sequence[Members],
     program: Program,
-    plan: Plan,
+    settings: RoundSettings,
     messages: Sequence[tuple[Any, Sequence[int]]],
     heard: Heard,
 ) -> Iterator[Any]:
     content = messages[0][0].content
     (arrays,), (config,) = content.array_records.values(), content.config_records.values()
-    plan, number = planned(plan, config), config.get(NUMBER)
+    settings, number = settings_of(settings, config), config.get(NUMBER)
     if type(number) is not int or not 0 < number < 1 << 32:
         raise DataError(f"the server's config has {NUMBER}={number!r}: expected the number of a round")
     weights = {name: array.numpy() for name, array in arrays.items()}
-    slots = shared_slots(program, plan.local_buffers)
+    slots = shared_slots(program, settings.local_buffers)
     every = [k for _, boards in messages for k in boards]
-    came = answers(members, slots, plan, number, weights, every, heard)
+    came = answers(members, slots, settings, number, weights, every, heard)
     for message, boards in messages:
         mean, failures = Mean(), list[Failure]()
         for _, answer in zip(boards, came, strict=False):
@@ -121,8 +121,8 @@ def _evaluated(mean: Mean) -> dict[str, float]:
     return {} if math.isnan(mean.accuracy) else {ACCURACY: mean.accuracy}
 
 
-def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
-    """The plan with what a message's ConfigRecord says. Raises DataError."""
+def settings_of(settings: RoundSettings, config: Mapping[str, Any]) -> RoundSettings:
+    """The settings with what a message's ConfigRecord says. Raises DataError."""
     given: dict[str, Any] = {}
     for key, value in config.items():
         if key == NUMBER:
@@ -131,7 +131,7 @@ def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
             raise DataError(
                 f"the server's config has {key}, which boards do not follow; they follow {listed(KEYS)}"
             )
-        kind: type = type(getattr(Plan(lr=0.0), KEYS[key]))
+        kind: type = type(getattr(RoundSettings(lr=0.0), KEYS[key]))
         is_kind = isinstance(value, (int, float) if kind is float else kind)
         if not is_kind or (kind is int and value < 0):
             wanted = "at least 0" if is_kind else kind.__name__
@@ -139,5 +139,5 @@ def planned(plan: Plan, config: Mapping[str, Any]) -> Plan:
         given[KEYS[key]] = value
     if "epochs" in given:
         given.setdefault("steps", 0)
-    Encoding.of(given.get("encoding", plan.encoding))
-    return replace(plan, **given)
+    Encoding.of(given.get("encoding", settings.encoding))
+    return replace(settings, **given)

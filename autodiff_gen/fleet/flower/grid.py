@@ -12,9 +12,9 @@ from flwr.serverapp import Grid
 
 from ...codegen.program import Program
 from ...errors import ToolError, pip_install
-from ..members import Members
-from ..rounds import Heard, Plan
-from ..twins import Failure, Report
+from ..members import Failure, Members, Report
+from ..order import RoundSettings
+from ..rounds import Heard
 from .client import FAILED, replies
 
 VERSION = "1.42."  # of Flower, whose private detail `_identify` sets
@@ -29,11 +29,16 @@ class LocalGrid(Grid):  # type: ignore[misc]
         self,
         members: Sequence[Members],
         program: Program,
-        plan: Plan,
+        settings: RoundSettings,
         clients: Mapping[int, Sequence[int]],
     ) -> None:
         _identify()
-        self._members, self._program, self._plan, self._clients = members, program, plan, dict(clients)
+        self._members, self._program, self._settings, self._clients = (
+            members,
+            program,
+            settings,
+            dict(clients),
+        )
         self._replies: dict[str, Any] = {}
         self._names = map(str, itertools.count(1))
         self._run: Any = None
@@ -80,7 +85,7 @@ class LocalGrid(Grid):  # type: ignore[misc]
         for _, same in itertools.groupby(ordered, key=lambda m: id(m.content)):
             sent = [(message, self._clients[message.metadata.dst_node_id]) for message in same]
             if sent[0][0].metadata.message_type == MessageType.TRAIN:
-                yield from replies(self._members, self._program, self._plan, sent, self._hear)
+                yield from replies(self._members, self._program, self._settings, sent, self._hear)
             else:
                 error = Error(FAILED, "boards train only")
                 yield from (Message(error=error, reply_to=message) for message, _ in sent)

@@ -17,8 +17,9 @@ from flwr.app.exception import AppExitException
 from ...codegen.program import Program
 from ...device.rounds import shared_slots
 from ...errors import DataError
+from ..order import RoundSettings
 from ..rounded import rounded
-from ..rounds import Plan, Result, Weights, no_answer
+from ..rounds import Result, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
 from .kept_state import KeptState
 from .strategies import OF_MEANS, strategy_of
@@ -29,12 +30,12 @@ class FlowerServer:
     `out`. Raises DataError."""
 
     def __init__(
-        self, strategy: str, clients: int, drawn: int, program: Program, plan: Plan, out: Path
+        self, strategy: str, clients: int, drawn: int, program: Program, settings: RoundSettings, out: Path
     ) -> None:
         self._name = strategy.partition(",")[0]
-        self._plan, self._slots = plan, shared_slots(program, plan.local_buffers)
+        self._settings, self._slots = settings, shared_slots(program, settings.local_buffers)
         self._buffers = [slot.name for slot in self._slots if slot.role == "buffer"]
-        known = {"client_learning_rate": plan.lr, "proximal_mu": plan.mu}
+        known = {"client_learning_rate": settings.lr, "proximal_mu": settings.mu}
         self._strategy = strategy_of(strategy, clients, drawn, known)
         if self._buffers and self._name.startswith("DifferentialPrivacy"):
             raise DataError(
@@ -50,7 +51,7 @@ class FlowerServer:
         of_means = self._name in OF_MEANS
         buffers = self._buffers if of_means else ()  # another strategy limits what single boards do to them
         result = flower_round(self._strategy, grid, number, weights, buffers, of_means)
-        result = replace(result, weights=rounded(self._slots, result.weights, self._plan.seed, number))
+        result = replace(result, weights=rounded(self._slots, result.weights, self._settings.seed, number))
         if is_missing and not self._state.is_empty():
             print(
                 f"{self._out} has no state of {self._name} after round {number - 1}: it begins anew",

@@ -11,7 +11,8 @@ from pathlib import Path
 from ...codegen.program import Program
 from ...errors import DataError
 from ..members import Members
-from ..rounds import Heard, Plan, Result, Weights
+from ..order import RoundSettings
+from ..rounds import Heard, Result, Weights
 from .grid import LocalGrid
 from .server import FlowerServer
 from .strategies import OF_MEANS
@@ -22,10 +23,10 @@ class Simulation:
     their mean, otherwise 1. `out`: the folder of what the strategy keeps between rounds. Raises DataError."""
 
     def __init__(
-        self, strategy: str, boards: int, per_node: int, program: Program, plan: Plan, out: Path
+        self, strategy: str, boards: int, per_node: int, program: Program, settings: RoundSettings, out: Path
     ) -> None:
         name = strategy.partition(",")[0]
-        of_means, drawn = name in OF_MEANS, plan.per_round
+        of_means, drawn = name in OF_MEANS, settings.per_round
         if per_node > 1 and not of_means:
             raise DataError(
                 f"--strategy {name} compares clients, and --per-node {per_node} makes clients that are the mean of "
@@ -38,12 +39,12 @@ class Simulation:
         self._clients = {node: range(k, min(k + size, boards)) for node, k in enumerate(starts, 1)}
         logging.getLogger("flwr").setLevel(logging.WARNING)
         clients = len(self._clients)
-        self._server = FlowerServer(strategy, clients, min(drawn or clients, clients), program, plan, out)
-        self._program, self._plan = program, plan
+        self._server = FlowerServer(strategy, clients, min(drawn or clients, clients), program, settings, out)
+        self._program, self._settings = program, settings
 
     def round(self, members: Sequence[Members], number: int, weights: Weights, heard: Heard) -> Result:
         """Round `number`. `heard` is called for each board."""
-        random.seed(self._plan.seed + number)  # Flower draws nodes by Python's own generator
-        grid = LocalGrid(members, self._program, self._plan, self._clients)
+        random.seed(self._settings.seed + number)  # Flower draws nodes by Python's own generator
+        grid = LocalGrid(members, self._program, self._settings, self._clients)
         grid.heard = heard
         return replace(self._server.round(grid, number, weights), failures=grid.failures)

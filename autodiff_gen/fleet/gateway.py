@@ -1,0 +1,149 @@
+"""The gateway of a fleet: the boards of rounds, each with its own samples, and how they train."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..codegen.link_layout import compared_classes, label_and_scores
+from ..device.differences import Encoding
+from ..device.errors import LinkError
+from ..device.rounds import shared_slots
+from ..device.session import Session
+from ..errors import DataError
+from ..progress import doing
+from .conditions import Profile, read_profile
+from .linked import LinkedBoards
+from .mask import mask_of
+from .members import Members
+from .order import RoundSettings
+from .records import records
+from .setup import Setup, number_of_twins
+from .split import held_out, split
+from .twins import Twins
+from .virtual import VirtualTime
+
+TWINS = 10  # without --boards, --emulated and --port
+
+
+class Gateway(Setup):
+    """`parts` and `tests`: the samples that each twin and emulated board trains on, and tests on."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.profile = _profile(args)
+        super().__init__(args, _number_of_twins(args, self.profile), needs_data=False)
+        self.sessions = self.for_boards()
+        held = [held_out(p, args.evaluate or 0.0, (args.seed, k)) for k, p in enumerate(self._parts())]
+        self.parts, self.tests = [train for train, _ in held], [test for _, test in held]
+        self.settings = self._settings()
+        self.slots = shared_slots(self.program, self.settings.local_buffers)
+
+    def heading(self) -> str:
+        """The first two lines of a run."""
+        virtual = "" if self.profile is None else f" as {_described(self.profile)}"
+        sizes = [len(part) for part in self.parts]
+        shares = f"{min(sizes):,} to {max(sizes):,} samples a board; " if sizes else ""
+        numbers = sum(s.type.bytes // s.type.dtype.size for s in self.slots)
+        return f"{self.who(virtual)}\n{shares}differences of {numbers:,} numbers as {self.settings.encoding}"
+
+    @contextmanager
+    def members(self, fresh: bool) -> Iterator[list[Members]]:
+        """Twins, and connections to the other boards. `fresh`: boards forget their rounds. Raises AutodiffError if no
+        board answers, or one cannot take part."""
+        args, groups = self.args, list[Members]()
+        with doing("preparing the boards"):
+            train = {} if self.data is None else self.data.train
+            rows = zip(self.parts, self.tests, strict=True)
+            sets = [records(self.layout, train, *own) for own in rows]
+            if self.twins:
+                twins = Twins(self.program, sets[: self.twins])
+                groups.append(twins if self.profile is None else VirtualTime(twins, self.profile, args.seed))
+            lines = self.lines(self.sessions, sets[self.twins :], fresh)
+        linked = LinkedBoards(lines, self.twins)
+        try:
+            with doing("connecting to the boards"):
+                silent = linked.connect()
+            for failure in silent:
+                print(f"    {failure}; each round tries it again", flush=True)
+            if lines and len(silent) == len(lines) and not groups:
+                raise LinkError(f"no board answers: {silent[0].reason}")
+            yield [*groups, linked] if lines else groups
+        finally:
+            linked.end()
+
+    def _parts(self) -> list[Any]:
+        """The samples of each twin and emulated board."""
+        boards = self.twins + len(self.emulated)
+        if self.data is None or not boards:
+            return []
+        label = self._label()
+        labels = None if label is None else self.data.train[label]
+        (gateway, gateways), seed = self.args.share, self.args.seed
+        own = split(len(self.data), gateways, seed)[gateway]  # each gateway may have another number of boards
+        labels = None if labels is None else labels[own]
+        return [own[part] for part in split(len(own), boards, seed + gateway, labels, self.args.alpha or 0.0)]
+
+    def _label(self) -> str | None:
+        """The target that has one class for each sample."""
+        found = label_and_scores(self.layout)
+        return found[0].name if found is not None and len(found[0].type.shape) == 1 else None
+
+    def _settings(self) -> RoundSettings:
+        args = self.args
+        if args.mu > 0 and self.lr is None:
+            raise DataError("--mu needs a learning rate, which the model's schedule computes; leave it out")
+        Encoding.of(args.delta)
+        if args.evaluate is not None and compared_classes(self.layout) is None:
+            raise DataError(
+                "--evaluate compares labels with float scores of classes, which the model does not have; leave it out"
+            )
+        if args.batch is not None and args.batch > self.program.batch:
+            raise DataError(
+                f"--batch {args.batch}: the model takes at most {self.program.batch} samples a step"
+            )
+        return RoundSettings(
+            lr=self.lr,
+            steps=args.steps or 0,
+            epochs=0 if args.steps else args.epochs or 1,
+            n=args.batch or 0,
+            mu=args.mu,
+            seed=args.seed,
+            per_round=args.per_round or 0,
+            encoding=args.delta,
+            local_buffers=args.local_buffers,
+            mask=mask_of(self.program, args.clip, args.noise, args.local_buffers),
+            evaluate=args.evaluate is not None,
+        )
+
+
+def _profile(args: argparse.Namespace) -> Profile | None:
+    """The virtual boards of the options, if they name any."""
+    if args.profile is None:
+        if args.conditions:
+            raise DataError("--conditions describes virtual boards: name these boards with --profile")
+        return None
+    return read_profile(args.profile, args.conditions, lambda kind: Session(args.model, kind, args.name))
+
+
+def _number_of_twins(args: argparse.Namespace, profile: Profile | None) -> int:
+    if profile is None:
+        return number_of_twins(args, TWINS)
+    virtual = len(profile.boards)
+    if args.boards not in (None, virtual):
+        raise DataError(f"--boards {args.boards:,}: --profile has {virtual:,}; leave one of them out")
+    return virtual
+
+
+def _described(profile: Profile) -> str:
+    """`60 x stm32 (1.05 ms a step)`, for each kind."""
+    return ", ".join(
+        f"{n:,} x {kind} ({_time(profile.kinds[kind].step or 0.0)} a step)"
+        for kind, n in Counter(profile.boards).items()
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.4g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

@@ -1,0 +1,65 @@
+"""What a server asks of boards: the settings of all rounds, and the order of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..device.differences import F32, Mask
+from ..device.rounds import Work
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """What is the same in all rounds of a run: `steps` local steps of n samples, the model's batch if 0; without steps
+    `epochs` passes over a board's own samples. mu: of the proximal term. `per_round`: boards of a round, drawn by
+    `seed`; 0: all. `encoding`: how differences are sent; `mask`: how they are clipped, and get noise. `local_buffers`:
+    running statistics stay on the boards. `evaluate`: boards compare the weights with labels of their own before they
+    train."""
+
+    lr: float | None = None
+    steps: int = 0
+    epochs: int = 0
+    n: int = 0
+    mu: float = 0.0
+    seed: int = 0
+    per_round: int = 0
+    encoding: str = F32
+    local_buffers: bool = False
+    mask: Mask | None = None
+    evaluate: bool = False
+
+    def order_of(self, number: int, board: int) -> int:
+        """The seed of the order of a board's samples in a round."""
+        return int(np.random.default_rng((self.seed, number, board)).integers(1 << 32))
+
+    def work(self, number: int, board: int) -> Work:
+        """The work of a board in a round."""
+        return Work(self.steps, self.lr, self.order_of(number, board), self.n, self.mu, self.epochs)
+
+    def chosen(self, number: int, boards: int) -> list[int]:
+        """The boards of a round, in ascending order."""
+        if not 0 < self.per_round < boards:
+            return list(range(boards))
+        rng = np.random.default_rng((self.seed, number))
+        return sorted(rng.choice(boards, self.per_round, replace=False).tolist())
+
+
+@dataclass(frozen=True)
+class Order:
+    """Round `number`, which begins with these weights by name."""
+
+    number: int
+    weights: Mapping[str, Any]
+    settings: RoundSettings
+
+    def work(self, board: int) -> Work:
+        """The work of a board."""
+        return self.settings.work(self.number, board)
+
+    def seed(self, board: int) -> int:
+        """The seed that rounds a difference: another for each board and round."""
+        return (self.number * 0x9E3779B1 + board * 0x85EBCA77) & 0xFFFFFFFF
