@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -52,6 +52,19 @@ class _Done(ctypes.Structure):
     ]
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """The part of a board's state that is no parameter: at the start of its last round, where the board begins if it
+    gets this round again, and after it."""
+
+    round: int
+    before: bytes
+    after: bytes
+
+    def start(self, round: int) -> bytes:
+        return self.before if round == self.round else self.after
+
+
 class Twins:
     """The boards from 0 on. `sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads.
     `entropy`: random bytes that seed noise. Raises ToolError."""
@@ -70,7 +83,7 @@ class Twins:
         self._runs = shared_part(program)
         self._jobs = jobs or len(os.sched_getaffinity(0))
         self._free = SimpleQueue[Any]()  # memories that no board uses now
-        self._states: dict[int, bytes] = {}  # of boards that have trained
+        self._kept: dict[int, _Kept] = {}  # of boards that have trained
         self._seeds: dict[int, tuple[int, bytes]] = {}  # of the noise of a board, and the round
         start = self._memory()
         self._check(self._library.ag_twin_init(start, 0), "init")
@@ -78,7 +91,7 @@ class Twins:
         for memory in (start, *(self._memory() for _ in range(self._jobs - 1))):
             self._free.put(memory)
         edges = [0, *(x for run in self._own_runs(True) for x in (run.offset, run.end)), program.state_bytes]
-        self._own = list(zip(edges[::2], edges[1::2], strict=True))  # the ranges of what is no parameter
+        self._own = list(zip(edges[::2], edges[1::2], strict=True))  # ranges without parameters
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -93,20 +106,12 @@ class Twins:
         return sum(end - begin for begin, end in self._own)
 
     def kept(self) -> dict[int, bytes]:
-        """What each board that has trained keeps beside the parameters."""
-        return {
-            k: b"".join(state[begin:end] for begin, end in self._own)
-            for k, state in sorted(self._states.items())
-        }
+        """What each board that has trained keeps after its last round."""
+        return {k: kept.after for k, kept in sorted(self._kept.items())}
 
     def keep(self, kept: Mapping[int, bytes]) -> None:
-        """Set what boards keep."""
-        for k, own in kept.items():
-            state, at = bytearray(self._initial), 0
-            for begin, end in self._own:
-                state[begin:end] = own[at : at + end - begin]
-                at += end - begin
-            self._states[k] = bytes(state)
+        """Set what boards keep, which the next round begins with, whatever its number is."""
+        self._kept = {k: _Kept(0, own, own) for k, own in kept.items()}
 
     def keeps(self, local_buffers: bool) -> bool:
         """Whether boards keep something between rounds."""
@@ -166,23 +171,28 @@ class Twins:
 
     def _train(self, memory: Any, k: int, weights: bytes, work: _Work, size: int) -> tuple[Report, bytes]:
         """The report without its difference, and `size` bytes of this."""
-        start, at = bytearray(self._states.get(k, self._initial)), 0
-        for run in self._own_runs(work.local_buffers):
-            start[run.offset : run.end] = weights[at : at + run.end - run.offset]
-            at += run.end - run.offset
+        start, keeps = bytearray(self._initial), self.keeps(bool(work.local_buffers))
+        if k in self._kept:
+            _fill(start, self._own, self._kept[k].start(work.round))
+        before = self._own_part(start)
+        shared = [(run.offset, run.end) for run in self._own_runs(work.local_buffers)]
+        _fill(start, shared, weights)
         state = self._library.ag_twin_state(memory)
         ctypes.memmove(state, bytes(start), len(start))
         delta, done, own = ctypes.create_string_buffer(size), _Done(), self._sets[k]
         status = self._library.ag_twin_train(
             memory, bytes(start), own, len(own), ctypes.byref(work), ctypes.byref(done), delta
         )
+        if keeps:  # also after a step that the model rejects, as on a board
+            self._kept[k] = _Kept(work.round, before, self._own_part(ctypes.string_at(state, len(start))))
         self._check(status, f"round {work.round}")
-        if self.keeps(bool(work.local_buffers)):
-            self._states[k] = ctypes.string_at(state, len(start))
         loss = done.loss / done.steps if done.steps else math.nan
         local = Local(done.steps, done.examples, loss)
         tested = Evaluation(done.tested, done.labels, done.right) if work.evaluates else None
         return Report(k, done.samples, local, np.empty(0, np.float32), tested), delta.raw
+
+    def _own_part(self, state: bytes | bytearray) -> bytes:
+        return b"".join(state[begin:end] for begin, end in self._own)
 
     def _memory(self) -> Any:
         """A model's memory, aligned as its struct is. All its bits are set: on a board they are not zero at first."""
@@ -193,6 +203,14 @@ class Twins:
     def _check(self, status: int, what: str) -> None:
         if status:
             raise DeviceError(f"{self.program.name}: {what}", status)
+
+
+def _fill(state: bytearray, ranges: Sequence[tuple[int, int]], data: bytes) -> None:
+    """Write bytes to ranges of a state, one after the other."""
+    at = 0
+    for begin, end in ranges:
+        state[begin:end] = data[at : at + end - begin]
+        at += end - begin
 
 
 def _library(program: Program, opt: str) -> ctypes.CDLL:

@@ -16,6 +16,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.differences import Mask
+from autodiff_gen.device.errors import DeviceError
 from autodiff_gen.device.rounds import Round, shared_slots
 from autodiff_gen.fleet.members import Failure, Report
 from autodiff_gen.fleet.order import Order, RoundSettings
@@ -83,6 +84,47 @@ def test_a_twin_is_a_board(tmp_path: Path) -> None:
         assert tested.samples == tested.labels == 3
         np.testing.assert_array_equal(report.delta, delta)
         assert np.abs(delta).max() > 0.001
+
+
+def test_a_twin_begins_a_round_again_where_a_board_does(tmp_path: Path) -> None:
+    """With the optimizer's state of its start, also after a restart of the board, and after steps that it rejected."""
+    net = nn.Sequential(nn.Linear(WIDTH, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, CLASSES))
+    spec = model(net, optim.Adam(lr=0.02))
+    library = Library(spec, tmp_path)
+    (samples,) = sets_of(spec, library.program, [np.arange(16)], data(16))
+    target = Twin(library, samples)
+    twins = Twins(library.program, [samples], opt="-O0")
+    slots = shared_slots(library.program)
+    weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in slots}
+    answers = []
+    for number, lr, restarts in (
+        (1, 0.02, False),
+        (1, 0.02, True),
+        (2, 0.02, False),
+        (2, 0.02, True),
+        (2, 0.02, False),
+        (3, 1e38, False),
+        (4, 0.02, False),
+        (4, 0.02, True),
+    ):
+        if restarts:
+            target.start()
+        order = Order(number, weights, RoundSettings(lr, 5, local_buffers=number > 2))
+        own = Round(connected(library, target), number, weights, number > 2)
+        (report,) = twins.round(order, [0])
+        if lr > 1:
+            with pytest.raises(DeviceError) as error:
+                own.train(order.work(0))
+            assert (
+                isinstance(report, Failure)
+                and "not finite" in report.reason
+                and "not finite" in str(error.value)
+            )
+            continue
+        assert isinstance(report, Report) and report.local.steps == own.train(order.work(0)).steps == 5
+        np.testing.assert_array_equal(report.delta, own.difference())
+        answers.append(report.delta[-CLASSES:])
+    assert np.array_equal(answers[1], answers[0]) and not np.array_equal(answers[2], answers[1])
 
 
 def test_a_repeated_round_has_the_same_noise() -> None:
