@@ -24,6 +24,7 @@ from ..fleet.flower.server import FlowerServer
 from ..fleet.folder import held
 from ..fleet.gateway import Gateway
 from ..fleet.rounds_command import run_rounds
+from ..fleet.twin_states import stored
 from .fleet import name_kinds
 from .main import parsed
 
@@ -52,7 +53,7 @@ def train(message: Any, context: Any) -> Any:
         boards = Gateway(args)
         settings = replace(boards.settings, seed=boards.settings.seed + gateway)
         with held(boards.out), boards.members(fresh=first) as members:
-            return FlowerClientApp(members, boards.program, settings)(message, context)
+            return FlowerClientApp(stored(members, boards.out), boards.program, settings)(message, context)
     except AutodiffError as error:
         return Message(error=Error(FAILED, str(error)), reply_to=message)
 

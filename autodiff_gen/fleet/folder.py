@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,10 +44,10 @@ def last_of(folder: Path, name: Callable[[int], str], fresh: bool) -> int:
     return 0
 
 
-def remove(folder: Path, name: Callable[[int], str], but: int | None = None) -> None:
-    """Remove such files, but the one of this number. Raises DataError."""
+def remove(folder: Path, name: Callable[[int], str], but: Collection[int] = ()) -> None:
+    """Remove such files, except those with these numbers. Raises DataError."""
     for k, path in numbered(folder, name).items():
-        if k == but:
+        if k in but:
             continue
         try:
             path.unlink(missing_ok=True)

@@ -6,9 +6,10 @@ import argparse
 import platform
 
 from ..device.commands import INTERRUPTED
-from .folder import held
+from .folder import held, remove
 from .gateway import Gateway
 from .nvflare import EtaDevice
+from .twin_states import name_of, stored
 
 
 def tasks(args: argparse.Namespace) -> int:
@@ -16,13 +17,15 @@ def tasks(args: argparse.Namespace) -> int:
     gateway = Gateway(args)
     name = gateway.program.name
     with held(gateway.out):
+        if args.fresh:
+            remove(gateway.out, name_of)
         print(gateway.heading(), flush=True)
         with gateway.members(fresh=args.fresh) as members:
             device = EtaDevice(
                 args.server,
                 args.job or name,
                 args.device or f"{platform.node()}-{name}",
-                members,
+                stored(members, gateway.out),
                 gateway.program,
                 gateway.settings,
                 args.timeout,

@@ -64,14 +64,8 @@ class Results:
 
     def restore(self, members: Sequence[Members], local_buffers: bool) -> None:
         """Twins get what they kept in the last round; a line says if it is not there. Raises DataError."""
-        twins = twin_states.twins_of(members) if self.done else None
-        if twins is None or twin_states.load(self.out, twins, self.done) or not twins.keeps(local_buffers):
-            return
-        missing = self.out / twin_states.name_of(self.done)
-        print(
-            f"{missing} is missing: twins begin without what they kept, such as the optimizer's state",
-            flush=True,
-        )
+        if self.done and (twins := twin_states.twins_of(members)) is not None:
+            twin_states.restore(self.out, twins, self.done + 1, local_buffers)
 
     def keep(self, result: Result, members: Sequence[Members], lr: float | None) -> None:
         """Write a round, and print its lines. Its weights are written last: with them it is done."""
@@ -87,7 +81,7 @@ class Results:
         if (twins := twin_states.twins_of(members)) is not None:
             twin_states.save(self.out, twins, result.number)
         write_weights(self.file(result.number), self.program, self.trainer.state_dict(), 0, force=True)
-        remove(self.out, twin_states.name_of, but=result.number)
+        remove(self.out, twin_states.name_of, but=(result.number,))
         _print(row, result)
 
 

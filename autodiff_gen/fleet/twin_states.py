@@ -1,9 +1,9 @@
-"""What twins keep between rounds, such as the optimizer's state, in a file beside the weights of the last round: a run
-that was stopped continues with it, as boards do by their flash."""
+"""What twins keep between rounds, such as the optimizer's state, in a file of the last round: a run that was stopped
+continues with it, as boards do by their flash."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from ..errors import DataError
 from ..owned_files import write_file
 from ..reading.npz import npz_of, read_npz
-from .members import Members
+from .folder import numbered, remove
+from .members import Failure, Members, Report
+from .order import Order
 from .twins import Twins
 from .virtual import VirtualTime
 
@@ -25,12 +27,54 @@ def name_of(number: int) -> str:
 
 def twins_of(members: Sequence[Members]) -> Twins | None:
     """The twins of a run, if it has any."""
-    for group in members:
-        if isinstance(group, VirtualTime):
-            return group.twins
-        if isinstance(group, Twins):
-            return group
-    return None
+    return next((_twins_of(m) for m in members if isinstance(m, Twins | VirtualTime)), None)
+
+
+def _twins_of(group: Twins | VirtualTime) -> Twins:
+    return group.twins if isinstance(group, VirtualTime) else group
+
+
+class StoredTwins:
+    """Twins of a gateway whose server keeps the weights, and which may be another process in each round: their states
+    are in `folder`. The file of the round before stays, as a server may send a round again."""
+
+    def __init__(self, group: Twins | VirtualTime, folder: Path) -> None:
+        self.first, self._group, self._folder = group.first, group, folder
+        self._are_loaded = False
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+        """See Members."""
+        twins, number = _twins_of(self._group), order.number
+        if not self._are_loaded:
+            restore(self._folder, twins, number, order.settings.local_buffers)
+            self._are_loaded = True
+        before = _last_before(self._folder, number)
+        yield from self._group.round(order, boards)
+        save(self._folder, twins, number)
+        remove(self._folder, name_of, but=(before, number))
+
+
+def stored(members: Sequence[Members], folder: Path) -> list[Members]:
+    """The members of a gateway, whose twins have their states in `folder`."""
+    return [StoredTwins(m, folder) if isinstance(m, Twins | VirtualTime) else m for m in members]
+
+
+def restore(folder: Path, twins: Twins, number: int, local_buffers: bool) -> None:
+    """Twins continue with what they kept before round `number`; a line says if it is not there. Raises DataError."""
+    if number == 1 or _load(folder, twins, _last_before(folder, number)) or not twins.keeps(local_buffers):
+        return
+    missing = folder / name_of(number - 1)
+    print(
+        f"{missing} is missing: twins begin without what they kept, such as the optimizer's state", flush=True
+    )
+
+
+def _last_before(folder: Path, number: int) -> int:
+    """The last round before `number` that has a file, 0 without one."""
+    return max((k for k in numbered(folder, name_of) if k < number), default=0)
 
 
 def save(folder: Path, twins: Twins, number: int) -> None:
@@ -42,7 +86,7 @@ def save(folder: Path, twins: Twins, number: int) -> None:
         write_file(folder / name_of(number), content, force=True)
 
 
-def load(folder: Path, twins: Twins, number: int) -> bool:
+def _load(folder: Path, twins: Twins, number: int) -> bool:
     """Continue with the states after a round; whether there are some. Raises DataError for a damaged file."""
     path = folder / name_of(number)
     if not path.is_file():
@@ -57,6 +101,8 @@ def load(folder: Path, twins: Twins, number: int) -> bool:
         or boards.ndim != 1
         or states.shape != (len(boards), twins.kept_bytes)
     ):
-        raise DataError(f"{path}: has no states of twins of this model; --fresh begins anew")
+        raise DataError(
+            f"{path}: has no states of twins of this model: remove it, or begin anew with --fresh"
+        )
     twins.keep({int(k): state.tobytes() for k, state in zip(boards, states, strict=True)})
     return True

@@ -76,11 +76,18 @@ def test_flower_trains_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     check_commands(found["commands"], tmp_path)
     check_deployment(found["deployment"], tmp_path)
     check_state(found["state"])
+    check_thousand_boards(found["1,000 boards"], capsys)
+
+
+def check_thousand_boards(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """Memory, and that a gateway takes no longer than the training: processor times of one run are compared."""
+    megabytes, training = found.pop("megabytes"), found["training"][1]
     with capsys.disabled():
-        measured = found["1,000 boards"]
-        print(f"\n1,000 boards, a round: {measured.pop('megabytes'):.0f} MB")
-        for name, (seconds, of_processors) in measured.items():
+        print(f"\n1,000 boards, a round: {megabytes:.0f} MB")
+        for name, (seconds, of_processors) in found.items():
             print(f"    {name:<15}{seconds:6.2f} s, {of_processors:.2f} s of processors")
+    assert megabytes <= 1024
+    assert all(found[name][1] <= 2 * training for name in ("averaging", "one client"))
 
 
 def check_strategies(folder: Path) -> None:
@@ -112,6 +119,7 @@ def check_commands(found: dict[str, Any], folder: Path) -> None:
     assert "   before it, on boards " in found["evaluates"][1]
     assert "continues after round 2" in found["rest"][1]
     assert "parts has no state of FedAdam after round 4: it begins anew\nround 5 " in found["no state"][1]
+    assert "    virtual time 0 s to " in found["virtual time"][1]
     assert sum("begins anew" in out for _, out, _ in found.values()) == 1
     assert equal(folder / "whole/round-00004.npz", folder / "parts/round-00004.npz")
     with (
@@ -134,6 +142,12 @@ def check_deployment(found: dict[str, str], folder: Path) -> None:
     assert "the weights of round 2 are app/round-00002.npz" in found["trained"]
     assert "continues after round 1\nround 2 " in found["rest"]  # with the moments of FedAdam
     assert equal(folder / "app/round-00002.npz", folder / "apps/round-00002.npz")
+    assert "round 3    3 boards " in found["moments"]  # a round that comes again begins where it began before
+    assert equal(folder / "kept/round-00003.npz", folder / "moments/round-00003.npz")
+    assert [f.name for f in sorted((folder / "kept/gateway-0").glob("twins-*"))] == [
+        "twins-00002.npz",
+        "twins-00003.npz",
+    ]
     assert "round 1    3 boards, 1 failed" in found["busy"]
     for name, message in DEPLOYED.items():
         assert message in found[name] and found[name].count("\n") <= 4

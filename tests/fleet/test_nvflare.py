@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from edge_server import EdgeServer, served
 from federated_problem import Problem
+from small_fleet import fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main
+from autodiff_gen.device.rounds import shared_slots
+from autodiff_gen.device.session import Session
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.fleet import nvflare
 from autodiff_gen.fleet.average import Mean
@@ -70,6 +73,28 @@ def test_a_result_that_is_not_taken(problem: Problem, status: str) -> None:
     with served(server) as url:
         (task,) = device(problem, url, timeout=0.05 if status == "RETRY" else 60.0).tasks()
     assert task.rejection == status and str(task).endswith(f"   not taken: the server answers {status}")
+
+
+def test_twins_continue_with_what_they_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adam's moments, in a command that ended and one that did not."""
+    monkeypatch.chdir(tmp_path)
+    write_model()
+    Path("m.py").write_text(Path("m.py").read_text().replace("SGD(lr=0.3)", "Adam(lr=0.02)"))
+    write_data()
+    trainer, servers = Session("m.py", "host").trainer(), []
+    weights = {s.name: trainer.state_dict()[s.name] for s in shared_slots(trainer.program)}
+    for stops in (False, True):
+        servers.append(server := EdgeServer("m", weights, MODELS))
+        if stops:
+            server.odd["task"] = [(200, server.on_task({}, {})), (200, {"status": "DONE"})]
+        with served(server) as url:
+            for _ in range(1 + stops):
+                assert fleet("--boards", "2", "--server", url, "--out", f"o{stops}") == 0
+    assert servers[0].version == servers[1].version == MODELS + 1
+    assert all(np.array_equal(servers[0].weights[name], servers[1].weights[name]) for name in weights)
+    with served(EdgeServer("m", weights, 1)) as url:
+        assert fleet("--boards", "2", "--server", url, "--out", "oTrue", "--fresh") == 0
+    assert [f.name for f in Path("oTrue").glob("twins-*")] == ["twins-00001.npz"]
 
 
 def test_two_devices_share_a_model(problem: Problem) -> None:

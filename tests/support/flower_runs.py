@@ -3,31 +3,22 @@ there, and found.json with what else it saw. test_flower.py compares them."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
-import resource
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from federated_problem import MU, PARTS, ROUNDS, Problem
+from flower_commands import ADAPTIVE, commands
+from flower_deployment import NONE, deployment
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedProx
-from small_fleet import INTEGERS
+from thousand_boards import thousand_boards
 
-import autodiff_gen as ag
-from autodiff_gen import nn, optim
-from autodiff_gen.cli import flower_app
-from autodiff_gen.cli.main import main
-from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.datasets.samples import from_arrays
-from autodiff_gen.device.rounds import shared_slots
 from autodiff_gen.errors import DataError, ToolError
 from autodiff_gen.fleet.flower import grid as local_grid
 from autodiff_gen.fleet.flower.client import FlowerClientApp
@@ -35,50 +26,6 @@ from autodiff_gen.fleet.flower.grid import LocalGrid
 from autodiff_gen.fleet.flower.kept_state import KeptState
 from autodiff_gen.fleet.flower.server import flower_round
 from autodiff_gen.fleet.flower.strategies import strategy_of
-from autodiff_gen.fleet.folder import held
-from autodiff_gen.fleet.order import RoundSettings
-from autodiff_gen.fleet.rounds import run_round
-from autodiff_gen.fleet.twins import Twins
-
-NONE = RecordDict()
-MODEL = """import autodiff_gen as ag
-from autodiff_gen import nn, optim
-net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
-model = ag.Model.supervised(net, (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3))
-"""
-APP = {"model": "m.py", "options": "--rounds 2", "clients": 2}
-ADAPTIVE = (
-    "DifferentialPrivacyServerSideAdaptiveClipping,noise_multiplier=0.1,initial_clipping_norm=0.01,strategy="
-)
-COMMANDS = {
-    "unknown": ["--strategy", "FedAdm"],
-    "option": ["--strategy", "FedAdam,et=1"],
-    "missing": ["--strategy", "DifferentialPrivacyServerSideFixedClipping"],
-    "value": ["--strategy", "FedAdam,eta=much"],
-    "compares": ["--strategy", "Krum", "--per-node", "3"],
-    "draws": ["--strategy", "FedAvg", "--per-node", "3", "--per-round", "2"],
-    "trees": ["--strategy", "FedXgbBagging"],
-    "clipping": [
-        "--strategy",
-        "DifferentialPrivacyClientSideFixedClipping,strategy=FedAvg,noise_multiplier=0.1,clipping_norm=1",
-        "--local-buffers",
-    ],
-    "statistics": ["--strategy", f"{ADAPTIVE}FedAdam"],
-    "krum": ["--strategy", "Krum,num_malicious_nodes=1", "--rounds", "1", "--out", "krum"],
-    "average": ["--strategy", "FedAvg", "--rounds", "1", "--out", "average"],
-    "integers": ["--strategy", "FedAdam,eta=0.5", "--rounds", "2", "--out", "integers"],
-    "integers of the median": ["--strategy", "FedMedian", "--rounds", "2", "--out", "median"],
-    "evaluates": ["--strategy", "FedAvg", "--rounds", "1", "--evaluate", "0.2", "--out", "evaluated"],
-    "whole": ["--strategy", "FedAdam,eta=0.03", "--rounds", "4", "--out", "whole"],
-    "part": ["--strategy", "FedAdam,eta=0.03", "--rounds", "3", "--out", "parts"],
-    "stop": ["rm", "parts/round-00003.npz"],  # between the strategy's state and the weights of a round
-    "rest": ["--strategy", "FedAdam,eta=0.03", "--rounds", "4", "--out", "parts"],
-    "damage": ["rm", "-w", "parts/strategy-00004.npz"],
-    "damaged": ["--strategy", "FedAdam,eta=0.03", "--rounds", "5", "--out", "parts"],
-    "another state": ["rm", "parts/strategy-00004.npz"],
-    "no state": ["--strategy", "FedAdam,eta=0.03", "--rounds", "5", "--out", "parts"],
-    "no state to miss": ["--strategy", "FedAvg", "--rounds", "2", "--out", "average"],
-}
 
 
 def record(weights: dict[str, Any]) -> Any:
@@ -158,74 +105,6 @@ def bad_board(problem: Problem) -> dict[str, Any]:
     return {"samples": content["metrics"]["num-examples"], **content["boards"]}
 
 
-def commands() -> dict[str, list[Any]]:
-    """The command with each of COMMANDS: its exit code, and what it printed."""
-    rng = np.random.default_rng(1)
-    label = rng.integers(0, 3, 60)
-    x = (rng.normal(size=(60, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32)
-    np.savez("data.npz", x=x, label=label, test_x=x, test_label=label)
-    Path("m.py").write_text(MODEL)
-    Path("integers.py").write_text(INTEGERS)
-    found = {}
-    for name, words in COMMANDS.items():
-        if words[0] == "rm":
-            file = Path(words[-1])
-            file.write_bytes(file.read_bytes()[:-100]) if "-w" in words else file.unlink()
-            continue
-        model = "integers.py" if name.startswith("integers") else "m.py"
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(["fleet", model, "--data", "data.npz", "--boards", "6", *words])
-        found[name] = [code, out.getvalue(), err.getvalue()]
-    return found
-
-
-class Nodes(LocalGrid):
-    """Two nodes that run the client of the app, as SuperNodes do. `app`: its config."""
-
-    def __init__(self, app: dict[str, Any]) -> None:
-        super().__init__([], None, None, {})
-        self._app = app
-
-    def get_node_ids(self) -> list[int]:
-        return [1, 2]
-
-    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
-        own = "--boards 3 --data data.npz"
-        nodes = {n: {"partition-id": n - 1, "num-partitions": 2, "options": own} for n in (1, 2)}
-        contexts = {n: Context(1, n, config, NONE, self._app) for n, config in nodes.items()}
-        return [flower_app.client(m, contexts[m.metadata.dst_node_id]) for m in messages]
-
-
-DEPLOYMENTS: dict[str, dict[str, Any]] = {
-    "trained": {"options": "--rounds 2 --strategy FedAdam,eta=0.03 --out app"},
-    "part": {"options": "--rounds 1 --strategy FedAdam,eta=0.03 --out apps"},
-    "rest": {"options": "--rounds 2 --strategy FedAdam,eta=0.03 --out apps"},
-    "compares": {"options": "--strategy Krum --out krums"},
-    "busy": {"options": "--rounds 1 --out busy"},
-    "no model": {"model": None},
-    "no clients": {"clients": None},
-    "clients": {"clients": "two"},
-    "words": {"options": "--out 'app"},
-    "option": {"options": "--round"},
-}
-
-
-def deployment() -> dict[str, str]:
-    """The app of `flwr run`, without its transport: what the server prints."""
-    found = {}
-    for name, changes in DEPLOYMENTS.items():
-        app = {key: value for key, value in {**APP, **changes}.items() if value is not None}
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            try:
-                with held(Path("busy/gateway-1")):
-                    flower_app.server(Nodes(app), Context(1, 0, {}, NONE, app))
-            except SystemExit as end:
-                print(end)
-        found[name] = out.getvalue()
-    return found
-
-
 def kept_state(folder: Path, problem: Problem) -> dict[str, Any]:
     """A strategy in a strategy after two rounds, what another of its kind has after it was loaded, and errors."""
     made = [strategy_of(f"{ADAPTIVE}FedAdam", 3, 3, {}) for _ in range(3)]
@@ -273,47 +152,6 @@ def another_version() -> str:
     finally:
         local_grid.flwr.__version__ = version
     return ""
-
-
-@contextlib.contextmanager
-def timed(found: dict[str, Any], name: str) -> Iterator[None]:
-    begin = time.monotonic(), time.process_time()
-    yield
-    found[name] = [time.monotonic() - begin[0], time.process_time() - begin[1]]
-
-
-def thousand_boards() -> dict[str, Any]:
-    """A round of 1,000 boards with 25,408 numbers and 10 local steps: seconds, and seconds of processors, of the
-    training itself, and with Flower, by one client and by a client for each board. The second round counts."""
-    net = nn.Sequential(
-        nn.Linear(784, 32, bias=False), nn.Sigmoid(), nn.Linear(32, 10, bias=False), nn.LogSoftmax(dim=1)
-    )
-    model = ag.Model.supervised(net, (1, 784), nn.NLLLoss(), optim.SGD(lr=0.01))
-    program, rng, boards = compile_model(model, "w1", None), np.random.default_rng(0), 1000
-    images, labels = rng.integers(0, 256, (boards, 20, 784)), rng.integers(0, 10, (boards, 20))
-    sets = [
-        from_arrays(x.astype(np.uint8), y.astype(np.uint8), train=20, epochs=1).to_bytes()
-        for x, y in zip(images, labels, strict=True)
-    ]
-    del images
-    members, settings = [Twins(program, sets)], RoundSettings(lr=0.01, steps=10)
-    weights = {
-        s.name: rng.normal(size=s.state.logical.shape).astype(np.float32) / 28 for s in shared_slots(program)
-    }
-
-    found: dict[str, Any] = {}
-    for _ in range(2):
-        with timed(found, "training"):
-            run_round(members, shared_slots(program), settings, 1, weights)
-    for name, size in (("one client", boards), ("1,000 clients", 1)):
-        groups = dict(enumerate((range(k, k + size) for k in range(0, boards, size)), 1))
-        grid = LocalGrid(members, program, settings, groups)
-        strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=1)
-        flower_round(strategy, grid, 1, weights)
-        with timed(found, name):
-            assert flower_round(strategy, grid, 2, weights).boards == boards
-    found["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return found
 
 
 if __name__ == "__main__":

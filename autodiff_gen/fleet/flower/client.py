@@ -114,6 +114,8 @@ def _replies(
             ),
         }
         yield Message(RecordDict(records), reply_to=message)
+    for _ in came:  # members end the round after their last answer
+        pass
 
 
 def _evaluated(mean: Mean) -> dict[str, float]:
