@@ -47,21 +47,27 @@ def boards(text: str) -> dict[str, int]:
     """`stm32=2,mps2_an385` as numbers of boards by name; 1 without a number."""
     return by_name(
         text,
-        lambda number: positive(number or "1"),
+        positive,
         argparse.ArgumentTypeError(f"expected each board once, such as stm32=2,mps2_an385=1, got {text!r}"),
+        default="1",
     )
 
 
 def by_name(
-    text: str, number: Callable[[str], Number], wrong: argparse.ArgumentTypeError
+    text: str, number: Callable[[str], Number], wrong: argparse.ArgumentTypeError, default: str = ""
 ) -> dict[str, Number]:
-    """`a=1,b=2` as numbers by name. `number` reads one; raises `wrong` if a name is missing or repeated."""
+    """`a=1,b=2` as numbers by name. `number` reads one; raises `wrong` if a name or a number is missing, or a name is
+    repeated. `default`: the number of a name without `=`."""
     found: dict[str, Number] = {}
     for part in text.split(","):
-        name, _, value = part.partition("=")
-        if not name or name in found:
+        name, equals, value = part.partition("=")
+        value = value if equals else default
+        if not name or not value or name in found:
             raise wrong
-        found[name] = number(value)
+        try:
+            found[name] = number(value)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{part}: {error}") from None
     return found
 
 

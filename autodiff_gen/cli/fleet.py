@@ -228,7 +228,10 @@ def conditions(text: str) -> dict[str, float]:
 
 def server(text: str) -> str:
     """`flower`, or an address."""
-    if text != "flower" and not re.fullmatch(r"https?://[^/\s?#@]+(/[^\s?#]*)?", text):
+    address = re.fullmatch(
+        r"https?://(\[[0-9a-fA-F:.]+\]|[^/\s?#@:\[\]]+)(:(\d{1,5}))?(/[^\s?#]*)?", text, re.ASCII
+    )
+    if text != "flower" and (address is None or not 0 < int(address[3] or 1) < 1 << 16):
         raise argparse.ArgumentTypeError(f"expected flower or http://HOST:PORT, got {text!r}")
     return text
 

@@ -64,7 +64,8 @@ def serve(grid: Any, context: Any) -> None:
     try:
         args = _arguments(context.run_config)
         clients = _number(context.run_config, CLIENTS, APP, 1)
-        strategy, args.strategy, args.server = args.strategy or "FedAvg", None, None
+        strategy = "FedAvg" if args.strategy is None else args.strategy
+        args.strategy = args.server = None
         # The boards of these options are at the clients.
         args.boards, args.emulated, args.port, args.profile, args.conditions = 0, {}, {}, None, {}
         gateway = Gateway(args)

@@ -11,6 +11,7 @@ from typing import Any
 from ..codegen.link_layout import compared_classes, label_and_scores
 from ..device.differences import Encoding
 from ..device.errors import LinkError
+from ..device.peer import MOST_STEPS
 from ..device.rounds import shared_slots
 from ..device.session import Session
 from ..errors import DataError
@@ -104,6 +105,12 @@ class Gateway(Setup):
             raise DataError(
                 f"--batch {args.batch}: the model takes at most {self.program.batch} samples a step"
             )
+        passes = max((-(-len(part) // (args.batch or self.program.batch)) for part in self.parts), default=1)
+        for option, steps in (("--steps", args.steps or 0), ("--epochs", (args.epochs or 0) * passes)):
+            if steps > MOST_STEPS:
+                raise DataError(
+                    f"{option}: a board makes at most {MOST_STEPS:,} local steps in a round, not {steps:,}"
+                )
         return RoundSettings(
             lr=self.lr,
             steps=args.steps or 0,

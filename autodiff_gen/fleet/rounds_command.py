@@ -46,12 +46,13 @@ def _server(gateway: Gateway) -> OneRound:
     try:
         from .flower.simulation import Simulation
     except ImportError:
+        option = "--server flower" if args.strategy is None else "--strategy"
         raise ToolError(
-            "--server flower needs Flower 1.42, which is not installed: use ./scons fleet, which has it in "
+            f"{option} needs Flower 1.42, which is not installed: use ./scons fleet, which has it in "
             f".venv-fleet, or run: {pip_install('flwr')}"
         ) from None
     return Simulation(
-        args.strategy or "FedAvg",
+        "FedAvg" if args.strategy is None else args.strategy,
         gateway.boards,
         args.per_node or 0,
         gateway.program,

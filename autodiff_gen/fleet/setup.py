@@ -43,9 +43,13 @@ class Setup:
         self.out: Path = args.out or Path(build_folder("fleet", self.program.name, {}))
 
     def for_boards(self, accumulate: str = "") -> dict[str, Session]:
-        """The model for each kind of board over the link. `accumulate`: see Session."""
-        kinds = dict.fromkeys((*self.emulated, *self.args.port.values()))
-        return {kind: Session(self.args.model, kind, self.args.name, accumulate=accumulate) for kind in kinds}
+        """The model for each kind of board over the link. `accumulate`: see Session. Raises LinkError for a kind that
+        has no emulator."""
+        args, kinds = self.args, dict.fromkeys((*self.emulated, *self.args.port.values()))
+        found = {kind: Session(args.model, kind, args.name, accumulate=accumulate) for kind in kinds}
+        for kind in args.emulated:
+            _ = found[kind].runner
+        return found
 
     def lines(
         self, sessions: dict[str, Session], sets: Sequence[bytes] | None = None, fresh: bool = False

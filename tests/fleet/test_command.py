@@ -159,13 +159,38 @@ WRONG = {
     "a large batch": (["--batch", "5"], "--batch 5: the model takes at most 4 samples a step"),
     "a board that is unknown": (["--emulated", "stm33=1"], "unknown board 'stm33'"),
     "a board twice": (["--emulated", "stm32=1,stm32=1"], "expected each board once"),
+    "a board without a number": (["--emulated", "stm32="], "expected each board once"),
+    "no boards of a kind": (
+        ["--emulated", "host=1,stm32=0"],
+        "argument --emulated: stm32=0: must be at least 1",
+    ),
+    "a board that nothing emulates": (
+        ["--emulated", "teensy41=1"],
+        "board teensy41 has no emulator: name the port",
+    ),
+    "many steps": (
+        ["--steps", "4294967296"],
+        "--steps: a board makes at most 4,294,967,295 local steps in a round",
+    ),
+    "many passes": (
+        ["--epochs", "4294967295"],
+        "--epochs: a board makes at most 4,294,967,295 local steps in a",
+    ),
+    "a condition without a name": (["--conditions", "1000"], "expected each name once, such as rate=11520"),
+    "a condition that is no number": (
+        ["--conditions", "loss=0.1,rate=x"],
+        "rate=x: expected a number, got 'x'",
+    ),
+    "a port that is too large": (["--server", "http://h:99999"], "expected flower or http://HOST:PORT, got"),
+    "a port that is no number": (["--server", "http://h:abc"], "expected flower or http://HOST:PORT, got"),
+    "an empty strategy": (["--strategy", ""], "--strategy needs Flower 1.42, which is not installed"),
     "a server that is unknown": (
         ["--server", "flowers"],
         "argument --server: expected flower or http://HOST:PORT, got 'flowers'",
     ),
     "Flower that is absent": (
         ["--strategy", "FedAdam"],
-        "--server flower needs Flower 1.42, which is not installed",
+        "--strategy needs Flower 1.42, which is not installed",
     ),
     "noise without a norm": (
         ["--noise", "0.1"],

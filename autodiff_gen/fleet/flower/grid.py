@@ -11,7 +11,7 @@ from flwr.app import Error, Message, MessageType
 from flwr.serverapp import Grid
 
 from ...codegen.program import Program
-from ...errors import ToolError, pip_install
+from ...errors import DataError, ToolError, counted, pip_install
 from ..members import Failure, Members, Report
 from ..order import RoundSettings
 from ..rounds import Heard
@@ -19,11 +19,13 @@ from .client import FAILED, replies
 
 VERSION = "1.42."  # of Flower, whose private detail `_identify` sets
 RUN, SERVER = 1, 1
+POLLS = 4  # strategies ask once or twice in a round for nodes, and each second if they miss some
 
 
 class LocalGrid(Grid):  # type: ignore[misc]
     """`clients`: the boards of each node, in ascending order. All boards of a round train at the same time. `failures`:
-    of the last messages. Raises ToolError with another version of Flower."""
+    of the last messages. Raises ToolError with another version of Flower, and DataError for a strategy that waits for
+    more nodes than there are."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class LocalGrid(Grid):  # type: ignore[misc]
             settings,
             dict(clients),
         )
+        self._polls = 0  # since the last message
         self._replies: dict[str, Any] = {}
         self._names = map(str, itertools.count(1))
         self._run: Any = None
@@ -63,6 +66,12 @@ class LocalGrid(Grid):  # type: ignore[misc]
         return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
 
     def get_node_ids(self) -> Iterable[int]:
+        self._polls += 1
+        if self._polls > POLLS:
+            raise DataError(
+                f"the strategy waits for more clients than the {counted(len(self._clients), 'client')} of this run: "
+                "lower its fraction_train, min_train_nodes or min_available_nodes"
+            )
         return list(self._clients)
 
     def push_messages(self, messages: Iterable[Any]) -> Iterable[str]:
@@ -80,7 +89,7 @@ class LocalGrid(Grid):  # type: ignore[misc]
 
     def _answered(self, messages: Iterable[Any]) -> Iterator[Any]:
         """Replies in the order of the nodes, so that sums are equal in each run."""
-        self.failures = []
+        self.failures, self._polls = [], 0
         ordered = sorted(messages, key=lambda m: (id(m.content), m.metadata.dst_node_id))
         for _, same in itertools.groupby(ordered, key=lambda m: id(m.content)):
             sent = [(message, self._clients[message.metadata.dst_node_id]) for message in same]

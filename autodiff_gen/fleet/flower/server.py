@@ -99,12 +99,17 @@ def flower_round(
     samples = sum(c[METRICS][EXAMPLES] for c in answers)
     labels, right = (sum(c[BOARDS][name] for c in answers) for name in ("labels", "right"))
     accuracy = right / labels if labels else math.nan
-    with _usable(strategy, number):
+    with _usable(strategy, number), np.errstate(all="ignore"):
         new, _ = strategy.aggregate_train(number, replies)
+        made = {name: array.numpy().astype(np.float32) for name, array in (new or {}).items()}
     if not new:
         raise no_answer(number, failures or [f"the strategy {type(strategy).__name__} took no reply"])
-    weights = {name: array.numpy().astype(np.float32) for name, array in new.items()} | means
-    return Result(number, weights, boards, samples, loss, time.monotonic() - begin, failures, accuracy)
+    if not all(np.isfinite(array).all() for array in made.values()):
+        raise DataError(
+            f"round {number}: the strategy {type(strategy).__name__} made weights that are not finite: lower its "
+            "options, such as eta, or --lr"
+        )
+    return Result(number, made | means, boards, samples, loss, time.monotonic() - begin, failures, accuracy)
 
 
 @contextmanager

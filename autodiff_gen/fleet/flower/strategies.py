@@ -10,7 +10,7 @@ from typing import Any
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import Strategy
 
-from ...errors import DataError, listed
+from ...errors import DataError, listed, quoted
 
 # These read the weighted mean of all clients only, so a client may be the mean of many boards.
 OF_MEANS = ("FedAvg", "FedAvgM", "FedProx", "FedAdagrad", "FedAdam", "FedYogi")
@@ -36,7 +36,9 @@ def strategy_of(text: str, nodes: int, drawn: int, known: Mapping[str, Any]) -> 
     }
     options = {key: value for key, value in options.items() if key in parameters}
     for word in words:
-        key, _, value = word.partition("=")
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise DataError(f"--strategy: expected {name},KEY=VALUE,..., got {quoted(text)}")
         if key not in parameters:
             raise DataError(f"--strategy {name} has no {key}; it has {listed(parameters, 400)}")
         options[key] = strategy_of(value, nodes, drawn, known) if key == "strategy" else _value(key, value)
