@@ -144,14 +144,17 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def number_argument(parser: Group, name: str, help: str, default: int | None = None) -> None:
+    """An option that takes an integer of at least 1."""
+    parser.add_argument(name, metavar="N", type=positive, default=default, help=help)
+
+
 def batch_argument(parser: Group, step: str = "per step") -> None:
-    parser.add_argument(
-        "--batch", metavar="N", type=positive, help=f"samples {step} (default: the model's batch)"
-    )
+    number_argument(parser, "--batch", f"samples {step} (default: the model's batch)")
 
 
 def samples_argument(parser: Group) -> None:
-    parser.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
+    number_argument(parser, "--samples", "use the first N samples only")
 
 
 def lr_argument(parser: Group) -> None:
@@ -159,9 +162,7 @@ def lr_argument(parser: Group) -> None:
 
 
 def baud_argument(parser: Group) -> None:
-    parser.add_argument(
-        "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
-    )
+    number_argument(parser, "--baud", "serial port speed (default: %(default)s)", default=115200)
 
 
 def log_arguments(parser: Group, row: str) -> None:
@@ -180,13 +181,14 @@ def log_arguments(parser: Group, row: str) -> None:
     )
 
 
-def timeout_argument(parser: argparse.ArgumentParser) -> None:
+def timeout_argument(parser: Group, also: str = "") -> None:
+    """`also`: what else the seconds are for."""
     parser.add_argument(
         "--timeout",
         metavar="S",
         type=seconds,
         default=15.0,
-        help="seconds until a board counts as silent (default: %(default)s)",
+        help=f"seconds until a board counts as silent{also} (default: %(default)s)",
     )
 
 
@@ -206,17 +208,13 @@ def data_arguments(parser: Group, default: str = "data.py in the model's folder"
         default={},
         help="the columns of a .csv for each array, such as 'x=ax,ay,az;label=activity'",
     )
-    parser.add_argument(
-        "--window",
-        metavar="N",
-        type=positive,
-        help="rows of each window of a .csv recording (default: the rows of the model's input)",
+    number_argument(
+        parser, "--window", "rows of each window of a .csv recording (default: the rows of the model's input)"
     )
-    parser.add_argument(
+    number_argument(
+        parser,
         "--stride",
-        metavar="N",
-        type=positive,
-        help="rows between the starts of two windows (default: the rows of a window, so windows do not overlap)",
+        "rows between the starts of two windows (default: the rows of a window, so windows do not overlap)",
     )
     parser.add_argument(
         "--classes",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .arguments import Command, board_argument, count, model_argument, positive
+from .arguments import Command, board_argument, count, model_argument, number_argument
 
 
 def add_commands(command: Command) -> None:
@@ -23,13 +23,7 @@ def _add_check(command: Command) -> None:
         "an imported network (.pt2, .onnx) with the original.",
     )
     model_argument(check)
-    check.add_argument(
-        "--samples",
-        metavar="N",
-        type=positive,
-        default=200,
-        help="elements per parameter (default: %(default)s)",
-    )
+    number_argument(check, "--samples", "elements per parameter (default: %(default)s)", default=200)
     check.add_argument(
         "--seed", metavar="N", type=count, default=0, help="seed of the data and of the choice of elements"
     )

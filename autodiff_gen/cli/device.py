@@ -18,7 +18,7 @@ from .arguments import (
     log_arguments,
     lr_argument,
     model_argument,
-    positive,
+    number_argument,
     samples_argument,
     target_arguments,
     timeout_argument,
@@ -51,18 +51,16 @@ def _add_train(command: Command) -> None:
     _port_arguments(train)
     data_arguments(train)
     passes = train.add_mutually_exclusive_group()
-    passes.add_argument(
+    number_argument(
+        passes,
         "--epochs",
-        metavar="N",
-        type=positive,
+        "passes over the data in total, including passes that the board has trained (default: %(default)s)",
         default=1,
-        help="passes over the data in total, with those that the board has trained (default: %(default)s)",
     )
-    passes.add_argument(
+    number_argument(
+        passes,
         "--more",
-        metavar="N",
-        type=positive,
-        help="passes over the data from the board's state on, whatever it has trained before: other data too",
+        "passes over the data from the board's state on, whatever it has trained before: other data too",
     )
     batch_argument(train)
     samples_argument(train)
@@ -100,13 +98,7 @@ def _add_train(command: Command) -> None:
         action="store_true",
         help="go on from a checkpoint of another program, as after an edit of the model that kept its parameters",
     )
-    train.add_argument(
-        "--save-every",
-        metavar="N",
-        type=positive,
-        default=0,
-        help="steps between checkpoints (default: one at the end)",
-    )
+    number_argument(train, "--save-every", "steps between checkpoints (default: one at the end)", default=0)
     log_arguments(train, "step")
     train.set_defaults(run=_train)
 
@@ -181,13 +173,7 @@ def _add_hil(command: Command) -> None:
     model_argument(hil)
     target_arguments(hil)
     _port_arguments(hil)
-    hil.add_argument(
-        "--steps",
-        metavar="N",
-        type=positive,
-        default=20,
-        help="training steps in each check (default: %(default)s)",
-    )
+    number_argument(hil, "--steps", "training steps in each check (default: %(default)s)", default=20)
     hil.set_defaults(run=_hil)
 
 

@@ -21,11 +21,12 @@ from .arguments import (
     log_arguments,
     lr_argument,
     model_argument,
-    positive,
+    number_argument,
     rate,
     samples_argument,
     seconds,
     share,
+    timeout_argument,
 )
 
 
@@ -44,17 +45,12 @@ def add_commands(command: Command) -> None:
     _virtual_time(fleet.add_argument_group("virtual time"))
     _server(fleet.add_argument_group("a server: Flower or NVFlare Edge"))
     _samples(fleet.add_argument_group("the samples"))
-    _results(fleet.add_argument_group("what is kept"))
+    _results(fleet.add_argument_group("the results"))
     fleet.set_defaults(run=partial(_fleet, fleet), share=(0, 1))  # which of several gateways has the samples
 
 
 def _boards(group: Group) -> None:
-    group.add_argument(
-        "--boards",
-        metavar="N",
-        type=positive,
-        help="twins on the host (default: 10, or none with --emulated or --port)",
-    )
+    number_argument(group, "--boards", "twins on the host (default: 10, or none with --emulated or --port)")
     group.add_argument(
         "--emulated",
         metavar="BOARD=N,...",
@@ -67,46 +63,31 @@ def _boards(group: Group) -> None:
         metavar="PORT,...",
         type=ports,
         default={},
-        help="boards with samples of their own, at ports as `train --port` has them; stm32=/dev/ttyACM0 for a board "
-        "that is no --board",
+        help="boards that have samples of their own, at ports as for `train --port`; stm32=/dev/ttyACM0 names the kind "
+        "of a board that is not --board",
     )
     group.add_argument(
         "--board", metavar="B", default=DEFAULT_BOARD, help="the boards at --port (default: %(default)s)"
     )
     baud_argument(group)
-    group.add_argument(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=15.0,
-        help="seconds until a board counts as silent, or a server of NVFlare, or its job, as absent (default: "
-        "%(default)s)",
-    )
+    timeout_argument(group, ", or a server of NVFlare, or its job, as absent")
 
 
 def _round(group: Group) -> None:
-    group.add_argument("--rounds", metavar="N", type=positive, help="in total (default: 3)")
+    number_argument(group, "--rounds", "rounds in total (default: 3)")
     group.add_argument(
         "--synchronous",
         action="store_true",
-        help="no rounds: all boards make each step together, by the gradients of all of them, as one board would with "
-        "their samples in one batch",
+        help="no rounds: all boards make each step together, by the sum of their gradients, as one board would with "
+        "all samples in one batch",
     )
-    group.add_argument(
-        "--per-round", metavar="N", type=positive, help="boards that are drawn for a round (default: all)"
-    )
+    number_argument(group, "--per-round", "boards that are drawn for a round (default: all)")
     local = group.add_mutually_exclusive_group()
-    local.add_argument(
-        "--steps",
-        metavar="N",
-        type=positive,
-        help="local steps of a round; with --synchronous of the whole run",
-    )
-    local.add_argument(
+    number_argument(local, "--steps", "local steps of a round, or with --synchronous steps of the whole run")
+    number_argument(
+        local,
         "--epochs",
-        metavar="N",
-        type=positive,
-        help="passes over a board's own samples in a round, or with --synchronous over the data set (default: 1)",
+        "passes over a board's own samples in a round, or with --synchronous over the data set (default: 1)",
     )
     batch_argument(group, "of a local step")
     lr_argument(group)
@@ -117,15 +98,15 @@ def _round(group: Group) -> None:
         "--delta",
         metavar="HOW",
         default="f32",
-        help="how differences are sent: f32, s8, the largest tenth of them as top0.1, or as bytes top0.1:s8 (default: "
-        "%(default)s)",
+        help="how differences are sent: f32, s8, top0.1 (the largest tenth), or top0.1:s8 (the largest tenth as bytes) "
+        "(default: %(default)s)",
     )
     group.add_argument(
         "--evaluate",
         metavar="SHARE",
         type=share,
-        help="boards test the weights of each round on this share of their samples, on which they do not train; 0: on "
-        "all that they train on",
+        help="boards test the weights of each round on this share of their samples, and train on the others; 0: boards "
+        "test on all samples that they train on",
     )
     group.add_argument("--local-buffers", action="store_true", help="running statistics stay on each board")
     group.add_argument(
@@ -133,7 +114,7 @@ def _round(group: Group) -> None:
         metavar="N",
         type=count,
         default=0,
-        help="of the samples and boards that are drawn, and of virtual time (default: %(default)s)",
+        help="the seed that divides samples, draws boards and makes virtual time (default: %(default)s)",
     )
 
 
@@ -161,8 +142,8 @@ def _virtual_time(group: Group) -> None:
         metavar="NAME=X,...",
         type=conditions,
         default={},
-        help="of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), vanish, late "
-        "(how likely), delay (s), deadline (s of a round), step (s)",
+        help="conditions of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), "
+        "vanish, late (how likely), delay (s), payload (bytes of a message), deadline (s of a round), step (s)",
     )
 
 
@@ -179,17 +160,16 @@ def _server(group: Group) -> None:
         metavar="NAME[,KEY=VALUE,...]",
         help="a strategy of Flower and its options, such as FedAdam,eta=0.03 (default with --server flower: FedAvg)",
     )
-    group.add_argument(
+    number_argument(
+        group,
         "--per-node",
-        metavar="N",
-        type=positive,
-        help="boards that are one client of Flower (default: all, or 1 where a strategy compares clients)",
+        "boards that are one client of Flower (default: all, or 1 where a strategy compares clients)",
     )
     group.add_argument("--job", metavar="NAME", help="the job of NVFlare (default: the program's name)")
     group.add_argument(
         "--device",
         metavar="NAME",
-        help="the device that the boards are for NVFlare (default: from host and program)",
+        help="the name of this device in NVFlare (default: made of host and program)",
     )
 
 
@@ -212,7 +192,7 @@ def _results(group: Group) -> None:
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="begin with the model's weights, not after the last round or step in --out; boards forget their rounds",
+        help="begin with the model's weights, not with the last round or step in --out; boards forget their rounds",
     )
     log_arguments(group, "round or epoch")
 

@@ -15,7 +15,7 @@ from .arguments import (
     data_arguments,
     force_argument,
     model_argument,
-    positive,
+    number_argument,
     target_arguments,
 )
 
@@ -36,13 +36,7 @@ def add_commands(command: Command) -> None:
     model_argument(plan)
     target_arguments(plan)
     data_arguments(plan, "the model file's batch or samples, otherwise random numbers", "calibration data: ")
-    plan.add_argument(
-        "--batches",
-        metavar="N",
-        type=positive,
-        default=8,
-        help="of the calibration data (default: %(default)s)",
-    )
+    number_argument(plan, "--batches", "of the calibration data (default: %(default)s)", default=8)
     plan.add_argument(
         "--out", metavar="FILE", type=Path, help="write the lines for the model file to this file"
     )

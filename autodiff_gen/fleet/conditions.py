@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..codegen.instructions import instructions
+from ..device.frames import PAYLOAD
 from ..device.session import Session
 from ..errors import DataError, listed, quoted
 from ..targets.schema import near
@@ -19,7 +20,8 @@ from ..targets.toml_file import read_toml, shown
 class Conditions:
     """Of one kind of boards. step: seconds of a local step of a whole batch. rate: bytes a second of the line, latency:
     seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board vanishes in a round;
-    late: how likely it begins late, by `delay` seconds in the mean. deadline: seconds of a round."""
+    late: how likely it begins late, by `delay` seconds in the mean. payload: bytes, the most of a message. deadline:
+    seconds of a round."""
 
     step: float | None = None
     rate: float = 11520.0
@@ -28,11 +30,13 @@ class Conditions:
     vanish: float = 0.0
     late: float = 0.0
     delay: float = 10.0
+    payload: float = PAYLOAD
     deadline: float | None = None
 
 
 NAMES = tuple(f.name for f in fields(Conditions))
 OF_A_KIND = tuple(name for name in NAMES if name != "deadline")
+PAYLOADS = range(60, PAYLOAD + 1, 4)  # AG_LINK_PAYLOAD of firmware
 SHARES = ("loss", "vanish", "late")  # from 0 to 1; without a frame that arrives no board answers
 
 
@@ -43,6 +47,10 @@ class Profile:
     boards: list[str]
     kinds: Mapping[str, Conditions]
     deadline: float | None
+
+    def payload(self, board: int) -> int:
+        """The most bytes of a message to or from a board."""
+        return int(self.kinds[self.boards[board]].payload)
 
 
 def read_profile(text: str, given: Mapping[str, float], session: Callable[[str], Session]) -> Profile:
@@ -91,6 +99,8 @@ def check_condition(name: str, value: Any, where: str, known: tuple[str, ...]) -
     least = "at least 0" if name in ("latency", *SHARES) else "more than 0"
     if wrong or value < 0 or (value == 0 and least == "more than 0"):
         raise DataError(f"{where}: {name} must be a number of {least}, got {shown(value)}")
+    if name == "payload" and value not in PAYLOADS:
+        raise DataError(f"{where}: payload must be a multiple of 4 from 60 to {PAYLOAD}, got {shown(value)}")
     if name in SHARES and (value > 1 or (name == "loss" and value > 0.9)):
         raise DataError(
             f"{where}: {name} is a share, at most {0.9 if name == 'loss' else 1}, got {shown(value)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,14 +54,13 @@ class Gateway(Setup):
     def members(self, fresh: bool) -> Iterator[list[Members]]:
         """Twins, and connections to the other boards. `fresh`: boards forget their rounds. Raises AutodiffError if no
         board answers, or one cannot take part."""
-        args, groups = self.args, list[Members]()
+        groups = list[Members]()
         with doing("preparing the boards"):
             train = {} if self.data is None else self.data.train
             rows = zip(self.parts, self.tests, strict=True)
             sets = [records(self.layout, train, *own) for own in rows]
             if self.twins:
-                twins = Twins(self.program, sets[: self.twins])
-                groups.append(twins if self.profile is None else VirtualTime(twins, self.profile, args.seed))
+                groups.append(self._twins(sets[: self.twins]))
             lines = self.lines(self.sessions, sets[self.twins :], fresh)
         linked = LinkedBoards(lines, self.twins)
         try:
@@ -74,6 +73,12 @@ class Gateway(Setup):
             yield [*groups, linked] if lines else groups
         finally:
             linked.end()
+
+    def _twins(self, sets: Sequence[bytes]) -> Members:
+        if self.profile is None:
+            return Twins(self.program, sets)
+        twins = Twins(self.program, sets, payload=self.profile.payload)
+        return VirtualTime(twins, self.profile, self.args.seed)
 
     def _parts(self) -> list[Any]:
         """The samples of each twin and emulated board."""

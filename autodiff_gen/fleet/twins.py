@@ -67,7 +67,8 @@ class _Kept:
 
 class Twins:
     """The boards from 0 on. `sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads.
-    `entropy`: random bytes that seed noise. Raises ToolError."""
+    `entropy`: random bytes that seed noise. `payload`: the largest payload of a board's link, on which the pieces of
+    differences depend. Raises ToolError."""
 
     def __init__(
         self,
@@ -76,9 +77,10 @@ class Twins:
         jobs: int = 0,
         opt: str = "",
         entropy: Callable[[int], bytes] = os.urandom,
+        payload: Callable[[int], int] = lambda board: PAYLOAD,
     ) -> None:
         self.first, self.program = 0, program
-        self._sets, self._entropy = sets, entropy
+        self._sets, self._entropy, self._payload = sets, entropy, payload
         self._library = _library(program, opt)
         self._runs = shared_part(program)
         self._jobs = jobs or len(os.sched_getaffinity(0))
@@ -130,18 +132,17 @@ class Twins:
         """See Members."""
         settings, local_buffers = order.settings, order.settings.local_buffers
         how, elements = Encoding.of(settings.encoding), sum(r.count for r in self._own_runs(local_buffers))
-        pieces = how.pieces(elements, PAYLOAD)
-        fixed = (local_buffers, how.kind, pieces[0].count)
-        tops = (pieces[0].top, pieces[-1].top, settings.evaluate)
+        pieces_of = {room: how.pieces(elements, room) for room in {self._payload(k) for k in boards}}
         mask = settings.mask
         masking = (0.0, 0.0) if mask is None else (mask.clip, mask.noise)
         weights = stored(self.slots(local_buffers), order.weights)
 
         def one(k: int) -> Report | Failure:
-            own = order.work(k).on(self.samples(k), self.program.batch)
+            own, pieces = order.work(k).on(self.samples(k), self.program.batch), pieces_of[self._payload(k)]
             training = (order.number, own.steps, own.n, own.rate, own.mu, own.seed)
-            sending = (*fixed, order.seed(k), *tops, *masking)
-            request = _Work(*training, *sending, self._noise_seed(k, order.number, mask))
+            sending = (local_buffers, how.kind, pieces[0].count, order.seed(k), pieces[0].top, pieces[-1].top)
+            noise = self._noise_seed(k, order.number, mask)
+            request = _Work(*training, *sending, settings.evaluate, *masking, noise)
             memory = self._free.get()
             try:
                 report, data = self._train(memory, k, weights, request, sum(map(how.size, pieces)))

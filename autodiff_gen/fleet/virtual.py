@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from ..device.differences import Encoding
-from ..device.frames import PAYLOAD
 from ..report.timeline import ANSWERED, FAILED, LATE, VANISHED, Visit
 from .conditions import Conditions, Profile
 from .members import Failure, Report
@@ -72,7 +72,7 @@ class VirtualTime:
         vanish, moment, late, delay = rng.random((4, boards))
         slots = self.twins.slots(order.settings.local_buffers)
         elements = sum(s.type.bytes // s.type.dtype.size for s in slots)
-        down, up = sum(s.type.bytes for s in slots), upload_bytes(order.settings.encoding, elements)
+        down, encoding = sum(s.type.bytes for s in slots), order.settings.encoding
         deadline = self._profile.deadline
         for k, kind in enumerate(self._profile.boards):
             c = self._profile.kinds[kind]
@@ -86,7 +86,7 @@ class VirtualTime:
                 -c.delay * float(np.log1p(-delay[k])) if late[k] < c.late else 0.0,
                 _transfer(down, c, rng),
                 work.steps * share * (c.step or 0.0),
-                _transfer(up, c, rng),
+                _transfer(upload_bytes(encoding, elements, int(c.payload)), c, rng),
             )
             if vanish[k] < c.vanish:
                 yield replace(visit, state=VANISHED).cut(float(moment[k]) * visit.seconds)
@@ -98,13 +98,14 @@ class VirtualTime:
 
 def _transfer(size: int, c: Conditions, rng: np.random.Generator) -> float:
     """Seconds of a transfer. The numbers that are drawn do not depend on what is lost before."""
-    frames = max(1, -(-size // (PAYLOAD - 4)))
+    frames = max(1, -(-size // (int(c.payload) - 4)))
     again = int(rng.negative_binomial(frames, 1.0 - c.loss))
     per_frame = (size / frames + AROUND) / c.rate
     return c.latency + (frames + again) * per_frame + again * 2 * c.latency
 
 
-def upload_bytes(encoding: str, elements: int) -> int:
+@cache
+def upload_bytes(encoding: str, elements: int, payload: int) -> int:
     """Bytes of a difference."""
     how = Encoding.of(encoding)
-    return sum(map(how.size, how.pieces(elements, PAYLOAD)))
+    return sum(map(how.size, how.pieces(elements, payload)))

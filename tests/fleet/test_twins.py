@@ -46,19 +46,22 @@ def sets_of(spec: ag.Model, program: Any, parts: list[Any], arrays: dict[str, An
     return [records(layout, names, rows) for rows in parts]
 
 
-def test_a_twin_is_a_board(tmp_path: Path) -> None:
+@pytest.mark.parametrize("payload", (240, 60))
+def test_a_twin_is_a_board(tmp_path: Path, payload: int) -> None:
     """Rounds of Adam, whose state stays on the board, with running statistics: by each encoding, with an evaluation,
     clipped, and with noise."""
     net = nn.Sequential(nn.Linear(WIDTH, 50), nn.BatchNorm1d(50), nn.Tanh(), nn.Linear(50, CLASSES))
     spec = model(net, optim.Adam(lr=0.02))
-    library, seed = Library(spec, tmp_path), bytes(range(32))
+    library, seed = Library(spec, tmp_path, [f"-DAG_LINK_PAYLOAD={payload}"]), bytes(range(32))
     library.entropy(seed)
     arrays = data(19)
     layout = link_layout(library.program)
     names = {a.name: arrays["target" if a.is_target else "x"] for a in layout.inputs}
     sets = [records(layout, names, np.arange(16), np.arange(16, 19))]
     board = connected(library, Twin(library, sets[0]))
-    twins = Twins(library.program, sets, opt="-O0", entropy=lambda count: seed[:count])
+    twins = Twins(
+        library.program, sets, opt="-O0", entropy=lambda count: seed[:count], payload=lambda k: payload
+    )
     weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in shared_slots(library.program)}
     for number, (encoding, local, mask) in enumerate(
         (

@@ -189,7 +189,14 @@ def test_a_step_of_a_board_is_its_instructions_by_its_clock() -> None:
 
 
 def test_bytes_of_differences() -> None:
-    assert [upload_bytes(e, n) for e in ("f32", "s8") for n in (1, 236, 237)] == [4, 944, 948, 5, 240, 245]
+    assert [upload_bytes(e, n, 240) for e in ("f32", "s8") for n in (1, 236, 237)] == [
+        4,
+        944,
+        948,
+        5,
+        240,
+        245,
+    ]
 
 
 WRONG = {
@@ -215,6 +222,10 @@ WRONG = {
     "no rate": (
         ["--profile", "a=1", "--conditions", "rate=0"],
         "rate must be a number of more than 0, got 0.0",
+    ),
+    "a payload": (
+        ["--profile", "a=1", "--conditions", "payload=62"],
+        "payload must be a multiple of 4 from 60 to 240",
     ),
     "a word": (["--profile", "a=1", "--conditions", "rate=x"], "expected a number, got 'x'"),
     "no file": (["--profile", "no.toml"], "no.toml: cannot be read: No such file"),

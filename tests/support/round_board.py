@@ -27,13 +27,13 @@ FLAGS = ("-O0", "-ffp-contract=off", "-fsanitize=undefined", "-fno-sanitize-reco
 class Library:
     """A model, compiled with the link."""
 
-    def __init__(self, model, folder):
+    def __init__(self, model, folder, more_flags=()):
         self.program = compile_model(model, "net", REF)
         for file, text in {**emit(self.program), "net_link.c": link_source(self.program)}.items():
             (folder / file).write_text(text)
         kernels = [s.path for s in registry.load(REF).sources(self.program.kernels)]
         own = [folder / f"net{part}.c" for part in ("", "_params", "_link")]
-        flags = (*FLAGS, f"-I{folder}", f"-I{KERNELS}", "-Wl,--wrap=ag_noise")
+        flags = (*FLAGS, *more_flags, f"-I{folder}", f"-I{KERNELS}", "-Wl,--wrap=ag_noise")
         self.c = shared_library("gcc", [*own, *kernels, *LINK, C / "round_board.c"], folder / "net.so", flags)
         self.c.board_new.restype = self.c.board_replies.restype = self.c.board_state.restype = ctypes.c_void_p
         self.c.ag_round_sample.restype = ctypes.c_uint32
