@@ -1,4 +1,4 @@
-"""What virtual boards are like: their speed, their lines, and how often they vanish or come late."""
+"""The conditions of virtual boards: their speed, their lines, and how often boards vanish or come late."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..targets.toml_file import read_toml, shown
 
 @dataclass(frozen=True)
 class Conditions:
-    """Of one kind of boards. step: seconds of a local step of a whole batch. rate: bytes a second of the line, latency:
-    seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board vanishes in a round;
-    late: how likely it begins late, by `delay` seconds in the mean. payload: bytes, the most of a message. deadline:
-    seconds of a round."""
+    """The conditions of one kind of board. step: seconds of a local step of a whole batch. rate: bytes a second of the
+    line, latency: seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board
+    vanishes in a round; late: how likely it begins late, by `delay` seconds in the mean. payload: bytes, the most of a
+    message. deadline: seconds of a round."""
 
     step: float | None = None
     rate: float = 11520.0
@@ -55,8 +55,8 @@ class Profile:
 
 def read_profile(text: str, given: Mapping[str, float], session: Callable[[str], Session]) -> Profile:
     """`stm32=700,mps2_an385=300`, or a TOML file that has conditions of all boards, and a section for each kind with
-    `boards` and its own conditions. given: conditions by name, which come before those of all boards. `session`: a
-    model compiled for a kind of board, whose step is estimated. Raises DataError."""
+    `boards` and its own conditions. `given`: conditions by name, which replace conditions of all boards. `session`:
+    compiles the model for a kind of board, to estimate the time of a step. Raises DataError."""
     where = "--profile"
     data: dict[str, Any] = {}
     if text.endswith(".toml"):
@@ -92,7 +92,7 @@ def read_profile(text: str, given: Mapping[str, float], session: Callable[[str],
 
 
 def check_condition(name: str, value: Any, where: str, known: tuple[str, ...]) -> None:
-    """Raises DataError for another name, or a number out of range."""
+    """Raises DataError for a name that is not `known`, or a number out of range."""
     if name not in known:
         raise DataError(f"{where}: unknown condition {quoted(name)}{near(name, known)}")
     wrong = not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value)
@@ -109,7 +109,7 @@ def check_condition(name: str, value: Any, where: str, known: tuple[str, ...]) -
 
 def estimated(session: Session) -> float:
     """Seconds of a training step of a whole batch on a board: the instructions of the generated C by the cost table,
-    times the cycles of an instruction, by the clock. Raises DataError for a board without these numbers."""
+    times the cycles of an instruction, divided by the clock. Raises DataError for a board without these numbers."""
     cost, clock = session.program.backends.cost, session.profile.target.clock_hz
     missing = [
         name for name, known in (("cost.cycles", cost.cycles), ("target.clock_hz", clock)) if not known

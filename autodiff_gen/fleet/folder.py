@@ -1,4 +1,4 @@
-"""The folder of a run's results, which one command has to itself."""
+"""The folder of a run's results, which one command uses at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..errors import DataError
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Make the folder, and hold its lock. Raises DataError where it cannot be made, LinkError where it is held."""
+    """Make the folder, and hold its lock. Raises DataError where the folder cannot be made, LinkError where another
+    process holds the lock."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -27,7 +28,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def numbered(folder: Path, name: Callable[[int], str]) -> dict[int, Path]:
-    """The files `name(k)` in the folder by k; files with other names are the user's."""
+    """The files `name(k)` in the folder, by k. Files with other names belong to the user."""
     found = {}
     for path in folder.iterdir():
         digits = re.search(r"\d{1,18}", path.name, re.ASCII)
@@ -37,7 +38,7 @@ def numbered(folder: Path, name: Callable[[int], str]) -> dict[int, Path]:
 
 
 def last_of(folder: Path, name: Callable[[int], str], fresh: bool) -> int:
-    """The largest number of such a file, 0 without one. `fresh`: all of them are removed. Raises DataError."""
+    """The largest k of the files `name(k)`, 0 without a file. `fresh`: remove the files first. Raises DataError."""
     if not fresh:
         return max(numbered(folder, name), default=0)
     remove(folder, name)
@@ -45,7 +46,7 @@ def last_of(folder: Path, name: Callable[[int], str], fresh: bool) -> int:
 
 
 def remove(folder: Path, name: Callable[[int], str], but: Collection[int] = ()) -> None:
-    """Remove such files, except those with these numbers. Raises DataError."""
+    """Remove the files `name(k)`, except the numbers `but`. Raises DataError."""
     for k, path in numbered(folder, name).items():
         if k in but:
             continue

@@ -1,4 +1,4 @@
-"""Which boards of a fleet are which: each has a number in its store, as emulated chips share their chip's."""
+"""The identities of boards: each board has a number in its store, as all emulated chips have one serial number."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SameIdentity(DataError):
 
 
 def identities(boards: Sequence[Board], names: Sequence[str]) -> list[int]:
-    """The identity of each board; a board without one gets it. 0 for a board that cannot save it now, or no longer
-    answers. Raises SameIdentity."""
+    """The identity of each board; a board without an identity gets one. 0 for a board that cannot save it now, or no
+    longer answers. Raises SameIdentity."""
     found: list[int] = []
     for board, name in zip(boards, names, strict=True):
         own = _identified(board, 0)
@@ -38,8 +38,9 @@ def identities(boards: Sequence[Board], names: Sequence[str]) -> list[int]:
 
 
 def _identified(board: Board, number: int) -> int:
-    """The board's identity, which becomes `number` if it has none. 0 for a board without flash, with weights that are
-    half written, which a round replaces, or without an answer, for which the round tries again."""
+    """The board's identity, which becomes `number` if the board has none. 0 for a board without flash, for a board
+    whose weights are half written, and for a board that does not answer: a round repairs the weights, and tries
+    again."""
     try:
         return identify(board, number)
     except (DeviceError, LinkError):

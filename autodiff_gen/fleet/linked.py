@@ -1,4 +1,4 @@
-"""Boards over the link: each at the end of its own line, which is opened again after it broke."""
+"""Boards over the link: each has a line of its own, which is opened again after it broke."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .order import Order
 
 
 class Line:
-    """A board and how to reach it. `name`: of messages, its port or its folder; `kind`: of the board; `open` connects
-    to it and checks that it runs the program. `fresh`: the board leaves the rounds that it had."""
+    """A board and how to reach it. `name`: its port or its folder, for messages. `kind`: the kind of board. `open`
+    connects to the board and checks that it runs the program. `fresh`: the board forgets its rounds."""
 
     def __init__(self, name: str, kind: str, open: Callable[[], Board], fresh: bool = False) -> None:
         self.name, self.kind, self._open, self._fresh = name, kind, open, fresh
@@ -38,7 +38,7 @@ class Line:
             if self._fresh:
                 try:
                     board.init()
-                    if board.greeting.has_flash:  # otherwise a restart loads the round of before
+                    if board.greeting.has_flash:  # otherwise a restart loads the last round
                         board.save()
                 except BaseException:
                     board.close()
@@ -53,7 +53,7 @@ class Line:
         return self._board
 
     def lost(self) -> bool:
-        """Close the connection, which is of no more use; whether it may be opened again."""
+        """Close a connection that broke; returns whether the line may be opened again."""
         with self._lock:
             board, self._board = self._board, None
             may = not self._ended
@@ -68,12 +68,12 @@ class Line:
         self.lost()
 
     def named(self, error: AutodiffError) -> str:
-        """An error of this board as text, which has its name once."""
+        """An error of this board as text with the board's name."""
         return str(error) if self.name in str(error) else f"{self.name}: {error}"
 
 
 class LinkedBoards:
-    """The boards of several lines; all of them train at the same time. `visits`: of the last round."""
+    """The boards of several lines, which train at the same time. `visits`: what each did in the last round."""
 
     def __init__(self, lines: Sequence[Line], first: int = 0) -> None:
         self.first, self.lines = first, lines
@@ -88,8 +88,8 @@ class LinkedBoards:
         return [self._visits[k] for k in sorted(self._visits)]
 
     def connect(self) -> list[Failure]:
-        """Connect to all; returns those that do not answer now. Raises LinkError, DeviceError for a board that cannot
-        take part at all, such as one that runs another model, and SameIdentity."""
+        """Connect to all boards; returns a failure for each board that does not answer now. Raises LinkError for a
+        board that cannot take part at all, such as a board that runs another model, and SameIdentity."""
 
         def one(k: int) -> Failure | None:
             try:
@@ -110,7 +110,8 @@ class LinkedBoards:
         return silent
 
     def _note(self, identity: int, name: str) -> None:
-        """The board of a line has this identity, 0 if none. Raises SameIdentity if a board at another line has it."""
+        """Note the identity of the board at a line, 0 without one. Raises SameIdentity if a board at another line has
+        it."""
         with self._lock:
             self._identities[name] = identity
             others = [n for n, own in self._identities.items() if own == identity and n != name]
@@ -118,7 +119,7 @@ class LinkedBoards:
             raise SameIdentity(others[0], name, identity)
 
     def wear(self) -> list[str]:
-        """How a round wears the flash of the boards that are in one: a line for each kind of flash."""
+        """How a round wears the flash of boards: a line for each kind of flash."""
         found = []
         for line in self.lines:
             with suppress(AutodiffError):
@@ -126,7 +127,7 @@ class LinkedBoards:
         return list(dict.fromkeys(found))
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
-        """The round begins at once; the answers are in the order in which they come."""
+        """See Members. The round begins at once; answers are returned as they come."""
         self._visits = {}
         pool = ThreadPoolExecutor(max(len(boards), 1))
         return self._answers(pool, [pool.submit(self._one, order, k) for k in boards])
@@ -152,7 +153,8 @@ class LinkedBoards:
         return answer
 
     def _with_another_try(self, order: Order, k: int) -> Report | Failure:
-        """A board whose connection breaks, as when it restarts, goes on with the round over a new one, twice."""
+        """A board whose connection breaks, as when the board restarts, is connected again and goes on with the round;
+        at the third break the board fails."""
         line, settings, tries = self.lines[k - self.first], order.settings, 3
         while True:
             tries -= 1

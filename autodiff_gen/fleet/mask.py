@@ -9,8 +9,8 @@ from ..errors import DataError
 
 
 def mask_of(program: Program, clip: float | None, noise: float, local_buffers: bool) -> Mask | None:
-    """The mask of differences, None without clipping. Raises DataError for noise without clipping, or on running
-    statistics."""
+    """How boards mask their differences; None without clipping. Raises DataError for noise without clipping, and for
+    noise on running statistics."""
     if noise and not clip:
         raise DataError(f"--noise {noise:g} is relative to the largest norm of a difference: add --clip C")
     if noise and not local_buffers and any(run.is_buffer for run in shared_part(program)):

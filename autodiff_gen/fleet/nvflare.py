@@ -1,12 +1,12 @@
-"""Boards as a device of NVFlare Edge: https://nvflare.readthedocs.io. The device asks a server by JSON over HTTP for a
-job, then for tasks; it trains the model of a task and reports the difference.
+"""Boards as a device of NVFlare Edge: https://nvflare.readthedocs.io. The device requests a job from a server, then
+tasks, by JSON over HTTP; it trains the model of a task and reports the difference.
 
     POST /job                        {job_name, capabilities}             -> {status, job_id, retry_wait}
     POST /task?job_id=               {cookie}                -> {status, task_id, task_name, task_data, cookie}
     POST /result?job_id=&task_id=&task_name=    {status, task_name, result, cookie}    -> {status, message}
 
-The model is a DXO of kind WEIGHTS, arrays by name as lists of numbers, and a result one of kind WEIGHT_DIFF: sums of
-differences and their count, which the server adds up and divides. Here each board counts as many as it has samples.
+The model is a DXO of kind WEIGHTS: arrays by name as lists of numbers. A result is a DXO of kind WEIGHT_DIFF: sums of
+differences and a count. The server adds up sums and counts, and divides. The count of a board is its number of samples.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LARGEST = 1 << 28  # bytes of a reply
 
 @dataclass(frozen=True)
 class Task:
-    """A task that the boards did. `mean` has no boards if none answered. `rejection`: the status of a server
+    """A task that the boards did. `mean`: of all boards that answered. `rejection`: the status in the reply of a server
     that did not take the report."""
 
     number: int
@@ -60,7 +60,7 @@ class Task:
 
 class EtaDevice:
     """All boards of the members as the device `name`, for the job `job` of the server at `url`. `timeout`: seconds
-    until a server counts as absent, and a job as one that does not come."""
+    to wait for a reply of the server, and for the job."""
 
     def __init__(
         self,
@@ -133,12 +133,12 @@ class EtaDevice:
         return Task(number, mean, failures, time.monotonic() - begin, rejection)
 
     def _report(self, place: Mapping[str, str], report: Mapping[str, Any]) -> str:
-        """Report until the server takes it, or for `timeout`; returns the status of its answer."""
+        """Send the report until the server takes it, or for `timeout` seconds; returns the status in its last reply."""
         end = time.monotonic() + self._timeout
         while True:
             reply = self._post("result", place, report)
             status = _status(reply)
-            if report["status"] != OK:  # which servers answer by an error
+            if report["status"] != OK:  # servers reply to such a report by an error
                 return status
             if status not in (*ENDED, *NOTHING):
                 self._check("result", reply)
@@ -206,13 +206,13 @@ def _status(reply: Mapping[str, Any]) -> str:
 
 
 def _wait(reply: Mapping[str, Any]) -> None:
-    """As long as the server asks for, within a minute."""
+    """Wait as long as the server says, at most a minute."""
     seconds = reply.get("retry_wait")
     time.sleep(float(min(seconds, 60.0)) if isinstance(seconds, (int, float)) and seconds > 0 else WAIT)
 
 
 def _version(cookie: Any, task: Mapping[str, Any]) -> int:
-    """The version of the model, which is the number of the round on the boards. Raises DataError."""
+    """The version of the model: the number of the round on the boards. Raises DataError."""
     model = task.get("task_data")
     for found in (cookie, model.get("meta") if isinstance(model, dict) else None):
         version = found.get("model_version") if isinstance(found, dict) else None

@@ -1,4 +1,4 @@
-"""Options of `autodiff-gen fleet` that would have no effect together with other ones, or without them."""
+"""Options of `autodiff-gen fleet` that have no effect together with other options, or without them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from ..errors import DataError
 
-FLOWER = "flower"  # the server of this name
+FLOWER = "flower"  # a name for --server
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Where `applies` is true, `options` have no effect; each has a text that says why, or what to say instead."""
+    """Where `applies` is true, `options` have no effect. The text of each option says why, or which option to use."""
 
     applies: Callable[[argparse.Namespace], bool]
     place: str

@@ -14,8 +14,8 @@ from .linked import Line
 def port_lines(
     ports: Mapping[str, str], sessions: Mapping[str, Session], baud: int, timeout: float, fresh: bool
 ) -> list[Line]:
-    """A line to each port, whose value is the kind of the board there; `sessions`: of kinds. `fresh`: a board forgets
-    its rounds. Raises LinkError."""
+    """A line to each port. `ports`: the kind of board at each port; `sessions`: the model for each kind. `fresh`:
+    boards forget their rounds. Raises LinkError."""
     known: dict[str, str] = {}
     for port in ports:
         if (other := known.setdefault(_place(port), port)) != port:
@@ -27,7 +27,7 @@ def port_lines(
 
 
 def _place(port: str) -> str:
-    """The same for two names of one port."""
+    """A text that is the same for two names of one port."""
     kind, colon, rest = port.partition(":")
     if not colon:
         return os.path.realpath(port)

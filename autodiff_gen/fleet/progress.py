@@ -1,4 +1,4 @@
-"""How far a round is, on a terminal."""
+"""The progress of a round, on a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .members import Failure, Report
 
 
 class Progress:
-    """Shows after each answer how many of `boards` answered, their loss, and the time left in this and in `more`
+    """Shows after each answer how many of `boards` answered, their loss, and the time left in this round and in `more`
     rounds."""
 
     def __init__(self, boards: int, more: int) -> None:

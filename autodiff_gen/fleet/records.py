@@ -18,8 +18,8 @@ _BITS = 24  # of the largest power of 2 that is tried as a divisor
 
 
 def records(layout: LinkLayout, data: Mapping[str, Array], rows: Any, test: Any = ()) -> bytes:
-    """Rows of a data set, those to train on and those to test on: inputs, then targets, each as the board's memory has
-    it, or floats as bytes: multiples of 1 / 255, or of a power of 2 with a zero."""
+    """`rows` of a data set to train on and rows to `test` on: inputs, then targets. Arrays are stored as in the board's
+    memory, or their floats as bytes: multiples of 1 / 255, or of a power of 2 with a zero."""
     rows = np.concatenate([np.asarray(part, np.intp) for part in (rows, test)])
     inputs, targets = (
         _values([a for a in layout.inputs if a.is_target is target], data, rows) for target in (False, True)
@@ -49,7 +49,7 @@ def _as_bytes(x: Array, scale: Scale) -> Array | None:
 
 
 def _scale(values: Sequence[Array]) -> Scale | None:
-    """What bytes may stand for in place of all floats of a part."""
+    """The scale by which bytes represent all floats of a part; None without one."""
     floats = np.concatenate([x.ravel() for x in values if x.dtype.kind == "f"] or [np.zeros(0, np.float32)])
     if not floats.size or not np.isfinite(floats).all():
         return None
@@ -62,7 +62,7 @@ def _scale(values: Sequence[Array]) -> Scale | None:
 
 
 def _bytes(values: Sequence[Array], scale: Scale, rows: int) -> NDArray[np.uint8]:
-    """A part of the records: its floats as bytes if all can be."""
+    """A part of the records: its floats as bytes if bytes represent all of them."""
     packed = [_as_bytes(x, scale) if x.dtype.kind == "f" else x for x in values]
     whole = values if any(x is None for x in packed) else [x for x in packed if x is not None]
     columns = [np.ascontiguousarray(x).view(np.uint8).reshape(rows, -1) for x in whole]

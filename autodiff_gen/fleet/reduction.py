@@ -1,4 +1,4 @@
-"""Whether a model's loss is a mean or a sum over samples: the loss of samples that are there twice says it."""
+"""Whether a model's loss is a mean or a sum over samples: found by the loss of a batch that has each sample twice."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NEAR = 0.2  # of the ratio of the two losses; random numbers of a network chang
 
 
 def reduction_of(trainer: Trainer, data: Mapping[str, Any], names: Sequence[str]) -> str:
-    """`mean` or `sum`. data: samples by name; names: in the order of train_step. A model whose batch is fixed, or one
-    sample, says nothing, and has a mean. Raises ModelError where neither fits."""
+    """`mean` or `sum`. data: samples by name; names: in the order of train_step. The loss of a model whose batch is
+    fixed, or is one sample, counts as a mean. Raises ModelError where neither fits."""
     train = entry(trainer.program, "train_step")
     n = min(trainer.program.batch // 2, len(data[names[0]]))
     if not train.takes_n or n < train.least_n:

@@ -1,4 +1,4 @@
-"""What a run keeps of its rounds: weights, the timeline, logs, and the lines that it prints."""
+"""The results of rounds: weights, the timeline, logs, and printed lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _file(number: int) -> str:
 
 
 class Results:
-    """In the folder `out`; `trainer`: with the weights of the last round. `tests`: data with test samples, or None."""
+    """The results in the folder `out`. `trainer`: gets the weights of the last round. `tests`: data with test samples,
+    or None."""
 
     def __init__(self, out: Path, program: Program, trainer: Trainer, tests: Dataset | None) -> None:
         self.out, self.program, self.trainer = out, program, trainer
@@ -43,8 +44,8 @@ class Results:
         return self.out / _file(number)
 
     def begin(self, fresh: bool) -> int:
-        """The last round in the folder, whose weights the trainer gets; 0 without one. `fresh`: all rounds are removed.
-        Raises DataError."""
+        """Give the trainer the weights of the last round in the folder; returns the number of this round, 0 without
+        one. `fresh`: remove all rounds first. Raises DataError."""
         if fresh:
             remove(self.out, twin_states.name_of)
         self.done = last_of(self.out, _file, fresh)
@@ -63,12 +64,12 @@ class Results:
         self._listeners += opened_logs(log, tensorboard, self.done, stack)
 
     def restore(self, members: Sequence[Members], local_buffers: bool) -> None:
-        """Twins get what they kept in the last round; a line says if it is not there. Raises DataError."""
+        """Give twins their states after the last round. Raises DataError."""
         if self.done and (twins := twin_states.twins_of(members)) is not None:
             twin_states.restore(self.out, twins, self.done + 1, local_buffers)
 
     def keep(self, result: Result, members: Sequence[Members], lr: float | None) -> None:
-        """Write a round, and print its lines. Its weights are written last: with them it is done."""
+        """Write the results of a round, and print its lines. Its weights are written last: then the round is done."""
         assert self._timeline is not None
         self.trainer.load_state_dict(result.weights, strict=False)
         right = accuracy(self.trainer, self._tests) if self._tests is not None and self._tests.tests else None

@@ -1,4 +1,4 @@
-"""Weights of a server as boards hold them: integers where the model has 8-bit weights."""
+"""Weights of a server in the dtypes of boards: integers where the model has 8-bit weights."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..errors import ShapeError
 
 
 def rounded(slots: Sequence[Slot], weights: Mapping[str, Any], *seed: int) -> dict[str, Any]:
-    """Floats of a state of integers are rounded up or down at random by the seed, right on average, and limited to the
-    range of its dtype; channels that do not train have the program's constants. Raises ShapeError for a number that is
-    not finite."""
+    """Round floats of a state of integers up or down at random by the seed, so that the mean is right, and limit them
+    to the range of the dtype. Channels that do not train get the program's constants. Raises ShapeError for a number
+    that is not finite."""
     found = dict(weights)
     for k, slot in enumerate(slots):
         array, type = np.asarray(weights.get(slot.name)), slot.state.logical
         if array.shape != tuple(type.shape) or array.dtype.kind not in "fiu":
-            continue  # which is an error where they are sent
+            continue  # the code that sends the weights raises an error
         if type.dtype.kind in "iu" and array.dtype.kind == "f":
             if not (finite := np.isfinite(array)).all():
                 raise ShapeError(f"weights: {slot.name} is {type}, got {array[~finite].flat[0]}")

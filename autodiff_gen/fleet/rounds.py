@@ -1,4 +1,4 @@
-"""Rounds of federated averaging: who takes part, what they are sent, and what becomes of their differences."""
+"""Rounds of federated averaging: an order to the boards, their answers, and the mean of their differences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Heard = Callable[[Report | Failure], None]
 
 @dataclass(frozen=True)
 class Result:
-    """A round: the weights after it, the boards that answered, and those that did not."""
+    """A round: the weights after it, how many boards answered, and the boards that failed."""
 
     number: int
     weights: Weights
@@ -62,7 +62,7 @@ def run_round(
 
 
 def moved(slots: Sequence[Slot], weights: Mapping[str, Any], mean: Mean) -> Weights:
-    """Weights and the mean difference; those of integers become floats."""
+    """The weights plus the mean difference; integer weights become floats."""
     step = by_name(slots, mean.delta)
     return {name: array + step[name] if name in step else array for name, array in weights.items()}
 
@@ -83,8 +83,8 @@ def answers(
     boards: Sequence[int],
     heard: Heard = lambda answer: None,
 ) -> Iterator[Report | Failure]:
-    """The answers of some boards to a round, in their order. `heard` is called as they come. A server's weights may be
-    floats where boards have integers."""
+    """The answers of some boards to a round, in the order of the boards. `heard` is called as answers come. A server's
+    weights may be floats where boards have integers."""
     order = Order(number, rounded(slots, weights, settings.seed, number), settings)
     parts = [[k for k in boards if g.first <= k < g.first + len(g)] for g in members]
     # All groups begin before the first answer is awaited.
@@ -96,7 +96,7 @@ def answers(
 def _in_order(
     answers: Iterator[Report | Failure], boards: Sequence[int], heard: Heard
 ) -> Iterator[Report | Failure]:
-    """Answers in the order of the boards, so that runs are equal bit for bit, and no longer kept than that takes."""
+    """Answers in the order of the boards, so that runs are equal bit for bit. An answer is kept until its turn."""
     early: dict[int, Report | Failure] = {}
     missing = iter(boards)
     due = next(missing, None)

@@ -1,5 +1,4 @@
-"""`autodiff-gen fleet`: rounds by federated averaging, or by a strategy of Flower in this process; what they print, and
-what they save."""
+"""`autodiff-gen fleet`: rounds by federated averaging, or by a strategy of Flower in this process."""
 
 from __future__ import annotations
 

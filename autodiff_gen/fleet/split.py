@@ -13,16 +13,16 @@ Indices = NDArray[np.intp]
 
 
 def held_out(part: Indices, share: float, seed: tuple[int, ...]) -> tuple[Indices, Indices]:
-    """The samples of a board to train on, at least one, and this share of them that it only tests on."""
+    """Divide the samples of a board: the samples to train on, at least one, and a share to test on."""
     order = np.random.default_rng(seed).permutation(part)
     test = min(round(share * len(part)), len(part) - 1)
     return np.sort(order[test:]), np.sort(order[:test])
 
 
 def split(samples: int, boards: int, seed: int, labels: Any = None, alpha: float = 0.0) -> list[Indices]:
-    """The samples of each board, at least one, each sample on one board. Without `alpha` at random and alike;
-    otherwise each class is divided by proportions from Dirichlet(alpha), as in Hsu, Qi, Brown (2019): the smaller
-    alpha, the fewer classes a board has. labels: integers, one of each sample. Raises DataError."""
+    """The samples of each board, at least one; each sample is on one board. Without `alpha` the samples are divided
+    evenly at random. Otherwise each class is divided by proportions from Dirichlet(alpha), as in Hsu, Qi, Brown (2019):
+    the smaller alpha, the fewer classes a board has. labels: an integer for each sample. Raises DataError."""
     if boards > samples:
         raise DataError(f"{boards:,} boards for {samples:,} samples: each needs one at least")
     rng = np.random.default_rng(seed)

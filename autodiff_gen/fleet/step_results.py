@@ -1,4 +1,4 @@
-"""What a synchronous run keeps: the weights after epochs and after a stop, the losses of an epoch, and logs."""
+"""The results of a synchronous run: the weights after epochs and after a stop, the losses of an epoch, and logs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _file(steps: int) -> str:
 
 
 class StepResults:
-    """In the folder `out`, of a run that ends after step `end`. `session`: the model as its file has it, whose states
-    are saved. `losses`: of the steps of this epoch."""
+    """The results in the folder `out` of a run that ends after step `end`. `session`: the model of the model file,
+    whose states are saved. `losses`: the losses of the steps of this epoch."""
 
     def __init__(self, out: Path, session: Session, data: Dataset, end: int) -> None:
         self.out, self._session, self._data, self._end = out, session, data, end
@@ -106,7 +106,7 @@ class StepResults:
         write_file(self.out / LOSSES, npz_of(arrays), force=True)
 
     def _save(self, group: Synchronous) -> None:
-        """Write the state of the ranks, without what the user's model does not have."""
+        """Write the state of the ranks, only the states that the user's model has."""
         state, program = group.state(), self._session.program
         own = {name: state[name] for name in program.state_names}
         self._trainer.load_state_dict(own)

@@ -1,5 +1,5 @@
 """Synchronous data-parallel training: each rank adds up the gradients of its share of a batch, and all ranks make the
-step of the sums of all. The result is that of one large batch on one machine."""
+optimizer's step with the sum over all ranks. The result is the same as with one large batch on one machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class RankLost(AutodiffError):
-    """A rank that did not finish a step. `is_rejected`: by the model, which would reject the step again."""
+    """A rank did not finish a step. `is_rejected`: the model rejected the step, and would reject it again."""
 
     def __init__(self, message: str, is_rejected: bool = False) -> None:
         super().__init__(message)
@@ -41,8 +41,8 @@ class Rows:
     least: int
 
     def shares(self, rows: Any, ranks: int) -> list[list[Any]]:
-        """The samples of a step, divided among ranks as evenly as the model allows, for each rank as batches. At the
-        end of the data set a rank may have none."""
+        """The samples of a step, divided among ranks as evenly as the model allows: for each rank a list of batches. At
+        the end of the data set a rank may have no batch."""
         if self.least == self.most:
             rows = rows[: len(rows) // self.most * self.most]
         unit = self.most if self.least == self.most else 1
@@ -56,19 +56,19 @@ class Rows:
 
 
 def rows_of(program: Program) -> Rows:
-    """Of a program with `accumulate`."""
+    """The samples that a program with `accumulate` takes."""
     most, accumulate = rows_per_step(link_layout(program).inputs), entry(program, "accumulate")
     return Rows(most, accumulate.least_n if accumulate.takes_n else most)
 
 
 class Synchronous:
-    """Training by several ranks, which all have the same weights. `reduction`: of the loss over samples, mean or
-    sum."""
+    """Training by several ranks with the same weights. `reduction`: whether the loss is a mean or a sum over
+    samples."""
 
     def __init__(self, program: Program, ranks: Sequence[Rank], reduction: str) -> None:
         self.program, self.ranks, self.reduction = program, ranks, reduction
         self.steps = 0
-        self._checksums: list[int] = []  # of what each rank does not exchange, after the last step
+        self._checksums: list[int] = []  # of states that ranks do not exchange, after the last step
         self._slots = exchanged_slots(program)
         self._part: Part = {}  # the exchanged part of every rank between two steps
         names = [a.name for a in link_layout(program).inputs]
@@ -85,7 +85,8 @@ class Synchronous:
         self.steps = steps
 
     def step(self, data: Mapping[str, Array], shares: Sequence[Sequence[Any]], lr: float | None) -> float:
-        """One step on rows of `data`: for each rank batches of them. Returns the loss before it. Raises RankLost."""
+        """One step on rows of `data`. shares: batches of rows for each rank. Returns the loss before the step. Raises
+        RankLost."""
         draws, busy, work = 0, [], []
         for rank, batches in zip(self.ranks, shares, strict=True):
             if batches:
@@ -110,7 +111,7 @@ class Synchronous:
         return math.fsum(loss * n for loss, n in losses) / sum(n for _, n in losses)
 
     def equalize(self) -> None:
-        """Give ranks of other kinds, which round in another way, the state of the first."""
+        """Give the state of the first rank to ranks of other kinds, whose kernels round in another way."""
         pairs = zip(self.ranks, self._checksums, strict=True)
         if others := [rank for rank, crc in pairs if crc != self._checksums[0]]:
             state = self.state()
@@ -125,7 +126,7 @@ class Synchronous:
             except AutodiffError as error:
                 reasons.append(f"{rank.name}: {error}")
                 continue
-            if rank.steps == self.steps:  # otherwise it made one more, and has its own sums and statistics
+            if rank.steps == self.steps:  # otherwise the rank made one step more, with statistics of its own
                 found.update(self._part)
             self.steps = rank.steps
             return found
@@ -136,8 +137,8 @@ class Synchronous:
         self._pool.shutdown()
 
     def _start(self, draws: int) -> Part:
-        """What a rank begins a step with. Its counters are those after the batches of the ranks before it, so that each
-        batch draws other random numbers."""
+        """The exchanged part with which a rank begins a step. Its counters include the batches of the ranks before it,
+        so that each batch draws other random numbers."""
         counters = {s.name: self._part[s.name] for s in self._slots if s.role == "counter"}
         return {
             **self._part,
@@ -145,7 +146,7 @@ class Synchronous:
         }
 
     def _check_kinds(self) -> None:
-        """RankLost where ranks of one kind have other weights after a step."""
+        """Raises RankLost where two ranks of one kind have different weights after a step."""
         first: dict[str, tuple[Rank, int]] = {}
         for rank, crc in zip(self.ranks, self._checksums, strict=True):
             other, expected = first.setdefault(rank.kind, (rank, crc))
@@ -156,7 +157,7 @@ class Synchronous:
                 )
 
     def _on(self, ranks: Sequence[Rank], operations: Sequence[Callable[[], T]]) -> list[T]:
-        """All at the same time, to the end; then RankLost where one of them failed."""
+        """Run the operations at the same time, all to their end. Raises RankLost if one failed."""
         pending = [self._pool.submit(operation) for operation in operations]
         for rank, one in zip(ranks, pending, strict=True):
             if isinstance(error := one.exception(), AutodiffError):
@@ -168,8 +169,8 @@ class Synchronous:
 
 
 def combined(slots: Iterable[Slot], parts: Sequence[Part], samples: Sequence[int]) -> Part:
-    """The exchanged part of all ranks, in their order: sums are added, floats of buffers are weighted by samples, other
-    buffers are those of the first rank, counters those of the last."""
+    """The exchanged part of all ranks, which are in order: the sum of sums, the mean of buffers of floats, weighted by
+    samples, other buffers of the first rank, and the counters of the last rank."""
     found = {}
     for slot in slots:
         arrays = [part[slot.name] for part in parts]
@@ -187,7 +188,7 @@ def combined(slots: Iterable[Slot], parts: Sequence[Part], samples: Sequence[int
 
 
 def _added(arrays: Sequence[Array]) -> Array:
-    """Their sum in float64, from the first to the last."""
+    """The sum of the arrays in float64, from the first to the last."""
     total = arrays[0].astype(np.float64)
     for array in arrays[1:]:
         total = total + array
@@ -195,7 +196,7 @@ def _added(arrays: Sequence[Array]) -> Array:
 
 
 def check_batch(program: Program, n: int, ranks: int, samples: int) -> None:
-    """DataError for n samples a rank that the model does not take, and for more ranks than a data set has work for."""
+    """Raises DataError if the model does not take n samples, or if the data set has too few samples for the ranks."""
     rows = rows_of(program)
     fixed = rows.least == rows.most
     if n < rows.least or (fixed and n % rows.most):

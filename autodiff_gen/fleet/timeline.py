@@ -1,4 +1,4 @@
-"""The timeline of a run, which a run that is resumed continues, and what is printed of it."""
+"""The timeline of a run, which a resumed run continues, and the lines that are printed about it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .virtual import VirtualTime
 
 
 def set_aside(folder: Path) -> None:
-    """Rename the timeline of rounds in the folder of a run that has none. Raises DataError."""
+    """Rename a timeline of rounds in the folder of a run without rounds. Raises DataError."""
     path = folder / NAME
     if not path.exists():
         return
@@ -31,7 +31,7 @@ def set_aside(folder: Path) -> None:
 
 
 class Timeline:
-    """The rows of a file up to round `done`; others are removed from it. Raises DataError."""
+    """The rows of a file up to round `done`; later rows are removed from the file. Raises DataError."""
 
     def __init__(self, path: Path, done: int) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class Timeline:
             raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
     def add(self, result: Result, accuracy: float | None, members: Sequence[Members]) -> Row:
-        """The row of a round, after it has been written."""
+        """Write the row of a round, and return it."""
         virtual = [m for m in members if isinstance(m, VirtualTime)]
         at_lines = [v for m in members if isinstance(m, LinkedBoards) for v in m.visits]
         seconds = max((*(m.seconds for m in virtual), *(v.seconds for v in at_lines)), default=0.0)
@@ -66,7 +66,7 @@ class Timeline:
 
 
 def words(row: Row) -> str:
-    """Who was late, and what vanished, for virtual boards."""
+    """The virtual time of a round, and which boards were late or vanished."""
     last = max(row.visits, key=lambda v: v.seconds, default=None)
     if not row.virtual or last is None:
         return ""

@@ -1,5 +1,5 @@
-"""What twins keep between rounds, such as the optimizer's state, in a file of the last round: a run that was stopped
-continues with it, as boards do by their flash."""
+"""The states of twins between rounds, such as the optimizer's state, in a file for the last round: a run that was
+stopped continues with them, as boards continue with their flash."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _twins_of(group: Twins | VirtualTime) -> Twins:
 
 
 class StoredTwins:
-    """Twins of a gateway whose server keeps the weights, and which may be another process in each round: their states
-    are in `folder`. The file of the round before stays, as a server may send a round again."""
+    """Twins of a gateway that may be another process in each round: their states are in `folder`, and the server keeps
+    the weights. The file of the round before stays, as a server may send a round again."""
 
     def __init__(self, group: Twins | VirtualTime, folder: Path) -> None:
         self.first, self._group, self._folder = group.first, group, folder
@@ -58,12 +58,12 @@ class StoredTwins:
 
 
 def stored(members: Sequence[Members], folder: Path) -> list[Members]:
-    """The members of a gateway, whose twins have their states in `folder`."""
+    """The members of a gateway; the states of its twins are in `folder`."""
     return [StoredTwins(m, folder) if isinstance(m, Twins | VirtualTime) else m for m in members]
 
 
 def restore(folder: Path, twins: Twins, number: int, local_buffers: bool) -> None:
-    """Twins continue with what they kept before round `number`; a line says if it is not there. Raises DataError."""
+    """Give twins their states before round `number`; print a line if there is no file of them. Raises DataError."""
     if number == 1 or _load(folder, twins, _last_before(folder, number)) or not twins.keeps(local_buffers):
         return
     missing = folder / name_of(number - 1)
@@ -78,7 +78,7 @@ def _last_before(folder: Path, number: int) -> int:
 
 
 def save(folder: Path, twins: Twins, number: int) -> None:
-    """The states after a round, before its weights are written; none where twins keep nothing."""
+    """Write the states after a round; no file where twins keep nothing."""
     kept = twins.kept()
     if kept:
         states = np.stack([np.frombuffer(state, np.uint8) for state in kept.values()])
@@ -87,7 +87,7 @@ def save(folder: Path, twins: Twins, number: int) -> None:
 
 
 def _load(folder: Path, twins: Twins, number: int) -> bool:
-    """Continue with the states after a round; whether there are some. Raises DataError for a damaged file."""
+    """Give twins their states after a round; returns whether there is a file. Raises DataError for a damaged file."""
     path = folder / name_of(number)
     if not path.is_file():
         return False

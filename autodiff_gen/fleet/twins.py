@@ -1,5 +1,6 @@
 """Host twins: many boards of one model in this process. Each trains as `runtime/ag_round.c` does on a board, by the C
-of the model, bit for bit; they share one memory for each thread, and keep only what a board keeps between rounds."""
+of the model, bit for bit. Twins share a memory for each thread; between rounds each keeps only its states that are no
+parameters."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ class Twins:
         return len(self._sets)
 
     def samples(self, k: int) -> int:
-        """How many a board has to train on."""
+        """How many samples a board has to train on."""
         return sample_count(self._sets[k])
 
     @property
@@ -108,15 +109,15 @@ class Twins:
         return sum(end - begin for begin, end in self._own)
 
     def kept(self) -> dict[int, bytes]:
-        """What each board that has trained keeps after its last round."""
+        """The states of each board that has trained, without parameters, after its last round."""
         return {k: kept.after for k, kept in sorted(self._kept.items())}
 
     def keep(self, kept: Mapping[int, bytes]) -> None:
-        """Set what boards keep, which the next round begins with, whatever its number is."""
+        """Set the states, without parameters, with which boards begin the next round."""
         self._kept = {k: _Kept(0, own, own) for k, own in kept.items()}
 
     def keeps(self, local_buffers: bool) -> bool:
-        """Whether boards keep something between rounds."""
+        """Whether boards have states that a round does not exchange."""
         shared = sum(run.end - run.offset for run in self._own_runs(local_buffers))
         return shared < self.program.state_bytes
 
@@ -125,7 +126,7 @@ class Twins:
         return shared_slots(self.program, local_buffers)
 
     def sample(self, i: int, samples: int, seed: int, epoch: int) -> int:
-        """The sample at place i of an epoch of a board with so many."""
+        """The sample at place i of an epoch of a board with this number of samples."""
         return int(self._library.ag_round_sample(i, samples, seed, epoch))
 
     def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
@@ -163,7 +164,7 @@ class Twins:
         return [run for run in self._runs if not (local_buffers and run.is_buffer)]
 
     def _noise_seed(self, k: int, number: int, mask: Mask | None) -> Any:
-        """One for each round, so that a repeated round has the same noise."""
+        """A seed for each round, so that a repeated round has the same noise."""
         if mask is None or not mask.noise:
             return (ctypes.c_uint8 * _SEED_BYTES)()
         if k not in self._seeds or self._seeds[k][0] != number:
@@ -171,7 +172,7 @@ class Twins:
         return (ctypes.c_uint8 * _SEED_BYTES)(*self._seeds[k][1])
 
     def _train(self, memory: Any, k: int, weights: bytes, work: _Work, size: int) -> tuple[Report, bytes]:
-        """The report without its difference, and `size` bytes of this."""
+        """The report without its difference, and the `size` bytes of the difference."""
         start, keeps = bytearray(self._initial), self.keeps(bool(work.local_buffers))
         if k in self._kept:
             _fill(start, self._own, self._kept[k].start(work.round))

@@ -1,4 +1,4 @@
-"""Virtual time: how long a round would take on boards, for twins that need none. The time of a board is
+"""Virtual time: how long a round would take on boards, counted while twins train. The time of a board is
 
     delay of late boards + download + local steps + upload
 
@@ -31,8 +31,8 @@ class Absent(Failure):
 
 
 class VirtualTime:
-    """Twins as boards of a profile. After a round `visits` has its boards, in their order, and `seconds` what it took:
-    until the last answer, or until the deadline, if there is one and a board did not answer."""
+    """Twins as boards of a profile. After a round, `visits` has its boards in order, and `seconds` is the time until
+    the last answer, or until the deadline if there is one and a board did not answer."""
 
     def __init__(self, twins: Twins, profile: Profile, seed: int) -> None:
         self.first, self.twins, self._profile, self._seed = twins.first, twins, profile, seed
@@ -66,7 +66,7 @@ class VirtualTime:
         self.visits = [v.cut(self.seconds) if v.seconds > self.seconds else v for v in visits.values()]
 
     def _plans(self, order: Order) -> Iterator[Visit]:
-        """What each board would do."""
+        """The visit of each board if no deadline cuts it."""
         rng = np.random.default_rng((self._seed, order.number, 0x71AE))
         boards = len(self)
         vanish, moment, late, delay = rng.random((4, boards))
@@ -97,7 +97,7 @@ class VirtualTime:
 
 
 def _transfer(size: int, c: Conditions, rng: np.random.Generator) -> float:
-    """Seconds of a transfer. The numbers that are drawn do not depend on what is lost before."""
+    """Seconds of a transfer. It draws the same numbers whether earlier frames were lost or not."""
     frames = max(1, -(-size // (int(c.payload) - 4)))
     again = int(rng.negative_binomial(frames, 1.0 - c.loss))
     per_frame = (size / frames + AROUND) / c.rate

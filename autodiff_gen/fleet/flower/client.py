@@ -19,13 +19,13 @@ from ..members import Failure, Members
 from ..order import RoundSettings
 from ..rounds import Heard, answers, moved
 
-# What Flower's strategies read and write, and what replies say of boards.
+# Names that Flower's strategies read and write; BOARDS is the record about boards in a reply.
 ARRAYS, CONFIG, METRICS, BOARDS = "arrays", "config", "metrics", "boards"
 NUMBER, MU, EXAMPLES, LOSS = "server-round", "proximal-mu", "num-examples", "train_loss"
 ACCURACY = "eval_acc"
 FAILED = 1  # the code of an Error: no board of the client answered
 
-# Keys of a message's ConfigRecord, and which setting each replaces.
+# Keys of a message's ConfigRecord, and the setting that each replaces.
 KEYS = {
     MU: "mu",
     "lr": "lr",
@@ -42,7 +42,7 @@ class FlowerClientApp(ClientApp):  # type: ignore[misc]
     """Trains all boards of the members by a message of type `train`.
 
     The message's ConfigRecord replaces values of `settings`: KEYS has its keys. Another key is an error, as a server
-    may rely on what it asks for.
+    may rely on its settings.
 
     The reply has the mean of the boards' weights, weighted by their samples, and the metrics `num-examples` and
     `train_loss`. A board that fails is left out and named in the reply's record `boards`; if none answers, the reply is
@@ -124,7 +124,7 @@ def _evaluated(mean: Mean) -> dict[str, float]:
 
 
 def settings_of(settings: RoundSettings, config: Mapping[str, Any]) -> RoundSettings:
-    """The settings with what a message's ConfigRecord says. Raises DataError."""
+    """The settings, with the values of a message's ConfigRecord. Raises DataError."""
     given: dict[str, Any] = {}
     for key, value in config.items():
         if key == NUMBER:

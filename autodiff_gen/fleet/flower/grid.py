@@ -17,15 +17,15 @@ from ..order import RoundSettings
 from ..rounds import Heard
 from .client import FAILED, replies
 
-VERSION = "1.42."  # of Flower, whose private detail `_identify` sets
+VERSION = "1.42."  # of Flower: `_identify` sets a private detail
 RUN, SERVER = 1, 1
 POLLS = 4  # strategies ask once or twice in a round for nodes, and each second if they miss some
 
 
 class LocalGrid(Grid):  # type: ignore[misc]
     """`clients`: the boards of each node, in ascending order. All boards of a round train at the same time. `failures`:
-    of the last messages. Raises ToolError with another version of Flower, and DataError for a strategy that waits for
-    more nodes than there are."""
+    in the replies to the last messages. Raises ToolError with another version of Flower, and DataError for a strategy
+    that waits for more nodes than there are."""
 
     def __init__(
         self,

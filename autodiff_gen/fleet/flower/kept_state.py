@@ -1,8 +1,8 @@
-"""What a strategy of Flower keeps between rounds, such as the moments of FedAdam, in a file for each round: a run that
-was stopped continues with it.
+"""The state of a strategy of Flower, such as the moments of FedAdam, in a file for each round: a run that was stopped
+continues with it.
 
-The file of a round is written before the round's weights, and that of the round before stays: a stop between the two
-writes repeats the round with the state of before.
+The file of a round is written before the round's weights, and the file of the round before stays: after a stop between
+the two writes, the round is repeated with the state before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY = re.compile(
 
 
 class KeptState:
-    """Of one strategy, in the folder `folder`. Numbers are kept if rounds change them: others are options."""
+    """The state of one strategy, in `folder`. Numbers that rounds change belong to it; other numbers are options."""
 
     def __init__(self, folder: Path, strategy: Any) -> None:
         self._folder, self._strategy, self._name = folder, strategy, type(strategy).__name__
@@ -47,8 +47,8 @@ class KeptState:
                 file.unlink(missing_ok=True)
 
     def load(self, number: int, weights: Mapping[str, Any]) -> bool:
-        """Continue with the state after a round; whether the folder has it, of the same strategy and with these
-        weights. Raises DataError for a damaged file."""
+        """Give the strategy its state after a round; returns whether the folder has the state of this strategy and
+        these weights. Raises DataError for a damaged file."""
         path = self.file(number)
         if not path.exists():
             return False
@@ -68,7 +68,7 @@ class KeptState:
         return True
 
     def is_empty(self) -> bool:
-        """Whether the strategy keeps nothing that a run that continues would miss."""
+        """Whether the strategy has no state: a run continues without a file."""
         return not self._kept()
 
     def _kept(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _set(strategy: Any, key: str, array: Any) -> bool:
-    """Give the strategy a value that `_state` has found; False for a key of no such value."""
+    """Give the strategy a value that `_state` found; returns False for a key without such a value."""
     found = _KEY.fullmatch(key)
     if found is None:
         return False

@@ -49,7 +49,7 @@ class FlowerServer:
         """Round `number`, whose state is written. Raises DataError, ToolError."""
         is_missing = self._last != number - 1 and not self._state.load(number - 1, weights)
         of_means = self._name in OF_MEANS
-        buffers = self._buffers if of_means else ()  # another strategy limits what single boards do to them
+        buffers = self._buffers if of_means else ()  # another strategy limits the influence of single boards
         result = flower_round(self._strategy, grid, number, weights, buffers, of_means)
         result = replace(result, weights=rounded(self._slots, result.weights, self._settings.seed, number))
         if is_missing and not self._state.is_empty():
@@ -73,7 +73,7 @@ def flower_round(
 ) -> Result:
     """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
     All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `timeout`: seconds
-    until replies count as lost. Raises DataError if no board answers, or for a strategy that needs what boards do not
+    until replies count as lost. Raises DataError if no board answers, or for a strategy that needs more than boards
     report."""
     begin = time.monotonic()
     arrays = ArrayRecord({name: Array(np.asarray(array, np.float32)) for name, array in weights.items()})
@@ -114,7 +114,7 @@ def flower_round(
 
 @contextmanager
 def _usable(strategy: Any, number: int) -> Iterator[None]:
-    """Raises DataError where the strategy needs something else than boards report."""
+    """Raises DataError where the strategy needs more than boards report."""
     try:
         yield
     except (AppExitException, ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -20,7 +20,7 @@ from .strategies import OF_MEANS
 
 class Simulation:
     """`strategy`: its name and options. `per_node`: boards of a client; 0 for all of them where the strategy reads only
-    their mean, otherwise 1. `out`: the folder of what the strategy keeps between rounds. Raises DataError."""
+    their mean, otherwise 1. `out`: the folder of the strategy's state. Raises DataError."""
 
     def __init__(
         self, strategy: str, boards: int, per_node: int, program: Program, settings: RoundSettings, out: Path
