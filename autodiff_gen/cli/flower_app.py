@@ -18,7 +18,7 @@ from flwr.app import Error, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 
-from ..errors import AutodiffError, DataError, quoted, shortened
+from ..errors import AutodiffError, DataError, counted, quoted, shortened
 from ..fleet.flower.client import CONFIG, FAILED, NUMBER, FlowerClientApp
 from ..fleet.flower.server import FlowerServer
 from ..fleet.folder import held
@@ -70,7 +70,7 @@ def serve(grid: Any, context: Any) -> None:
         args.boards, args.emulated, args.port, args.profile, args.conditions = 0, {}, {}, None, {}
         gateway = Gateway(args)
         flower = FlowerServer(strategy, clients, clients, gateway.program, gateway.settings, gateway.out)
-        heading = f"{gateway.program.name}: {clients} clients of Flower"
+        heading = f"{gateway.program.name}: {counted(clients, 'client')} of Flower"
         run_rounds(gateway, lambda _, number, weights, heard: flower.round(grid, number, weights), heading)
     except AutodiffError as error:
         raise SystemExit(f"error: {error}") from None
