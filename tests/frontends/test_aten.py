@@ -28,7 +28,8 @@ DECOMPOSED = (
     "nll_loss2d_forward nll_loss_forward norm reflection_pad1d reflection_pad2d replication_pad1d "
     "replication_pad2d scalar_tensor select_scatter slice_scatter"
 )
-# Operators in tests/support/torch_networks.py, test_from_torch.py, test_torch_programs*.py and test_torch_states.py.
+# Operators in tests/support/torch_networks.py, test_from_torch.py, test_torch_programs*.py, test_torch_states.py and
+# test_torch_statistics.py.
 ELSEWHERE = "batch_norm fill_diagonal isfinite isinf isneginf take_along_dim triu_indices"
 OURS = "batch_norm custom_gradient gradient_of"
 
