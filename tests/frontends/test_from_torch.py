@@ -357,7 +357,7 @@ BAD = {
         lambda self, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)),
         "control flow depends on data; use torch.where, or fix the condition before the export",
     ),
-    "item": (lambda self, x: x * x.sum().item(), "control flow that depends on data"),
+    "item": (lambda self, x: x * x.sum().item(), "control flow (that )?depends on data"),
     "input": (lambda self, x: x.add_(1) * 2, r"changes its input 'x' in place; change a clone\(\)"),
     "projection": (
         lambda self, x: self.lstm(x[:, None])[0],

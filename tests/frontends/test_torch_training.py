@@ -120,10 +120,12 @@ def test_optimizers_and_losses_that_cannot_be_taken_over():
     module, net = net_of_two()
     other = torch.nn.Linear(2, 2)
     mse = torch.nn.MSELoss()
+    decoupled = torch.optim.Adam(module.parameters())
+    decoupled.param_groups[0]["decoupled_weight_decay"] = True  # an argument since PyTorch 2.7
     cases = [
         (
             mse,
-            torch.optim.Adam(module.parameters(), decoupled_weight_decay=True),
+            decoupled,
             "'decoupled_weight_decay' is not supported",
         ),
         (

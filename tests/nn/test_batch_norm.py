@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_changes import older_than_layer
+from torch_changes import older_than_needed
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -163,7 +163,7 @@ class Ours:
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("name", [n for n in NETS if not older_than_layer(n)])
+@pytest.mark.parametrize("name", [n for n in NETS if not older_than_needed(n)])
 def test_steps_of_a_model_equal_pytorchs(name: str) -> None:
     import torch
 

@@ -31,7 +31,9 @@ def test_both_commands(tmp_path_factory: pytest.TempPathFactory) -> None:
     # The test tools are here already; pip finds them through this file, and downloads nothing.
     site = next((clone / ".venv/lib").glob("python*/site-packages"))
     (site / "tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    tests = scons(clone, "test", "args=-q -k 'resources or board_file or lists' tests/scons/test_scons_words.py")
+    tests = scons(
+        clone, "test", "args=-q -k 'resources or board_file or lists' tests/scons/test_scons_words.py"
+    )
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert re.search(r"^\d+ passed", tests.stdout.splitlines()[-1])
     failing = scons(clone, "test", "args=-q -n 0 -k no_such_test tests/scons")

@@ -29,8 +29,13 @@ SECOND: dict[str, tuple[int, int]] = dict.fromkeys(
 )
 CHANGED["atan2_at_0"] = (2, 10)  # 2.9 has NaN there
 
-# Networks of the tests with an option of a layer, and the first version that has the option.
-LAYERS = {"without bias": (2, 10)}  # of a BatchNorm
+# Networks and programs of the tests, and the first version that has what they use, or exports it.
+NEEDED = {
+    "without bias": (2, 10),  # of a BatchNorm
+    "vmap": (2, 9),
+    "spectra of silence": (2, 9),  # numbers that are complex
+    "Fourier operator": (2, 7),  # spectra of which parts are assigned
+}
 
 # Recurrent layers whose last states 2.9 gives an axis too many as programs, which it does not as modules.
 STATES = dict.fromkeys(("two layers, both directions", "projected"), (2, 10))
@@ -54,9 +59,9 @@ def older_than_second(name: str) -> bool:
     return name in SECOND and installed() < SECOND[name]
 
 
-def older_than_layer(name: str) -> bool:
-    """Whether the installed PyTorch lacks the option of a layer of this network."""
-    return name in LAYERS and installed() < LAYERS[name]
+def older_than_needed(name: str) -> bool:
+    """Whether the installed PyTorch lacks what this network uses, or does not export it."""
+    return name in NEEDED and installed() < NEEDED[name]
 
 
 def older_than_states(name: str) -> bool:

@@ -6,12 +6,9 @@ import contextlib
 import inspect
 import io
 import logging
-import sysconfig
-import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ... import nn
@@ -24,6 +21,7 @@ from .assigned_buffers import assigned_buffers
 from .convert import convert, is_known
 from .each_tensor import each_tensor
 from .evaluation import follows_flags, in_evaluation
+from .export_errors import NOT_RECORDED, reason_of
 from .functions import exported_functions
 from .hooks import exported_hooks
 from .in_place import CHANGED_VIEW
@@ -33,9 +31,19 @@ from .pt2 import read
 from .python_state import check_repeatable, state_kept
 from .recurrent import shapes_without_steps
 from .shown_weights import shown_weights
+from .torch_versions import (
+    OLDEST,
+    decompositions,
+    exporter,
+    free_axis,
+    keeps_layers,
+    modes_in_force,
+    run_decompositions,
+    version_of,
+)
 from .training import remember
-
-OLDEST = (2, 4)  # of PyTorch
+from .untraceable import rejected_calls
+from .user_lines import all_lines
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,7 @@ class _Exports:
                 f"run: {pip_install('torch')}"
             ) from None
         version = str(torch.__version__)
-        if _version(torch) < OLDEST:
+        if version_of(torch) < OLDEST:
             raise ToolError(
                 f"from_torch needs PyTorch 2.4 or later, not {version}; run: {pip_install('torch')}"
             )
@@ -200,10 +208,14 @@ class _Exports:
         examples = tuple(map(_of_two, self.examples)) if dynamic else self.examples
         file = io.BytesIO()
         try:
-            with silence(), shapes_without_steps(self.torch), state_kept(self.torch, self.module):
+            with silence(), state_kept(self.torch, self.module):
                 if dynamic not in self.programs:
                     shapes = _free_shapes(self.torch, self.module, examples) if dynamic else None
                     with (
+                        shapes_without_steps(self.torch),
+                        modes_in_force(self.torch, self.name),
+                        all_lines(self.torch),
+                        rejected_calls(self.torch, self.name),
                         exported_operators(self.torch, self.name),
                         known_values(self.torch, self.module) as depended,
                         exported_hooks(self.torch, self.module, self.name) as hooks,
@@ -213,13 +225,21 @@ class _Exports:
                         assigned_buffers(self.torch, self.module, self.name),
                         _no_checks_of_values(self.torch),
                     ):
-                        traced = _export_of(self.torch)
+                        traced = exporter(self.torch)
                         exported = traced(self.module, examples, dynamic_shapes=shapes, strict=False)
+                    fake = self.torch._subclasses.fake_tensor.FakeTensor
+                    if any(isinstance(constant, fake) for constant in exported.constants.values()):
+                        raise RuntimeError(NOT_RECORDED)
                     self.programs[dynamic] = exported
                     self.depended |= depended
                 exported = self.programs[dynamic]
                 if functional:
-                    with _operators_loaded_once(self.torch):
+                    steps = (
+                        shapes_without_steps(self.torch)
+                        if keeps_layers(self.torch)
+                        else contextlib.nullcontext()
+                    )
+                    with steps, _operators_loaded_once(self.torch):
                         exported = _decomposed(self.torch, exported)
                 self.torch.export.save(exported, file)
         except ModelError:
@@ -227,7 +247,7 @@ class _Exports:
         except Exception as error:  # torch.export raises errors of many kinds
             sizes = " and ".join(str(tuple(e.shape)) for e in examples)
             raise ModelError(
-                f"{self.name} cannot be exported by torch.export for input={sizes}: {_reason(error)}"
+                f"{self.name} cannot be exported by torch.export for input={sizes}: {reason_of(error, self.torch)}"
             ) from None
         file.seek(0)
         return file
@@ -260,21 +280,9 @@ def _of_two(example: Any) -> Any:
     return example.repeat(2, *[1] * (example.ndim - 1)) if alone else example.clone()
 
 
-def _export_of(torch: Any) -> Any:
-    """What exports the operators that training needs; in PyTorch 2.5 `export` gives those of inference."""
-    export = torch.export
-    return export.export_for_training if _version(torch) == (2, 5) else export.export
-
-
-def _version(torch: Any) -> tuple[int, ...]:
-    return tuple(map(int, str(torch.__version__).split(".")[:2]))
-
-
 def _free_shapes(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
     """The argument `dynamic_shapes` with a free batch; the shapes of *args are a tuple of their own."""
-    batch = {
-        0: torch.export.Dim.AUTO if hasattr(torch.export.Dim, "AUTO") else torch.export.Dim("batch", max=1024)
-    }
+    batch = {0: free_axis(torch)}
     shapes = tuple(batch if e.ndim else None for e in examples)
     kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
@@ -295,8 +303,7 @@ def _decomposed(torch: Any, exported: Any) -> Any:
     def random(program: Any) -> set[Any]:
         return {op for op in called(program) if torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())}
 
-    default = getattr(torch.export, "default_decompositions", torch._decomp.core_aten_decompositions)
-    table = default()
+    table = decompositions(torch)
 
     def unknown(program: Any) -> dict[Any, Any]:
         return {op: table[op] for op in called(program) if op in table and not is_known(str(op))}
@@ -304,7 +311,7 @@ def _decomposed(torch: Any, exported: Any) -> Any:
     exported._guards_code = []  # conditions of sizes, which PyTorch 2.9 cannot read for `forward(self, *inputs)`
     done = unknown(exported)
     while True:
-        made = exported.run_decompositions(dict(done))
+        made = run_decompositions(torch, exported, done, lambda op: is_known(str(op)))
         if random(made) - random(exported) - {dropout}:
             return exported
         more = unknown(made)
@@ -358,57 +365,3 @@ def silence() -> Iterator[None]:
             yield
         finally:
             logging.disable(level)
-
-
-# What torch.export says of control flow that depends on data.
-OF_DATA = ("data-dependent", "higher order operator", "`operator.*` comparison", "Cond doesn't work")
-# What torch.export says where it is at fault itself, or finds a fault of its own.
-NO_REASON = (
-    "file an issue",
-    "file a bug",
-    "report",
-    "github.com",
-    "fake tensor",
-    "INTERNAL ASSERT",
-    "FakeTensor",
-)
-
-
-def _reason(error: Exception) -> str:
-    """The first line of an error, and the user's line that it names."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = lines[0] if lines else type(error).__name__
-    if any("batch_sizes" in frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)):
-        first = "has packed sequences; pad them"
-    elif "functorch" in text or "TensorWrapper" in text or _is_of_torch_func(error):
-        first = "it cannot trace torch.func; use torch.autograd.grad(y, x, create_graph=True)"
-    elif any(part in text for part in OF_DATA):
-        first = "control flow depends on data; use torch.where, or fix the condition before the export"
-    elif any(words.lower() in first.lower() for words in NO_REASON):
-        first = (
-            "it does not record a tensor that forward makes; compute with functions of torch of the inputs, "
-        )
-        first += "parameters and buffers, without .numpy(), torch.Tensor() and nn.Parameter()"
-    return f"{first[:300]}{_place(error, lines)}"
-
-
-def _is_of_torch_func(error: Exception) -> bool:
-    """Whether torch.func raised an error, as of PyTorch 2.9, which says no more."""
-    return any(Path(f.filename).stem == "eager_transforms" for f in traceback.extract_tb(error.__traceback__))
-
-
-def _place(error: Exception, lines: Sequence[str]) -> str:
-    """The user's file and line, of the traceback or of the message."""
-    ours, python = Path(__file__).resolve().parents[2], sysconfig.get_paths()["stdlib"]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        of_torch = (
-            "-packages/torch/" in file.as_posix()
-            or file.is_relative_to(ours)
-            or frame.filename.startswith("<")
-        )
-        if not of_torch and (not file.is_relative_to(python) or "site-packages" in file.parts):
-            return f" ({file.name}:{frame.lineno})"
-    places = [line for line in lines if line.startswith("File ") and "-packages/torch/" not in line]
-    return f" ({places[-1].removeprefix('File ')})" if places else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def described(hook: Any) -> str:
 def caller(torch: Any, outermost: Any = None) -> str:
     """`net.py:12`: the innermost line that is neither PyTorch's nor of this package; empty if `outermost`, the code
     of a function of ours, did not call it."""
-    packages = (str(Path(torch.__file__).parent), OWN)
+    packages = (str(Path(torch.__file__).parent), OWN, copy.__file__)
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(packages):
         if frame.f_code is outermost:

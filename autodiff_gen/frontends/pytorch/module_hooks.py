@@ -38,7 +38,8 @@ class ModuleHooks:
 
     @property
     def _of(self) -> str:
-        paths = (n for n, m in self.recorder.module.named_modules() if m is self.module)
+        modules = self.recorder.module.named_modules()
+        paths = (n for n, m in modules if vars(m) is vars(self.module))  # PyTorch 2.5 has proxies of modules
         return f"the module {next(paths, type(self.module).__name__)!r}"
 
     def setup_input_hook(self, args: Any) -> Any:

@@ -35,7 +35,8 @@ def _slice(c: Converter, a: Arguments) -> Any:
 def _slice_of_batch(c: Converter, x: Any, dim: int, start: Any, end: Any) -> Any:
     """Limits that the batch determines."""
     given = [v for v in (start, end) if isinstance(v, ValueRef)]
-    parts = ["{}" if isinstance(v, ValueRef) else str(v or "") for v in (start, None if end == LAST else end)]
+    end = None if isinstance(end, int) and end >= LAST else end
+    parts = ["{}" if isinstance(v, ValueRef) else str(v or "") for v in (start, end)]
     return c.emit(f"{{}}[{':, ' * dim}{':'.join(parts)}]", x, *given)
 
 
