@@ -9,6 +9,12 @@ from ..errors import ToolError
 
 def replace_section(path: Path, name: str, text: str) -> None:
     """Replace the text of section `name`, delimited by its two comments. Raises ToolError where they are missing."""
+    head, tail = around_section(path, name)
+    path.write_text(f"{head}\n{text.strip()}\n\n{tail}", encoding="utf-8")
+
+
+def around_section(path: Path, name: str) -> tuple[str, str]:
+    """The text before and after a section, with its comments. Raises ToolError where they are missing."""
     try:
         document = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -20,7 +26,7 @@ def replace_section(path: Path, name: str, text: str) -> None:
         raise ToolError(
             f"{path}: has no section between `{begin.strip()}` and `{end.strip()}`; put both lines in"
         )
-    path.write_text(f"{head}{begin}\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
+    return head + begin, end + tail
 
 
 def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...]) -> str:

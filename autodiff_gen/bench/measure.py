@@ -111,14 +111,14 @@ def measurement(counted: Counted, number: int, steps: int, macs: int) -> Record:
     instructions = counted.counts.instructions.get(number, 0) / steps
     cycles = counted.cycles.get(number, 0.0)
     return {
-        "instructions": _plain(instructions),
+        "instructions": plain(instructions),
         "cycles": None if cycles is None else round(cycles / steps),
         "macs": macs,
         "instructions_per_mac": _ratio(instructions, macs),
     }
 
 
-def _plain(x: float) -> int | float:
+def plain(x: float) -> int | float:
     """A mean over steps, as an int when it is integral."""
     return int(x) if x == int(x) else round(x, 2)
 
@@ -135,7 +135,7 @@ def _sum(rows: Sequence[Record]) -> Record:
     cycles = [r["cycles"] for r in rows]
     instructions, macs = sum(r["instructions"] for r in rows), sum(r["macs"] for r in rows)
     return {
-        "instructions": _plain(instructions),
+        "instructions": plain(instructions),
         "cycles": None if None in cycles else sum(cycles),
         "macs": macs,
         "instructions_per_mac": _ratio(instructions, macs),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..codegen.entries import step_trees
 from ..codegen.formulas import of_results
-from ..codegen.program import Program
+from ..codegen.program import Entry, Program
 from ..ir.origin import FORWARD, LOSS
 from ..lowering.c import c_query
 from ..lowering.phases import Phases
@@ -31,11 +31,20 @@ class Probe:
     kernels: tuple[str, ...] = ()  # symbols of the kernels that it calls
 
 
+def entry_probes(program: Program) -> list[Probe]:
+    """One probe for each entry, for all that it executes."""
+    return [_entry_probe(number, entry) for number, entry in enumerate(program.entries, 1)]
+
+
+def _entry_probe(number: int, entry: Entry) -> Probe:
+    return Probe(number, entry.name, "", "checks, call and return", CALL, "", 0)
+
+
 def probes(program: Program) -> list[Probe]:
     """All probes, ordered by id."""
     listed: list[Probe] = []
     for entry in program.entries:
-        listed.append(Probe(len(listed) + 1, entry.name, "", "checks, call and return", CALL, "", 0))
+        listed.append(_entry_probe(len(listed) + 1, entry))
         comments = c_query.step_comments(step_trees(entry, program))
         phases = Phases(entry.plan)
         for number, step, times in steps_with_times(entry.plan):

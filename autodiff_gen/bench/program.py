@@ -21,7 +21,7 @@ from ..lowering.c import c_syntax
 from ..model.loader import LoadedFile
 from ..model.model import Model
 from ..targets.installation import __version__
-from .probes import Probe, ids, probes
+from .probes import Probe, entry_probes, ids, probes
 
 DATA_BYTES = 1 << 17  # of inputs and targets in flash; further steps start again at the first
 Data = Mapping[str, NDArray[Any]]
@@ -37,6 +37,12 @@ def bench_texts(program: Program, file: LoadedFile, steps: int) -> dict[str, str
         f"{name}_bench.c": _main(program, listed, data(program, file, steps), steps),
         f"{name}_probes.json": probes_json(program, listed, steps),
     }
+
+
+def counted_texts(program: Program, file: LoadedFile, steps: int) -> dict[str, str]:
+    """File name -> text: the generated C, and NAME_bench.c, which has a probe for each entry."""
+    main = _main(program, entry_probes(program), data(program, file, steps), steps)
+    return {**emit(program), f"{program.name}_bench.c": main}
 
 
 def probes_json(program: Program, listed: Sequence[Probe], steps: int) -> str:

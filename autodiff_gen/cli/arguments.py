@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from ..targets.schema import DEFAULT_BOARD
 
 if TYPE_CHECKING:
+    from ..bench.stage_trials import Network
     from ..targets.board import Board
 
 Number = TypeVar("Number", int, float)
@@ -78,6 +79,14 @@ def memory_size(text: str) -> int:
     if not (digits.isascii() and digits.isdigit()) or int(digits) == 0:
         raise argparse.ArgumentTypeError(f"expected bytes, such as 98304 or 96K, got {text!r}")
     return int(digits) * unit
+
+
+def network(text: str) -> Network:
+    """`resnet8`, or `resnet8:480K`: a model, and its limit of RAM."""
+    from ..bench.stage_trials import Network
+
+    name, colon, limit = text.rpartition(":")
+    return Network(name, memory_size(limit)) if colon else Network(text)
 
 
 def columns(text: str) -> dict[str, list[str]]:

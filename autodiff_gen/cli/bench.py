@@ -8,12 +8,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .arguments import Command, board_and_kernels, force_argument, model_argument, target_arguments
+from .arguments import (
+    Command,
+    board_and_kernels,
+    force_argument,
+    model_argument,
+    names,
+    network,
+    target_arguments,
+)
 
 
 def add_commands(command: Command) -> None:
     """Add the commands."""
     for add in (
+        _add_bench,
         _add_sources,
         _add_count,
         _add_cycles,
@@ -23,6 +32,50 @@ def add_commands(command: Command) -> None:
         _add_tables,
     ):
         add(command)
+
+
+def _add_bench(command: Command) -> None:
+    bench = command(
+        "bench", "Count what networks cost on several cores, also without stages of the compiler."
+    )
+    bench.add_argument(
+        "networks",
+        metavar="NETWORK",
+        nargs="*",
+        type=network,
+        help="a model, or NAME:BYTES for one with a limit of RAM, such as resnet8:480K (default: those of "
+        "bench/stages.toml)",
+    )
+    bench.add_argument(
+        "--without",
+        metavar="STAGES",
+        action="append",
+        default=[],
+        type=names,
+        help="a stage of the pipeline that is left out, several together as a,b, or `all`: each one after the other; "
+        "repeatable",
+    )
+    bench.add_argument(
+        "--core",
+        metavar="NAME",
+        action="append",
+        dest="cores",
+        help="a core of bench/stages.toml: m4f, m55, a53 or host; repeatable (default: all)",
+    )
+    bench.add_argument(
+        "--results",
+        metavar="DIR",
+        type=Path,
+        default=Path("build/stages"),
+        help="the folder of results, from which an interrupted run goes on (default: %(default)s)",
+    )
+    bench.add_argument(
+        "--docs",
+        metavar="FILE",
+        type=Path,
+        help="write the tables into the section `stages` of this document",
+    )
+    bench.set_defaults(run=_bench)
 
 
 def _add_sources(command: Command) -> None:
@@ -114,6 +167,29 @@ def _add_tables(command: Command) -> None:
         "--scons", metavar="PYTHON", default=sys.executable, help="the Python that runs SCons"
     )
     tables.set_defaults(run=_tables)
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from ..bench.markdown import around_section, replace_section
+    from ..bench.stage_tables import tables
+    from ..bench.stage_trials import settings
+    from ..bench.stages import chosen_cores, left_out_sets, measured
+
+    if args.docs is not None:
+        around_section(args.docs, "stages")  # an error before hours of measuring, not after them
+    networks, cores = settings()
+    bases, rows = measured(
+        args.networks or [network(word) for word in networks],
+        chosen_cores(args.cores, cores),
+        left_out_sets(args.without),
+        args.results,
+        lambda line: print(line, flush=True),
+    )
+    text = tables(bases, rows)
+    print(f"\n{text}")
+    if args.docs is not None:
+        replace_section(args.docs, "stages", text)
+    return 0
 
 
 def _sources(args: argparse.Namespace) -> int:

@@ -65,6 +65,7 @@ from ..passes.training.freeze_states import freeze_states
 from ..passes.training.resolve_mode import resolve_mode
 from ..passes.training.select_trained_channels import select_trained_channels
 from ..passes.work import Work, work_of
+from . import left_out
 from .drop_recomputations import drop_recomputations
 from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
@@ -170,7 +171,7 @@ def run(
     verified: list[Graph] = []
     for stage in PIPELINE[first:last]:
         progress.step(stage.__name__.replace("_", " "))
-        module = stage(module, context)
+        module = left_out.result(stage, module, context)
         graphs = [_graph(entry) for entry in module.entries]
         for graph in graphs if check else ():
             try:

@@ -53,6 +53,7 @@ TESTS = (
     (("cmake", "make"), ("cmake", "--version")),
     (("git",), ("git", "--version")),
     (("strace",), ("strace", "--version")),
+    (("valgrind",), ("valgrind", "--version")),
     *(((name,), ("sh", "-c", f"/sbin/ldconfig -p | grep -F '{file} '")) for name, file in _PAGES.items()),
     (("fonts-dejavu-core",), ("test", "-d", "/usr/share/fonts/truetype")),
 )
