@@ -8,6 +8,7 @@ import importlib.util
 import os
 import resource
 import shutil
+import signal
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ for library in ("OMP", "OPENBLAS"):
 if "AUTODIFF_TEST_OBJECTS" not in os.environ:
     os.environ["AUTODIFF_TEST_OBJECTS"] = tempfile.mkdtemp(prefix="autodiff objects ")
     atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])
+# A shell starts jobs in the background with Ctrl-C ignored, which programs inherit; tests of Ctrl-C need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Most tests compute little with what they compile; the bits are those of every level, as test_training.py holds.
 compiler.REF_LEVEL = "-O0"
 
