@@ -86,7 +86,7 @@ enum {
     AG_LINK_ERR_VERSION = -37,    /* HELLO of another version of the protocol */
     AG_LINK_ERR_STEP = -38,       /* the request names another step than the next one */
     AG_LINK_ERR_SUM = -39,        /* data or state do not match the checksum in the request */
-    AG_LINK_ERR_INCOMPLETE = -40, /* the state is partially written; WRITE of the state, END: it is not */
+    AG_LINK_ERR_INCOMPLETE = -40, /* the state is half written; END, WRITE: no BEGIN before */
     AG_LINK_ERR_FILE = -42,       /* FETCH: the file of the inputs cannot be read */
     AG_LINK_ERR_IDENTITY = -49,   /* the board has another identity already */
 };

@@ -56,7 +56,7 @@ typedef struct ag_round {
     ag_note note;             /* the board's identity; the round's options, clipping and noise */
     float factor;             /* that clips the difference */
     uint32_t key[8];          /* of the noise of this difference */
-    bool is_measured;         /* both are known */
+    bool is_measured;         /* factor, and with noise the key, are known for the weights in memory */
     uint32_t (*cycles)(void); /* of the core, modulo 2^32; NULL without a counter */
     ag_entropy_fn *entropy;   /* NULL without a source */
 } ag_round;

@@ -127,7 +127,7 @@ static int make_key(ag_round *r) {
     memcpy(&m.word[3], &r->note.noise, sizeof r->note.noise);
     ag_noise_key(m.key, m.word);
     const int status = visit(r, false, 0, ag_round_elements(r), add_to_key, &m);
-    ag_noise_key(m.key, m.word); /* with what is left in m.words */
+    ag_noise_key(m.key, m.word); /* the last block, partly filled */
     return status;
 }
 
@@ -148,8 +148,8 @@ static int prepare(ag_round *r) {
 
 enum { RADIX = 256 };
 
-/* The `left` largest of the elements visited, by the bits of their magnitudes: they are above `limit` in the
- * bits that are known, and the first ones equal to it. */
+/* Selects the `left` largest elements by the bits of their magnitudes: all elements above `limit` in the
+ * known bits, and the first elements equal to it. */
 typedef struct selection {
     uint32_t limit, known, shift, left;
     uint32_t largest;      /* of all elements */
@@ -183,8 +183,8 @@ static bool selects(selection *s, float delta) {
     return size > s->limit;
 }
 
-/* Ends when the elements that have the known bits of the limit are as many as are left: each pass computes
- * the noise of all elements. */
+/* Ends early when as many elements match the known bits as are still wanted, because each pass computes the
+ * noise of all elements again. */
 static int select_largest(const ag_round *r, bool masks, const ag_round_piece *p, selection *s) {
     int status = AG_ROUND_OK;
     uint32_t next = 0;
@@ -213,7 +213,7 @@ typedef struct encoder {
     uint32_t number;
 } encoder;
 
-/* The scale of bytes: 0 where all become 0, as quotients would be too coarse, and where it is not finite. */
+/* The scale of bytes. 0 if it is not finite, or too small for an exact quotient: all bytes are then 0. */
 static float scale_of(uint32_t largest) {
     const uint32_t bits = largest >> 1;
     float scale;

@@ -26,8 +26,9 @@ from .report import number
 
 @dataclass(frozen=True)
 class Cost:
-    """train, predict: instructions of one call, mean of several; text: bytes of code and constants; lines: of the
-    generated C. uncounted: why the program was not run. reference_*: of kernels of `ref` on the host."""
+    """train: instructions of one call of each training entry, predict: of one call, means of several; text: bytes of
+    code and constants; lines: lines of generated C. uncounted: why the program was not run. reference_*: losses and
+    outputs with `ref` kernels on the host."""
 
     train: float | None = None
     predict: float | None = None

@@ -1,6 +1,6 @@
 """`bench --without`: what a network costs on a core without some stages of the pipeline.
 
-Each result is a file of a folder, named by a hash of all that decides it, so that an interrupted run goes on.
+Each result is a file, named by a hash of everything that determines it, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from ..model.build import compile_file
 from ..model.loader import LoadedFile, load_file
 from ..targets import build_commands, installation
 from ..targets.board import Board, load
+from . import executable
 from .executable import Builder
 from .program import counted_texts
 from .program_cost import Cost, cost, reference
@@ -34,8 +36,8 @@ from .program_cost import Cost, cost, reference
 SCHEMA = 1
 STEPS = 2  # the loss of the second depends on the gradients of the first
 CLOSE = 1e-3  # relative difference of losses and outputs, which stages change by rounding only
-# Packages that decide nothing of the generated C.
-_TOOLS = ("bench", "check", "cli", "device", "fleet", "report")
+# Packages that do not affect a result.
+_TOOLS = ("check", "cli", "device", "fleet", "report")
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Trials:
             try:
                 return self._measured(Trial(names), base, stages)
             except Exception as error:
-                if base is None:
+                if base is None or isinstance(error, OSError | MemoryError):
                     raise
                 return Trial(names, needed=_reason(error))
 
@@ -209,7 +211,9 @@ def _promises(program: Program) -> dict[str, str]:
 
 
 def _difference(found: Cost, base: Cost) -> str:
-    """What the program computes differently, beyond rounding; empty if nothing."""
+    """What the program computes differently, beyond rounding; empty if nothing, or if it cannot be compared."""
+    if found.uncounted or base.uncounted:
+        return "" if base.uncounted else found.uncounted
     for what in ("losses", "reference_losses", "reference_outputs"):
         new, old = getattr(found, what), getattr(base, what)
         if (error := largest_difference(new, old)) > CLOSE:
@@ -224,11 +228,18 @@ def largest_difference(new: Sequence[float], old: Sequence[float]) -> float:
     largest = max(map(abs, old), default=0.0) or 1.0
     return (
         max(
-            (abs(a - b) if a == a and b == b else float("inf") for a, b in zip(new, old, strict=True)),
+            (_difference_of(a, b) for a, b in zip(new, old, strict=True)),
             default=0.0,
         )
         / largest
     )
+
+
+def _difference_of(a: float, b: float) -> float:
+    """Two NaN are equal."""
+    if isnan(a) or isnan(b):
+        return 0.0 if isnan(a) and isnan(b) else float("inf")
+    return abs(a - b)
 
 
 def _tools(board: Board) -> Iterator[str]:
@@ -249,11 +260,17 @@ def _compiler() -> str:
 
 @cache
 def _c_sources() -> str:
-    """A hash of the C, and of the boards, of which a program is made."""
+    """A hash of the C sources, board files and build commands that a program is built from."""
     folders = (installation.kernels(), installation.runtime(), installation.boards())
+    builders = [Path(str(module.__file__)) for module in (build_commands, executable)]
+    builders += _files(installation.root() / "bench" / "qemu")
     plugin = installation.qemu_plugin()
     return _hash(
-        [*(p for folder in folders for p in _files(folder)), *([plugin] if plugin.is_file() else [])]
+        [
+            *builders,
+            *(p for folder in folders for p in _files(folder)),
+            *([plugin] if plugin.is_file() else []),
+        ]
     )
 
 

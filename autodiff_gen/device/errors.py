@@ -26,7 +26,7 @@ STATUS = {
     -37: "another version of the protocol",
     -38: "the request names another step than the board's next one",
     -39: "the data do not have the checksum that the request names",
-    -40: "the board's weights are half written: push again, load a checkpoint, or reset",
+    -40: "the board's weights are half written, or were written without BEGIN: push again, load a checkpoint, or reset",
     -42: "the board cannot read the file of the inputs",
     -43: "the board is in another round, or had a later one: begin a round with a higher number, or reset the board by "
     "INIT, as fleet --fresh does",

@@ -14,11 +14,11 @@ from ..device.rounds import Work
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """What is the same in all rounds of a run: `steps` local steps of n samples, the model's batch if 0; without steps
-    `epochs` passes over a board's own samples. mu: of the proximal term. `per_round`: boards of a round, drawn by
-    `seed`; 0: all. `encoding`: how differences are sent; `mask`: how they are clipped, and get noise. `local_buffers`:
-    running statistics stay on the boards. `evaluate`: boards compare the weights with labels of their own before they
-    train."""
+    """The settings of all rounds of a run. steps: local steps of n samples (0: the model's batch). epochs: without
+    steps, passes over a board's own samples. mu: the factor of the proximal term. per_round: the number of boards of a
+    round, drawn by `seed` (0: all). encoding: how differences are sent. mask: how differences are clipped and get
+    noise. local_buffers: whether running statistics stay on the boards. evaluate: whether boards compare the weights
+    with labels of their own before they train."""
 
     lr: float | None = None
     steps: int = 0

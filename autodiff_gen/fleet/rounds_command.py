@@ -36,7 +36,7 @@ def run_rounds(gateway: Gateway, one_round: OneRound, heading: str) -> int:
 
 
 def _server(gateway: Gateway) -> OneRound:
-    """Who makes a round of the boards' differences: a strategy of Flower, or federated averaging."""
+    """The function that makes a round: a strategy of Flower, or federated averaging."""
     args = gateway.args
     if args.server != FLOWER and args.strategy is None:
         return lambda members, number, weights, heard: run_round(

@@ -27,7 +27,7 @@ def number_of_twins(args: argparse.Namespace, default: int) -> int:
 
 
 class Setup:
-    """`session`: the model as twins have it; `emulated`: the kind of each emulated board. Raises AutodiffError for
+    """`session`: the model compiled for twins; `emulated`: the kind of each emulated board. Raises AutodiffError for
     options that do not fit the model."""
 
     def __init__(self, args: argparse.Namespace, twins: int, needs_data: bool = True) -> None:
@@ -79,7 +79,7 @@ class Setup:
         return self.program.default_lr if self.args.lr is None else float(self.args.lr)
 
     def _data(self, is_needed: bool) -> Dataset | None:
-        """None if it is not needed, and nothing is there to test with."""
+        """Returns None if no board needs data and there is none to test with."""
         args, windows = self.args, Windows(self.args.window, self.args.stride)
         is_needed = is_needed or bool(self.twins or self.emulated)
         if not is_needed and args.data is None and not (self.session.path.parent / "data.py").exists():

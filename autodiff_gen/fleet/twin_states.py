@@ -66,9 +66,10 @@ def restore(folder: Path, twins: Twins, number: int, local_buffers: bool) -> Non
     """Give twins their states before round `number`; print a line if there is no file of them. Raises DataError."""
     if number == 1 or _load(folder, twins, _last_before(folder, number)) or not twins.keeps(local_buffers):
         return
-    missing = folder / name_of(number - 1)
     print(
-        f"{missing} is missing: twins begin without what they kept, such as the optimizer's state", flush=True
+        f"{folder} has no states of twins before round {number}: twins begin with the initial states, such as the "
+        "optimizer's",
+        flush=True,
     )
 
 

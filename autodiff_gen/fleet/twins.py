@@ -1,6 +1,6 @@
 """Host twins: many boards of one model in this process. Each trains as `runtime/ag_round.c` does on a board, by the C
-of the model, bit for bit. Twins share a memory for each thread; between rounds each keeps only its states that are no
-parameters."""
+of the model, bit for bit. Twins share a memory for each thread; between rounds each twin keeps only the states
+that are not parameters."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class _Done(ctypes.Structure):
 
 @dataclass(frozen=True)
 class _Kept:
-    """The part of a board's state that is no parameter: at the start of its last round, where the board begins if it
-    gets this round again, and after it."""
+    """The states of a board that are not parameters. before: at the start of its last round, used if the round is
+    repeated. after: at its end."""
 
     round: int
     before: bytes
@@ -105,7 +105,7 @@ class Twins:
 
     @property
     def kept_bytes(self) -> int:
-        """The bytes of a board's state that are no parameters."""
+        """The bytes of a board's states that are not parameters."""
         return sum(end - begin for begin, end in self._own)
 
     def kept(self) -> dict[int, bytes]:

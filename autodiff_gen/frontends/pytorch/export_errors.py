@@ -54,10 +54,11 @@ def reason_of(error: Exception, torch: Any) -> str:
         operator = re.search(r"target=(?:torch\.ops\.)?([\w.]+)", first)
         what = operator[1] if operator else "a part of it"
         first = (
-            f"PyTorch {torch.__version__} cannot save {what} with these arguments; install a later version"
+            f"PyTorch {torch.__version__} cannot save {what} with these arguments; use another operator, or "
+            "try a later version"
         )
     elif "NotImplemented" in first:
-        first = f"PyTorch {torch.__version__} cannot export it; install a later version"
+        first = f"PyTorch {torch.__version__} cannot export it ({first[:100]}); try a later version"
     return f"{first[:300]}{_place(error, lines)}"
 
 

@@ -18,13 +18,13 @@ def version_of(torch: Any) -> tuple[int, ...]:
 
 
 def free_axis(torch: Any) -> Any:
-    """An axis of any size; PyTorch 2.4 wants its limits."""
+    """An axis of any size. PyTorch 2.4 requires its limits."""
     dim = torch.export.Dim
     return dim.AUTO if hasattr(dim, "AUTO") else dim("batch", max=1024)
 
 
 def decompositions(torch: Any) -> Any:
-    """How PyTorch computes operators from others."""
+    """The decompositions of PyTorch: functions that compute operators by other operators."""
     return getattr(torch.export, "default_decompositions", torch._decomp.core_aten_decompositions)()
 
 
@@ -36,8 +36,8 @@ def keeps_layers(torch: Any) -> bool:
 def run_decompositions(
     torch: Any, program: Any, table: Mapping[Any, Any], is_known: Callable[[Any], bool]
 ) -> Any:
-    """Compute the operators of this table from others. PyTorch 2.5 has to be told which others to keep, those that are
-    known, and 2.4 keeps none."""
+    """Decompose the operators of this table. PyTorch 2.5 needs a list of the operators to keep: the known ones. PyTorch
+    2.4 keeps none."""
     if version_of(torch) != (2, 5):
         return program.run_decompositions(dict(table))
     functional = torch._subclasses.functional_tensor.FunctionalTensor
@@ -55,12 +55,12 @@ def run_decompositions(
 
 
 def exporter(torch: Any) -> Any:
-    """What exports the operators that training needs; in PyTorch 2.5 `export` gives those of inference."""
+    """The function that exports training operators. `export` of PyTorch 2.5 exports inference operators."""
     return _exported_for_training if version_of(torch) == (2, 5) else torch.export.export
 
 
 def _exported_for_training(module: Any, *arguments: Any, **options: Any) -> Any:
-    """PyTorch 2.5 leaves torch.no_grad() as calls that it cannot save, where later versions have subgraphs, and drops
+    """PyTorch 2.5 records torch.no_grad() as calls that it cannot save; later versions record subgraphs. It also drops
     calls that only update running statistics."""
     import torch
     from torch._export.passes.replace_set_grad_with_hop_pass import replace_set_grad_with_hop_pass

@@ -1,5 +1,5 @@
-"""Calls in `forward` that torch.export cannot trace: they are rejected where they are made, as it fails later without a
-reason, or has their results as constants or as what was copied."""
+"""Reject calls in `forward` that torch.export cannot trace, with the line of the call. Otherwise torch.export would
+fail later without a reason, or record the results as constants."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ def is_users(filename: str) -> bool:
 
 @contextmanager
 def all_lines(torch: Any) -> Iterator[None]:
-    """Let the lines of functions that `forward` calls be recorded, of which PyTorch leaves out those of other names;
-    versions that do not ask this method name the line of `forward`."""
+    """Record the lines of all functions that `forward` calls: PyTorch records only lines of functions named `forward`.
+    PyTorch versions without this method name the line of `forward`."""
     tracer, method = torch.fx.proxy.TracerBase, "_filter_traceback_frames"
     original = getattr(tracer, method, None)
 
