@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,12 @@ def timed(found: dict[str, Any], name: str) -> Iterator[None]:
     begin = time.monotonic(), time.process_time()
     yield
     found[name] = [time.monotonic() - begin[0], time.process_time() - begin[1]]
+
+
+def most_memory() -> int:
+    """The most memory of this process, in KiB. ru_maxrss would count the process that started it, too."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])
 
 
 def thousand_boards() -> dict[str, Any]:
@@ -65,5 +71,5 @@ def thousand_boards() -> dict[str, Any]:
         flower_round(strategy, grid, 1, weights)
         with timed(found, name):
             assert flower_round(strategy, grid, 2, weights).boards == boards
-    found["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["megabytes"] = most_memory() / 1024
     return found
