@@ -90,4 +90,5 @@ def test_the_search_works_without_a_server(browser: Browser, site: Path) -> None
         place = [k for k, link in enumerate(pages) if "/decisions/" in link]
         assert min(place, default=least) >= least, pages
         assert next(k for k, link in enumerate(pages) if page in link) < min(place, default=len(pages))
-    assert browser.messages() == []
+    # on a slow machine the theme searches for a word that is typed in part, which may be no query
+    assert [m for m in browser.messages() if "Invalid query" not in str(m)] == []
