@@ -1,4 +1,4 @@
-"""The costs of one program: instructions, counted in QEMU or by valgrind, memory, code; and what it computes."""
+"""The costs of one program (instructions, counted in QEMU or by valgrind, memory, code), and its results."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Row:
 
     @property
     def changes(self) -> dict[str, float]:
-        """What the measures increase by without the stages, relative to what they are with all."""
+        """The relative increase of each measure when the stages are left out."""
         found = {}
         for name, of in MEASURES.items():
             new, old = of(self.trial.cost), of(self.base.cost)

@@ -197,7 +197,7 @@ def _reason(error: Exception) -> str:
 
 
 def _promises(program: Program) -> dict[str, str]:
-    """What the callers of a program rely on, by its name in messages."""
+    """The properties of a program that its callers rely on, by their names in messages."""
     entries = program.entries
     graphs = [e.plan.graph for e in entries]
     return {
@@ -211,7 +211,7 @@ def _promises(program: Program) -> dict[str, str]:
 
 
 def _difference(found: Cost, base: Cost) -> str:
-    """What the program computes differently, beyond rounding; empty if nothing, or if it cannot be compared."""
+    """The results that differ beyond rounding; empty if none differs, or if the programs cannot be compared."""
     if found.uncounted or base.uncounted:
         return "" if base.uncounted else found.uncounted
     for what in ("losses", "reference_losses", "reference_outputs"):

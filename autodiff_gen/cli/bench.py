@@ -43,7 +43,7 @@ def _add_bench(command: Command) -> None:
         metavar="NETWORK",
         nargs="*",
         type=network,
-        help="a model, or NAME:BYTES for one with a limit of RAM, such as resnet8:480K (default: those of "
+        help="a model, or NAME:BYTES for a model with a limit of RAM, such as resnet8:480K (default: the networks of "
         "bench/stages.toml)",
     )
     bench.add_argument(

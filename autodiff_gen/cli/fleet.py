@@ -63,8 +63,8 @@ def _boards(group: Group) -> None:
         metavar="PORT,...",
         type=ports,
         default={},
-        help="boards that have samples of their own, at ports as for `train --port`; stm32=/dev/ttyACM0 names the kind "
-        "of a board that is not --board",
+        help="boards at these ports, given as for `train --port`; each board has its own samples. stm32=/dev/ttyACM0 "
+        "names the kind of board, if it is not the board of --board",
     )
     group.add_argument(
         "--board", metavar="B", default=DEFAULT_BOARD, help="the boards at --port (default: %(default)s)"

@@ -71,7 +71,7 @@ class Board:
         return greeting
 
     def refresh(self) -> None:
-        """Read the greeting again: the board has loaded or saved a state, and its reply does not say of which round."""
+        """Read the greeting again, after the board has loaded or saved a state: the reply has no round number."""
         self.greeting = self._greet()
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Board:
         except WentBack:
             self.refresh()
             raise
-        self._set(steps=last)
+        self._update_greeting(steps=last)
         return loss
 
     def _last_loss(self) -> float:
@@ -189,8 +189,8 @@ class Board:
         _, answer = self.link.exchange(frames.TRAIN, struct.pack("<IHHfI", MOST_STEPS, 1, 0, 0.0, 0))
         return float(replies.unpack("TRAIN", "<fI", answer)[0])
 
-    def _set(self, **changed: Any) -> None:
-        """What the greeting would say now: the whole state is known, and these fields have changed."""
+    def _update_greeting(self, **changed: Any) -> None:
+        """Change fields of the greeting after a request that made the state complete."""
         self.greeting = replace(self.greeting, incomplete=False, start=0, **changed)
 
     def predict(self, *arrays: Any) -> Any:
@@ -227,7 +227,7 @@ class Board:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self.retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
         self._lr = self.program.default_lr
-        self._set(steps=0, round=0)
+        self._update_greeting(steps=0, round=0)
 
     def counters(self) -> Counters:
         """The board's event counters since its start."""
@@ -286,12 +286,12 @@ class Board:
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
         self.retry(write)
-        self._set(steps=steps, round=0)
+        self._update_greeting(steps=steps, round=0)
 
     def save(self) -> int:
         """Write a checkpoint to the board's flash; returns its sequence number."""
         (sequence,) = self.retry(lambda: self.link.request(frames.SAVE, b"", "<I"))
-        self._set(checkpoint=sequence, round=0)
+        self._update_greeting(checkpoint=sequence, round=0)
         return int(sequence)
 
     def load(self, any_program: bool = False) -> int:

@@ -1,4 +1,4 @@
-"""Boards over the link: each has a line of its own, which is opened again after it broke."""
+"""Boards over the link. Each board has its own line; a line that breaks is opened again."""
 
 from __future__ import annotations
 

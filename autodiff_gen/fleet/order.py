@@ -18,7 +18,7 @@ class RoundSettings:
     steps, passes over a board's own samples. mu: the factor of the proximal term. per_round: the number of boards of a
     round, drawn by `seed` (0: all). encoding: how differences are sent. mask: how differences are clipped and get
     noise. local_buffers: whether running statistics stay on the boards. evaluate: whether boards compare the weights
-    with labels of their own before they train."""
+    with their own labels before they train."""
 
     lr: float | None = None
     steps: int = 0

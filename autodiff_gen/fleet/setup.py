@@ -31,7 +31,7 @@ class Setup:
     options that do not fit the model."""
 
     def __init__(self, args: argparse.Namespace, twins: int, needs_data: bool = True) -> None:
-        """`twins`: how many there are. `needs_data`: also where all boards have samples of their own."""
+        """twins: the number of twins. needs_data: whether data are needed even if all boards have their own samples."""
         self.args = args
         self.session = Session(args.model, "host", args.name)
         self.program = self.session.program

@@ -42,7 +42,7 @@ def built_tree(built: tuple[Path, Path]) -> Tree:
 
 
 def restore(trees: filecmp.dircmp[str]) -> None:
-    """Make the right folder as the left one; files of the same size and time are left alone."""
+    """Make the right folder equal to the left folder. Files of the same size and time are not copied."""
     for name in trees.right_only:
         path = Path(trees.right, name)
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
