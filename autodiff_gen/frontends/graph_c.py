@@ -15,6 +15,7 @@ from ..codegen.files import templates
 from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
 from ..ir.identifiers import identifier, unused
+from ..ir.liveness import needed_by
 from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
@@ -23,7 +24,6 @@ from ..lowering.c import c_query
 from ..lowering.c.c_syntax import shown
 from ..lowering.plan import EntryPlan, Placed
 from ..lowering.plan_search import lower
-from ..lowering.schedule.step_order import needed_by
 from ..passes.context import Context
 from ..targets.installation import __version__
 from .inline_c import header_files, static_functions

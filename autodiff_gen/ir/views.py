@@ -54,6 +54,17 @@ def known_layout(v: Value) -> Strided:
     return at
 
 
+def is_stored_as(v: Value, result: Value) -> bool:
+    """Whether the elements of v are where the elements of a result of its memory are."""
+    at = layout(v)
+    return at is not None and at.dense and lengths(at.shape) == lengths(result.type.shape)
+
+
+def lengths(shape: Shape) -> list[Size]:
+    """The shape without its axes of one element."""
+    return [d for d in shape if d != 1]
+
+
 def view_layout(view: Node, at: Strided) -> Strided | None:
     """The layout of a view whose operand has the layout `at`; None when a reshape needs a copy first."""
     lower, out = view.op.lower, view.results[0].type.shape

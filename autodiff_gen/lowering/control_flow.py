@@ -15,9 +15,10 @@ from dataclasses import replace
 
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
-from ..ir.node import OPS, STATE, Node, Value, base, topological
-from ..ir.op_kinds import Contraction, Leaf, Scan, View
+from ..ir.node import OPS, STATE, Node, Value, base
+from ..ir.op_kinds import Contraction, Leaf, Scan
 from ..ir.rewrite import replaced
+from ..ir.scan_memory import reused_by_stacks
 from ..ir.strides import Strided, dense
 from ..ir.traits import uniform
 from ..ir.types import Dim
@@ -33,7 +34,7 @@ def plan_regions(node: Node, graph: Graph, plan: Planner, context: Context) -> R
     """Plan the regions of a scan or cond, once for all graphs of a name where these are the same and the operands are
     stored alike."""
     is_scan, operands = isinstance(node.op.lower, Scan), node.operands
-    reuses = _reused_carries(node, graph) if is_scan and "samples" not in node.attrs else {}
+    reuses = reused_by_stacks(node, graph) if is_scan and "samples" not in node.attrs else {}
 
     def planned() -> tuple[RegionPlan, Sequence[Value]]:
         made = plan_scan(node, graph, plan, reuses) if is_scan else plan_cond(node, graph, plan)
@@ -193,56 +194,3 @@ def _placed(
             out = [v if old is v else new for old, new in zip(out, replaced(out, {v: there}), strict=True)]
         out[k] = there
     return out
-
-
-def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
-    """The stacks that may reuse the buffer of an operand: it has the same layout, and nothing reads it later; rather
-    those whose elements are computed after the last read of the operand's than others."""
-    carries, xs = node.attrs["carries"], node.attrs["xs"]
-    roots = {base(v) for v in graph.roots}
-    before = set(topological(node.operands))
-    readers: dict[Value, set[Node]] = {}
-    order = graph.nodes
-    for n in order:
-        for v in n.operands:
-            readers.setdefault(base(v), set()).add(n)
-
-    def fits(k: int, v: Value) -> bool:
-        axis, result, source = node.attrs["axes"][k - carries], node.results[k], base(v)
-        is_other = isinstance(source.node.op.lower, Leaf) or source.type.dtype != result.type.dtype
-        if result in roots or not readers.get(result) or source in roots or is_other:
-            return False
-        strides = dense(result.type.shape).strides
-        wanted = (strides[axis], *strides[:axis], *strides[axis + 1 :])
-        at = known_layout(v)
-        found = zip(at.shape, at.strides, wanted, strict=False)
-        differs = len(at.shape) != len(wanted) or any(d != 1 and a != b for d, a, b in found)
-        if differs or at.offset or source.type.bytes != result.type.bytes:
-            return False
-        return sum(base(o) is source for o in node.operands) == 1 and not readers[source] - before - {node}
-
-    out: dict[int, Value] = {}
-    free = dict.fromkeys(range(carries, carries + xs))
-    for anyhow in (False, True):
-        for k in range(carries, len(node.results)):
-            for i in free if k not in out else ():
-                if fits(k, node.operands[i]) and (anyhow or not _read_after(node, i, k)):
-                    out[k] = node.operands[i]
-                    del free[i]
-                    break
-    return out
-
-
-def _read_after(node: Node, i: int, k: int) -> bool:
-    """Whether the element that is param i of a region is read by what depends on its result k."""
-    (region,) = node.regions
-    result = region.results[k].base
-    shown, below = {region.params[i]}, {result}
-    for n in region.nodes:
-        if isinstance(n.op.lower, View) and not shown.isdisjoint(n.operands):
-            shown.update(n.results)
-        if not below.isdisjoint(n.operands):
-            if not shown.isdisjoint(n.operands):
-                return True
-            below.update(n.results)
-    return False

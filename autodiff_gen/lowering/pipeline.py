@@ -70,7 +70,7 @@ from .drop_recomputations import drop_recomputations
 from .plan import EntryPlan, ScanPlan, arena_use
 from .plan_printer import show_plan
 from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
-from .schedule.step_order import least_alive
+from .step_order import liveness
 
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
@@ -265,7 +265,7 @@ def _bound_after(context: Context, stage: str, graph: Graph) -> list[int]:
     """What an entry needs at least at each step, in whatever order, if `graph` is the result of a stage."""
     inner = replace(context, budget=None, is_estimate=True)
     *_, (_, module) = run(Module((graph,)), inner, after=stage, until=select_kernels.__name__, check=False)
-    return least_alive(module.entries[0], inner)
+    return liveness(module.entries[0], inner).least
 
 
 def _placed_after(context: Context, stage: str, graph: Graph) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeAlias
 
+from ..ir.arena.buffer_assignment import ArenaPlan, Buffer, place
 from ..ir.batch_axis import times_of
 from ..ir.build import make_input
 from ..ir.graph import Graph, State
@@ -19,7 +20,6 @@ from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
 from ..passes.work import Work
-from .arena.buffer_assignment import ArenaPlan, Buffer, place
 from .nests.loop_nest import LoopNest
 from .nests.loops import Scratch
 from .nests.statements import Statements

@@ -14,25 +14,24 @@ from ..ir.dependences import state_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
 from ..ir.node import STATE, Node, Value, base
-from ..ir.op_kinds import Call, Cond, Fused, Leaf, RowContraction, Scan, View
+from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
-from ..ir.strides import dense
 from ..ir.traits import added_to, is_free
 from ..ir.types import Type
 from ..ir.views import known_layout, layout, stored
 from ..kernels.registry import Backends
+from ..passes.calls.kernel_calls import call_in_place, call_of, is_gathered, row_call
 from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.fusion.split_updates import split_updates
 from ..passes.layout.copy_insertion import with_old_states_copied
 from .control_flow import plan_regions
-from .kernel_calls import call_of, is_gathered, row_call
 from .nests.accesses import Accesses
 from .nests.loops import Scratch
 from .nests.shared_nests import nest_of, own_values, region_of_nest
 from .nests.statements import Statements
 from .plan import EntryPlan, Placed, Step, arena_use, place_members
-from .schedule.step_order import accesses_of, ordered, pool_of, reusable, scratch_of
+from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
@@ -144,22 +143,6 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
     return late
 
 
-def _in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> KernelCall | None:
-    """The call whose result replaces operand 0, of which no other step reads anything, in the arena; None where no
-    kernel of the backend that serves the node can. arena: the values there, with the number of steps that read them."""
-    if not isinstance(node.op.lower, Call):
-        return None
-    call, x, y = call_of(node), node.operands[0], node.results[0]
-    other = replace(call, kernel=node.op.lower.in_place(call))
-    source = x.base
-    last = arena.get(source) == 1 and arena.get(y, 0) > 0
-    fits = source.type.dtype == y.type.dtype and source.type.bytes >= y.type.bytes
-    if not other.kernel or not last or not fits or layout(x) != dense(x.type.shape):
-        return None
-    served = (backends.select(c.kernel, c.facts()).backend for c in (call, other))
-    return other if len({*served}) == 1 else None
-
-
 def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]) -> Step:
     step, backends, lower = Step(node), context.target, context.lower_region
     if isinstance(node.op.lower, Scan | Cond):
@@ -183,7 +166,7 @@ def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]
                     step.gathered[inner] = row
                     step.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:
-        in_place = _in_place(node, arena, backends)
+        in_place = call_in_place(node, arena, backends)
         step.in_place = in_place is not None
         _give_kernel(step, node, in_place or call_of(node), backends)
     return step

@@ -14,6 +14,7 @@ from ..codegen.stack import stack_of
 from ..errors import counted
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
+from ..ir.liveness import strip_of
 from ..ir.names import name_of
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Fused, View
@@ -22,7 +23,7 @@ from ..lowering.arena.network_bound import network_bound
 from ..lowering.c import c_query
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
-from ..lowering.schedule.step_order import computing, strip_of
+from ..lowering.step_order import computing
 from ..targets.board import Board
 from ..targets.memory import Space
 from .data import (
@@ -262,7 +263,7 @@ def _strips(plan: EntryPlan) -> Iterator[Strips]:
     """The regions of the plan that are computed in strips, in the order of their first steps."""
     regions: dict[int, list[tuple[int, Step]]] = {}
     for step in plan.steps:
-        if (strip := strip_of(step)) is not None:
+        if (strip := strip_of(computing(step))) is not None:
             regions.setdefault(strip[0], []).append((strip[1], step))
     for found in regions.values():
         steps = [step for _, step in found]

@@ -17,8 +17,8 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.lowering.arena import buffer_assignment
-from autodiff_gen.lowering.arena.buffer_assignment import Buffer, lower_bound, place
+from autodiff_gen.ir.arena import buffer_assignment
+from autodiff_gen.ir.arena.buffer_assignment import Buffer, lower_bound, place
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from call_count import growth
 
-from autodiff_gen.lowering.schedule import problem
-from autodiff_gen.lowering.schedule.order import order_steps
+from autodiff_gen.ir.arena import problem
+from autodiff_gen.ir.arena.order import order_steps
 
 
 @dataclass

@@ -16,7 +16,7 @@ from autodiff_gen.ir.node import OPS, Op, topological
 from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
 from autodiff_gen.ir.traits import macs
 from autodiff_gen.ir.views import layout
-from autodiff_gen.lowering.kernel_calls import call_of
+from autodiff_gen.passes.calls.kernel_calls import call_of
 
 
 def wide(*shape: int, seed: int = 1) -> Any:

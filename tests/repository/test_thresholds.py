@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_gen"
-FOLDERS = ("passes", "lowering", "codegen")
+FOLDERS = ("ir/arena", "passes", "lowering", "codegen")
 
 # file and name: why it is no property of the target
 EXEMPT = {
@@ -31,14 +31,14 @@ EXEMPT = {
     "passes/memory/accumulate_gradients.py MOST_TRIES": "compile time",
     "passes/memory/recomputation.py SMALLEST_PART": "compile time",
     "passes/memory/snapshot_states.py MOST_TRIES": "compile time",
-    "lowering/arena/buffer_assignment.py EFFORT": "compile time",
-    "lowering/arena/buffer_assignment.py SMALL": "compile time",
+    "ir/arena/buffer_assignment.py EFFORT": "compile time",
+    "ir/arena/buffer_assignment.py SMALL": "compile time",
     "lowering/arena/memory_regions.py ROUNDS": "compile time",
     "lowering/plan_search.py CLOSE": "compile time",
     "lowering/plan_search.py RETRIES": "compile time",
-    "lowering/schedule/order.py WORK": "compile time",
-    "lowering/schedule/order.py NARROWEST": "compile time",
-    "lowering/schedule/order.py WIDEST": "compile time",
+    "ir/arena/order.py WORK": "compile time",
+    "ir/arena/order.py NARROWEST": "compile time",
+    "ir/arena/order.py WIDEST": "compile time",
     "lowering/nests/unroll_reductions.py _TERMS": "length of an expression",
     "lowering/nests/partial_sums.py SHORT": "decides how a sum is rounded, which is the same on every core",
     "lowering/phases.py MOST_LAYERS": "length of a heading",

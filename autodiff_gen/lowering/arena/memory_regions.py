@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from ...ir.arena.buffer_assignment import ArenaPlan
 from ...ir.graph import State
 from ...targets.memory import Space
 from ..plan import EntryPlan, Placed, place_members
-from .buffer_assignment import ArenaPlan
 from .traffic import of_buffer, of_states, traffic
 
 ROUNDS = 8  # in which regions may count as smaller than they are

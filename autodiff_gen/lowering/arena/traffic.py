@@ -14,7 +14,7 @@ from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Call
 from ...ir.traits import macs
 from ..plan import EntryPlan, Part, Placed, ScanPlan, Step
-from ..schedule.step_order import pool_of
+from ..step_order import pool_of
 
 Bytes = Counter[Value]
 Memory = Counter[tuple[Step, str]]  # of the memory for the steps inside a step, by pool

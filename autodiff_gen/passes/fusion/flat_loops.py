@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise
 from ...ir.types import Shape, planned, planned_size, varies
@@ -17,7 +19,7 @@ def wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
     return calls and costs.flat_loop_pays(cost, planned(shape), planned_size(shape))
 
 
-def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
+def flat_shape(members: Sequence[Node], inside: set[Value]) -> Shape | None:
     """The one shape that all arrays of a purely elementwise group have, when they are dense: one loop can run
     over all of it. None also where an array has scales along an axis, which a flat one would not have.
     """

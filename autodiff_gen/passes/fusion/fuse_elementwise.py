@@ -7,13 +7,13 @@
                                          yield %2
                                      y <- %0
 
-The groups come from groups.py; here they become nodes with a region. A group that is purely elementwise over
+The groups come from partition.py; here they become nodes with a region. A group that is purely elementwise over
 dense arrays of one shape is flattened, so that one loop runs over all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.build import with_shape
@@ -21,26 +21,20 @@ from ...ir.graph import Graph
 from ...ir.loop_axes import label
 from ...ir.node import INPUT, Node, Region, Value, define
 from ...ir.op_kinds import Fused, Iota, View
-from ...ir.traits import is_fusable, key_of
+from ...ir.traits import key_of
 from ...ir.types import Shape, Type, product
 from ...ops.support import never
 from ..context import Context
 from .flat_loops import flat_shape
-from .groups import Groups, grouped, with_free
-from .store_between_passes import stored_between_passes
+from .groups import with_free
+from .partition import partition
 
 FUSED = define("fused", infer=never, ref=never, vjp=None, lower=Fused())
 
 
 def fuse_elementwise(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    return _rebuilt(graph, grouped(graph, context.cost))
-
-
-def _rebuilt(graph: Graph, groups: Groups) -> Graph:
     new: dict[Value, Value] = {}
-    needed = groups.needed(graph)
-    needed |= stored_between_passes(graph, groups, needed)
 
     def outside(v: Value) -> Value:
         """The value of the new graph for v, views rebuilt."""
@@ -54,42 +48,20 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
             new[node.results[0]] = made
         return made
 
-    for g in _condensed_order(groups):
-        members = sorted(groups.groups[g].nodes, key=groups.position.__getitem__)
-        if is_fusable(members[0]):
-            if not any(r in needed for n in members for r in n.results):
-                continue  # all of it is computed where it is read
-            owned = {n for n in members if groups.group[n] == g}
-            new.update(_fused(members, needed & {r for n in owned for r in n.results}, outside))
-        elif members[0].operands:
-            (n,) = members
+    for part in partition(graph, context.cost):
+        if part.is_loop:
+            new.update(_fused(part.nodes, part.stored, outside))
+        else:
+            (n,) = part.nodes
             node = n.with_operands(tuple(outside(v) for v in n.operands))
             new.update(zip(n.results, node.results, strict=True))
     return graph.with_roots([outside(v) for v in graph.roots])
 
 
-def _condensed_order(groups: Groups) -> list[int]:
-    order: list[int] = []
-    state: dict[int, int] = {}
-    for root in sorted(groups.groups):
-        stack = [root]
-        while stack:
-            g = stack[-1]
-            if state.get(g):
-                stack.pop()
-                if state[g] == 1:
-                    state[g] = 2
-                    order.append(g)
-                continue
-            state[g] = 1
-            above = {groups.group[b] for n in groups.groups[g].nodes for b in groups.before(n)} - {g}
-            stack.extend(h for h in sorted(above, reverse=True) if h not in state)
-    return order
-
-
-def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
-    """One fused node for the members; returns the new value of each of their results that others read."""
-    results = [r for n in members for r in n.results if r in needed]
+def _fused(
+    members: Sequence[Node], results: Sequence[Value], outside: Callable[[Value], Value]
+) -> dict[Value, Value]:
+    """One fused node for the members; returns the new value of each of the results, which others read."""
     params, region, merged = _region(members, results)
     if merged and not _has_labels(region):  # an equal value of two loops is computed in each
         params, region, _ = _region(members, results, once=False)
@@ -98,7 +70,9 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
     return {r: with_shape(made, r.type.shape) for r, made in zip(results, node.results, strict=True)}
 
 
-def _region(members: list[Node], results: list[Value], once: bool = True) -> tuple[list[Value], Region, bool]:
+def _region(
+    members: Sequence[Node], results: Sequence[Value], once: bool = True
+) -> tuple[list[Value], Region, bool]:
     """What the params of a region for the members show, the region, and whether it has fewer nodes. once: what
     is computed of the same operands again, and is no result, is computed once."""
     inside = {r for n in with_free(members) for r in n.results}

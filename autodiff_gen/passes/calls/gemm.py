@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.kernel_call import Factor, KernelCall, Matrix, Operand, Place, Result
-from ..ir.strides import Strided
-from ..ir.types import Size, planned
+from ...ir.kernel_call import Factor, KernelCall, Matrix, Operand, Place, Result
+from ...ir.strides import Strided
+from ...ir.types import Size, planned
 
 A, B, C = Operand(0), Operand(1), Result()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.kernel_call import Epilogue, KernelCall, Scalar
-from ..ir.node import Node
-from ..ir.op_kinds import Call, Contraction, RowContraction
-from ..ir.strides import Strided, dense
-from ..ir.views import known_layout, stored
+from ...ir.kernel_call import Epilogue, KernelCall, Scalar
+from ...ir.node import Node, Value
+from ...ir.op_kinds import Call, Contraction, RowContraction
+from ...ir.strides import Strided, dense
+from ...ir.views import known_layout, layout, stored
+from ...kernels.registry import Backends
 from .gemm import choose
 
 
@@ -26,6 +27,22 @@ def call_of(node: Node) -> KernelCall:
     if lower.into is None:
         return choose(a, b, c=stored(node.results[0]))
     return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
+
+
+def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> KernelCall | None:
+    """The call whose result replaces operand 0, of which no other step reads anything, in the arena; None where no
+    kernel of the backend that serves the node can. arena: the values there, with the number of steps that read them."""
+    if not isinstance(node.op.lower, Call):
+        return None
+    call, x, y = call_of(node), node.operands[0], node.results[0]
+    other = replace(call, kernel=node.op.lower.in_place(call))
+    source = x.base
+    last = arena.get(source) == 1 and arena.get(y, 0) > 0
+    fits = source.type.dtype == y.type.dtype and source.type.bytes >= y.type.bytes
+    if not other.kernel or not last or not fits or layout(x) != dense(x.type.shape):
+        return None
+    served = (backends.select(c.kernel, c.facts()).backend for c in (call, other))
+    return other if len({*served}) == 1 else None
 
 
 def row_call(node: Node, layouts: Sequence[Strided], block: tuple[int, int] | None) -> KernelCall:

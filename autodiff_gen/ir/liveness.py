@@ -1,0 +1,258 @@
+"""Liveness: the order of the computations of an entry with the lowest peak of live bytes, when each stored value is
+alive in that order, and the bytes that are alive at each step.
+
+A computation becomes one step of the entry: loops that compute several nodes, or one call of a kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from .arena.bound import surely_alive
+from .arena.order import order_steps
+from .arena.problem import Problem, Steps
+from .dependences import control_edges
+from .graph import Graph
+from .node import Node, Value, topological
+
+Edge = tuple[int, int]  # a computation, and one that comes after it
+
+
+@dataclass(eq=False)
+class Computation:
+    """What becomes one step.
+
+    nodes: the nodes of the graph; inside: the nodes that loops compute, which are the same unless the graph has loop
+    nests as nodes; reads: the memory of the operands; stores: the results that are stored; scratch: the bytes that the
+    step needs only while it runs. reuses: for a result, the memory that it may be stored in, of operands and of earlier
+    results, if nothing reads that memory later. is_loop: whether loops compute it.
+    """
+
+    nodes: Sequence[Node]
+    inside: Sequence[Node]
+    reads: Sequence[Value]
+    stores: Sequence[Value]
+    scratch: int = 0
+    reuses: Mapping[Value, Sequence[Value]] = field(default_factory=dict)
+    is_loop: bool = False
+
+    @property
+    def only_computes_again(self) -> bool:
+        """Whether loops compute only values of the forward pass again."""
+        return self.is_loop and all(n.origin.again for n in self.inside)
+
+
+class Liveness:
+    """The computations of a graph in an order with a low peak. homes: the results that have memory outside the arena;
+    first: outputs that are complete before any other step begins."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        computations: Sequence[Computation],
+        homes: Collection[Value],
+        first: Collection[str] = (),
+    ) -> None:
+        self.graph, self.computations = graph, computations
+        self._steps, self._numbers = _steps(graph, computations, homes, first)
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The computations by their index."""
+        return _order(self._steps)
+
+    @cached_property
+    def alive(self) -> list[int]:
+        """The bytes that are alive at each step."""
+        return Problem(_in_words(self._steps)).alive(self.order)
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that are alive at once."""
+        return max(self.alive, default=0)
+
+    @property
+    def height(self) -> tuple[int, int]:
+        """The peak, and how many steps reach it."""
+        return _height(self.alive)
+
+    @cached_property
+    def least_height(self) -> tuple[int, int]:
+        """No order has a lower peak, or with it fewer steps that reach it; known sooner than the order."""
+        return _height(self.least)
+
+    @property
+    def least(self) -> list[int]:
+        """The bytes that are alive at each computation, in any order."""
+        return surely_alive(self._steps, _needs(self._steps.before))
+
+    def excess(self, budget: int) -> int:
+        """The bytes over a budget, added up over all steps."""
+        return sum(max(live - budget, 0) for live in self.alive)
+
+    @cached_property
+    def ranges(self) -> dict[Value, range]:
+        """The steps at which each stored value is alive, of those in the arena."""
+        start: dict[int, int] = {}
+        end: dict[int, int] = {}
+        for at, s in enumerate(self.order):
+            for b in self._steps.makes[s]:
+                start[b] = end[b] = at
+            for b in self._steps.reads[s]:
+                end[b] = at
+        return {v: range(start[b], end[b] + 1) for v, b in self._numbers.items()}
+
+    @property
+    def at(self) -> int:
+        """The first step that reaches the peak."""
+        return self.alive.index(self.peak)
+
+    @property
+    def at_the_peak(self) -> list[Value]:
+        """The values that are alive there, the largest first."""
+        found = [v for v, steps in self.ranges.items() if self.at in steps]
+        return sorted(found, key=lambda v: -v.type.bytes)
+
+    @cached_property
+    def steps_of(self) -> dict[Node, set[int]]:
+        """The steps that compute each node."""
+        found: dict[Node, set[int]] = defaultdict(set)
+        for at, s in enumerate(self.order):
+            for n in self.computations[s].nodes:
+                found[n].add(at)
+        return dict(found)
+
+
+def strip_of(nodes: Sequence[Node]) -> tuple[int, int] | None:
+    """The strip of which all of these nodes compute parts."""
+    found = {n.origin.strip for n in nodes}
+    return found.pop() if len(found) == 1 else None
+
+
+def _height(alive: Sequence[int]) -> tuple[int, int]:
+    peak = max(alive, default=0)
+    return peak, alive.count(peak)
+
+
+def _in_words(steps: Steps) -> Steps:
+    return replace(steps, sizes=[(size + 3) // 4 * 4 for size in steps.sizes])
+
+
+@functools.lru_cache(maxsize=256)
+def _order(steps: Steps) -> tuple[int, ...]:
+    """Kept, as graphs may differ, but not in this."""
+    return tuple(order_steps(_in_words(steps)))
+
+
+def _steps(
+    graph: Graph, computations: Sequence[Computation], homes: Collection[Value], first: Collection[str]
+) -> tuple[Steps, dict[Value, int]]:
+    """What an order depends on, in tuples, which are hashed; and the number of each value that is stored in the
+    arena."""
+    read = {v for c in computations for v in c.reads}
+    numbers: dict[Value, int] = {}
+    makes = []
+    for c in computations:
+        replaced = {v for reused in c.reuses.values() for v in reused if v in c.stores} - read
+        mine = [r for r in c.stores if not (r in homes or r in replaced)]
+        makes.append(tuple([numbers.setdefault(r, len(numbers)) for r in mine]))
+    reads, reuses = [], []
+    for c in computations:
+        reads.append(tuple([numbers[v] for v in c.reads if v in numbers]))
+        reused = {
+            numbers[r]: _with_memory(of, c.reuses, numbers) for r, of in c.reuses.items() if r in numbers
+        }
+        reuses.append(tuple([(r, tuple([numbers[v] for v in of])) for r, of in reused.items()]))
+    before = _before(graph, computations, first)
+    _add_preferences(computations, before)
+    scratch, sizes = tuple([c.scratch for c in computations]), tuple([r.type.bytes for r in numbers])
+    steps = Steps(tuple(map(tuple, before)), tuple(makes), tuple(reads), tuple(reuses), scratch, sizes)
+    return steps, numbers
+
+
+def _with_memory(
+    values: Sequence[Value], reuses: Mapping[Value, Sequence[Value]], numbers: Collection[Value]
+) -> list[Value]:
+    """The values that have memory of their own; for a result whose memory another result takes, those whose memory it
+    may have."""
+    parts = ([v] if v in numbers else _with_memory(reuses.get(v, ()), reuses, numbers) for v in values)
+    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
+
+
+def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
+    """The nodes that compute the outputs of these names."""
+    return set(topological(v for name, v in graph.outputs.items() if name in outputs))
+
+
+def _before(graph: Graph, computations: Sequence[Computation], first: Collection[str]) -> list[list[int]]:
+    """For each computation those that must come before it."""
+    maker = {v: i for i, c in enumerate(computations) for v in c.stores}
+    index = {n: i for i, c in enumerate(computations) for n in c.nodes}
+    edges = control_edges(graph)
+    before = []
+    for i, c in enumerate(computations):
+        earlier = [maker[v] for v in c.reads if v in maker]
+        earlier += [index[m] for n in c.nodes for m in edges.get(n, ()) if m in index]
+        before.append([k for k in earlier if k != i])
+    if first:
+        urgent = needed_by(graph, first)
+        early = [i for i, c in enumerate(computations) if not urgent.isdisjoint(c.nodes)]
+        for i, own in enumerate(before):
+            own += [] if i in early else early
+    return before
+
+
+def _add_preferences(computations: Sequence[Computation], before: list[list[int]]) -> None:
+    """Add what had better come before a computation, where that is possible."""
+    wanted = [*_between_strips(computations), *_before_copies(computations, before)]
+    if not wanted:
+        return
+    needs = _needs(before)
+    for p, s in wanted:
+        if needs[p] >> s & 1:
+            continue
+        before[s].append(p)
+        if not needs[s] >> p & 1:
+            needs = [own | needs[p] if own >> s & 1 else own for own in needs]
+
+
+def _needs(before: Sequence[Sequence[int]]) -> list[int]:
+    """The computations that each depends on, itself among them, a bit each."""
+    needs: dict[int, int] = {}
+    pending = list(range(len(before)))
+    while pending:
+        s = pending[-1]
+        missing = [p for p in before[s] if p not in needs]
+        pending += missing
+        if not missing:
+            needs[pending.pop()] = functools.reduce(operator.or_, (needs[p] for p in before[s]), 1 << s)
+    return [needs[s] for s in range(len(before))]
+
+
+def _before_copies(computations: Sequence[Computation], before: Sequence[Sequence[int]]) -> Iterator[Edge]:
+    """What else the first reader of values needs that are computed again: they are not computed before they can be
+    read."""
+    readers: dict[int, list[int]] = {}
+    maker = {v: i for i, c in enumerate(computations) for v in c.stores}
+    for s, c in enumerate(computations):
+        for p in {maker[v] for v in c.reads if v in maker}:
+            readers.setdefault(p, []).append(s)
+    copies = {s for s, c in enumerate(computations) if s in readers and c.only_computes_again}
+    for s in sorted(copies):
+        yield from ((p, s) for p in before[min(readers[s])] if p not in copies)
+
+
+def _between_strips(computations: Sequence[Computation]) -> Iterator[Edge]:
+    """Each strip comes after the one before it."""
+    strips: dict[tuple[int, int], list[int]] = {}
+    for s, c in enumerate(computations):
+        if (strip := strip_of(c.inside)) is not None:
+            strips.setdefault(strip, []).append(s)
+    for (region, k), mine in strips.items():
+        yield from ((p, s) for s in mine for p in strips.get((region, k - 1), ()))

@@ -1,1 +1,0 @@
-"""The order of the steps of an entry, with a low peak of live bytes."""
