@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from . import frames, replies
 from .errors import DeviceError, LinkError
 from .link import Request
 
+Array = NDArray[Any]
 Vector = NDArray[np.float32]
 F32, S8 = "f32", "s8"
 ENCODINGS = {F32: 0, S8: 1}
@@ -105,19 +107,26 @@ class Encoding:
         payload = struct.pack("<IIHBI", number, piece.first, piece.count, self.kind, seed)
         return frames.DELTA, payload + (struct.pack("<H", piece.top) if piece.top else b"")
 
-    def decoded(self, piece: Piece, data: bytes) -> Vector:
-        """The elements of a piece; those that were not sent are 0."""
+    def decoded(self, pieces: Sequence[Piece], data: Array) -> Vector:
+        """The elements of successive pieces, all alike except the last one. `data`: the bytes of their replies, uint8.
+        Elements that were not sent are 0."""
+        first, last = pieces[0], pieces[-1]
+        rows, rest = np.split(data, [len(data) - self.size(last)])
+        parts = (self._rows(first, rows.reshape(-1, self.size(first))), self._rows(last, rest[None]))
+        return np.concatenate([part.reshape(-1) for part in parts])
+
+    def _rows(self, piece: Piece, rows: Array) -> Vector:
+        """The elements of a piece in each row of bytes, float32[rows, elements]."""
         values: Any
         at = 2 * piece.top
         if self.values == F32:
-            values = np.frombuffer(data, "<f4", offset=at)
+            values = _viewed(rows[:, at:], "<f4")
         else:
-            values = np.frombuffer(data, np.int8, offset=at + 4).astype(np.float32)
-            values = values * np.frombuffer(data, "<f4", 1, at)
+            values = _viewed(rows[:, at : at + 4], "<f4") * rows[:, at + 4 :].view(np.int8)
         if not piece.top:
             return values  # type: ignore[no-any-return]
-        found = np.zeros(piece.count, np.float32)
-        found[np.frombuffer(data, "<u2", piece.top)] = values
+        found = np.zeros((len(rows), piece.count), np.float32)
+        np.put_along_axis(found, _viewed(rows[:, :at], "<u2").astype(int), values, 1)
         return found
 
     def answer(self, piece: Piece, answer: tuple[int, bytes]) -> Vector:
@@ -131,9 +140,14 @@ class Encoding:
             raise LinkError(
                 "the board's reply to DELTA has places out of order: does another program use it?"
             )
-        numbers = self.decoded(piece, data)
+        numbers = self.decoded([piece], np.frombuffer(data, np.uint8))
         if not np.isfinite(numbers).all():
             raise LinkError(
                 "the board's reply to DELTA has numbers that are not finite: does another program use it?"
             )
         return numbers
+
+
+def _viewed(rows: Array, dtype: str) -> Array:
+    """Bytes in rows as numbers."""
+    return np.ascontiguousarray(rows).view(dtype)

@@ -15,7 +15,7 @@ class Mean:
 
     def __init__(self) -> None:
         self.boards = self.samples = self.examples = 0
-        self._sum: Any = 0.0
+        self._sum: Any = None
         self._losses = 0.0
         self.labels = self.right = self._cycles = self._steps = 0
 
@@ -23,7 +23,9 @@ class Mean:
         self.boards += 1
         self.samples += report.samples
         self.examples += report.local.examples
-        self._sum = self._sum + np.float64(report.samples) * report.delta
+        if self.boards == 1:
+            self._sum = np.zeros(report.delta.shape)
+        self._sum += np.multiply(report.delta, report.samples, dtype=np.float64)
         self._losses += report.samples * report.local.loss
         if report.evaluation is not None:
             self.labels += report.evaluation.labels

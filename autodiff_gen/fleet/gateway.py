@@ -20,6 +20,7 @@ from .conditions import Profile, read_profile
 from .linked import LinkedBoards
 from .mask import mask_of
 from .members import Members
+from .noise_seeds import seeds_in
 from .order import RoundSettings
 from .records import records
 from .setup import Setup, number_of_twins
@@ -60,7 +61,7 @@ class Gateway(Setup):
             rows = zip(self.parts, self.tests, strict=True)
             sets = [records(self.layout, train, *own) for own in rows]
             if self.twins:
-                groups.append(self._twins(sets[: self.twins]))
+                groups.append(self._twins(sets[: self.twins], fresh))
             lines = self.lines(self.sessions, sets[self.twins :], fresh)
         linked = LinkedBoards(lines, self.twins)
         try:
@@ -74,10 +75,12 @@ class Gateway(Setup):
         finally:
             linked.end()
 
-    def _twins(self, sets: Sequence[bytes]) -> Members:
+    def _twins(self, sets: Sequence[bytes], fresh: bool) -> Members:
+        mask = self.settings.mask
+        seeds = seeds_in(self.out, fresh) if mask is not None and mask.noise else None
         if self.profile is None:
-            return Twins(self.program, sets)
-        twins = Twins(self.program, sets, payload=self.profile.payload)
+            return Twins(self.program, sets, seeds=seeds)
+        twins = Twins(self.program, sets, seeds=seeds, payload=self.profile.payload)
         return VirtualTime(twins, self.profile, self.args.seed)
 
     def _parts(self) -> list[Any]:

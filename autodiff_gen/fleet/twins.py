@@ -20,18 +20,20 @@ from ..codegen.link import link_source
 from ..codegen.program import Program, Slot
 from ..codegen.shared_part import SharedRun, shared_part
 from ..datasets.samples import sample_count
-from ..device.differences import Encoding, Mask
+from ..device.differences import Encoding
 from ..device.errors import DeviceError
 from ..device.frames import PAYLOAD
 from ..device.rounds import Evaluation, Local, shared_slots, stored
 from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
+from .emulated import ENTROPY_BYTES
 from .members import Failure, Report
+from .noise_seeds import NoiseSeeds, noise_seeds
 from .order import Order
 
 _RUNTIME = ("round", "round_shared", "round_delta", "round_samples", "noise", "gradients")
 _NEEDED = ("link_model", "store", "store_records", "store_notes", "samples", "console", "format")  # by these
-_SEED_BYTES = 32  # of noise
+_Ranges = Sequence[tuple[int, int]]  # of bytes in a state
 
 
 class _Work(ctypes.Structure):
@@ -41,7 +43,7 @@ class _Work(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("seed", "local_buffers", "encoding", "piece", "delta_seed")),
         *((name, ctypes.c_uint32) for name in ("top", "last_top", "evaluates")),
         *((name, ctypes.c_float) for name in ("clip", "noise")),
-        ("noise_seed", ctypes.c_uint8 * _SEED_BYTES),
+        ("noise_seed", ctypes.c_uint8 * ENTROPY_BYTES),
     ]
 
 
@@ -66,9 +68,24 @@ class _Kept:
         return self.before if round == self.round else self.after
 
 
+class _Start:
+    """The states of boards at the start of a round: `weights` in the ranges `shared`; the other states are as they were
+    after the last round, or as in `initial`."""
+
+    def __init__(self, initial: bytes, own: _Ranges, shared: _Ranges, weights: bytes) -> None:
+        self._own, self._shared, self._weights = own, shared, weights
+        self._first = _filled(initial, shared, weights)  # of a board that has not trained
+
+    def state(self, kept: bytes | None) -> bytes:
+        """The state of a board. kept: what it kept after its last round, None before its first one."""
+        if kept is None:
+            return self._first
+        return _filled(_filled(self._first, self._own, kept), self._shared, self._weights)
+
+
 class Twins:
     """The boards from 0 on. `sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads.
-    `entropy`: random bytes that seed noise. `payload`: the largest payload of a board's link, on which the pieces of
+    `seeds`: what seeds noise, by board and round. `payload`: the largest payload of a board's link, on which the pieces of
     differences depend. Raises ToolError."""
 
     def __init__(
@@ -77,17 +94,17 @@ class Twins:
         sets: Sequence[bytes],
         jobs: int = 0,
         opt: str = "",
-        entropy: Callable[[int], bytes] = os.urandom,
+        seeds: NoiseSeeds | None = None,
         payload: Callable[[int], int] = lambda board: PAYLOAD,
     ) -> None:
         self.first, self.program = 0, program
-        self._sets, self._entropy, self._payload = sets, entropy, payload
+        self._sets, self._payload = sets, payload
+        self._seeds = seeds or noise_seeds(os.urandom(ENTROPY_BYTES))
         self._library = _library(program, opt)
         self._runs = shared_part(program)
         self._jobs = jobs or len(os.sched_getaffinity(0))
         self._free = SimpleQueue[Any]()  # memories that no board uses now
         self._kept: dict[int, _Kept] = {}  # of boards that have trained
-        self._seeds: dict[int, tuple[int, bytes]] = {}  # of the noise of a board, and the round
         start = self._memory()
         self._check(self._library.ag_twin_init(start, 0), "init")
         self._initial = ctypes.string_at(self._library.ag_twin_state(start), program.state_bytes)
@@ -134,24 +151,25 @@ class Twins:
         settings, local_buffers = order.settings, order.settings.local_buffers
         how, elements = Encoding.of(settings.encoding), sum(r.count for r in self._own_runs(local_buffers))
         pieces_of = {room: how.pieces(elements, room) for room in {self._payload(k) for k in boards}}
+        size_of = {room: sum(map(how.size, pieces)) for room, pieces in pieces_of.items()}
         mask = settings.mask
         masking = (0.0, 0.0) if mask is None else (mask.clip, mask.noise)
+        shared = [(run.offset, run.end) for run in self._own_runs(local_buffers)]
         weights = stored(self.slots(local_buffers), order.weights)
+        start = _Start(self._initial, self._own, shared, weights)
 
         def one(k: int) -> Report | Failure:
-            own, pieces = order.work(k).on(self.samples(k), self.program.batch), pieces_of[self._payload(k)]
+            own, room = order.work(k).on(self.samples(k), self.program.batch), self._payload(k)
+            first, last = pieces_of[room][0], pieces_of[room][-1]
             training = (order.number, own.steps, own.n, own.rate, own.mu, own.seed)
-            sending = (local_buffers, how.kind, pieces[0].count, order.seed(k), pieces[0].top, pieces[-1].top)
-            noise = self._noise_seed(k, order.number, mask)
+            sending = (local_buffers, how.kind, first.count, order.seed(k), first.top, last.top)
+            seed = self._seeds(k, order.number) if mask is not None and mask.noise else bytes(ENTROPY_BYTES)
+            noise = (ctypes.c_uint8 * ENTROPY_BYTES)(*seed)
             request = _Work(*training, *sending, settings.evaluate, *masking, noise)
             memory = self._free.get()
             try:
-                report, data = self._train(memory, k, weights, request, sum(map(how.size, pieces)))
-                parts, at = [], 0
-                for piece in pieces:
-                    parts.append(how.decoded(piece, data[at : at + how.size(piece)]))
-                    at += how.size(piece)
-                return replace(report, delta=np.concatenate(parts))
+                report, data = self._train(memory, k, start, request, size_of[room])
+                return replace(report, delta=how.decoded(pieces_of[room], data))
             except DeviceError as error:
                 return Failure(k, str(error))
             finally:
@@ -163,38 +181,22 @@ class Twins:
     def _own_runs(self, local_buffers: bool) -> list[SharedRun]:
         return [run for run in self._runs if not (local_buffers and run.is_buffer)]
 
-    def _noise_seed(self, k: int, number: int, mask: Mask | None) -> Any:
-        """A seed for each round, so that a repeated round has the same noise."""
-        if mask is None or not mask.noise:
-            return (ctypes.c_uint8 * _SEED_BYTES)()
-        if k not in self._seeds or self._seeds[k][0] != number:
-            self._seeds[k] = number, self._entropy(_SEED_BYTES)
-        return (ctypes.c_uint8 * _SEED_BYTES)(*self._seeds[k][1])
-
-    def _train(self, memory: Any, k: int, weights: bytes, work: _Work, size: int) -> tuple[Report, bytes]:
-        """The report without its difference, and the `size` bytes of the difference."""
-        start, keeps = bytearray(self._initial), self.keeps(bool(work.local_buffers))
-        if k in self._kept:
-            _fill(start, self._own, self._kept[k].start(work.round))
-        before = self._own_part(start)
-        shared = [(run.offset, run.end) for run in self._own_runs(work.local_buffers)]
-        _fill(start, shared, weights)
-        state = self._library.ag_twin_state(memory)
-        ctypes.memmove(state, bytes(start), len(start))
-        delta, done, own = ctypes.create_string_buffer(size), _Done(), self._sets[k]
+    def _train(self, memory: Any, k: int, start: _Start, work: _Work, size: int) -> tuple[Report, Any]:
+        """The report without its difference, and the `size` bytes of the difference, uint8."""
+        before = self._kept[k].start(work.round) if k in self._kept else None
+        delta, done, own, state = np.empty(size, np.uint8), _Done(), self._sets[k], start.state(before)
         status = self._library.ag_twin_train(
-            memory, bytes(start), own, len(own), ctypes.byref(work), ctypes.byref(done), delta
+            memory, state, own, len(own), ctypes.byref(work), ctypes.byref(done), delta.ctypes.data
         )
-        if keeps:  # also after a step that the model rejects, as on a board
-            self._kept[k] = _Kept(work.round, before, self._own_part(ctypes.string_at(state, len(start))))
+        if self.keeps(bool(work.local_buffers)):  # also after a step that the model rejects, as on a board
+            after = ctypes.string_at(self._library.ag_twin_state(memory), len(state))
+            before = _parts(self._initial, self._own) if before is None else before
+            self._kept[k] = _Kept(work.round, before, _parts(after, self._own))
         self._check(status, f"round {work.round}")
         loss = done.loss / done.steps if done.steps else math.nan
         local = Local(done.steps, done.examples, loss)
         tested = Evaluation(done.tested, done.labels, done.right) if work.evaluates else None
-        return Report(k, done.samples, local, np.empty(0, np.float32), tested), delta.raw
-
-    def _own_part(self, state: bytes | bytearray) -> bytes:
-        return b"".join(state[begin:end] for begin, end in self._own)
+        return Report(k, done.samples, local, np.empty(0, np.float32), tested), delta
 
     def _memory(self) -> Any:
         """A model's memory, aligned as its struct is. All its bits are set: on a board they are not zero at first."""
@@ -207,12 +209,18 @@ class Twins:
             raise DeviceError(f"{self.program.name}: {what}", status)
 
 
-def _fill(state: bytearray, ranges: Sequence[tuple[int, int]], data: bytes) -> None:
-    """Write bytes to ranges of a state, one after the other."""
-    at = 0
+def _parts(state: bytes, ranges: _Ranges) -> bytes:
+    """The bytes of ranges of a state, one after the other."""
+    return b"".join(state[begin:end] for begin, end in ranges)
+
+
+def _filled(state: bytes, ranges: _Ranges, data: bytes) -> bytes:
+    """A state with other bytes in ranges: the inverse of _parts."""
+    filled, at = bytearray(state), 0
     for begin, end in ranges:
-        state[begin:end] = data[at : at + end - begin]
+        filled[begin:end] = data[at : at + end - begin]
         at += end - begin
+    return bytes(filled)
 
 
 def _library(program: Program, opt: str) -> ctypes.CDLL:

@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 import pytest
+from call_count import growth
 from round_board import Library, Twin, checksum, connected
 
 import autodiff_gen as ag
@@ -81,6 +82,19 @@ def test_the_largest_of_each_piece(library, samples, weights, share):
                 assert {*np.flatnonzero(sent)} <= {*chosen}
                 assert np.abs(sent[chosen] - part[chosen]).max() <= scale * 1.0001
     assert len(pieces) > 1 or share < 0.5
+
+
+@pytest.mark.parametrize("how", ("f32", "s8", "top0.1", "top0.1:s8"))
+def test_twins_decode_all_pieces_at_once(how):
+    """1,000 boards have a million pieces."""
+    encoding = Encoding.of(how)
+
+    def work(elements):
+        pieces = encoding.pieces(elements, 240)
+        data = np.zeros(sum(map(encoding.size, pieces)), np.uint8)
+        return lambda: encoding.decoded(pieces, data)
+
+    assert growth(work, 10_000) < 1.1
 
 
 def test_equal_numbers_have_no_largest(library, samples, weights):

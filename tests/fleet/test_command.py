@@ -209,6 +209,20 @@ def test_evaluations_clipping_and_noise(capsys: pytest.CaptureFixture[str]) -> N
     assert rounds(capsys.readouterr().out)[-1][2] < 70.0
 
 
+def test_a_command_that_repeats_a_round_draws_the_same_noise() -> None:
+    words = ["--boards", "2", "--clip", "1", "--noise", "0.5"]
+    assert fleet(*words, "--rounds", "1", "--out", "a") == 0
+    for name in ("b", "c"):
+        shutil.copytree("a", name)
+    Path("c/entropy.bin").write_bytes(b"too few")  # other random bytes are drawn
+    found = []
+    for name in ("a", "b", "c"):
+        assert fleet(*words, "--rounds", "2", "--out", name) == 0
+        with np.load(f"{name}/round-00002.npz") as weights:
+            found.append(weights["0.weight"])
+    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+
+
 def test_running_statistics_get_no_noise(capsys: pytest.CaptureFixture[str]) -> None:
     Path("m.py").write_text(Path("m.py").read_text().replace("nn.ReLU()", "nn.BatchNorm1d(6)"))
     assert fleet("--clip", "1", "--noise", "0.1") == 1

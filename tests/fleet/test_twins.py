@@ -59,9 +59,7 @@ def test_a_twin_is_a_board(tmp_path: Path, payload: int) -> None:
     names = {a.name: arrays["target" if a.is_target else "x"] for a in layout.inputs}
     sets = [records(layout, names, np.arange(16), np.arange(16, 19))]
     board = connected(library, Twin(library, sets[0]))
-    twins = Twins(
-        library.program, sets, opt="-O0", entropy=lambda count: seed[:count], payload=lambda k: payload
-    )
+    twins = Twins(library.program, sets, opt="-O0", seeds=lambda k, n: seed, payload=lambda k: payload)
     weights = {s.name: np.full(s.state.logical.shape, 0.1, np.float32) for s in shared_slots(library.program)}
     for number, (encoding, local, mask) in enumerate(
         (

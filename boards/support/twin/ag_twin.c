@@ -53,6 +53,7 @@ int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set
     if (ag_samples_open_source(&samples, read_bytes, &records) != AG_SAMPLES_OK) {
         return AG_ROUND_ERR_SAMPLES;
     }
+    memcpy(ag_twin_state(memory), start, ag_linked_model.state_bytes);
     ag_round_init(&r, &ag_linked_model, memory, &flash);
     r.samples = &samples;
     memcpy(note.seed, work->noise_seed, sizeof note.seed);

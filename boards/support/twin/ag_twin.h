@@ -36,7 +36,7 @@ void *ag_twin_state(void *memory);
 /* The state of a board that has not trained. */
 int ag_twin_init(void *memory, uint32_t seed);
 
-/* Trains the state in `memory`, which is also at `start`, on a sample set in memory. `delta` receives the
+/* Copies the state at `start` into `memory`, and trains it on a sample set in memory. `delta` receives the
  * difference as ag_round_delta writes it, piece after piece. Returns a status of ag_round.h. */
 int ag_twin_train(void *memory, const void *start, const void *set, uint32_t set_bytes,
                   const ag_twin_work *work, ag_twin_done *done, uint8_t *delta);
