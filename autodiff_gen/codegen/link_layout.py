@@ -67,6 +67,12 @@ class LinkLayout:
         return _end(self.outputs)
 
     @property
+    def records(self) -> int:
+        """Records of samples that a local step takes at most: the batch; 1 if an array is in one record as a whole, as
+        where the batch is fixed."""
+        return min(a.batch if a.row else 1 for a in self.inputs)
+
+    @property
     def output_row(self) -> int:
         """Bytes of one row of a single output; 0 where all outputs are moved as a whole."""
         return self.outputs[0].row if len(self.outputs) == 1 else 0

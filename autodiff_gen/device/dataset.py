@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout
+from ..codegen.link_layout import LinkArray, LinkLayout, entry, link_layout
+from ..codegen.program import Program
 from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError, listed, quoted, shortened
 from ..host.arguments import Batch, checked
@@ -273,6 +274,19 @@ def _reshaped(array: Array, tail: tuple[int, ...], type: Type) -> str:
     if array.ndim and len(own) != len(tail) and math.prod(own) == math.prod(tail):
         return f"; it takes the array's reshape({', '.join(map(str, (-1, *tail)))})"
     return ""
+
+
+def step_sizes(program: Program, name: str = "train_step") -> range:
+    """The numbers of samples that a function of the program takes. Raises DataError if its arrays disagree."""
+    called, most = entry(program, name), rows_per_step(link_layout(program).inputs)
+    return range(called.least_n if called.takes_n else most, most + 1)
+
+
+def check_batch(sizes: range, batch: int) -> None:
+    """Raises DataError for a batch of --batch that is not one of `sizes`."""
+    if batch not in sizes:
+        takes = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        raise DataError(f"--batch {batch}: the model takes {takes} samples a step")
 
 
 def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:

@@ -39,7 +39,8 @@ class Mask:
             0 < clip < math.inf and noise >= 0 and deviation < math.inf and (noise > 0) == (deviation > 0)
         ):
             raise ShapeError(
-                f"clip={self.clip}, noise={self.noise}: expected finite numbers of float32, clip > 0 and noise >= 0"
+                f"clip={self.clip}, noise={self.noise}: expected finite numbers of float32, clip > 0 and noise >= 0, "
+                "and a product that float32 holds"
             )
 
 

@@ -70,14 +70,18 @@ class Work:
         if not 0 <= self.steps <= MOST_STEPS or not 0 <= self.n <= MOST_ROWS or not 0 <= self.seed < 1 << 32:
             raise ShapeError(f"steps={self.steps}, n={self.n}, seed={self.seed}: a number is out of range")
         lr, mu = (ctypes.c_float(x).value for x in (self.lr or 0.0, self.mu))
-        if not math.isfinite(lr) or not (math.isfinite(lr * mu) and mu >= 0):
-            raise ShapeError(f"lr={self.lr}, mu={self.mu}: expected finite numbers of float32, and mu >= 0")
+        product = ctypes.c_float(lr * mu).value  # as the board computes it
+        if not math.isfinite(lr) or not (math.isfinite(product) and mu >= 0):
+            raise ShapeError(
+                f"lr={self.lr}, mu={self.mu}: expected finite numbers of float32, mu >= 0, and a product that float32 "
+                "holds"
+            )
         if mu > 0 and self.lr is None:
             raise ShapeError(f"mu={self.mu} needs a learning rate: give lr")
 
-    def on(self, samples: int, batch: int) -> Work:
-        """The same in steps, for a board with so many samples and a model of this batch."""
-        n = self.n or min(batch, samples)
+    def on(self, samples: int, most: int) -> Work:
+        """The same in steps, for a board with so many samples, of which a step takes `most`."""
+        n = self.n or min(most, samples)
         return replace(self, steps=self.steps or self.epochs * -(-samples // max(n, 1)))
 
     @property
@@ -127,7 +131,7 @@ class Round:
     def train(self, work: Work) -> Local:
         """Train until the board has made the local steps of `work` in this round. Raises DeviceError for a step that
         the board rejects."""
-        self._work = work.on(self.samples, self.board.program.batch)
+        self._work = work.on(self.samples, self.board.layout.records)
         self._run(lambda: None)
         return self.local
 

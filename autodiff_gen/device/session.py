@@ -115,7 +115,7 @@ class Session:
             program = program or self.firmware
             if kind == "qemu":
                 return QemuPort(self.profile, program, lock, folder)
-            return Pipe([str(program.resolve())], folder.resolve(), lock)
+            return Pipe([str(program.resolve())], folder.resolve(), lock, f"exec:{program}")
         except BaseException:
             if lock is not None:
                 lock.release()

@@ -18,7 +18,7 @@ from ..ir.interpreter import evaluate
 from ..ir.types import Type, f32
 from ..model.model import Model
 from .board import Board
-from .dataset import Dataset, rows_per_step
+from .dataset import Dataset, check_batch, step_sizes
 from .errors import GRADIENTS, LOSS, DeviceError, WentBack
 from .evaluation import accuracy
 
@@ -96,14 +96,9 @@ class Run:
 
 def make_plan(board: Board, data: Dataset, epochs: int, batch: int | None, shuffle: int | None) -> Plan:
     """The plan for a board and a data set. Raises DataError when the model does not accept the batch size."""
-    whole = rows_per_step(board.layout.inputs)
-    train = next(e for e in board.program.entries if e.name == "train_step")
-    fixed = not train.takes_n
-    least = whole if fixed else train.least_n
-    size = whole if batch is None else batch
-    if not least <= size <= whole:
-        takes = f"{whole}" if fixed else f"{least} to {whole}"
-        raise DataError(f"--batch {size}: the model takes {takes} samples a step")
+    sizes = step_sizes(board.program)
+    least, size = sizes[0], sizes[-1] if batch is None else batch
+    check_batch(sizes, size)
     if len(data) < least:
         raise DataError(f"data {data.source}: {len(data)} samples, a step takes at least {least}")
     return Plan(len(data), min(size, len(data)), epochs, shuffle, least)

@@ -47,7 +47,7 @@ def open_port(port: str, baud: int = BAUD, wait: float = 0.0) -> Transport:
     if port.startswith("socket://"):
         return _socket(port, wait)
     if port.startswith("exec:"):
-        return Pipe(shlex.split(port.removeprefix("exec:")))
+        return Pipe(shlex.split(port.removeprefix("exec:")), name=port)
     return _serial(port, baud)
 
 
@@ -103,12 +103,13 @@ class Pipe:
 
     baud = None
 
-    def __init__(self, argv: list[str], cwd: Path | None = None, lock: FolderLock | None = None) -> None:
-        """`lock`: of the folder `cwd`, which `close` releases."""
+    def __init__(
+        self, argv: list[str], cwd: Path | None = None, lock: FolderLock | None = None, name: str = ""
+    ) -> None:
+        """`lock`: of the folder `cwd`, which `close` releases. `name`: of the port, for messages."""
         if not argv:
             raise LinkError("port exec: names no program")
-        self.folder, self._lock = cwd, lock
-        self._name = f"exec:{argv[0]}"
+        self.folder, self._lock, self._name = cwd, lock, name or f"exec:{argv[0]}"
         try:
             self.process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd, bufsize=0

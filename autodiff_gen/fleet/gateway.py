@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..codegen.link_layout import compared_classes, label_and_scores
+from ..codegen.link_layout import compared_classes, entry, label_and_scores
+from ..device.dataset import check_batch, step_sizes
 from ..device.differences import Encoding
 from ..device.errors import LinkError
 from ..device.peer import MOST_STEPS
-from ..device.rounds import shared_slots
+from ..device.rounds import Work, shared_slots
 from ..device.session import Session
 from ..errors import DataError
 from ..progress import doing
@@ -24,7 +25,7 @@ from .noise_seeds import seeds_in
 from .order import RoundSettings
 from .records import records
 from .setup import Setup, number_of_twins
-from .split import held_out, split
+from .split import batches, held_out, split
 from .twins import Twins
 from .virtual import VirtualTime
 
@@ -46,7 +47,7 @@ class Gateway(Setup):
     def heading(self) -> str:
         """The first two lines of a run."""
         virtual = "" if self.profile is None else f" as {_described(self.profile)}"
-        sizes = [len(part) for part in self.parts]
+        sizes = [part.size for part in self.parts]
         shares = f"{min(sizes):,} to {max(sizes):,} samples a board; " if sizes else ""
         numbers = sum(s.type.bytes // s.type.dtype.size for s in self.slots)
         return f"{self.who(virtual)}\n{shares}differences of {numbers:,} numbers as {self.settings.encoding}"
@@ -84,7 +85,8 @@ class Gateway(Setup):
         return VirtualTime(twins, self.profile, self.args.seed)
 
     def _parts(self) -> list[Any]:
-        """The samples of each twin and emulated board."""
+        """The samples of each twin and emulated board; in rows where the model takes only whole batches, as a record
+        of its samples.bin is then a batch."""
         boards = self.twins + len(self.emulated)
         if self.data is None or not boards:
             return []
@@ -93,7 +95,16 @@ class Gateway(Setup):
         (gateway, gateways), seed = self.args.share, self.args.seed
         own = split(len(self.data), gateways, seed)[gateway]  # each gateway may have another number of boards
         labels = None if labels is None else labels[own]
-        return [own[part] for part in split(len(own), boards, seed + gateway, labels, self.args.alpha or 0.0)]
+        parts = split(len(own), boards, seed + gateway, labels, self.args.alpha or 0.0)
+        found = [own[part] for part in parts]
+        if entry(self.program, "train_step").takes_n:
+            return found
+        (size,), least = step_sizes(self.program), min(map(len, found))
+        if least < size:
+            raise DataError(
+                f"the model takes {size} samples a step, and a board has {least} of {len(own):,}: name fewer boards"
+            )
+        return [batches(part, size, (seed, k)) for k, part in enumerate(found)]
 
     def _label(self) -> str | None:
         """The target that has one class for each sample."""
@@ -109,11 +120,11 @@ class Gateway(Setup):
             raise DataError(
                 "--evaluate compares labels with float scores of classes, which the model does not have; leave it out"
             )
-        if args.batch is not None and args.batch > self.program.batch:
-            raise DataError(
-                f"--batch {args.batch}: the model takes at most {self.program.batch} samples a step"
-            )
-        passes = max((-(-len(part) // (args.batch or self.program.batch)) for part in self.parts), default=1)
+        if args.batch is not None:
+            check_batch(step_sizes(self.program), args.batch)
+        n = min(args.batch or 0, self.layout.records)
+        Work(0, self.lr, n=n, mu=args.mu)  # raises ShapeError
+        passes = max((-(-len(part) // (n or self.layout.records)) for part in self.parts), default=1)
         for option, steps in (("--steps", args.steps or 0), ("--epochs", (args.epochs or 0) * passes)):
             if steps > MOST_STEPS:
                 raise DataError(
@@ -123,7 +134,7 @@ class Gateway(Setup):
             lr=self.lr,
             steps=args.steps or 0,
             epochs=0 if args.steps else args.epochs or 1,
-            n=args.batch or 0,
+            n=n,
             mu=args.mu,
             seed=args.seed,
             per_round=args.per_round or 0,

@@ -18,9 +18,10 @@ _BITS = 24  # of the largest power of 2 that is tried as a divisor
 
 
 def records(layout: LinkLayout, data: Mapping[str, Array], rows: Any, test: Any = ()) -> bytes:
-    """`rows` of a data set to train on and rows to `test` on: inputs, then targets. Arrays are stored as in the board's
-    memory, or their floats as bytes: multiples of 1 / 255, or of a power of 2 with a zero."""
-    rows = np.concatenate([np.asarray(part, np.intp) for part in (rows, test)])
+    """`rows` of a data set to train on and rows to `test` on: inputs, then targets; several rows for each record where
+    `rows` has two axes. Arrays are stored as in the board's memory, or their floats as bytes: multiples of 1 / 255, or
+    of a power of 2 with a zero."""
+    rows = np.concatenate([np.asarray(part, np.intp) for part in (rows, test) if len(part)])
     inputs, targets = (
         _values([a for a in layout.inputs if a.is_target is target], data, rows) for target in (False, True)
     )

@@ -19,6 +19,12 @@ def held_out(part: Indices, share: float, seed: tuple[int, ...]) -> tuple[Indice
     return np.sort(order[test:]), np.sort(order[:test])
 
 
+def batches(part: Indices, size: int, seed: tuple[int, ...]) -> Indices:
+    """The samples of a board in rows of `size` samples, drawn at random; a smaller rest is left out."""
+    order = np.random.default_rng(seed).permutation(part)
+    return np.sort(order[: len(part) // size * size].reshape(-1, size))
+
+
 def split(samples: int, boards: int, seed: int, labels: Any = None, alpha: float = 0.0) -> list[Indices]:
     """The samples of each board, at least one; each sample is on one board. Without `alpha` the samples are divided
     evenly at random. Otherwise each class is divided by proportions from Dirichlet(alpha), as in Hsu, Qi, Brown (2019):

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..codegen.exchanged_part import is_sum
-from ..codegen.link_layout import entry, link_layout
+from ..codegen.link_layout import link_layout
 from ..codegen.program import Program, Slot
-from ..device.dataset import rows_per_step
+from ..device.dataset import step_sizes
 from ..device.errors import LINK, DeviceError, LinkError
 from ..device.gradients import Array, Part, after_apply, exchanged_slots
 from ..device.inputs import position
@@ -57,8 +57,8 @@ class Rows:
 
 def rows_of(program: Program) -> Rows:
     """The samples that a program with `accumulate` takes."""
-    most, accumulate = rows_per_step(link_layout(program).inputs), entry(program, "accumulate")
-    return Rows(most, accumulate.least_n if accumulate.takes_n else most)
+    sizes = step_sizes(program, "accumulate")
+    return Rows(sizes[-1], sizes[0])
 
 
 class Synchronous:

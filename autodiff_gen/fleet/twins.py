@@ -17,6 +17,7 @@ import numpy as np
 
 from ..codegen.files import emit
 from ..codegen.link import link_source
+from ..codegen.link_layout import link_layout
 from ..codegen.program import Program, Slot
 from ..codegen.shared_part import SharedRun, shared_part
 from ..datasets.samples import sample_count
@@ -85,8 +86,8 @@ class _Start:
 
 class Twins:
     """The boards from 0 on. `sets`: the samples of each board, as the contents of samples.bin. `jobs`: threads.
-    `seeds`: what seeds noise, by board and round. `payload`: the largest payload of a board's link, on which the pieces of
-    differences depend. Raises ToolError."""
+    `seeds`: what seeds noise, by board and round. `payload`: the largest payload of a board's link, on which the pieces
+    of differences depend. Raises ToolError."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Twins:
         seeds: NoiseSeeds | None = None,
         payload: Callable[[int], int] = lambda board: PAYLOAD,
     ) -> None:
-        self.first, self.program = 0, program
+        self.first, self.program, self.layout = 0, program, link_layout(program)
         self._sets, self._payload = sets, payload
         self._seeds = seeds or noise_seeds(os.urandom(ENTROPY_BYTES))
         self._library = _library(program, opt)
@@ -159,7 +160,7 @@ class Twins:
         start = _Start(self._initial, self._own, shared, weights)
 
         def one(k: int) -> Report | Failure:
-            own, room = order.work(k).on(self.samples(k), self.program.batch), self._payload(k)
+            own, room = order.work(k).on(self.samples(k), self.layout.records), self._payload(k)
             first, last = pieces_of[room][0], pieces_of[room][-1]
             training = (order.number, own.steps, own.n, own.rate, own.mu, own.seed)
             sending = (local_buffers, how.kind, first.count, order.seed(k), first.top, last.top)

@@ -76,9 +76,9 @@ class VirtualTime:
         deadline = self._profile.deadline
         for k, kind in enumerate(self._profile.boards):
             c = self._profile.kinds[kind]
-            samples, batch = self.twins.samples(k), self.twins.program.batch
-            work = order.work(self.first + k).on(samples, batch)
-            share = (work.n or min(batch, samples)) / batch
+            samples, most = self.twins.samples(k), self.twins.layout.records
+            work = order.work(self.first + k).on(samples, most)
+            share = (work.n or min(most, samples)) / most
             visit = Visit(
                 self.first + k,
                 kind,

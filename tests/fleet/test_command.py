@@ -230,6 +230,22 @@ def test_running_statistics_get_no_noise(capsys: pytest.CaptureFixture[str]) -> 
     assert fleet("--clip", "1", "--noise", "0.1", "--local-buffers", "--rounds", "1", "--boards", "2") == 0
 
 
+def test_a_model_of_whole_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    """A record of a board's samples is a batch; the rest of a board's samples is left out."""
+    Path("m.py").write_text(INTEGER_SCORES.replace("F.quantize(scores, 0.1)", "scores"))
+    assert fleet("--boards", "3", "--rounds", "3", "--evaluate", "0.4", "--epochs", "8", "--batch", "4") == 0
+    out = capsys.readouterr().out
+    assert "\n12 to 12 samples a board; " in out and rounds(out)[-1][2] > 80.0
+    before = [float(x) for x in re.findall(r"before it, on boards +([\d.]+)%", out)]
+    assert len(before) == 3 and before[0] < before[-1]
+    for words, message in (
+        (["--batch", "3"], "--batch 3: the model takes 4 samples a step"),
+        (["--boards", "20"], "the model takes 4 samples a step, and a board has 3 of 60: name fewer boards"),
+    ):
+        assert fleet(*words, "--out", "wrong") == 1
+        assert message in capsys.readouterr().err
+
+
 def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None:
     Path("m.py").write_text(Path("m.py").read_text().replace("CrossEntropyLoss", "MSELoss"))
     with np.load("data.npz") as data:

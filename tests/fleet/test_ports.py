@@ -160,7 +160,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["exec:sleep 9"],
         "no board answers: exec:sleep 9: the board is silent: no reply in 0.3 s",
     ),
-    "a program that ends": (["exec:true"], "exec:true: the program ended"),
+    "a program that ends": (["exec:true 1"], "error: exec:true 1: the program ended"),
+    "firmware that ends": (["exec:ends.elf"], "error: exec:ends.elf: the program ended"),
     "no such port": (["/dev/ttyNONE"], "port /dev/ttyNONE: cannot be opened: No such file or directory"),
     "a port twice": ([f"{PORTS},exec:b1/../b0/link.elf"], "are the same port: name each board once"),
     "a word twice": (["exec:a,exec:a"], "expected each port once"),
@@ -172,6 +173,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_ports(case: str, capsys: pytest.CaptureFixture[str]) -> None:
     words, message = WRONG[case]
+    shutil.copy("/bin/true", "ends.elf")
     assert fleet("--timeout", "0.3", "--port", *words) in (1, 2)
     err = capsys.readouterr().err
     assert err.startswith("error: ") and err.count("\n") == 1 and message in err
