@@ -174,7 +174,8 @@ class Options:
             if key in self.given
             for w in (f"--{key}", self.given[key])
         ]
-        return ["--server", "flower", *given, *self.words]
+        server = [] if "--synchronous" in self.words else ["--server", "flower"]
+        return [*server, *given, *self.words]
 
     @property
     def words(self):

@@ -31,8 +31,9 @@ STATUS = {
     -43: "the board is in another round, or had a later one: begin a round with a higher number, or reset the board by "
     "INIT, as fleet --fresh does",
     -44: "the round began on this board with other weights: begin the next round",
-    -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets (of a "
-    "whole batch, where its batch is fixed): put samples.bin into the folder of the firmware, or link a set into flash",
+    -45: "the board has no samples to train on, or records that are not as long as the model's inputs and targets (of "
+    "a whole batch, where its batch is fixed): put samples.bin into the folder of the firmware, or link a set into "
+    "flash",
     -46: "weights of the board are not finite: begin the next round",
     -47: "the board has no source of random numbers for the noise, or its source fails: write ag_system_random for its "
     "chip, or leave out the noise",

@@ -14,7 +14,10 @@ pytestmark = pytest.mark.cc
 WRONG = {
     "more boards than samples": (["--boards", "61"], "61 boards for 60 samples: each needs one at least"),
     "a large batch": (["--batch", "5"], "--batch 5: the model takes 1 to 4 samples a step"),
-    "a product of rates": (["--lr", "1e38", "--mu", "3e38"], "mu=3e+38: expected finite numbers of float32, mu"),
+    "a product of rates": (
+        ["--lr", "1e38", "--mu", "3e38"],
+        "mu=3e+38: expected finite numbers of float32, mu",
+    ),
     "a product of noise": (["--clip", "1e20", "--noise", "1e20"], "noise=1e+20: expected finite numbers of"),
     "a small product": (["--clip", "1e-30", "--noise", "1e-30"], "and a product that float32 holds"),
     "a board that is unknown": (["--emulated", "stm33=1"], "unknown board 'stm33'"),

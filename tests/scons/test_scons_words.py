@@ -41,6 +41,11 @@ WRONG = [
             ("ram", "96K"),
         )
     ),
+    (["fleet", "python=/no/such"], "python=/no/such: no such program"),
+    (
+        ["fleet", f"python={sys.executable}", "args=--synchronous --rounds 2"],
+        "--rounds has no effect with --synchronous: say --epochs or --steps",
+    ),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
     (["python=/no/such"], "python=/no/such: no such program"),
     (["baud=fast"], "baud=fast: must be a number of bits per second, such as 921600"),
@@ -92,13 +97,30 @@ def example_tree(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
 @pytest.mark.cc
 @pytest.mark.parametrize(("words", "message"), WRONG, ids=[" ".join(w) for w, _ in WRONG])
 def test_wrong_word_gives_one_line(example_tree: Tree, words: list[str], message: str) -> None:
-    board = [] if any(w.startswith("board=") for w in words) else ["board=host"]
+    board = [] if any(w.startswith("board=") or w == "fleet" for w in words) else ["board=host"]
     done = example_tree.scons(*board, *words)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
     assert not (example_tree.root / "build").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["args=--stepz 3"], "error: unknown option '--stepz'; did you mean '--steps'?"),
+        (["boards=0"], "error: argument --boards: "),
+        (["args=--steps 3"], ""),
+    ],
+)
+def test_words_of_a_fleet_are_checked_before_its_environment_is_made(
+    example_tree: Tree, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTODIFF_CHECK", "yes")
+    done = example_tree.scons("fleet", *words)
+    assert done.returncode == bool(message) and done.stdout == ""
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == bool(message)
 
 
 def test_lists(example_tree: Tree) -> None:

@@ -113,7 +113,12 @@ def test_the_documentation_needs_no_toolchain(checkout: Checkout) -> None:
 
 
 def test_a_fleet_has_an_environment_of_its_own(checkout: Checkout) -> None:
-    assert checkout.run("fleet", "boards=5")[:-1] == [*SETUP, "venv", "pip fleet.txt"]
+    checkout.env["STUB_FAIL"] = "words"
+    assert checkout.attempt("fleet", "bords=5").returncode == 1
+    assert checkout.lines() == [*SETUP, "words"]
+    del checkout.env["STUB_FAIL"]
+    assert len(checkout.run("fleet", "python=python3")) == 1  # which has Flower
+    assert checkout.run("fleet", "boards=5")[:-1] == ["words", "venv", "pip fleet.txt"]
     assert len(checkout.run("fleet")) == 1
     assert (checkout.root / ".venv-fleet/stamp-fleet").exists()
     assert not (checkout.root / ".venv/stamp-fleet").exists()
@@ -123,7 +128,7 @@ def test_a_fleet_has_an_environment_of_its_own(checkout: Checkout) -> None:
     checkout.env["STUB_FAIL"] = "fleet.txt"
     assert checkout.attempt("fleet").returncode == 1
     del checkout.env["STUB_FAIL"]
-    assert checkout.run("fleet")[:-1] == ["venv", "pip fleet.txt"]
+    assert checkout.run("fleet")[:-1] == ["words", "venv", "pip fleet.txt"]
     assert len(checkout.run("fleet")) == 1
 
 

@@ -41,7 +41,10 @@ case "$*" in
         log "fetch ${*##* }"
         [ "${STUB_FAIL-}" != fetch ] || exit 1
         ;;
-    *'-m SCons '*) log "SCons in $PWD from $AUTODIFF_LAUNCH_DIR:$(printf ' <%s>' "$@")" ;;
+    *'-m SCons '*)
+        [ -z "${AUTODIFF_CHECK-}" ] || { log "words"; [ "${STUB_FAIL-}" != words ]; exit; }
+        log "SCons in $PWD from $AUTODIFF_LAUNCH_DIR:$(printf ' <%s>' "$@")"
+        ;;
     *) log "unknown $*" ;;
 esac
 """
