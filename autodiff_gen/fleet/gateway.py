@@ -23,8 +23,8 @@ from .mask import mask_of
 from .members import Members
 from .noise_seeds import seeds_in
 from .order import RoundSettings
+from .participants import Fleet, number_of_twins
 from .records import records
-from .setup import Setup, number_of_twins
 from .split import batches, held_out, split
 from .twins import Twins
 from .virtual import VirtualTime
@@ -32,7 +32,7 @@ from .virtual import VirtualTime
 TWINS = 10  # without --boards, --emulated and --port
 
 
-class Gateway(Setup):
+class Gateway(Fleet):
     """`parts` and `tests`: the samples that each twin and emulated board trains on, and tests on."""
 
     def __init__(self, args: argparse.Namespace) -> None:

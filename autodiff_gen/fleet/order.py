@@ -32,13 +32,13 @@ class RoundSettings:
     mask: Mask | None = None
     evaluate: bool = False
 
-    def order_of(self, number: int, board: int) -> int:
+    def sample_seed(self, number: int, board: int) -> int:
         """The seed of the order of a board's samples in a round."""
         return int(np.random.default_rng((self.seed, number, board)).integers(1 << 32))
 
     def work(self, number: int, board: int) -> Work:
         """The work of a board in a round."""
-        return Work(self.steps, self.lr, self.order_of(number, board), self.n, self.mu, self.epochs)
+        return Work(self.steps, self.lr, self.sample_seed(number, board), self.n, self.mu, self.epochs)
 
     def chosen(self, number: int, boards: int) -> list[int]:
         """The boards of a round, in ascending order."""

@@ -21,9 +21,9 @@ from ..errors import AutodiffError, DataError, counted
 from ..progress import doing
 from .folder import held
 from .identities import identities
+from .participants import Fleet, number_of_twins
 from .ranks import Rank, TwinRank
 from .reduction import reduction_of
-from .setup import Setup, number_of_twins
 from .step_results import StepResults
 from .synchronous import RankLost, Synchronous, check_batch, rows_of
 from .timeline import set_aside
@@ -41,7 +41,7 @@ class _Run:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.fleet = fleet = Setup(args, number_of_twins(args, RANKS))
+        self.fleet = fleet = Fleet(args, number_of_twins(args, RANKS))
         assert fleet.data is not None
         self.data: Dataset = fleet.data
         given = fleet.session.model.accumulate

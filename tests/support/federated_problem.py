@@ -67,7 +67,7 @@ class Problem:
 
     def rows(self, number: int, board: int) -> Sequence[Any]:
         """The samples of each local step of a round."""
-        size, seed = len(PARTS[board]), self.settings().order_of(number, board)
+        size, seed = len(PARTS[board]), self.settings().sample_seed(number, board)
         n = min(BATCH, size)
         at = [self.twins.sample(i % size, size, seed, i // size) for i in range(STEPS * n)]
         return [PARTS[board][at[i * n : (i + 1) * n]] for i in range(STEPS)]

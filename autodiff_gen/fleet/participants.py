@@ -1,5 +1,4 @@
-"""The set-up of a fleet, for every way to run one: the model for each kind of board, the data set, and who takes
-part."""
+"""A fleet, for every way to run one: the model for each kind of board, the data set, and who takes part."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def number_of_twins(args: argparse.Namespace, default: int) -> int:
     return int(args.boards) if args.boards is not None else 0 if named else default
 
 
-class Setup:
+class Fleet:
     """`session`: the model compiled for twins; `emulated`: the kind of each emulated board. Raises AutodiffError for
     options that do not fit the model."""
 
