@@ -160,6 +160,14 @@ def _server(group: Group) -> None:
         metavar="NAME[,KEY=VALUE,...]",
         help="a strategy of Flower and its options, such as FedAdam,eta=0.03 (default with --server flower: FedAvg)",
     )
+    group.add_argument(
+        "--secagg",
+        metavar="KEY=VALUE,...",
+        nargs="?",
+        const="",
+        help="the server learns only the mean of the clients, by secure aggregation (SecAgg+ of Flower), with its "
+        "options, such as num_shares=5; each board is a client unless --per-node says otherwise",
+    )
     number_argument(
         group,
         "--per-node",

@@ -20,6 +20,7 @@ from flwr.serverapp import ServerApp
 
 from ..errors import AutodiffError, DataError, counted, quoted, shortened
 from ..fleet.flower.client import CONFIG, FAILED, NUMBER, FlowerClientApp
+from ..fleet.flower.secure import SecureMean, is_secure, secured
 from ..fleet.flower.server import FlowerServer
 from ..fleet.folder import held
 from ..fleet.gateway import Gateway
@@ -39,11 +40,19 @@ server = ServerApp()
 @client.train()  # type: ignore[untyped-decorator]
 def train(message: Any, context: Any) -> Any:
     """Connects to the boards, trains them, and ends the connections: Flower starts a process for each message."""
+    if is_secure(message):
+        return secured(message, context, _train)
+    return _train(message, context, is_secure=False)
+
+
+def _train(message: Any, context: Any, is_secure: bool = True) -> Any:
     try:
         node = context.node_config
         first = _number(message.content[CONFIG], NUMBER, "the server's config", 1) == 1
         args = _arguments(context.run_config, str(node.get("options", "")))
-        args.strategy = args.server = None  # of the app's server
+        if args.secagg is not None and not is_secure:
+            raise DataError("the client has --secagg, and the server requests weights without it")
+        args.strategy = args.server = args.secagg = None  # of the app's server
         gateways = _number(node, PARTS, "the node's config", 1, default=1)
         gateway = _number(node, PART, "the node's config", 0, gateways - 1, default=0)
         args.share = gateway, gateways
@@ -65,11 +74,14 @@ def serve(grid: Any, context: Any) -> None:
         args = _arguments(context.run_config)
         clients = _number(context.run_config, CLIENTS, APP, 1)
         strategy = "FedAvg" if args.strategy is None else args.strategy
-        args.strategy = args.server = None
+        secure = None if args.secagg is None else SecureMean.of(args.secagg, clients)
+        args.strategy = args.server = args.secagg = None
         # The boards of these options are at the clients.
         args.boards, args.emulated, args.port, args.profile, args.conditions = 0, {}, {}, None, {}
         gateway = Gateway(args)
-        flower = FlowerServer(strategy, clients, clients, gateway.program, gateway.settings, gateway.out)
+        flower = FlowerServer(
+            strategy, clients, clients, gateway.program, gateway.settings, gateway.out, secure
+        )
         heading = f"{gateway.program.name}: {counted(clients, 'client')} of Flower"
         run_rounds(gateway, lambda _, number, weights, heard: flower.round(grid, number, weights), heading)
     except AutodiffError as error:

@@ -38,14 +38,14 @@ def run_rounds(gateway: Gateway, one_round: OneRound, heading: str) -> int:
 def _server(gateway: Gateway) -> OneRound:
     """The function that makes a round: a strategy of Flower, or federated averaging."""
     args = gateway.args
-    if args.server != FLOWER and args.strategy is None:
+    if args.server != FLOWER and args.strategy is None and args.secagg is None:
         return lambda members, number, weights, heard: run_round(
             members, gateway.slots, gateway.settings, number, weights, heard
         )
     try:
         from .flower.simulation import Simulation
     except ImportError:
-        option = "--server flower" if args.strategy is None else "--strategy"
+        option = "--server flower" if args.server else "--strategy" if args.strategy else "--secagg"
         raise ToolError(
             f"{option} needs Flower 1.42, which is not installed: use ./scons fleet, which has it in "
             f".venv-fleet, or run: {pip_install('flwr')}"
@@ -57,6 +57,8 @@ def _server(gateway: Gateway) -> OneRound:
         gateway.program,
         gateway.settings,
         gateway.out,
+        args.secagg,
+        [part.size for part in gateway.parts],
     ).round
 
 

@@ -30,6 +30,13 @@ ONE_LINE = {
     "draws": "--per-round draws clients, not boards: leave out --per-node, or --per-round",
     "statistics": "--strategy DifferentialPrivacyServerSideAdaptiveClipping: the model has running statistics",
     "damaged": "parts/strategy-00004.npz is no complete file of np.savez: truncated, or another format; without",
+    "secagg fails": "write --secagg clipping_range=",
+    "secagg of weights": "round 1: no board answered: the client has 10 samples: write --secagg max_weight=10, or more",
+    "secagg of many": "--secagg: 6 clients overflow modulus_range=4294967296: write quantization_range=536870912, or",
+    "secagg of two": "--secagg hides a client among others: it needs 3 at least, and this run has 2 clients",
+    "secagg of words": "--secagg: expected numbers of num_shares, reconstruction_threshold, max_weight, ",
+    "secagg compares": "--strategy Krum compares clients, which --secagg hides: use one of FedAvg, FedAvgM, FedProx, ",
+    "secagg of clients that vanish": "clients failed, too many to open the sum of the others: board ",
     "trees": "the strategy FedXgbBagging cannot use what boards report, their weights, num-examples and train_loss",
     "clipping": "round 1: no board answered: the server's config has clipping_norm, which boards do not follow",
 }
@@ -42,6 +49,8 @@ DEPLOYED = {
     "clients": f"{CONFIG}clients='two': expected an integer of at least 1",
     "words": "error: the options of an app or a node have a quotation without an end",
     "option": "error: unknown option '--round'; did you mean '--rounds'?",
+    "not secure": "no board answered: the client has --secagg, and the server requests weights without it",
+    "few": "--secagg hides a client among others: it needs 3 at least, and this run has 2 clients",
 }
 REPLIES = {
     "clipping": "the server's config has clipping_norm, which boards do not follow; they follow proximal-mu",
@@ -79,6 +88,7 @@ def test_flower_trains_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     )
     check_commands(found["commands"], tmp_path)
     check_deployment(found["deployment"], tmp_path)
+    check_secure(found["secure"])
     check_state(found["state"])
     check_thousand_boards(found["1,000 boards"], capsys)
 
@@ -127,6 +137,12 @@ def check_commands(found: dict[str, Any], folder: Path) -> None:
     assert sum("begins anew" in out for _, out, _ in found.values()) == 1
     assert equal(folder / "whole/round-00004.npz", folder / "parts/round-00004.npz")
     with (
+        np.load(folder / "whole/round-00002.npz") as one,
+        np.load(folder / "secagg/round-00002.npz") as other,
+    ):
+        for name in one:
+            np.testing.assert_allclose(other[name], one[name], rtol=0, atol=1e-4)
+    with (
         np.load(folder / "krum/round-00001.npz") as one,
         np.load(folder / "average/round-00001.npz") as other,
     ):
@@ -153,9 +169,26 @@ def check_deployment(found: dict[str, str], folder: Path) -> None:
         "twins-00003.npz",
     ]
     assert "round 1    3 boards, 1 failed" in found["busy"]
+    assert "round 2    9 boards " in found["secure"]
+    begun = ("compares", "busy", "not secure")
     for name, message in DEPLOYED.items():
         assert message in found[name] and found[name].count("\n") <= 4
-    assert all(found[name].startswith("error: ") for name in DEPLOYED if name not in ("compares", "busy"))
+    assert all(found[name].startswith("error: ") for name in DEPLOYED if name not in begun)
+
+
+def check_secure(found: dict[str, Any]) -> None:
+    """The server sees vectors of random numbers, others in each run, and no arrays; their mean is exact but for the
+    rounding of SecAgg+, also where a client fails after the keys are shared."""
+    assert found["arrays"] == 0 and len(found["masked"]) == 3
+    for mean, deviation, share in found["masked"]:
+        assert mean / 2**32 == pytest.approx(0.5, abs=0.2) and share == 1.0
+        assert deviation / 2**32 == pytest.approx(12**-0.5, abs=0.1)
+    assert 0 < found["difference"] <= found["step"] < 1e-5 < 1e-2 < found["changed"]
+    assert 0 < found["difference of two"] <= found["step of two"]
+    assert found["loss"][0] == pytest.approx(found["loss"][1])
+    assert len(found["failed"]) == 1 and found["failed"][0].startswith(
+        "board 1: net: round 1: a label or index"
+    )
 
 
 def check_state(found: dict[str, Any]) -> None:

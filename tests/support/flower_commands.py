@@ -51,6 +51,14 @@ COMMANDS = {
     "damaged": ["--strategy", "FedAdam,eta=0.03", "--rounds", "5", "--out", "parts"],
     "another state": ["rm", "parts/strategy-00004.npz"],
     "no state": ["--strategy", "FedAdam,eta=0.03", "--rounds", "5", "--out", "parts"],
+    "secagg": ["--secagg", "--strategy", "FedAdam,eta=0.03", "--rounds", "2", "--out", "secagg"],
+    "secagg fails": ["--secagg", "clipping_range=0.01"],
+    "secagg of weights": ["--secagg", "max_weight=9"],
+    "secagg of many": ["--secagg", "quantization_range=1073741824"],
+    "secagg of two": ["--secagg", "--boards", "2"],
+    "secagg of words": ["--secagg", "shares=3"],
+    "secagg compares": ["--secagg", "--strategy", "Krum"],
+    "secagg of clients that vanish": ["--profile", "v.toml", "--secagg", "--out", "vanish"],
     "virtual time": ["--profile", "p.toml", "--strategy", "FedAvg", "--rounds", "1", "--out", "virtual"],
     "moments": ["--boards", "3", "--strategy", "FedAvg", "--rounds", "3", "--out", "moments"],
     "no state to miss": ["--strategy", "FedAvg", "--rounds", "2", "--out", "average"],
@@ -67,6 +75,7 @@ def commands() -> dict[str, list[Any]]:
     Path("moments.py").write_text(MODEL.replace("SGD(lr=0.3)", "Adam(lr=0.02)"))
     Path("integers.py").write_text(INTEGERS)
     Path("p.toml").write_text("[a]\nboards = 6\nstep = 1\n")
+    Path("v.toml").write_text("vanish = 0.7\n[a]\nboards = 6\nstep = 1\n")
     found = {}
     for name, words in COMMANDS.items():
         if words[0] == "rm":

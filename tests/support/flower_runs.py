@@ -14,6 +14,7 @@ import numpy as np
 from federated_problem import MU, PARTS, ROUNDS, Problem
 from flower_commands import ADAPTIVE, commands
 from flower_deployment import NONE, deployment
+from flower_secure import secure_rounds
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedProx
@@ -163,6 +164,7 @@ if __name__ == "__main__":
         "bad board": bad_board(problem),
         "commands": commands(),
         "deployment": deployment(),
+        "secure": secure_rounds(problem),
         "state": kept_state(folder / "state", problem),
         "another version": another_version(),
         "1,000 boards": thousand_boards(),

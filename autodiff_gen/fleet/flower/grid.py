@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import flwr
-from flwr.app import Error, Message, MessageType
+from flwr.app import Context, Error, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from ...codegen.program import Program
@@ -16,6 +16,7 @@ from ..members import Failure, Members, Report
 from ..order import RoundSettings
 from ..rounds import Heard
 from .client import FAILED, replies
+from .secure import is_secure, plain, secured, trains
 
 VERSION = "1.42."  # of Flower: `_identify` sets a private detail
 RUN, SERVER = 1, 1
@@ -45,6 +46,7 @@ class LocalGrid(Grid):  # type: ignore[misc]
         self._replies: dict[str, Any] = {}
         self._names = map(str, itertools.count(1))
         self._run: Any = None
+        self._contexts = {node: Context(RUN, node, {}, RecordDict(), {}) for node in self._clients}
         self.heard: Heard = lambda answer: None
         self.failures: list[Failure] = []
 
@@ -89,8 +91,12 @@ class LocalGrid(Grid):  # type: ignore[misc]
 
     def _answered(self, messages: Iterable[Any]) -> Iterator[Any]:
         """Replies in the order of the nodes, so that sums are equal in each run."""
-        self.failures, self._polls = [], 0
+        self._polls = 0
         ordered = sorted(messages, key=lambda m: (id(m.content), m.metadata.dst_node_id))
+        if ordered and is_secure(ordered[0]):
+            yield from self._secured({m.metadata.dst_node_id: m for m in ordered})
+            return
+        self.failures = []
         for _, same in itertools.groupby(ordered, key=lambda m: id(m.content)):
             sent = [(message, self._clients[message.metadata.dst_node_id]) for message in same]
             if sent[0][0].metadata.message_type == MessageType.TRAIN:
@@ -98,6 +104,20 @@ class LocalGrid(Grid):  # type: ignore[misc]
             else:
                 error = Error(FAILED, "boards train only")
                 yield from (Message(error=error, reply_to=message) for message, _ in sent)
+
+    def _secured(self, messages: Mapping[int, Any]) -> Iterator[Any]:
+        """Replies to messages of SecAgg+, by node. Where clients train, all train at the same time."""
+        trained: dict[int, Any] = {}
+        if trains(next(iter(messages.values()))):
+            self.failures = []
+            sent = [(plain(message), self._clients[node]) for node, message in messages.items()]
+            answers = replies(self._members, self._program, self._settings, sent, self._hear)
+            trained = dict(zip(messages, answers, strict=True))
+        for node, message in messages.items():
+            reply = secured(message, self._contexts[node], lambda message, context: trained[context.node_id])
+            if reply.has_error() and node in trained and not trained[node].has_error():
+                self.failures.append(Failure(self._clients[node][0], str(reply.error.reason)))
+            yield reply
 
     def _hear(self, answer: Report | Failure) -> None:
         if isinstance(answer, Failure):

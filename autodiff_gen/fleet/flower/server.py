@@ -16,21 +16,29 @@ from flwr.app.exception import AppExitException
 
 from ...codegen.program import Program
 from ...device.rounds import shared_slots
-from ...errors import DataError
+from ...errors import DataError, listed
 from ..order import RoundSettings
 from ..rounded import rounded
 from ..rounds import Result, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
 from .kept_state import KeptState
+from .secure import SecureMean
 from .strategies import OF_MEANS, strategy_of
 
 
 class FlowerServer:
     """A strategy by its name and options that trains on `drawn` of so many clients, and keeps its state in the folder
-    `out`. Raises DataError."""
+    `out`. `secure`: by secure aggregation. Raises DataError."""
 
     def __init__(
-        self, strategy: str, clients: int, drawn: int, program: Program, settings: RoundSettings, out: Path
+        self,
+        strategy: str,
+        clients: int,
+        drawn: int,
+        program: Program,
+        settings: RoundSettings,
+        out: Path,
+        secure: SecureMean | None = None,
     ) -> None:
         self._name = strategy.partition(",")[0]
         self._settings, self._slots = settings, shared_slots(program, settings.local_buffers)
@@ -42,6 +50,11 @@ class FlowerServer:
                 f"--strategy {self._name}: the model has running statistics, which noise would spoil, as variances may "
                 "become negative: add --local-buffers, so that they stay on the boards"
             )
+        if secure is not None and self._name not in OF_MEANS:
+            raise DataError(
+                f"--strategy {self._name} compares clients, which --secagg hides: use one of {listed(OF_MEANS)}"
+            )
+        self._secure = secure
         self._state, self._out = KeptState(out, self._strategy), out
         self._last = 0  # the round whose state the strategy has
 
@@ -50,7 +63,7 @@ class FlowerServer:
         is_missing = self._last != number - 1 and not self._state.load(number - 1, weights)
         of_means = self._name in OF_MEANS
         buffers = self._buffers if of_means else ()  # another strategy limits the influence of single boards
-        result = flower_round(self._strategy, grid, number, weights, buffers, of_means)
+        result = flower_round(self._strategy, grid, number, weights, buffers, of_means, self._secure)
         result = replace(result, weights=rounded(self._slots, result.weights, self._settings.seed, number))
         if is_missing and not self._state.is_empty():
             print(
@@ -69,22 +82,23 @@ def flower_round(
     weights: Weights,
     buffers: Collection[str] = (),
     of_means: bool = True,
+    secure: SecureMean | None = None,
     timeout: float = 3600.0,
 ) -> Result:
     """`buffers`: names of running statistics, which are averaged whatever the strategy does with the other weights.
-    All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `timeout`: seconds
-    until replies count as lost. Raises DataError if no board answers, or for a strategy that needs more than boards
-    report."""
+    All weights after the round are floats. `of_means`: whether a client may be the mean of boards. `secure`: replies
+    are masked, and the strategy gets their mean only. `timeout`: seconds until replies count as lost. Raises DataError
+    if no board answers, or for a strategy that needs more than boards report."""
     begin = time.monotonic()
     arrays = ArrayRecord({name: Array(np.asarray(array, np.float32)) for name, array in weights.items()})
     with _usable(strategy, number):
         messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
-    replies = list(grid.send_and_receive(messages, timeout=timeout))
+    if secure is None:
+        replies, failures = _collected(grid, messages, timeout)
+    else:
+        replies, failures = secure.collect(grid, number, messages, timeout)
     answers = [r.content for r in replies if not r.has_error()]
-    failures = [str(r.error.reason) for r in replies if r.has_error()]
     failures += [text for c in answers for text in c[BOARDS]["failed"]]
-    if silent := len(messages) - len(replies):
-        failures.append(f"{silent} of {len(messages)} clients did not reply")
     if not answers:
         raise no_answer(number, failures)
     most = max(c[BOARDS]["answered"] for c in answers)
@@ -110,6 +124,15 @@ def flower_round(
             "options, such as eta, or --lr"
         )
     return Result(number, made | means, boards, samples, loss, time.monotonic() - begin, failures, accuracy)
+
+
+def _collected(grid: Any, messages: Sequence[Any], timeout: float) -> tuple[list[Any], list[str]]:
+    """The replies, and what failed."""
+    replies = list(grid.send_and_receive(messages, timeout=timeout))
+    failures = [str(r.error.reason) for r in replies if r.has_error()]
+    if silent := len(messages) - len(replies):
+        failures.append(f"{silent} of {len(messages)} clients did not reply")
+    return replies, failures
 
 
 @contextmanager

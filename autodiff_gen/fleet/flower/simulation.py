@@ -14,16 +14,26 @@ from ..members import Members
 from ..order import RoundSettings
 from ..rounds import Heard, Result, Weights
 from .grid import LocalGrid
+from .secure import SecureMean
 from .server import FlowerServer
 from .strategies import OF_MEANS
 
 
 class Simulation:
     """`strategy`: its name and options. `per_node`: boards of a client; 0 for all of them where the strategy reads only
-    their mean, otherwise 1. `out`: the folder of the strategy's state. Raises DataError."""
+    their mean, otherwise 1. `out`: the folder of the strategy's state. `secagg`: options of secure aggregation; None:
+    without it. `samples`: of each board, as far as known. Raises DataError."""
 
     def __init__(
-        self, strategy: str, boards: int, per_node: int, program: Program, settings: RoundSettings, out: Path
+        self,
+        strategy: str,
+        boards: int,
+        per_node: int,
+        program: Program,
+        settings: RoundSettings,
+        out: Path,
+        secagg: str | None = None,
+        samples: Sequence[int] = (),
     ) -> None:
         name = strategy.partition(",")[0]
         of_means, drawn = name in OF_MEANS, settings.per_round
@@ -34,12 +44,19 @@ class Simulation:
             )
         if per_node > 1 and drawn:
             raise DataError("--per-round draws clients, not boards: leave out --per-node, or --per-round")
-        size = per_node or (boards if of_means and not drawn else 1)
+        size = per_node or (boards if of_means and not drawn and secagg is None else 1)
         starts = range(0, boards, size)
         self._clients = {node: range(k, min(k + size, boards)) for node, k in enumerate(starts, 1)}
         logging.getLogger("flwr").setLevel(logging.WARNING)
         clients = len(self._clients)
-        self._server = FlowerServer(strategy, clients, min(drawn or clients, clients), program, settings, out)
+        drawn, secure = min(drawn or clients, clients), None
+        if secagg is not None:
+            of_clients = [
+                sum(samples[k] for k in own) for own in self._clients.values() if own[-1] < len(samples)
+            ]
+            most = max(of_clients) if len(of_clients) == clients else None
+            secure = SecureMean.of(secagg, drawn, most)
+        self._server = FlowerServer(strategy, clients, drawn, program, settings, out, secure)
         self._program, self._settings = program, settings
 
     def round(self, members: Sequence[Members], number: int, weights: Weights, heard: Heard) -> Result:

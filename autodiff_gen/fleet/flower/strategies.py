@@ -41,7 +41,9 @@ def strategy_of(text: str, nodes: int, drawn: int, known: Mapping[str, Any]) -> 
             raise DataError(f"--strategy: expected {name},KEY=VALUE,..., got {quoted(text)}")
         if key not in parameters:
             raise DataError(f"--strategy {name} has no {key}; it has {listed(parameters, 400)}")
-        options[key] = strategy_of(value, nodes, drawn, known) if key == "strategy" else _value(key, value)
+        options[key] = (
+            strategy_of(value, nodes, drawn, known) if key == "strategy" else number("--strategy", key, value)
+        )
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty and key not in options:
             raise DataError(f"--strategy {name} needs {key}: write --strategy {name},{key}=VALUE")
@@ -51,10 +53,11 @@ def strategy_of(text: str, nodes: int, drawn: int, known: Mapping[str, Any]) -> 
         raise DataError(f"the strategy {name} rejects {text}: {error}") from None
 
 
-def _value(key: str, text: str) -> Any:
+def number(option: str, key: str, text: str) -> Any:
+    """The number of KEY=NUMBER in an option, an integer if it is written as one. Raises DataError."""
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             pass
-    raise DataError(f"--strategy: expected {key}=NUMBER, got {key}={text}")
+    raise DataError(f"{option}: expected {key}=NUMBER, got {key}={text}")

@@ -1,0 +1,72 @@
+"""Rounds of Flower by secure aggregation: what the server sees, and the mean that it learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from federated_problem import PARTS, Problem
+from flwr.app import RecordDict
+from flwr.common import bytes_to_ndarray
+from flwr.serverapp.strategy import FedAvg
+
+from autodiff_gen.fleet.flower.grid import LocalGrid
+from autodiff_gen.fleet.flower.secure import SecureMean
+from autodiff_gen.fleet.flower.server import flower_round
+from autodiff_gen.fleet.rounds import run_round
+
+STEP = 16 / 4194304  # of SecAgg+'s integers: from -clipping_range to clipping_range in 2^22 steps
+MOST = max(map(len, PARTS))
+
+
+class Seen(LocalGrid):
+    """A grid that keeps what the server sees of weights: the arrays of replies, and their masked vectors."""
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
+        replies = list(super().send_and_receive(messages, timeout=timeout))
+        for reply in replies:
+            content = reply.content if reply.has_content() else RecordDict()
+            self.arrays += sum(len(record) for record in content.array_records.values())
+            for record in content.config_records.values():
+                if vectors := [bytes_to_ndarray(data).ravel() for data in record.get("masked_params", [])]:
+                    self.masked.append(np.concatenate(vectors))
+        return replies
+
+
+def secure_round(problem: Problem) -> tuple[Seen, Any]:
+    """The grid and the result of a round by FedAvg, each board a client."""
+    grid = Seen(problem.members, problem.program, problem.settings(), {k + 1: [k] for k in range(len(PARTS))})
+    grid.arrays, grid.masked = 0, []
+    nodes = {"fraction_evaluate": 0.0, "min_available_nodes": 1, "min_train_nodes": 1}
+    secure = SecureMean.of("", len(PARTS), MOST)
+    return grid, flower_round(FedAvg(**nodes), grid, 1, problem.weights, secure=secure)
+
+
+def largest_difference(one: dict[str, Any], other: dict[str, Any]) -> float:
+    return float(max(np.abs(one[name] - other[name]).max() for name in one))
+
+
+def secure_rounds(problem: Problem) -> dict[str, Any]:
+    """What test_flower.py compares."""
+    wanted = run_round(problem.members, problem.slots, problem.settings(), 1, problem.weights)
+    (first, result), (second, _) = secure_round(problem), secure_round(problem)
+    good, values = problem.twins._sets[1], np.frombuffer(problem.twins._sets[1], np.uint8).copy()
+    values[-len(values) // 2 :] = 255  # samples that are no numbers: a client fails after the keys are shared
+    problem.twins._sets[1] = values.tobytes()
+    _, of_two = secure_round(problem)
+    rest = run_round(problem.members, problem.slots, problem.settings(), 1, problem.weights)
+    problem.twins._sets[1] = good
+    return {
+        "arrays": first.arrays,
+        "masked": [
+            [float(x.mean()), float(x.std()), float((x != y).mean())]
+            for x, y in zip(first.masked, second.masked, strict=True)
+        ],
+        "step": STEP * len(PARTS) * MOST / sum(map(len, PARTS)),
+        "difference": largest_difference(wanted.weights, result.weights),
+        "changed": largest_difference(wanted.weights, problem.weights),
+        "loss": [result.loss, wanted.loss],
+        "step of two": STEP * 2 * MOST / (sum(map(len, PARTS)) - len(PARTS[1])),
+        "difference of two": largest_difference(rest.weights, of_two.weights),
+        "failed": list(of_two.failures),
+    }
