@@ -18,6 +18,10 @@ from .errors import LinkError
 from .lock import FolderLock
 from .transport import Stream, open_port
 
+COUNTING = (
+    "-icount",
+    "shift=0",
+)  # timers count instructions, which boards report (boards/support/common/system.c)
 # Kills the emulator when its standard input ends: when it is closed here, or with this process, however that ends.
 _WHILE_OPEN = '"$@" & read -r _; kill -9 $!; wait'
 
@@ -32,6 +36,7 @@ class Qemu:
         self.folder = folder or elf.parent
         self.port = f"socket://127.0.0.1:{number}"
         argv = qemu_argv(board, elf.resolve(), serial=f"tcp:127.0.0.1:{number},server=on,wait=off,nodelay=on")
+        argv += COUNTING
         if shutil.which(argv[0]) is None:
             raise ToolError(f"{argv[0]} is not installed; run: {install_hint(board)}")
         self._machine = board.qemu.machine if board.qemu else ""

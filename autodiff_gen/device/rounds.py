@@ -26,6 +26,7 @@ from .encoding import raw_pieces
 from .errors import NO_FLASH, ROUND, DeviceError, LinkError
 from .link import Request, write_request
 from .peer import MOST_ROWS, MOST_STEPS
+from .qemu import QemuPort
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -35,13 +36,14 @@ AT_ONCE = 8  # local steps of a request, so that its reply comes in time
 
 @dataclass(frozen=True)
 class Local:
-    """What a board has done in a round: `loss` is the mean over its steps, NaN without any; `cycles` of its core, 0
-    where it has no counter."""
+    """What a board has done in a round: `loss` is the mean over its steps, NaN without any; `cycles` of its core, or in
+    an emulator the `instructions`, 0 where they are not counted."""
 
     steps: int
     examples: int
     loss: float
     cycles: int = field(default=0, compare=False)
+    instructions: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,8 @@ class Round:
             if made != first + steps or examples < made:
                 raise replies.strange_steps(made, first + steps, first + steps)
             self.board.greeting = replace(self.board.greeting, steps=self.board.greeting.steps + steps)
-            self.local, known = Local(made, examples, loss / made if made else math.nan, cycles), True
+            counts = (0, cycles) if isinstance(self.board.link.port, QemuPort) else (cycles, 0)
+            self.local, known = Local(made, examples, loss / made if made else math.nan, *counts), True
 
     @staticmethod
     def _made(answer: bytes) -> int:

@@ -17,7 +17,8 @@ class Mean:
         self.boards = self.samples = self.examples = 0
         self._sum: Any = None
         self._losses = 0.0
-        self.labels = self.right = self._cycles = self._steps = 0
+        self.labels = self.right = 0
+        self._counts = {"cycles": [0, 0], "instructions": [0, 0]}  # and the steps in which they were counted
 
     def add(self, report: Report) -> None:
         self.boards += 1
@@ -30,9 +31,10 @@ class Mean:
         if report.evaluation is not None:
             self.labels += report.evaluation.labels
             self.right += report.evaluation.right
-        if report.local.cycles:
-            self._cycles += report.local.cycles
-            self._steps += report.local.steps
+        for name, counts in self._counts.items():
+            if count := getattr(report.local, name):
+                counts[0] += count
+                counts[1] += report.local.steps
 
     @property
     def delta(self) -> Any:
@@ -50,6 +52,7 @@ class Mean:
         return self.right / self.labels if self.labels else math.nan
 
     @property
-    def cycles(self) -> float:
-        """The cycles of a local step on boards with a counter; 0 without any."""
-        return self._cycles / self._steps if self._steps else 0.0
+    def counts(self) -> dict[str, float]:
+        """Of a local step: `cycles` on boards with a counter, `instructions` in emulators; without what no board
+        counts."""
+        return {name: count / steps for name, (count, steps) in self._counts.items() if steps}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..codegen.program import Slot
@@ -32,7 +32,9 @@ class Result:
     seconds: float
     failures: Sequence[Failure | str]
     accuracy: float = math.nan  # of the weights before it, on the boards' own samples; NaN without evaluation
-    cycles: float = 0.0  # of a local step, the mean of boards with a counter; 0 without any
+    counts: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of a local step, by `cycles` and `instructions`
 
 
 def run_round(
@@ -57,7 +59,7 @@ def run_round(
     new = rounded(slots, moved(slots, weights, mean), settings.seed, number)
     seconds = time.monotonic() - begin
     return Result(
-        number, new, mean.boards, mean.samples, mean.loss, seconds, failures, mean.accuracy, mean.cycles
+        number, new, mean.boards, mean.samples, mean.loss, seconds, failures, mean.accuracy, mean.counts
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from small_fleet import fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main, parsed
+from autodiff_gen.device import qemu
 from autodiff_gen.device.rounds import Local
 from autodiff_gen.fleet import rounds_command
 from autodiff_gen.fleet.gateway import Gateway
@@ -260,6 +261,25 @@ def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.qemu
+@pytest.mark.parametrize(
+    ("kind", "counted"),  # by the plugin of bench, with GCC 12.2
+    (("stm32", 64_622), ("mps2_an385", 1_295_593), ("virt_a7", 59_967), ("virt_a53", 47_356)),
+)
+def test_emulated_boards_count_instructions(
+    kind: str, counted: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None are counted where the emulator's timer follows time."""
+    write_model(units=200)
+    words = ["--emulated", f"{kind}=1", "--steps", "4", "--rounds", "1", "--out"]
+    assert fleet(*words, "counts") == 0
+    (found,) = re.findall(r" ([\d,]+) instructions a step ", capsys.readouterr().out)
+    assert int(found.replace(",", "")) == pytest.approx(counted, rel=0.1)
+    monkeypatch.setattr(qemu, "COUNTING", ())
+    assert fleet(*words, "time") == 0
+    assert "a step" not in capsys.readouterr().out
+
+
+@pytest.mark.qemu
 @pytest.mark.slow
 def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) -> None:
     """Their rounds are those of twins but for rounding, as kernels of a board add up in another order."""
@@ -270,6 +290,7 @@ def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "1 twin on the host, 1 x stm32 emulated, 1 x mps2_an385 emulated, 1 x mps3_an547 emulated" in out
     assert [r[:2] for r in rounds(out)] == [(1, 4), (2, 4)]
+    assert len(re.findall(r" [\d,]+ instructions a step ", out)) == 2
     with np.load("emulated/round-00002.npz") as one, np.load("twins/round-00002.npz") as other:
         for name in one:
             np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-6)

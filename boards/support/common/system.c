@@ -90,8 +90,48 @@ void ag_system_exit(int status) {
     }
 }
 
+/* ---- instructions, in an emulator whose timer counts them, such as QEMU with -icount */
+
+enum { LOOP = 1 << 19, TRIES = 4 };
+
+static uint32_t ticks_since(uint32_t begin) {
+    return (ag_core_ticks() - begin) & AG_CORE_TICKS;
+}
+
+/* Ticks of a loop of 2 * LOOP instructions. */
+static uint32_t ticks_of_loop(void) {
+    const uint32_t begin = ag_core_ticks();
+    ag_core_loop(LOOP);
+    return ticks_since(begin);
+}
+
+/* Instructions of a tick; 0 where the timer follows time, which varies from loop to loop. */
+static float instructions_of_tick(void) {
+    const uint32_t first = ticks_of_loop();
+    for (uint32_t k = 1; k < TRIES; k++) {
+        if (ticks_of_loop() - first + 1u > 2u) {
+            return 0.0f;
+        }
+    }
+    return first == 0 ? 0.0f : (float)(2 * LOOP) / (float)first;
+}
+
+static uint32_t instructions(void) {
+    static uint32_t last, total, tries;
+    static float of_tick;
+    if (of_tick == 0.0f && tries < TRIES) {
+        tries++;
+        of_tick = instructions_of_tick();
+    } else if (of_tick > 0.0f) {
+        total += (uint32_t)((float)ticks_since(last) * of_tick + 0.5f);
+    }
+    last = ag_core_ticks();
+    return total;
+}
+
 uint32_t ag_system_cycles(void) {
-    return ag_core_cycles();
+    uint32_t cycles;
+    return ag_core_cycles(&cycles) ? cycles : instructions();
 }
 
 /* For machines without a generator. */

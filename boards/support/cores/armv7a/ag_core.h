@@ -21,8 +21,23 @@ static inline bool ag_core_is_debugged(void) {
     return false; /* a debugger without semihosting passes the call to the vector */
 }
 
-static inline uint32_t ag_core_cycles(void) {
-    return 0; /* the counter of QEMU, where these boards are, follows the host's time */
+static inline bool ag_core_cycles(uint32_t *cycles) {
+    *cycles = 0; /* the counter of QEMU, where these boards are, follows the host's time */
+    return false;
+}
+
+/* The bits of ag_core_ticks, the generic timer, which counts at a constant rate: CNTVCT. */
+#define AG_CORE_TICKS 0xffffffffu
+
+static inline uint32_t ag_core_ticks(void) {
+    uint32_t low, high;
+    __asm__ volatile("isb\n mrrc p15, 1, %0, %1, c14" : "=r"(low), "=r"(high));
+    return low;
+}
+
+/* Executes two instructions `times` times. */
+static inline void ag_core_loop(uint32_t times) {
+    __asm__ volatile("1: subs %0, %0, #1\n bne 1b" : "+r"(times) : : "cc");
 }
 
 static inline void ag_core_let_interrupt(void) {

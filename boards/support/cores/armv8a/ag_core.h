@@ -28,8 +28,23 @@ static inline bool ag_core_is_debugged(void) {
     return false; /* a debugger without semihosting passes the call to the vector */
 }
 
-static inline uint32_t ag_core_cycles(void) {
-    return 0; /* the counter of QEMU, where these boards are, follows the host's time */
+static inline bool ag_core_cycles(uint32_t *cycles) {
+    *cycles = 0; /* the counter of QEMU, where these boards are, follows the host's time */
+    return false;
+}
+
+/* The bits of ag_core_ticks, the generic timer, which counts at a constant rate: CNTVCT_EL0. */
+#define AG_CORE_TICKS 0xffffffffu
+
+static inline uint32_t ag_core_ticks(void) {
+    uint64_t ticks;
+    __asm__ volatile("isb\n mrs %0, cntvct_el0" : "=r"(ticks));
+    return (uint32_t)ticks;
+}
+
+/* Executes two instructions `times` times. */
+static inline void ag_core_loop(uint32_t times) {
+    __asm__ volatile("1: subs %w0, %w0, #1\n b.ne 1b" : "+r"(times) : : "cc");
 }
 
 static inline void ag_core_let_interrupt(void) {

@@ -29,17 +29,37 @@ static inline bool ag_core_is_debugged(void) {
     return (AG_REGISTER(0xe000edf0u) & 1u) != 0;
 }
 
-/* The cycle counter of the DWT, which is switched on; 0 on a core without one, and in QEMU. Armv7-M ARM, C1.6
- * and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the lock is that of the Cortex-M7. */
-static inline uint32_t ag_core_cycles(void) {
+/* The cycle counter of the DWT, which is switched on: false in QEMU, which has none; 0 on Armv6-M. Armv7-M
+ * ARM, C1.6 and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the lock is that of the Cortex-M7. */
+static inline bool ag_core_cycles(uint32_t *cycles) {
 #if __ARM_ARCH >= 7
     AG_REGISTER(0xe000edfcu) |= 1u << 24;
     AG_REGISTER(0xe0001fb0u) = 0xc5acce55u;
     AG_REGISTER(0xe0001000u) |= 1u;
-    return AG_REGISTER(0xe0001004u);
+    *cycles = AG_REGISTER(0xe0001004u);
+    return (AG_REGISTER(0xe0001000u) & 1u) != 0;
 #else
-    return 0;
+    *cycles = 0;
+    return true;
 #endif
+}
+
+/* The bits of ag_core_ticks, which counts at a constant rate: SysTick, unless another program uses it.
+ * Armv7-M ARM, B3.3: CSR, bit 2 the clock of the core, bit 0 ENABLE. */
+enum { AG_CORE_TICKS = 0xffffff };
+
+static inline uint32_t ag_core_ticks(void) {
+    if ((AG_REGISTER(0xe000e010u) & 1u) == 0) {
+        AG_REGISTER(0xe000e014u) = AG_CORE_TICKS;
+        AG_REGISTER(0xe000e018u) = 0;
+        AG_REGISTER(0xe000e010u) = 5u;
+    }
+    return AG_CORE_TICKS - AG_REGISTER(0xe000e018u);
+}
+
+/* Executes two instructions `times` times. */
+static inline void ag_core_loop(uint32_t times) {
+    __asm__ volatile("1: subs %0, %0, #1\n bne 1b" : "+l"(times) : : "cc");
 }
 
 static inline void ag_core_let_interrupt(void) {
