@@ -124,7 +124,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     weighing(accumulate_gradients),  # each product of a sum is added to it by its kernel
-    on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
+    weighing(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
     weighing(pad_images),  # whose borders cut windows, which kernels compute one by one
     weighing(copy_windows),  # of images with few channels, of which products would read short rows

@@ -25,6 +25,17 @@ def generated(model: ag.Model) -> str:
     return " ".join(emit(compile_model(model, "net"))["net.c"].split())
 
 
+def test_products_that_are_not_alive_at_the_peak_are_whole() -> None:
+    layers = (nn.Linear(96, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 8))
+    model = ag.Model.supervised(
+        nn.Sequential(*layers), input=(16, 96), loss=nn.MSELoss(), optimizer=optim.Adam()
+    )
+    program = compile_model(model, "net")
+    text = " ".join(emit(program)["net.c"].split())
+    assert "ag_gemm_tn_f32_ref(d_layer2_out, 16, layer1_out, 16, d_layer2_weight, 16, 16, 16, n" in text
+    assert "d_layer0_weight_row" in text and program.struct_bytes - program.state_bytes == 3848
+
+
 @pytest.mark.parametrize(
     "batch, has, has_not",
     [
@@ -75,7 +86,7 @@ def test_rows_of_a_kernel_of_tiles_are_a_tile_or_more() -> None:
 @pytest.mark.cc
 @pytest.mark.parametrize("inputs, outputs", [(6, 64), (24, 20), (7, 12), (64, 6), (13, 11)])
 @pytest.mark.parametrize("batch", [3, 16])
-def test_blocks_give_the_bits_of_rows(
+def test_blocks_give_the_bits_of_rows_and_of_whole_products(
     inputs: int, outputs: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def trained() -> bytes:
@@ -88,4 +99,6 @@ def test_blocks_give_the_bits_of_rows(
 
     blocks = trained()
     monkeypatch.setattr("autodiff_gen.lowering.nests.product_blocks.block_of_a_product", lambda *_: None)
+    assert blocks == trained()
+    monkeypatch.setattr("autodiff_gen.passes.calls.fuse_optimizer.updates_of", lambda *_: [])
     assert blocks == trained()
