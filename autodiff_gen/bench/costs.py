@@ -161,7 +161,18 @@ def toml(board: Board, functions: Record, kernels: Record) -> str:
             lines.append(f"{key} = {{ {inner} }}")
         else:
             lines.append(f"{key} = {_number(value)}")
-    kept = ("code", "arena", "memory", "registers", "vector", "vector_loop", "block_moves", "cycles")
+    kept = (
+        "code",
+        "arena",
+        "memory",
+        "registers",
+        "vector",
+        "vector_loop",
+        "block_moves",
+        "finish",
+        "limit",
+        "cycles",
+    )
     lines += [
         f"{key} = {_number(getattr(board.cost, key))}    # not counted: as the board has it" for key in kept
     ]

@@ -121,7 +121,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
     on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
     on_entries(inline_small_matmul),  # small products join the loops around them
-    on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
+    weighing(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     weighing(accumulate_gradients),  # each product of a sum is added to it by its kernel
     weighing(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W

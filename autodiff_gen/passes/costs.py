@@ -47,6 +47,17 @@ def addition_is_inlined(cost: CostTable, size: int) -> bool:
     return _is_worth_a_loop(cost, cost.axpby.total((size,), 1), in_loops)
 
 
+def result_is_finished_in_loops(
+    cost: CostTable, operands: int, residual: bool, limits: bool, in_arena: bool
+) -> bool:
+    """Whether loops finish the result of a kernel, by so many operands, one of them a `residual` of all elements, and
+    by limits. in_arena: the result is in the arena, where loops can move it in blocks."""
+    moved = (operands + 1) * cost.load + cost.store
+    moved = moved / BLOCK if in_arena and cost.block_moves else moved + cost.loop
+    in_loops = moved + operands * cost.arithmetic + limits * cost.limit
+    return in_loops < cost.finish + residual * cost.load
+
+
 def is_recomputed(cost: CostTable, operations: int, loads: int, readers: int) -> bool:
     """Whether a value that takes these operations, on operands of which so many are loaded, is computed again by each
     of its readers, or stored once and loaded by each."""

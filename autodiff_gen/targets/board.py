@@ -23,7 +23,9 @@ from .schema import HOST, PROFILES, near
 from .toml_file import shown
 
 _MEASURED = [
-    f.name for f in fields(CostTable) if f.name not in ("kernels", "calls", "cache", "cycles", "block_moves")
+    f.name
+    for f in fields(CostTable)
+    if f.name not in ("kernels", "calls", "cache", "cycles", "block_moves", "finish", "limit")
 ]  # of [cost]
 Costs = TypeVar("Costs", Cache, KernelCost)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)

@@ -65,7 +65,9 @@ class CostTable:
     serve the same calls, where the cheapest is called. calls: by symbol, what the parts of a call take
     (kernels/call_parts.py), for estimates of time. cycles: of an instruction, in the mean of a training step, by
     an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks of floats by one
-    instruction (codegen/loops/block_moves.py).
+    instruction (codegen/loops/block_moves.py). finish: of an element of a result to which a kernel adds a bias and
+    which it limits before it returns (an epilogue); 0 where kernels finish all results. limit: of a loop that limits
+    one float.
     """
 
     load: float
@@ -88,6 +90,8 @@ class CostTable:
     cache: Cache | None = None
     cycles: float = 0.0
     block_moves: bool = False
+    finish: float = 0.0
+    limit: float = 0.0
 
     @property
     def alignment(self) -> int:

@@ -173,7 +173,19 @@ def _cost(value: Any) -> str | None:
 
 
 _ADDRESS = Integer(0, 0xFFFFFFFF, "#x")
-_COSTS = ("load", "store", "arithmetic", "loop", "mac", "code", "arena", "memory", "cycles")
+_COSTS = (
+    "load",
+    "store",
+    "arithmetic",
+    "loop",
+    "mac",
+    "code",
+    "arena",
+    "memory",
+    "cycles",
+    "finish",
+    "limit",
+)
 _KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": Integer(1, 64)}
 _TREE: dict[str, Any] = {
     "schema": Integer(SCHEMA, SCHEMA),

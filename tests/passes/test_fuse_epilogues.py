@@ -21,6 +21,7 @@ from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.types import Type, f32
 from autodiff_gen.passes.calls.fuse_epilogues import fuse_epilogues
 from autodiff_gen.passes.context import Context
+from autodiff_gen.targets import board
 
 # of y = x w, vectors b, s and t of one number for each channel, and r of y's shape
 ROWS: list[tuple[str, Callable[..., Value], tuple[str, ...]]] = [
@@ -64,3 +65,15 @@ def test_a_batch_normalisation_in_evaluation_mode_joins_a_convolution_with_a_bia
     with torch.no_grad():
         want = net.eval()(x).numpy()
     np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "core, limited, other", [("mps2_an386", 0, 1), ("mps3_an547", 1, 0), ("virt_a53", 1, 2)]
+)
+def test_loops_finish_what_takes_them_less_time(core: str, limited: int, other: int) -> None:
+    """On Cortex-M4F all but the output, on Cortex-M55 sums without limits; kernels finish the rest."""
+    layers = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.Linear(32, 32))
+    model = ag.Model.supervised(layers, (8, 32), nn.MSELoss(), optim.SGD(lr=0.1))
+    text = emit(compile_model(model, "net", None, board.load(core)))["net.c"]
+    finished = [line for line in text.split("int net_predict(")[1].splitlines() if "epilogue = {" in line]
+    assert [".high = INFINITY" in line for line in finished] == [*[True] * limited, *[False] * other]

@@ -20,7 +20,8 @@ A bias before the scale, as of a convolution before a batch normalisation in eva
 (x + b) s + t is x s + (b s + t), of which the second is computed once for each channel.
 
 Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
-of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel.
+of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel. Where a
+loop of its own takes less time by the cost table, and the arena is not larger with it, that computes them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from ...ir.rewrite import rewritten
 from ...ir.traits import has_address
 from ...ir.types import planned_size
 from ...ir.views import layout, whole_views
+from ...targets.cost_table import CostTable
 from ..context import Context
+from ..costs import result_is_finished_in_loops
 
 _ORDER = ("bias_before_scale", "scale", "bias", "residual", "limits")
 
@@ -74,9 +77,11 @@ def _finished(node: Node) -> str:
 
 
 class _Chains:
-    """What is fused in a graph: the parts that follow each product, by the last of them."""
+    """What is fused in a graph: the parts that follow each product, by the last of them. cost: None if chains are fused
+    though loops take less time."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, cost: CostTable | None = None) -> None:
+        self.cost = cost
         self.outputs = set(graph.outputs.values())
         self.roots, self.readers = set(graph.roots), graph.users
         self.taken: set[Node] = set()
@@ -90,7 +95,9 @@ class _Chains:
         for node in products:
             parts = self._parts(node)
             last = parts[-1].node.results[0] if parts else None
-            if last is not None and (self._is_stored(last) or self._is_read_after_a_sum(last)):
+            if last is None or self._is_left_to_loops(parts):
+                continue
+            if self._is_stored(last) or self._is_read_after_a_sum(last):
                 self.by_last[parts[-1].node] = parts
                 self.taken.update(p.node for p in parts)
 
@@ -153,6 +160,17 @@ class _Chains:
         node = base(v).node
         return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)
 
+    def _is_left_to_loops(self, parts: Sequence[_Part]) -> bool:
+        """Whether loops do what these parts do in less time than a kernel."""
+        if self.cost is None:
+            return False
+        kinds = [p.kind for p in parts]
+        operands = sum(kind != "limits" for kind in kinds)
+        in_arena = parts[-1].node.results[0] not in self.outputs
+        return result_is_finished_in_loops(
+            self.cost, operands, "residual" in kinds, "limits" in kinds, in_arena
+        )
+
     def _is_read_after_a_sum(self, v: Value) -> bool:
         """Whether what is reduced of v is read together with v: v is stored between the two."""
         of_v = self._loops_after([v], Elementwise | View)
@@ -192,8 +210,15 @@ def _rows(v: Value) -> int:
 
 def fuse_epilogues(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    chains = _Chains(graph)
+    all_chains, chains = _Chains(graph), _Chains(graph, context.cost)
+    fused = _fused(graph, all_chains)
+    if chains.by_last.keys() == all_chains.by_last.keys():
+        return fused
+    with_loops = _fused(graph, chains)
+    return with_loops if context.takes_no_more(fuse_epilogues.__name__, with_loops, fused) else fused
 
+
+def _fused(graph: Graph, chains: _Chains) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         shape, given = node.results[0].type.shape, {}
         low, high, activation = 0.0, 0.0, ""
