@@ -45,7 +45,8 @@ def _server(gateway: Gateway) -> OneRound:
     try:
         from .flower.simulation import Simulation
     except ImportError:
-        option = "--server flower" if args.server else "--strategy" if args.strategy else "--secagg"
+        given = {"--strategy": args.strategy, "--secagg": args.secagg, "--server flower": args.server}
+        option = next(name for name, value in given.items() if value is not None)
         raise ToolError(
             f"{option} needs Flower 1.42, which is not installed: use ./scons fleet, which has it in "
             f".venv-fleet, or run: {pip_install('flwr')}"

@@ -55,6 +55,11 @@ WRONG = {
         ["--strategy", "FedAdam"],
         "--strategy needs Flower 1.42, which is not installed",
     ),
+    "a server that is absent": (
+        ["--server", "flower"],
+        "--server flower needs Flower 1.42, which is not installed",
+    ),
+    "a secure server that is absent": (["--secagg"], "--secagg needs Flower 1.42, which is not installed"),
     "noise without a norm": (
         ["--noise", "0.1"],
         "--noise 0.1 is relative to the largest norm of a difference: add",
