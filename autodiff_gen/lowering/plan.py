@@ -19,9 +19,9 @@ from ..ir.types import Size, Type, s8
 from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..passes.context import ArenaUse
+from ..passes.loops.loop_nest import LoopNest
+from ..passes.loops.loops import Scratch
 from ..passes.work import Work
-from .nests.loop_nest import LoopNest
-from .nests.loops import Scratch
 from .nests.statements import Statements
 
 

@@ -25,10 +25,10 @@ from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.fusion.split_updates import split_updates
 from ..passes.layout.copy_insertion import with_old_states_copied
+from ..passes.loops.loops import Scratch
+from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
 from .nests.accesses import Accesses
-from .nests.loops import Scratch
-from .nests.shared_nests import nest_of, own_values, region_of_nest
 from .nests.statements import Statements
 from .plan import EntryPlan, Placed, Step, arena_use, place_members
 from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of

@@ -7,5 +7,6 @@ simplify/: constants, equal values, joined values, dead results
 calls/: which calls of kernels there are, and what a call computes with its product
 memory/: values are computed again, in micro-batches, in strips, or stored as bits
 fusion/: which nodes become one loop nest
+loops/: which loops a nest has, and what is in memory between them
 context.py, costs.py, work.py: the arguments of all passes, and the decisions that depend on the target's cost table
 """

@@ -15,7 +15,7 @@ from autodiff_gen.codegen.compiler import compile_functions
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import _Compiled
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.lowering.nests import shared_nests
+from autodiff_gen.passes.loops import shared_nests
 from autodiff_gen.targets import board
 
 Make = Callable[[Any, Any], list[Any]]

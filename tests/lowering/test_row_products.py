@@ -98,7 +98,7 @@ def test_blocks_give_the_bits_of_rows_and_of_whole_products(
         return b"".join(np.asarray(v).tobytes() for v in trainer.state_dict().values())
 
     blocks = trained()
-    monkeypatch.setattr("autodiff_gen.lowering.nests.product_blocks.block_of_a_product", lambda *_: None)
+    monkeypatch.setattr("autodiff_gen.passes.loops.product_blocks.block_of_a_product", lambda *_: None)
     assert blocks == trained()
     monkeypatch.setattr("autodiff_gen.passes.calls.fuse_optimizer.updates_of", lambda *_: [])
     assert blocks == trained()

@@ -1,1 +1,1 @@
-"""From a fused node to the C of its loop nest: which loops there are, what each computes, and in which order."""
+"""From a loop nest to its C: the statements, their order, and what they read and write."""

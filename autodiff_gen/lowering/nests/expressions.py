@@ -17,12 +17,12 @@ from ...ir.node import CONST, Node, Value
 from ...ir.op_kinds import Elementwise, Extent, Iota, Pick, View
 from ...ir.types import DType, planned, product
 from ...ir.views import pick_axes, picked_axis
+from ...passes.loops.loop_nest import LoopNest
+from ...passes.loops.loops import Body, Root
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from ..c.op_template import of_op
 from .loop_expr import Accumulators, Index, LoopExpr, Rows, home_of, unnamed
-from .loop_nest import LoopNest
-from .loops import Body, Root
 
 
 @dataclass(eq=False)

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from ...ir.node import Value
 from ...ir.types import DType, s32
+from ...passes.loops.loops import Body
 from ..c import c_ast as c
-from .loops import Body
 
 
 @dataclass(eq=False)

@@ -12,11 +12,11 @@ from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
 from ...ir.types import planned_size, s8
+from ...passes.loops.loops import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from .accesses import window_of
 from .loop_expr import Index, LoopExpr
-from .loops import Body
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
 C_TYPES = {

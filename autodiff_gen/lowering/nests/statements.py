@@ -11,11 +11,11 @@ from typing import TypeAlias
 from ...ir.node import Value
 from ...ir.op_kinds import Assemble, Reduce, RowContraction
 from ...ir.types import normalise_axes
+from ...passes.loops.loop_nest import LoopNest
+from ...passes.loops.loops import Body, Root, RootStep
 from ..c import c_ast as c
 from .expressions import Expressions
 from .loop_expr import Accumulators, Index, LoopExpr, Rows
-from .loop_nest import LoopNest
-from .loops import Body, Root, RootStep
 
 LOOP_NAMES = "ijklpqrs"
 

@@ -10,9 +10,9 @@ from itertools import chain
 from ...ir.node import Node, Region, Value
 from ...ir.traits import key_of
 from ...ir.views import layout
-from ...passes.context import Context
-from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
+from ..context import Context
+from ..costs import has_wide_vectors
 from .accumulator_tiles import tile_accumulators
 from .loop_nest import LoopNest
 from .product_blocks import block_products

@@ -19,7 +19,7 @@ from ...ir.node import Value
 from ...ir.op_kinds import Elementwise
 from ...ir.traits import is_work
 from ...ir.types import planned
-from ...passes.costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
+from ..costs import columns_of_a_tile, rows_are_kept, rows_are_read_by_blocks
 from .loop_nest import LoopNest
 from .loops import Body, Root, RootStep, chains
 

@@ -22,7 +22,7 @@ from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Reduce
 from ...ir.traits import is_work
 from ...ir.types import planned
-from ...passes.costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
+from ..costs import accumulator_tile, has_wide_vectors, rows_are_kept, terms_are_repeated
 from .loop_nest import LoopNest
 from .loops import AccumulatorTile, Body, Root, RootStep, chains
 

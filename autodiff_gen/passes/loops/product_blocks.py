@@ -17,9 +17,9 @@ from ...ir.node import Value
 from ...ir.op_kinds import RowContraction
 from ...ir.strides import Strided
 from ...ir.views import known_layout
-from ...passes.calls.gradient_rows import rows_at_once
-from ...passes.context import Context
-from ...passes.costs import block_of_a_product
+from ..calls.gradient_rows import rows_at_once
+from ..context import Context
+from ..costs import block_of_a_product
 from .loop_nest import LoopNest
 from .loops import Body, Root, RootStep, Scratch
 

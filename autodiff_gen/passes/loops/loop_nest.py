@@ -16,8 +16,8 @@ from ...ir.node import Node, Region, Value
 from ...ir.op_kinds import Elementwise, Pick
 from ...ir.traits import compared_with_their_extremes, is_work
 from ...ir.types import planned, planned_size
-from ...passes.costs import is_computed_once
 from ...targets.cost_table import CostTable
+from ..costs import is_computed_once
 from .loops import Body, Root, Scratch
 from .placement import Placement
 from .unroll_reductions import written_out
