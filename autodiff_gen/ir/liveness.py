@@ -7,7 +7,6 @@ A computation becomes one step of the entry: loops that compute several nodes, o
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .arena.bound import surely_alive
+from .arena.buffer_assignment import Buffer, place
 from .arena.order import order_steps
 from .arena.problem import Problem, Steps
 from .dependences import control_edges
@@ -28,10 +28,11 @@ Edge = tuple[int, int]  # a computation, and one that comes after it
 class Computation:
     """What becomes one step.
 
-    nodes: the nodes of the graph; inside: the nodes that loops compute, which are the same unless the graph has loop
-    nests as nodes; reads: the memory of the operands; stores: the results that are stored; scratch: the bytes that the
-    step needs only while it runs. reuses: for a result, the memory that it may be stored in, of operands and of earlier
-    results, if nothing reads that memory later. is_loop: whether loops compute it.
+    nodes: the nodes of the graph, none for a copy that the graph does not have; inside: the nodes that loops compute,
+    which are the same unless the graph has loop nests as nodes; reads: the memory of the operands; stores: the results
+    that are stored; scratch: the bytes that the step needs only while it runs. reuses: for a result, the memory that it
+    may be stored in, of operands and of earlier results, if nothing reads that memory later. is_loop: whether loops
+    compute it.
     """
 
     nodes: Sequence[Node]
@@ -69,8 +70,25 @@ class Liveness:
 
     @cached_property
     def alive(self) -> list[int]:
-        """The bytes that are alive at each step."""
-        return Problem(_in_words(self._steps)).alive(self.order)
+        """The bytes that are alive at each step; of the smaller pool every step needs as much as any of them."""
+        steps = _in_words(self._steps)
+        if not self._integers:
+            return Problem(steps).alive(self.order)
+        pools = [Problem(of_pool).alive(self.order) for of_pool in self._pools(steps)]
+        smaller, larger = sorted(pools, key=max)
+        return [live + max(smaller) for live in larger]
+
+    @cached_property
+    def _integers(self) -> set[int]:
+        """The values in the pool of 32-bit integers."""
+        return {b for v, b in self._numbers.items() if pool_of(v) == "int"}
+
+    def _pools(self, steps: Steps) -> list[Steps]:
+        """The steps with the memory of each pool only."""
+        sizes = list(enumerate(steps.sizes))
+        floats = replace(steps, sizes=[0 if b in self._integers else size for b, size in sizes])
+        integers = [size if b in self._integers else 0 for b, size in sizes]
+        return [floats, replace(steps, sizes=integers, scratch=(0,) * len(steps.scratch))]
 
     @property
     def peak(self) -> int:
@@ -98,7 +116,7 @@ class Liveness:
 
     @cached_property
     def ranges(self) -> dict[Value, range]:
-        """The steps at which each stored value is alive, of those in the arena."""
+        """The steps at which each stored value of the graph is alive, of those in the arena."""
         start: dict[int, int] = {}
         end: dict[int, int] = {}
         for at, s in enumerate(self.order):
@@ -106,7 +124,34 @@ class Liveness:
                 start[b] = end[b] = at
             for b in self._steps.reads[s]:
                 end[b] = at
-        return {v: range(start[b], end[b] + 1) for v, b in self._numbers.items()}
+        return {v: range(start[b], end[b] + 1) for v, b in self._numbers.items() if v.node in self.steps_of}
+
+    def placed(self, alignment: int) -> int:
+        """The bytes of the arena, gaps between the buffers included."""
+        return sum(self._placed(steps, alignment) for steps in self._pools(self._steps))
+
+    def _placed(self, steps: Steps, alignment: int) -> int:
+        end = {b: k for k, s in enumerate(self.order) for b in steps.reads[s]}
+        buffers: dict[int, Buffer] = {}  # by the value that has it last
+        done: list[Buffer] = []
+        for at, s in enumerate(self.order):
+            free, reuses = {b for b in steps.reads[s] if end[b] == at}, dict(steps.reuses[s])
+            for b in steps.makes[s]:
+                last, size = end.get(b, at), steps.sizes[b]
+                reused = next((v for v in reuses.get(b, ()) if v in free), None)
+                if reused is None:
+                    buffers[b] = Buffer(len(done) + len(buffers), size, at, last, alignment)
+                    continue
+                free.remove(reused)
+                old = buffers.pop(reused)
+                if size == steps.sizes[reused] and not old.later:
+                    buffers[b] = replace(old, end=last)
+                else:
+                    buffers[b] = replace(old, later=(*old.later, (size, at + 1, last)))
+            if steps.scratch[s]:
+                done.append(Buffer(len(done) + len(buffers), steps.scratch[s], at, at, alignment))
+        keyed = [replace(b, key=k) for k, b in enumerate([*buffers.values(), *done])]
+        return place(keyed).peak
 
     @property
     def at(self) -> int:
@@ -127,6 +172,11 @@ class Liveness:
             for n in self.computations[s].nodes:
                 found[n].add(at)
         return dict(found)
+
+
+def pool_of(v: Value) -> str:
+    """The part of the arena that a value is stored in: "int" for 32-bit integers, "float" for all else."""
+    return "int" if v.type.dtype.kind in "iu" and v.type.dtype.size == 4 else "float"
 
 
 def strip_of(nodes: Sequence[Node]) -> tuple[int, int] | None:
@@ -157,18 +207,18 @@ def _steps(
     arena."""
     read = {v for c in computations for v in c.reads}
     numbers: dict[Value, int] = {}
-    makes = []
+    makes, memory = [], []
     for c in computations:
-        replaced = {v for reused in c.reuses.values() for v in reused if v in c.stores} - read
+        passing = {r for r in c.stores if r not in read and r not in homes}
+        found, replaced = _memory({r: of for r, of in c.reuses.items() if r not in homes}, passing)
+        memory.append(found)
         mine = [r for r in c.stores if not (r in homes or r in replaced)]
         makes.append(tuple([numbers.setdefault(r, len(numbers)) for r in mine]))
     reads, reuses = [], []
-    for c in computations:
+    for c, found in zip(computations, memory, strict=True):
         reads.append(tuple([numbers[v] for v in c.reads if v in numbers]))
-        reused = {
-            numbers[r]: _with_memory(of, c.reuses, numbers) for r, of in c.reuses.items() if r in numbers
-        }
-        reuses.append(tuple([(r, tuple([numbers[v] for v in of])) for r, of in reused.items()]))
+        kept = [(numbers[r], of) for r, of in found.items() if r in numbers]
+        reuses.append(tuple([(r, tuple([numbers[v] for v in of if v in numbers])) for r, of in kept]))
     before = _before(graph, computations, first)
     _add_preferences(computations, before)
     scratch, sizes = tuple([c.scratch for c in computations]), tuple([r.type.bytes for r in numbers])
@@ -176,13 +226,18 @@ def _steps(
     return steps, numbers
 
 
-def _with_memory(
-    values: Sequence[Value], reuses: Mapping[Value, Sequence[Value]], numbers: Collection[Value]
-) -> list[Value]:
-    """The values that have memory of their own; for a result whose memory another result takes, those whose memory it
-    may have."""
-    parts = ([v] if v in numbers else _with_memory(reuses.get(v, ()), reuses, numbers) for v in values)
-    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
+def _memory(
+    reuses: Mapping[Value, Sequence[Value]], passing: Collection[Value]
+) -> tuple[dict[Value, Sequence[Value]], set[Value]]:
+    """The memory that each result of a computation may be stored in, and the results that have the memory of another
+    result, which replaces them: each of `passing`, which nothing reads later, of the first result that may."""
+    found: dict[Value, Sequence[Value]] = {}
+    replaced: set[Value] = set()
+    for r, of in reuses.items():
+        old = next((v for v in of if v in passing and v not in replaced), None)
+        found[r] = of if old is None else found.get(old, ())
+        replaced |= {old} if old is not None else set()
+    return found, replaced
 
 
 def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:

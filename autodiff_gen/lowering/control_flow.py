@@ -48,7 +48,7 @@ def plan_regions(node: Node, graph: Graph, plan: Planner, context: Context) -> R
         (plan_regions, graph.name, regions, node.origin, equal.index(node), *node.attrs.items()),
         tuple((operands.index(v), v.type, _storage(v)) for v in operands),
         tuple((k, operands.index(v)) for k, v in reuses.items()),
-        context.weighing,
+        context.limits,
     )
     made, old = context.analysis(key, planned)
     return made if old == operands else over_operands(made, dict(zip(old, operands, strict=True)))

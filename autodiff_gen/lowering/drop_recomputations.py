@@ -30,7 +30,7 @@ def drop_recomputations(plan: EntryPlan, context: Context) -> EntryPlan:
     2: silu(x), 5: silu(x), 6: matmul(%5, v)  ->  2: silu(x), 6: matmul(%2, v)
     """
     kept = set[Value]()  # without their steps the arena would grow
-    while not context.is_estimate:
+    while True:
         for step, same in _repeated(plan):
             if kept.isdisjoint(same):
                 new = assign_buffers(_without(plan, step, same), context)

@@ -16,7 +16,7 @@ from ..passes.context import Context
 @dataclass(frozen=True)
 class Trial:
     """left_out: the names of stages that return their module unchanged; effective: the names of stages that have
-    changed an entry so far, estimates included."""
+    changed an entry so far."""
 
     left_out: frozenset[str] = frozenset()
     effective: set[str] = field(default_factory=set)

@@ -1,4 +1,5 @@
-"""The pipeline: one list, read top to bottom, from a model's specification to placed buffers.
+"""The pipeline, from a model's specification to placed buffers, in two lists that are read top to bottom: `Model` runs
+the first one, so that a mistake is reported where it is made, and the compiler runs the second one for a target.
 
 A stage maps a module to a module. The verifier runs after each, and `--dump DIR` writes every result as text.
 """
@@ -28,7 +29,8 @@ from ..passes.calls.gradient_rows import gradient_rows
 from ..passes.calls.inline_small_matmul import inline_small_matmul
 from ..passes.calls.pad_images import pad_images
 from ..passes.calls.select_column_sums import select_column_sums
-from ..passes.context import ArenaUse, Context
+from ..passes.calls.whole_gradients import whole_gradients
+from ..passes.context import Context
 from ..passes.fusion.fuse_elementwise import fuse_elementwise
 from ..passes.layout.copy_insertion import copy_insertion
 from ..passes.layout.layout_assignment import layout_assignment
@@ -48,6 +50,7 @@ from ..passes.parts.crop_propagation import crop_propagation
 from ..passes.parts.selection_propagation import selection_propagation
 from ..passes.parts.slice_propagation import slice_propagation
 from ..passes.parts.sum_propagation import sum_propagation
+from ..passes.regions import Pass, with_regions
 from ..passes.simplify.cse import cse
 from ..passes.simplify.expand_composites import expand_composites
 from ..passes.simplify.fold_constants import fold_constants
@@ -67,34 +70,40 @@ from ..passes.training.select_trained_channels import select_trained_channels
 from ..passes.work import Work, work_of
 from . import left_out
 from .drop_recomputations import drop_recomputations
-from .plan import EntryPlan, ScanPlan, arena_use
+from .plan import EntryPlan, ScanPlan
 from .plan_printer import show_plan
-from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
-from .step_order import liveness
+from .planner import assign_buffers, copy_overwritten_states, schedule, select_kernels
 
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
 
-def on_entries(
-    function: Callable[[Any, Context], Any], weighs: Callable[[Any], bool] = lambda entry: False
-) -> Stage:
-    """The stage that applies a function of one entry to each. weighs: whether the result depends on the RAM budget, or
-    is another in an estimate."""
+def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
+    """The stage that applies a function of one entry to each."""
 
     @functools.wraps(function)
     def stage(module: Module[Any], context: Context) -> Module[Any]:
-        return module.map(
-            lambda entry: context.stage_result(
-                function, entry, weighs(entry), lambda: function(entry, context)
-            )
-        )
+        return module.map(lambda entry: function(entry, context))
 
     return stage
 
 
-weighing = functools.partial(on_entries, weighs=lambda entry: True)
+def everywhere(function: Pass) -> Stage:
+    """The stage that applies a pass to each entry and to the regions inside it."""
 
-PIPELINE: tuple[Stage, ...] = (
+    @functools.wraps(function)
+    def stage(module: Module[Any], context: Context) -> Module[Any]:
+        return module.map(lambda graph: with_regions(function, graph, context))
+
+    return stage
+
+
+@functools.wraps(select_kernels)
+def kernels_and_regions(graph: Graph, context: Context) -> EntryPlan:
+    return select_kernels(graph, context, functools.partial(_lower_region, context))
+
+
+# From the specification of a model to its entries.
+MODEL: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     on_entries(check_indices),  # what a call compares with limits before its first step
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
@@ -104,46 +113,63 @@ PIPELINE: tuple[Stage, ...] = (
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
     freeze_states,  # parameters and buffers that no entry updates are constants
-    on_entries(expand_composites),  # ops that were kept whole for their gradients
-    on_entries(fold_one_hot_sums),  # of a vector with one element that is not 0
-    on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
-    on_entries(share_functions),  # activations call what their gradients call
-    on_entries(cse),  # the same op on the same operands once
-    on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
-    on_entries(merge_concatenations),  # what is joined of joined values is joined of their parts
-    on_entries(sum_propagation),  # of joined values of which sums are read, of their parts
-    on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
-    on_entries(selection_propagation),  # of products of which a part is read, that is computed
-    weighing(micro_batches),  # a loop over parts of the batch, where the arena exceeds the budget or a cache
-    weighing(store_functions),  # results of tanh and the like that the gradient of a scan reads
-    on_entries(region_dce),  # results of a scan that nothing reads
+)
+
+# To fewer values, whatever the kernels are.
+SIMPLIFY: tuple[Stage, ...] = (
+    everywhere(expand_composites),  # ops that were kept whole for their gradients
+    everywhere(fold_one_hot_sums),  # of a vector with one element that is not 0
+    everywhere(fold_constants),  # constants, x * 1, broadcasts that happen anyway
+    everywhere(share_functions),  # activations call what their gradients call
+    everywhere(cse),  # the same op on the same operands once
+    everywhere(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
+    everywhere(merge_concatenations),  # what is joined of joined values is joined of their parts
+    everywhere(sum_propagation),  # of joined values of which sums are read, of their parts
+    everywhere(slice_propagation),  # slices of an elementwise value are computed where they are used
+    everywhere(selection_propagation),  # of products of which a part is read, that is computed
+    on_entries(micro_batches),  # a loop over parts of the batch, where the context limits it
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
+)
+
+# To the calls of the target's kernels, and to what is stored for the backward pass.
+FUSE: tuple[Stage, ...] = (
     on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
     on_entries(inline_small_matmul),  # small products join the loops around them
-    weighing(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
-    weighing(accumulate_gradients),  # each product of a sum is added to it by its kernel
-    weighing(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
-    weighing(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
-    weighing(pad_images),  # whose borders cut windows, which kernels compute one by one
-    weighing(copy_windows),  # of images with few channels, of which products would read short rows
+    on_entries(accumulate_gradients),  # each product of a sum is added to it by its kernel
+    on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
+    on_entries(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
+    on_entries(pad_images),  # whose borders cut windows, which kernels compute one by one
+    on_entries(copy_windows),  # of images with few channels, of which products would read short rows
+    on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(finite_guard),  # one number that is finite only if all new states are
     on_entries(early_derivatives),  # stored in place of the values that they are computed of
-    weighing(rematerialize),  # what the backward pass reads of elementwise values is computed again
-    weighing(pack_masks),  # a bit of what the backward pass only compares with limits
-    weighing(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
-    weighing(rematerialize_products),  # results of products too, where the arena exceeds the budget
-    weighing(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
+    on_entries(region_dce),  # results of a scan that nothing reads
+    on_entries(store_functions),  # results of tanh and the like that the gradient of a scan reads
+    on_entries(rematerialize),  # what the backward pass reads of elementwise values is computed again
+    on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
+    on_entries(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
+    on_entries(whole_gradients),  # in one call of a kernel where the arena has room, not by rows
+)
+
+# To a plan within the budget of RAM.
+PLAN: tuple[Stage, ...] = (
+    on_entries(rematerialize_products),  # results of products too, where the arena exceeds the budget
+    on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
     on_entries(store_in_order),  # products in the order of their readers, parts where they are joined
-    weighing(copy_insertion),  # copies where a view cannot serve, or an old state is still read
+    on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
     on_entries(copy_overwritten_states),  # copies of old states that a loop overwrites before their last read
-    on_entries(select_kernels, weighs=is_divided),  # a call of a kernel or a loop nest for every node
+    on_entries(kernels_and_regions),  # a call of a kernel or a loop nest for every node
     on_entries(schedule),  # the order with the lowest peak of live bytes
     on_entries(assign_buffers),  # an offset in the arena for every value
-    weighing(drop_recomputations),  # of what an earlier step has computed and the arena still has
+    on_entries(drop_recomputations),  # of what an earlier step has computed and the arena still has
 )
+
+
+TARGET = *SIMPLIFY, *FUSE, *PLAN
+PIPELINE = *MODEL, *TARGET
 
 
 def names() -> list[str]:
@@ -152,24 +178,14 @@ def names() -> list[str]:
 
 
 def run(
-    module: Module[Any],
-    context: Context,
-    after: str | None = None,
-    until: str | None = None,
-    check: bool = True,
+    stages: Sequence[Stage], module: Module[Any], context: Context, check: bool = True
 ) -> Iterator[tuple[str, Module[Any]]]:
-    """Each stage's name and result, from the one after `after` (the first if None) to `until` (the last if None).
+    """Each stage's name and its result for the result of the stage before it.
 
     Raises GraphError, with the stage's name, where a stage leaves a graph that breaks a rule of the IR.
     """
-    context.lower_region = functools.partial(_lower_region, context)
-    context.memory_after = functools.partial(_memory_after, context)
-    context.bound_after = functools.partial(_bound_after, context)
-    context.placed_after = functools.partial(_placed_after, context)
-    first = 0 if after is None else names().index(after) + 1
-    last = len(PIPELINE) if until is None else names().index(until) + 1
     verified: list[Graph] = []
-    for stage in PIPELINE[first:last]:
+    for stage in stages:
         progress.step(stage.__name__.replace("_", " "))
         module = left_out.result(stage, module, context)
         graphs = [_graph(entry) for entry in module.entries]
@@ -205,32 +221,30 @@ def peak_of(plan: EntryPlan) -> int:
     return sum(p.peak for p in plan.plans.values())
 
 
-def until_the_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
+def rewritten(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
     """The graphs before the stages that are repeated for a budget."""
-    module: Module[Any] = Module(tuple(graphs))
-    ends = freeze_states.__name__, snapshot_states.__name__
-    begun = module
-    for name, begun in run(module, context, *ends):
+    begun: Module[Any] = Module(tuple(graphs))
+    made = begun
+    for name, made in run((*SIMPLIFY, *FUSE), begun, context):
         if dump is not None:
-            dump.write(name, begun)
-    return begun
+            dump.write(name, made)
+    return made
 
 
-def finished(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
+def planned(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
     """The plans of these graphs, by the stages that follow; with their work where the budget may change it."""
-    lowered = module
-    work: list[Work | None] = []
-    for name, lowered in run(module, context, after=snapshot_states.__name__):
+    made, work = module, list[Work | None]()
+    for name, made in run(PLAN, module, context):
         if dump is not None:
-            dump.write(name, lowered)
+            dump.write(name, made)
         if name == tile_and_fuse.__name__:
-            for g in lowered.entries:
+            for g in made.entries:
                 measured = g.name in context.over_budget or is_divided(g) or context.cost.cache is not None
                 outside = [n for n in g.nodes if "samples" not in n.attrs]
                 work.append(work_of(outside, context.cost) if measured else None)
     return [
         replace(plan, work=done and _with_micro_batches(done, plan))
-        for plan, done in zip(lowered.entries, work, strict=True)
+        for plan, done in zip(made.entries, work, strict=True)
     ]
 
 
@@ -250,29 +264,7 @@ def _lower_region(context: Context, graph: Graph, taken: int = 0) -> EntryPlan:
     if not graph.inner:
         budget = None if context.budget is None else context.budget - taken
         inner = replace(inner, budget=budget, over_budget={graph.name})
-    return finished(until_the_budget([graph], inner), inner)[0]
-
-
-def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
-    """What an entry needs of the arena, if `graph` is the result of a stage; later stages do not see the budget."""
-    inner = replace(context, budget=None, is_estimate=True)
-    *_, (_, module) = run(Module((graph,)), inner, after=stage, until=schedule.__name__, check=False)
-    plan: EntryPlan = module.entries[0]
-    return arena_use(plan, lifetimes(plan, inner))
-
-
-def _bound_after(context: Context, stage: str, graph: Graph) -> list[int]:
-    """What an entry needs at least at each step, in whatever order, if `graph` is the result of a stage."""
-    inner = replace(context, budget=None, is_estimate=True)
-    *_, (_, module) = run(Module((graph,)), inner, after=stage, until=select_kernels.__name__, check=False)
-    return liveness(module.entries[0], inner).least
-
-
-def _placed_after(context: Context, stage: str, graph: Graph) -> int:
-    """The bytes of the arena that an entry takes, if `graph` is the result of a stage."""
-    inner = replace(context, budget=None, is_estimate=True)
-    *_, (_, module) = run(Module((graph,)), inner, after=stage, check=False)
-    return peak_of(module.entries[0])
+    return planned(rewritten([graph], inner), inner)[0]
 
 
 class Dump:

@@ -12,13 +12,10 @@ from ..ir.batch_axis import times_of
 from ..ir.build import make_input
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import Node, Value, base
-from ..ir.op_kinds import Fused
-from ..ir.origin import Origin
+from ..ir.node import Node, Value
 from ..ir.types import Size, Type, s8
 from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
-from ..passes.context import ArenaUse
 from ..passes.loops.loop_nest import LoopNest
 from ..passes.loops.loops import Scratch
 from ..passes.work import Work
@@ -125,23 +122,14 @@ class EntryPlan:
                 yield from part.plan.all_plans()
 
 
-def arena_use(plan: EntryPlan, placed: Sequence[Placed]) -> ArenaUse:
-    """What the steps of a plan need of the arena; of the smaller pool they all need as much as any of them."""
+def bytes_alive(plan: EntryPlan, placed: Sequence[Placed]) -> list[int]:
+    """The bytes that are alive at each step; every step needs as much of the smaller pool as any of them."""
     changes = {pool: [0] * (len(plan.steps) + 2) for pool in ("float", "int")}
-    values: list[tuple[range, tuple[Origin, int]]] = []
     for b in placed:
         changes[b.pool][b.start] += b.bytes
         changes[b.pool][b.end + 1] -= b.bytes
-        steps = range(b.start, b.end + 1)
-        inner = map(_computed, b.values if steps else ())
-        values += [(steps, (v.node.origin, v.index)) for v in inner]
-    pools = [list(accumulate(of_pool[:-1])) for of_pool in changes.values()]
-    smaller, larger = sorted(pools, key=max)
-    computed: list[set[Origin]] = [set() for _ in larger]
-    for s in plan.steps:
-        nodes = [s.node] if s.nest is None else [n for n in s.node.regions[0].nodes if n.operands]
-        computed[s.number] |= {n.origin for n in nodes}
-    return ArenaUse([live + max(smaller) for live in larger], values, computed)
+    smaller, larger = sorted([list(accumulate(of_pool[:-1])) for of_pool in changes.values()], key=max)
+    return [live + max(smaller) for live in larger]
 
 
 def place_members(members: Sequence[Placed], alignment: int) -> ArenaPlan:
@@ -154,13 +142,6 @@ def place_members(members: Sequence[Placed], alignment: int) -> ArenaPlan:
     for b in members:
         b.offset = plan.offsets[key[b.root]]
     return plan
-
-
-def _computed(v: Value) -> Value:
-    """The value that a loop nest computes where it has this result."""
-    while isinstance(v.node.op.lower, Fused):
-        v = base(v.node.regions[0].results[v.index])
-    return v
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..ir.module import Module
 from ..passes.context import Context
 from ..passes.memory.micro_batches import is_divided, parts_of_batch
 from .arena.cache_misses import cache_misses
-from .pipeline import Dump, finished, peak_of, until_the_budget, without_cycle_collection
+from .pipeline import Dump, peak_of, planned, rewritten, without_cycle_collection
 from .plan import EntryPlan
 
 RETRIES = 3  # plans of an entry that exceeds its budget: a limit of compile time
@@ -25,8 +25,8 @@ def lower(
     """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
     that exceeds the budget by little is planned again."""
     with without_cycle_collection():
-        begun = until_the_budget(graphs, context, dump)
-        plans = finished(begun, context, dump)
+        begun = rewritten(graphs, context, dump)
+        plans = planned(begun, context, dump)
         if context.budget is None:
             divided = (_divided_for_time(*each, context, dump) for each in zip(plans, graphs, strict=True))
             return [replace(plan, work=None) for plan in divided]
@@ -51,9 +51,9 @@ def _best(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) ->
         return plan
     for k in range(1, RETRIES + 1):
         inner = replace(context, slack=(reached - (reached - budget) / 2**k) / budget)
-        found = finished(Module((graph,)), inner)[0]
+        found = planned(Module((graph,)), inner)[0]
         if peak_of(found) < peak_of(best):
-            best = found if dump is None else finished(Module((graph,)), inner, dump)[0]
+            best = found if dump is None else planned(Module((graph,)), inner, dump)[0]
         if peak_of(best) <= budget:
             break
     return best
@@ -71,13 +71,13 @@ def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dum
 
     for samples in parts_of_batch(graph, context.cost.gemm.tile):
         inner = replace(context, samples=samples)
-        begun = until_the_budget([graph], inner)
+        begun = rewritten([graph], inner)
         if not is_divided(begun.entries[0]):
             return plan
-        found = finished(begun, inner)[0]
+        found = planned(begun, inner)[0]
         if time(found) < time(best):
             best, chosen = found, inner
-    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
+    return best if dump is None or chosen is context else _made(graph, chosen, dump)
 
 
 def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None) -> EntryPlan:
@@ -96,14 +96,14 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
             if limit is not None and peak_of(best) <= budget:
                 break
             inner = replace(context, samples=samples, budget=limit)
-            begun = until_the_budget([graph], inner)
+            begun = rewritten([graph], inner)
             if not is_divided(begun.entries[0]):
                 return replace(plan, mixed=context.mixed.get(graph.name, ""))
-            found = finished(begun, inner)[0]
+            found = planned(begun, inner)[0]
             if rank(found) < rank(best):
                 best, chosen = found, inner
-    return best if dump is None or chosen is context else _planned(graph, chosen, dump)
+    return best if dump is None or chosen is context else _made(graph, chosen, dump)
 
 
-def _planned(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
-    return finished(until_the_budget([graph], context, dump), context, dump)[0]
+def _made(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
+    return planned(rewritten([graph], context, dump), context, dump)[0]

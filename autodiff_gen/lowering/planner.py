@@ -6,13 +6,15 @@ These are the last stages of the pipeline; codegen only writes down what is deci
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from ..ir.build import make_input
 from ..ir.dependences import state_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
+from ..ir.liveness import pool_of
 from ..ir.node import STATE, Node, Value, base
 from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
@@ -30,8 +32,10 @@ from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
 from .nests.accesses import Accesses
 from .nests.statements import Statements
-from .plan import EntryPlan, Placed, Step, arena_use, place_members
-from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of
+from .plan import EntryPlan, Placed, Step, bytes_alive, place_members
+from .step_order import accesses_of, ordered, reusable, scratch_of
+
+LowerRegion: TypeAlias = Callable[[Graph, int], EntryPlan]
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
@@ -48,8 +52,9 @@ def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
     return graph
 
 
-def select_kernels(graph: Graph, context: Context) -> EntryPlan:
+def select_kernels(graph: Graph, context: Context, lower: LowerRegion) -> EntryPlan:
     """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own.
+    lower: the graph of a region, and the bytes of the budget that are taken, to its plan.
 
     %0: f32[1,30] = matmul(x, a)  ->  step 0: ag_gemv_t_f32_ref -> f32[1,30]
     """
@@ -57,7 +62,7 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
     nodes = [n for n in graph.nodes if _is_step(n)]
     readers = Counter(source for n in nodes for source in {v.base for v in n.operands})
     arena = {r: readers[r] for n in nodes for r in n.results if r not in states and r not in outputs}
-    steps = [_step(n, graph, context, arena) for n in nodes]
+    steps = [_step(n, graph, context, arena, lower) for n in nodes]
     copies = sorted({s.name for n in graph.nodes for s in _copied_states(n)})
     return EntryPlan(graph, steps, states, outputs, [], {}, copies)
 
@@ -67,7 +72,7 @@ def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
     is in place only where that lowers the peak by more than the memory that its kernel needs for it."""
     found = replace(plan, steps=ordered(plan, context))
     if in_place := [s for s in found.steps if s.in_place]:
-        alive = arena_use(found, lifetimes(found, context)).steps
+        alive = bytes_alive(found, lifetimes(found, context))
         for s in in_place:
             own = sum(p.bytes for p in scratch_of(s))
             if alive[s.number] + s.node.results[0].type.bytes <= max(alive) + own:
@@ -143,10 +148,9 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
     return late
 
 
-def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]) -> Step:
-    step, backends, lower = Step(node), context.target, context.lower_region
+def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int], lower: LowerRegion) -> Step:
+    step, backends = Step(node), context.target
     if isinstance(node.op.lower, Scan | Cond):
-        assert lower is not None
         # the arena of a micro-batch is what the results leave of the entry's arena
         taken = sum(r.type.bytes for r in node.results if r in arena) if "samples" in node.attrs else 0
         step.inner = plan_regions(node, graph, lambda region: lower(region, taken), context)
@@ -208,6 +212,9 @@ def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
                 continue
             end = max(last.get(r, 0), s.number)
             dying = [v for v in candidates.get(r, ()) if last.get(v, s.number) == s.number and v in holder]
+            dying.sort(
+                key=lambda v: v.node is not s.node
+            )  # nothing else may be in the memory of another result
             free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
             assert free or old is None or old.base in states, "what a kernel adds to dies in its step"
             if free:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.dependences import state_of
-from ..ir.liveness import Computation, Liveness
+from ..ir.liveness import Computation, Liveness, pool_of
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import View
 from ..ir.traits import added_to
@@ -46,10 +46,6 @@ def computing(step: Step) -> list[Node]:
 
 def accesses_of(statements: Statements, context: Context) -> Accesses:
     return context.analysis((Accesses, statements), lambda: Accesses(statements))
-
-
-def pool_of(v: Value) -> str:
-    return "int" if v.type.dtype.kind in "iu" and v.type.dtype.size == 4 else "float"
 
 
 def scratch_of(step: Step) -> list[Placed]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import functional as _functional  # noqa: F401  (fills the registry)
 from .. import nn
-from ..errors import GraphError, ModelError
+from ..errors import ModelError
 from ..frontends.pytorch import training as torch_training
 from ..functional.inputs import Input, check_outputs, check_parameter_name, largest_batch
 from ..ir.build import make_input
@@ -17,7 +17,7 @@ from ..ir.module import Module
 from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.types import Type, f32, s32, u8
 from ..ir.verifier import verify
-from ..lowering.pipeline import run
+from ..lowering.pipeline import MODEL, run
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.context import Context, Training
@@ -39,7 +39,7 @@ class Model:
     """Inputs, targets, outputs, a scalar loss and an optimizer, from which `train_step` and `predict` are generated.
 
     outputs: name -> value that depends on inputs and parameters; `predict` returns them, and takes the inputs that they
-    depend on. Raises ModelError, GraphError or ShapeError, which name the input, parameter or output.
+    depend on. Raises ModelError or ShapeError, which name the input, parameter or output.
 
     schedule: one of optim.lr_scheduler, or of torch.optim.lr_scheduler over an optimizer of PyTorch; the device
     computes the learning rate of each step. Without one the learning rate is an argument of train_step.
@@ -88,20 +88,15 @@ class Model:
         self._check_kinds()
         self.batch = largest_batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
-        module = Module(self._specification)
-        try:
-            ((stage, module),) = run(module, Context(), until="resolve_mode", check=False)
-        except GraphError as error:
-            raise ModelError(str(error)) from None
-        step, predict = module.entries
-        module = Module((step, predict.with_read_inputs()))
-        self.stages = [(stage, module)]
-        self._check_names(module)
-        for graph in module.entries:
-            verify(graph)
         training = self._training_options()
         self.lr = training.lr
-        self.stages += run(module, Context(training), after="resolve_mode", until="freeze_states")
+        self.stages: list[tuple[str, Module[Graph]]] = []
+        for stage, module in run(MODEL, Module(self._specification), Context(training), check=False):
+            if not self.stages:
+                self._check_names(module)
+            for graph in module.entries:
+                verify(graph)
+            self.stages.append((stage, module))
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:

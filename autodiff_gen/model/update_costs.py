@@ -19,7 +19,7 @@ from ..ir.op_kinds import Elementwise, Leaf, Pick, View
 from ..ir.origin import is_late
 from ..ir.traits import is_free
 from ..kernels.registry import Backends
-from ..lowering.pipeline import run
+from ..lowering.pipeline import SIMPLIFY, run
 from ..passes.context import Context
 from ..passes.training.differentiate import gradient_name
 from .model import Model
@@ -61,8 +61,7 @@ def costs(everything: Model, states: Sequence[State], backends: Backends) -> Cos
     step: Graph = known.entries[0]
     gradients = {known.state(state): step.outputs[gradient_name(known.state(state))] for state in states}
     bare = replace(step, outputs={"loss": step.outputs["loss"]}, updates={**step.updates, **gradients})
-    stop = "freeze_states", "transpose_elimination"
-    *_, (_, module) = run(Module((bare,)), Context(backends=backends), *stop, check=False)
+    *_, (_, module) = run(SIMPLIFY, Module((bare,)), Context(backends=backends), check=False)
     graph: Graph = module.entries[0]
     cones = [_late_nodes(graph.updates[known.state(state)]) for state in states]
     count: dict[Node, int] = {}

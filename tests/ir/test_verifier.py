@@ -170,7 +170,7 @@ ROWS: list[tuple[str, Callable[[], Graph], Callable[[Graph], Graph], str]] = [
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
 def test_a_pass_that_breaks_a_rule_is_named(
-    row: tuple[str, Callable[[], Graph], Callable[[Graph], Graph], str], monkeypatch: pytest.MonkeyPatch
+    row: tuple[str, Callable[[], Graph], Callable[[Graph], Graph], str],
 ) -> None:
     _, make, change, message = row
 
@@ -179,7 +179,7 @@ def test_a_pass_that_breaks_a_rule_is_named(
 
     graph = make()
     verify(graph)
-    monkeypatch.setattr(pipeline, "PIPELINE", (pipeline.on_entries(cse), pipeline.on_entries(broken)))
+    stages = pipeline.on_entries(cse), pipeline.on_entries(broken)
     with pytest.raises(GraphError, match=re.escape(message)) as error:
-        list(pipeline.run(Module((graph,)), Context()))
+        list(pipeline.run(stages, Module((graph,)), Context()))
     assert str(error.value).startswith("after broken: g: ") and "\n" not in str(error.value)

@@ -376,7 +376,7 @@ def test_the_means_that_takes_least_time_is_chosen(
         return SimpleNamespace(plans=plans, work=Work(0, instructions), samples=samples)
 
     found = planned(peak, instructions, 8)
-    monkeypatch.setattr(plan_search, "finished", lambda *_: [found])
+    monkeypatch.setattr(plan_search, "planned", lambda *_: [found])
     graph = mlp().entries()[0]
     plan = plan_search._divided(planned(95, 10.0, 0), graph, Context(budget=100), None)
     assert plan.samples == samples

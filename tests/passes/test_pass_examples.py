@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
 from checkout import ROOT
 from graph_text import example, normalised, parsed
 
 from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.liveness import Liveness
 from autodiff_gen.ir.node import topological
-from autodiff_gen.ir.op_kinds import Call, Elementwise
+from autodiff_gen.ir.op_kinds import Call, Elementwise, RowContraction
 from autodiff_gen.ir.origin import BACKWARD, is_late
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.calls.copy_windows import copy_windows
 from autodiff_gen.passes.calls.pad_images import pad_images
-from autodiff_gen.passes.context import ArenaUse, Context
+from autodiff_gen.passes.calls.whole_gradients import with_whole
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.commute_pooling import commute_pooling
 from autodiff_gen.passes.layout.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
@@ -50,6 +53,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     ),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
     "copy_windows": lambda graph: copy_windows(graph, _for_a_board()),
+    "whole_gradients": lambda graph: with_whole(graph, graph.of(RowContraction)),
     "pad_images": lambda graph: pad_images(graph, _for_a_board()),
     "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
     "snapshot_states": lambda graph: with_old_states_copied(
@@ -73,9 +77,9 @@ def _computed_again(graph: Graph) -> Graph:
     last = next(n for n in nodes if n is graph.outputs["y"].node)
     (operand,) = (v for v in last.operands if v.node in nodes)
     at = nodes.index(last)
-    alive = [(range(at, at + 1), (operand.node.origin, operand.index))]
-    use = ArenaUse([int(n is last) for n in nodes], alive, [{n.origin} for n in nodes])
-    return Recomputation(graph, use).computed_again(frozenset([operand]), alone=False)
+    steps, ranges = {n: {k} for k, n in enumerate(nodes)}, {operand: range(at, at + 1)}
+    use = cast(Liveness, SimpleNamespace(graph=graph, at=at, steps_of=steps, ranges=ranges))
+    return Recomputation(use).computed_again(frozenset([operand]), alone=False)
 
 
 def _in_two_strips(graph: Graph) -> Graph:

@@ -19,7 +19,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.ir.origin import BACKWARD
-from autodiff_gen.lowering import pipeline
+from autodiff_gen.lowering import left_out
 from autodiff_gen.lowering.arena.network_bound import network_bound
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.passes.layout import copy_insertion
@@ -192,11 +192,6 @@ def program(made: ag.Model) -> Program:
     return compile_model(made, "model", ["ref"], board.load(BOARD), ram=1 << 24)
 
 
-def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = tuple(s for s in pipeline.PIPELINE if s.__name__ != rematerialize.__name__)
-    monkeypatch.setattr(pipeline, "PIPELINE", stages)
-
-
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 4])
@@ -225,8 +220,8 @@ def test_training_equals_pytorchs(
         for _ in range(4)
     ]
     trains_as_pytorchs(trainer, twin, step, batches)
-    without(monkeypatch)
-    assert made.arena_words < program(model(network(nn), batch)).arena_words
+    with left_out.without([rematerialize.__name__]):
+        assert made.arena_words < program(model(network(nn), batch)).arena_words
 
 
 # Bytes of the arena at batch 1, and the network's bound.

@@ -28,7 +28,7 @@ from autodiff_gen.ir.origin import Origin
 from autodiff_gen.ir.types import Type, f32, planned
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.lowering import plan_search
-from autodiff_gen.passes.context import ArenaUse, Context
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.memory.strips import StripRegion
 from autodiff_gen.passes.memory.tile_and_fuse import _Search, tile_and_fuse
 
@@ -275,15 +275,19 @@ def test_the_cost_of_a_guard_is_that_of_entries_that_share_the_budget() -> None:
     assert guarded.guard_bytes == guarded.struct_bytes - plain.struct_bytes
 
 
-def test_other_strips_of_a_region_are_along_axes_of_the_value_that_it_is_around() -> None:
-    graph, context = floats().entries()[0], Context()
+def test_other_strips_of_a_region_are_along_axes_of_the_value_that_it_is_around(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = floats().entries()[0]
     strip = next(r for n in graph.of(Call) for r in n.results if r.ndim == 4)
     strip.node.origin.strip = (0, 0)
-    context.memory_after = lambda stage, graph: ArenaUse([1], [(range(1), (strip.node.origin, strip.index))])
-    search = _Search(graph, context)
+    monkeypatch.setitem(
+        tile_and_fuse.__globals__, "liveness", lambda *_: SimpleNamespace(at_the_peak=[strip])
+    )
+    search = _Search(graph, Context())
     seed = Origin(), 0, Type(f32, (4, 8, 8))
     search.chosen = {seed: (1, 2)}
-    assert sorted(search._choices(context)) == [(seed, axis) for axis in range(3)]
+    assert sorted(search._choices(Context())) == [(seed, axis) for axis in range(3)]
 
 
 def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,9 +298,9 @@ def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pyt
         return SimpleNamespace(plans={"float": SimpleNamespace(peak=98 if slack > 1.12 else 116)})
 
     requested: list[int] = []
-    monkeypatch.setattr(plan_search, "until_the_budget", lambda graphs, *_: SimpleNamespace(entries=graphs))
+    monkeypatch.setattr(plan_search, "rewritten", lambda graphs, *_: SimpleNamespace(entries=graphs))
     monkeypatch.setattr(
-        plan_search, "finished", lambda begun, context, dump=None: [planned_with(context.slack)]
+        plan_search, "planned", lambda begun, context, dump=None: [planned_with(context.slack)]
     )
     (plan,) = plan_search.lower([floats().entries()[0]], Context(budget=100))
     assert requested == [100, 108, 112, 114] and sum(p.peak for p in plan.plans.values()) == 98

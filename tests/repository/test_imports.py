@@ -122,7 +122,14 @@ FOLDERS = {
         ("quantized", "images"),
         ("quantized", "movement"),
     },
-    "passes": {("memory", "layout"), ("simplify", "layout")},  # what reshapes and copies values
+    "passes": {
+        ("memory", "layout"),  # what copies values
+        ("simplify", "layout"),  # what reshapes them
+        ("memory", "calls"),  # sums that updates are fused with
+        ("memory", "training"),  # and guarded
+        ("memory", "simplify"),  # results of loops that nothing reads any more
+        ("loops", "calls"),  # the calls that complete rows
+    },
 }
 
 

@@ -20,7 +20,6 @@ EXEMPT = {
     "passes/fusion/phases.py SHARE": "what readable steps may cost",
     "passes/fusion/phases.py SMALL": "what readable steps may cost",
     "passes/fusion/groups.py LARGEST_GROUP": "compile time and readable loop nests",
-    "passes/context.py MOST_RESULTS": "memory of the compiler",
     "passes/calls/inline_small_matmul.py LARGEST_OUTER": "decides how a product is rounded, on every core alike",
     "passes/memory/rematerialize_products.py LEAST_SHARE": "compile time",
     "passes/memory/rematerialize_products.py MOST_ALONE": "compile time",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 
 from ...ir.graph import State
+from ...ir.liveness import pool_of
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Call
 from ...ir.traits import macs
 from ..plan import EntryPlan, Part, Placed, ScanPlan, Step
-from ..step_order import pool_of
 
 Bytes = Counter[Value]
 Memory = Counter[tuple[Step, str]]  # of the memory for the steps inside a step, by pool

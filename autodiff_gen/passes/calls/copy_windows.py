@@ -35,6 +35,7 @@ from ...ir.types import planned, planned_size, product
 from ...ops.images.windows import Pair, output_size, pair_of
 from ..context import Context
 from ..costs import windows_are_copied
+from ..worth import excess
 
 ONE = {
     "kernel": (1, 1),
@@ -47,7 +48,7 @@ ONE = {
 def copy_windows(graph: Graph, context: Context) -> Graph:
     """See the module."""
     found = {n: of for n in graph.of(Call, RowContraction) if (of := _worth_a_copy(n, context)) is not None}
-    if not found or context.excess(copy_windows.__name__, graph):
+    if not found or excess(graph, context):
         return graph
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:

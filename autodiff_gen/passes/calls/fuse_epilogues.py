@@ -43,6 +43,7 @@ from ...ir.views import layout, whole_views
 from ...targets.cost_table import CostTable
 from ..context import Context
 from ..costs import result_is_finished_in_loops
+from ..worth import takes_no_more
 
 _ORDER = ("bias_before_scale", "scale", "bias", "residual", "limits")
 
@@ -215,7 +216,7 @@ def fuse_epilogues(graph: Graph, context: Context) -> Graph:
     if chains.by_last.keys() == all_chains.by_last.keys():
         return fused
     with_loops = _fused(graph, chains)
-    return with_loops if context.takes_no_more(fuse_epilogues.__name__, with_loops, fused) else fused
+    return with_loops if takes_no_more(with_loops, fused, context) else fused
 
 
 def _fused(graph: Graph, chains: _Chains) -> Graph:

@@ -10,13 +10,12 @@ stored.
 The same holds for v' = mu * v + (a . b) with beta = mu, and for every op whose record names one that adds to memory
 (`conv2d_dw` and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True).
 Under any other elementwise rule a product is computed row by row into one row of scratch (`matmul_rows`), and the rule
-is the epilogue that reads the row and writes the state; where the arena is not larger with the whole product, that is
-computed, as one call of a kernel and one loop take less time.
+is the epilogue that reads the row and writes the state (see also `whole_gradients`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...ir.build import apply, constant, with_shape
 from ...ir.graph import Graph, State
@@ -90,7 +89,7 @@ def fuse_optimizer(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_updates(graph, _accumulated(graph))
     graph = _with_updates(graph, _added_from_memory(graph, context.cost))
-    return graph if graph.inner else _by_rows(graph, context)
+    return graph if graph.inner else _by_rows(graph)
 
 
 def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
@@ -150,29 +149,17 @@ def _op_by_rows(v: Value) -> str:
     return v.node.op.lower.by_rows if isinstance(v.node.op.lower, Contraction) else ""
 
 
-def _by_rows(graph: Graph, context: Context) -> Graph:
-    """Products that only feed elementwise rules of updates of their own shape are computed by rows where the whole
-    product would be in memory at the peak: all of them if the RAM budget is exceeded."""
-    names = {
+def _by_rows(graph: Graph) -> Graph:
+    """Products that only feed elementwise rules of updates of their own shape are computed by rows."""
+    chosen = {
         v.node: by_rows
         for v in graph.users
         if (by_rows := _op_by_rows(v)) and v.ndim == 2 and updates_of(graph, v)
     }
 
-    def computed(chosen: Iterable[Node]) -> Graph:
-        def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-            made = Node(OPS[names[node]], operands, node.attrs, (node.results[0].type,), origin=node.origin)
-            return made.results
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        return Node(
+            OPS[chosen[node]], operands, node.attrs, (node.results[0].type,), origin=node.origin
+        ).results
 
-        return rewritten(graph, rewrite, chosen)
-
-    stage, all_by_rows = fuse_optimizer.__name__, computed(names)
-    if not names or context.backends is None or context.is_estimate or context.excess(stage, all_by_rows):
-        return all_by_rows
-    most, chosen = context.memory(stage, all_by_rows).peak, set[Node]()
-    while context.memory(stage, found := computed(chosen)).peak > most:
-        at_peak = {v.node for v in context.live_at_peak(stage, found)} & names.keys() - chosen
-        if not at_peak:
-            return all_by_rows
-        chosen |= at_peak
-    return found
+    return rewritten(graph, rewrite, chosen)

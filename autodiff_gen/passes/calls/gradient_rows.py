@@ -34,14 +34,16 @@ from collections.abc import Sequence
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
-from ...ir.op_kinds import Call, Elementwise, Iota, RowContraction
+from ...ir.op_kinds import Call, Elementwise, Iota
 from ...ir.origin import BACKWARD, Origin, building
 from ...ir.rewrite import replaced
-from ...ir.strides import Strided, dense
+from ...ir.strides import dense
 from ...ir.types import Shape, planned_size
 from ...ir.views import layout
 from ..context import Context
-from ..costs import divisors, rows_are_worth_it
+from ..costs import rows_are_worth_it
+from ..worth import excess
+from .kernel_calls import rows_at_once
 
 
 def gradient_rows(graph: Graph, context: Context) -> Graph:
@@ -49,7 +51,7 @@ def gradient_rows(graph: Graph, context: Context) -> Graph:
     if graph.inner:
         return graph
     chains = _chains(graph)
-    if chains and context.excess(gradient_rows.__name__, graph):
+    if chains and excess(graph, context):
         chains = [chain for chain in chains if chain[0].type.bytes > chain[0].node.operands[1].type.bytes]
     rows = {v: new for chain in chains for v, new in _by_rows(graph, chain, context)}
     return graph.with_roots(replaced(graph.roots, rows))
@@ -89,23 +91,6 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
     return list(found)
 
 
-def rows_at_once(node: Node, layouts: Sequence[Strided], context: Context) -> list[int]:
-    """How many rows of a gradient may be completed at a time: divisors of all, for which the backend that would compute
-    all of them has a kernel too, and not one for few channels alone. A kernel that is for a number of channels or more
-    computes so many at a time: multiples of the least number are taken. layouts: of the operands."""
-    lower, (count, _) = node.op.lower, node.results[0].type.shape
-    assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(count, int)
-    call, backends = lower.call, context.backends
-    if backends is None:
-        return divisors(count)
-
-    made = {rows: call(layouts, rows, node.attrs) for rows in divisors(count)}
-    kernels = {rows: backends.select(one.kernel, one.facts()) for rows, one in made.items()}
-    whole, backend = made[count].facts(), kernels[count].backend
-    served = [rows for rows, k in kernels.items() if k.backend == backend and backends.serves(k, whole)]
-    return [rows for rows in served if rows % served[0] == 0]
-
-
 def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tuple[Value, Value]]:
     """The new values of updates, computed by rows; none where a rule reads something that has no rows, or the memory is
     not worth it."""
@@ -119,7 +104,9 @@ def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tup
     rows = product.base
     rows.node.origin = product.node.origin = origin
     (count, columns), inner = rows.type.shape, rows.node.operands[0].type.shape[-1]
-    counts = rows_at_once(rows.node, [layout(v) or dense(v.type.shape) for v in rows.node.operands], context)
+    counts = rows_at_once(
+        rows.node, [layout(v) or dense(v.type.shape) for v in rows.node.operands], context.backends
+    )
     if not rows_are_worth_it(context.cost, count, inner, columns, counts):
         return []
     new, axis = {gradient: product}, 0 if rows is product else len(shape) - 1

@@ -11,6 +11,7 @@ from ...ir.op_kinds import Call, Contraction, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.views import known_layout, layout, stored
 from ...kernels.registry import Backends
+from ..costs import divisors
 from .gemm import choose
 
 
@@ -59,6 +60,22 @@ def row_call(node: Node, layouts: Sequence[Strided], block: tuple[int, int] | No
     return choose(
         dense((1, a.shape[1])) if is_gathered(node, a) else Strided((1, a.shape[1]), a.strides, a.offset), b
     )
+
+
+def rows_at_once(node: Node, layouts: Sequence[Strided], backends: Backends | None) -> list[int]:
+    """How many rows of a gradient may be completed at a time: divisors of all, for which the backend that would compute
+    all of them has a kernel too, and not one for few channels alone. A kernel that is for a number of channels or more
+    computes so many at a time: multiples of the least number are taken. layouts: of the operands."""
+    lower, (count, _) = node.op.lower, node.results[0].type.shape
+    assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(count, int)
+    call = lower.call
+    if backends is None:
+        return divisors(count)
+    made = {rows: call(layouts, rows, node.attrs) for rows in divisors(count)}
+    kernels = {rows: backends.select(one.kernel, one.facts()) for rows, one in made.items()}
+    whole, backend = made[count].facts(), kernels[count].backend
+    served = [rows for rows, k in kernels.items() if k.backend == backend and backends.serves(k, whole)]
+    return [rows for rows in served if rows % served[0] == 0]
 
 
 def is_gathered(node: Node, a: Strided) -> bool:

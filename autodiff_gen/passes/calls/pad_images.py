@@ -30,6 +30,7 @@ from ...ir.types import planned_size
 from ...ops.images.windows import output_size, pair_of
 from ..context import Context
 from ..costs import image_is_padded
+from ..worth import excess
 from .copy_windows import padded_image
 
 
@@ -38,7 +39,7 @@ def pad_images(graph: Graph, context: Context) -> Graph:
     if context.backends is None or context.backends.only_ref:
         return graph
     found = {n: cut for n in graph.of(Call) if (cut := _worth_a_copy(n, context)) is not None}
-    if not found or context.excess(pad_images.__name__, graph):
+    if not found or excess(graph, context):
         return graph
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -7,29 +7,18 @@
                                          yield %2
                                      y <- %0
 
-The groups come from partition.py; here they become nodes with a region. A group that is purely elementwise over
-dense arrays of one shape is flattened, so that one loop runs over all of it.
+The groups come from partition.py; here they become nodes with a region (fused_node.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from ...ir.build import with_shape
 from ...ir.graph import Graph
-from ...ir.loop_axes import label
-from ...ir.node import INPUT, Node, Region, Value, define
-from ...ir.op_kinds import Fused, Iota, View
-from ...ir.traits import key_of
-from ...ir.types import Shape, Type, product
-from ...ops.support import never
+from ...ir.node import Node, Value
+from ...ir.op_kinds import View
 from ..context import Context
-from .flat_loops import flat_shape
-from .groups import with_free
+from .fused_node import fused_node
 from .partition import partition
-
-FUSED = define("fused", infer=never, ref=never, vjp=None, lower=Fused())
 
 
 def fuse_elementwise(graph: Graph, context: Context) -> Graph:
@@ -50,68 +39,11 @@ def fuse_elementwise(graph: Graph, context: Context) -> Graph:
 
     for part in partition(graph, context.cost):
         if part.is_loop:
-            new.update(_fused(part.nodes, part.stored, outside))
+            node = fused_node(part.nodes, part.stored, outside)
+            made = zip(part.stored, node.results, strict=True)
+            new.update((r, with_shape(v, r.type.shape)) for r, v in made)
         else:
             (n,) = part.nodes
             node = n.with_operands(tuple(outside(v) for v in n.operands))
             new.update(zip(n.results, node.results, strict=True))
     return graph.with_roots([outside(v) for v in graph.roots])
-
-
-def _fused(
-    members: Sequence[Node], results: Sequence[Value], outside: Callable[[Value], Value]
-) -> dict[Value, Value]:
-    """One fused node for the members; returns the new value of each of the results, which others read."""
-    params, region, merged = _region(members, results)
-    if merged and not _has_labels(region):  # an equal value of two loops is computed in each
-        params, region, _ = _region(members, results, once=False)
-    operands = tuple(with_shape(outside(v), p.type.shape) for v, p in zip(params, region.params, strict=True))
-    node = Node(FUSED, operands, {}, tuple(r.type for r in region.results), (region,))
-    return {r: with_shape(made, r.type.shape) for r, made in zip(results, node.results, strict=True)}
-
-
-def _region(
-    members: Sequence[Node], results: Sequence[Value], once: bool = True
-) -> tuple[list[Value], Region, bool]:
-    """What the params of a region for the members show, the region, and whether it has fewer nodes. once: what
-    is computed of the same operands again, and is no result, is computed once."""
-    inside = {r for n in with_free(members) for r in n.results}
-    stored = set(results)
-    flat = flat_shape(members, inside)
-    params: dict[Value, Value] = {}
-    inner: dict[Value, Value] = {}
-    known: dict[Any, Node] = {}
-    merged = False
-
-    def resolve(v: Value) -> Value:
-        nonlocal merged
-        if v in inner:
-            return inner[v]
-        if v.base not in inside:
-            if v not in params:
-                node = Node(INPUT, (), {"name": f"p{len(params)}"}, (_flattened(v.type, flat),))
-                params[v] = node.results[0]
-            return params[v]
-        operands = tuple([resolve(o) for o in v.node.operands])
-        types = tuple([_flattened(r.type, flat) for r in v.node.results])
-        attrs = v.node.attrs
-        if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
-            attrs = {"size": types[0].shape}
-        node = made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
-        if once and stored.isdisjoint(v.node.results):
-            made = known.setdefault(key_of(node, operands), node)
-            merged = merged or made is not node
-        inner.update(zip(v.node.results, made.results, strict=True))
-        return inner[v]
-
-    made = tuple(map(resolve, results))
-    return list(params), Region(tuple(params.values()), made), merged
-
-
-def _has_labels(region: Region) -> bool:
-    inside = {r for n in region.nodes for r in n.results if not isinstance(n.op.lower, View)}
-    return label(region.nodes, inside) is not None
-
-
-def _flattened(type: Type, flat: Shape | None) -> Type:
-    return type.with_shape((product(flat),)) if type.shape == flat else type

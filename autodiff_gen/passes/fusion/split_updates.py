@@ -18,7 +18,7 @@ from ...ir.node import Node, Region, Value, base, users
 from ...ir.op_kinds import Elementwise, View
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_free
-from .fuse_elementwise import FUSED
+from .fused_node import FUSED
 
 
 def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:

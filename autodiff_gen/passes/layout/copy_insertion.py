@@ -22,9 +22,8 @@ from enum import Enum, auto
 
 from ...ir.build import apply
 from ...ir.dependences import guarded, ordering_edges, state_of
-from ...ir.graph import Graph, State
-from ...ir.identifiers import identifier
-from ...ir.node import CONST, Node, Value, base
+from ...ir.graph import Graph
+from ...ir.node import Node, Value, base
 from ...ir.op_kinds import (
     Call,
     Cond,
@@ -38,14 +37,14 @@ from ...ir.op_kinds import (
     View,
 )
 from ...ir.ordered_dag import OrderedDag
-from ...ir.origin import BACKWARD, UPDATE, Label, building, is_late
+from ...ir.origin import BACKWARD, UPDATE, is_late
 from ...ir.rewrite import rewritten
-from ...ir.strides import Strided, dense
-from ...ir.traits import has_address, macs
-from ...ir.types import planned_size
-from ...ir.views import known_layout, layout
+from ...ir.traits import has_address
+from ...ir.views import layout
 from ..context import Context
-from ..costs import is_gathered_once
+from ..worth import is_worth_its_time, weighs_memory
+from .copies import copied, copied_for, snapshot
+from .readable_operands import better_copied, readable_by_kernels, unreadable
 
 
 class Late(Enum):
@@ -55,47 +54,6 @@ class Late(Enum):
     ONCE = auto()
     AGAIN = auto()
     SHARED = auto()
-
-
-def copied(v: Value) -> Value:
-    """A copy that belongs where the value does."""
-    return _copied_for(v, v.node.origin.scope, base(v).node.origin.phase)
-
-
-def _copied_for(v: Value, scope: str, phase: str) -> Value:
-    with building(scope, phase):
-        copy = apply("copy", v)
-    copy.node.origin.labels[0] = Label("copy", copy_of=v)
-    return copy
-
-
-def snapshot(v: Value, state: State, phase: str = UPDATE) -> Value:
-    """A copy of the old value of a state, which is read after the state's update; the report lists them. phase: that of
-    training to which it belongs."""
-    with building(phase=phase):
-        copy = apply("copy", v, snapshot=True)
-    copy.node.origin.labels[0] = Label(f"old_{identifier(state.name)}")
-    return copy
-
-
-def readable_by_kernels(v: Value) -> bool:
-    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
-    if not has_address(v):
-        return False
-    at = known_layout(v)
-    (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
-    if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
-        return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
-    return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
-
-
-def _has_adjacent_rows(v: Value) -> bool:
-    """Whether rows of a matrix, the channels of an image, are next to each other in memory, and no column repeats."""
-    if not has_address(v):
-        return False
-    at = known_layout(v)
-    (rows, columns), (row_step, column_step) = at.shape, at.strides
-    return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
 
 
 def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple[Graph, tuple[int, int]]:
@@ -122,7 +80,7 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple
             if v not in of_base:
                 if (found := known(v, serves)) is not None:
                     return found
-                of_base[v] = _copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
+                of_base[v] = copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
             return of_base[v]
 
         if isinstance(lower, View):
@@ -131,26 +89,22 @@ def _with_readable_operands(graph: Graph, context: Context, late: Late) -> tuple
                 made = node.with_operands((copy_of(operands[0]),))
             return made.results
         if isinstance(lower, (Contraction, RowContraction)):
-            serves = [readable_by_kernels(v) for v in operands[:2]]
-            if isinstance(lower, RowContraction) and lower.call is not None:
-                serves[1] = has_address(operands[1])
-                if not _has_adjacent_rows(operands[0]):
-                    pixels = copy_of(apply("permute", operands[0], dims=(1, 0)))
-                    operands, serves[0] = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), True
+            failing = unreadable(node, operands)
+            if isinstance(lower, RowContraction) and lower.call is not None and 0 in failing:
+                pixels = copy_of(apply("permute", operands[0], dims=(1, 0)))
+                operands, failing = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), failing - {0}
             fixed = [
-                v if good else copy_of(v, readable_by_kernels)
-                for v, good in zip(operands[:2], serves, strict=True)
+                copy_of(v, readable_by_kernels) if i in failing else v for i, v in enumerate(operands[:2])
             ]
-            rest = operands[2:]
-            if isinstance(lower, Contraction) and lower.epilogue:
-                rest = tuple([v if _is_dense(v) else copy_of(v) for v in rest])
+            rest = [copy_of(v) if i in failing else v for i, v in enumerate(operands[2:], start=2)]
             return node.with_operands((*fixed, *rest)).results
         if isinstance(lower, Elementwise):
             found = [known(v, has_address) if is_late(node.origin) else None for v in operands]
             fixed = [v if copy is None else copy for v, copy in zip(operands, found, strict=True)]
             return node.with_operands(tuple(fixed)).results if any(v is not None for v in found) else None
         if isinstance(lower, (Call, Scan, Cond)):
-            fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
+            failing = unreadable(node, operands)
+            fixed = [copy_of(v) if i in failing else v for i, v in enumerate(operands)]
             made = node.with_operands(tuple(fixed))
             return (_with_rows(made, context) if isinstance(lower, Call) else made).results
         return None
@@ -174,58 +128,9 @@ def _permuted(copy: Value, view: Value, v: Value) -> Value | None:
 
 def _with_rows(node: Node, context: Context) -> Node:
     """The call with copies of the operands that it would gather, where they are cheaper."""
-
-    lower, at = node.op.lower, node.origin
-    assert isinstance(lower, Call)
-
-    def is_copied(i: int) -> bool:
-        elements = planned_size(node.operands[i].type.shape)
-        return is_gathered_once(context.cost, elements, macs(node), _is_tiled(node, i, context))
-
-    copies = {i for i in lower.strided if has_gaps(node.operands[i]) and is_copied(i)}
-    operands = enumerate(node.operands)
-    return node.with_operands(
-        tuple(_copied_for(v, at.scope, at.phase) if i in copies else v for i, v in operands)
-    )
-
-
-def _is_tiled(node: Node, i: int, context: Context) -> bool:
-    """Whether the backend that serves a call for dense operands also serves it for operand i as it is, which reference
-    kernels do where no other ones can."""
-    lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
-    assert isinstance(lower, Call)
-    if context.backends is None:
-        return True
-    backends, types = set(), [r.type for r in node.results]
-    for at in (layouts[i], dense(node.operands[i].type.shape)):
-        call = lower.choose([at if k == i else other for k, other in enumerate(layouts)], types, node.attrs)
-        backends.add(context.backends.select(call.kernel, call.facts()).backend)
-    return len(backends) == 1
-
-
-def has_gaps(v: Value) -> bool:
-    """Whether elements that follow each other along the last axis do not do so in memory."""
-    at = known_layout(v)
-    return next(
-        (step != 1 for d, step in zip(at.shape[::-1], at.strides[::-1], strict=True) if d != 1), False
-    )
-
-
-def _serves(node: Node, i: int, v: Value) -> bool:
-    """Whether a call or a region can read v as its i-th operand."""
-    call = node.op.lower
-    if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
-        source = base(v).node
-        return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
-    if i in call.scalars or i == call.into:
-        return True
-    return (i in call.strided and has_address(v)) or _is_dense(v)
-
-
-def _is_dense(v: Value) -> bool:
-    """Whether the elements of v are stored one after the other, in its order."""
-    at = known_layout(v)
-    return has_address(v) and Strided(at.shape, at.strides).dense
+    copies, at = better_copied(node, context), node.origin
+    fixed = [copied_for(v, at.scope, at.phase) if i in copies else v for i, v in enumerate(node.operands)]
+    return node.with_operands(tuple(fixed))
 
 
 def _with_owned_roots(graph: Graph) -> Graph:
@@ -285,9 +190,9 @@ def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
     once, copies = _with_copies(graph, context, Late.ONCE)
     best = once
-    for late in (Late.AGAIN, Late.SHARED) if any(copies) and context.weighs_memory else ():
+    for late in (Late.AGAIN, Late.SHARED) if any(copies) and weighs_memory(context) else ():
         new, others = _with_copies(graph, context, late)
-        if others != copies and context.is_worth_its_time(copy_insertion.__name__, new, best):
+        if others != copies and is_worth_its_time(new, best, context):
             best = new
     return best
 

@@ -38,7 +38,7 @@ from ...ir.views import layout
 from ...ops.products.contraction import transposed
 from ..context import Context
 from ..costs import has_wide_vectors
-from .copy_insertion import has_gaps
+from .readable_operands import has_gaps
 
 
 def store_in_order(graph: Graph, context: Context) -> Graph:

@@ -17,7 +17,7 @@ from ...ir.node import Value
 from ...ir.op_kinds import RowContraction
 from ...ir.strides import Strided
 from ...ir.views import known_layout
-from ..calls.gradient_rows import rows_at_once
+from ..calls.kernel_calls import rows_at_once
 from ..context import Context
 from ..costs import block_of_a_product
 from .loop_nest import LoopNest
@@ -54,7 +54,7 @@ def _block(root: Root, nest: LoopNest, factors: Sequence[Strided], context: Cont
     if not isinstance(extents[0], int) or not isinstance(extents[1], int) or 1 not in a.strides:
         return
     assert isinstance(lower, RowContraction)
-    counts = [] if lower.call is None else rows_at_once(root.node, factors, context)
+    counts = [] if lower.call is None else rows_at_once(root.node, factors, context.backends)
     gathered = lower.call is None and a.strides[1] != 1
     shape = block_of_a_product(nest.cost, extents[0], a.shape[1], extents[1], gathered, counts)
     if shape is None:

@@ -32,7 +32,10 @@ from ...ir.rewrite import rewritten
 from ...ir.traits import adding_op
 from ...ir.types import f32
 from ...ir.views import whole_views
+from ..calls.fuse_optimizer import fuse_optimizer
 from ..context import Context
+from ..training.finite_guard import finite_guard
+from ..worth import is_worth_its_time, takes_no_more
 
 MOST_TRIES = 3  # sizes of sums that are measured: a limit of compile time
 
@@ -48,9 +51,10 @@ def accumulate_gradients(graph: Graph, context: Context) -> Graph:
 
 
 def _is_better(new: Graph, old: Graph, context: Context) -> bool:
-    """Whether the sums need no more memory; they take less time than loops that add products."""
-    name = accumulate_gradients.__name__
-    return context.takes_no_more(name, new, old) or context.is_worth_its_time(name, new, old)
+    """Whether the sums need no more memory where updates are fused with gradients and guarded; they take less time than
+    loops that add products."""
+    new, old = (finite_guard(fuse_optimizer(g, context), context) for g in (new, old))
+    return takes_no_more(new, old, context) or is_worth_its_time(new, old, context)
 
 
 def _accumulated(graph: Graph, sums: Mapping[Node, tuple[int, int]]) -> Graph:

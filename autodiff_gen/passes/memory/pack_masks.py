@@ -41,6 +41,7 @@ from ...ir.types import planned_size
 from ...ir.views import layout
 from ...ops.elementwise.packed_masks import BITS, first_packed_axis, packed, unpacked
 from ..context import Context
+from ..worth import is_worth_its_time
 from .recomputation import is_large_part
 
 
@@ -61,9 +62,8 @@ def pack_masks(graph: Graph, context: Context) -> Graph:
     masks = [] if graph.inner else _found(graph)
     if not masks or not is_large_part([m.of for m in masks], graph, context):
         return graph
-    # stored, since estimates for earlier stages measure the same graph
-    packed = context.analysis((pack_masks, graph), lambda: _with_packed(graph, masks))
-    return packed if context.is_worth_its_time(pack_masks.__name__, packed, graph) else graph
+    packed = _with_packed(graph, masks)
+    return packed if is_worth_its_time(packed, graph, context) else graph
 
 
 def _with_packed(graph: Graph, masks: Sequence[_Mask]) -> Graph:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cached_property
 
 from ...ir.graph import Graph
+from ...ir.liveness import Liveness
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Leaf, View
 from ...ir.origin import Label, Origin, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free
-from ..context import ArenaUse, Context
+from ..context import Context
 
 SMALLEST_PART = (
     0.01  # of what the backward pass reads, without which the arena is measured: a limit of compile time
@@ -24,18 +25,10 @@ class Recomputation:
     """at: the step that needs most; steps: of each node those that compute it; read: of each stored value those that
     read it; idle: the values that are alive at the step, are not read by it, and may be computed again."""
 
-    def __init__(self, graph: Graph, use: ArenaUse) -> None:
-        self.graph, self.at = graph, use.steps.index(use.peak)
+    def __init__(self, use: Liveness) -> None:
+        self.graph, self.at, self.steps = use.graph, use.at, use.steps_of
         self.made: dict[tuple[frozenset[Value], bool], Graph] = {}
-        where: dict[Origin, set[int]] = defaultdict(set)
-        for number, origins in enumerate(use.computed):
-            for origin in origins:
-                where[origin].add(number)
-        self.steps = {n: where[n.origin] for n in graph.nodes if n.origin in where}
-        stored = {value for _, value in use.values}
-        self.stored = {
-            r for n in self.steps for r in n.results if (n.origin, r.index) in stored and not _is_leaf(r)
-        }
+        self.stored = {*use.ranges}
         self.read: dict[Value, set[int]] = {v: set() for v in self.stored}
         for n, steps in self.steps.items():
             for v in {*map(base, n.operands)} & self.stored:

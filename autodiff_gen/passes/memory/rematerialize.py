@@ -48,9 +48,12 @@ from ...ir.origin import BACKWARD, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import planned_size
+from ..arena_use import liveness
 from ..context import Context
+from ..worth import excess, is_worth_its_time, takes_no_more, weighs_memory
 from .nested_concatenations import Place, contained, read_in
 from .recomputation import SMALLEST_PART, copy_of, is_large_part
+from .snapshot_states import with_early_updates
 
 
 def rematerialize(graph: Graph, context: Context) -> Graph:
@@ -75,11 +78,11 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
         values = [v for n in graph.nodes for v in n.results if v in stored]
         read_again = functools.partial(_read_again, graph, forward, readers)
         shared = read_again(values)
-        best = shared if context.is_worth_its_time(rematerialize.__name__, shared, best) else best
+        best = shared if _is_worth_it(shared, best, context) else best
         each = read_again([])  # copies for each reader, which takes more time
         if not _differ(each, shared):
             continue
-        if context.is_worth_its_time(rematerialize.__name__, each, best):
+        if _is_worth_it(each, best, context):
             best = _with_most_shared(each, values, context, read_again)
         elif best is shared and _may_be_smaller(each, best, context):
             by_layer = functools.partial(read_again, by_layer=True)
@@ -87,15 +90,20 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
     return best
 
 
+def _is_worth_it(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether `new` is worth its time where `snapshot_states` may copy states after it."""
+    return is_worth_its_time(with_early_updates(new), with_early_updates(old), context)
+
+
 def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
     """Whether a graph with more copies than `best` may take much less of the arena, by the least that the graph `each`
     takes, in which no readers share them."""
-    if not context.weighs_memory or context.is_estimate:
+    if not weighs_memory(context):
         return False
-    if context.excess(rematerialize.__name__, best):
+    if excess(best, context):
         return True
-    least, _ = context.least_peak(rematerialize.__name__, each)
-    return least <= (1 - SMALLEST_PART) * context.memory(rematerialize.__name__, best).peak
+    least, _ = liveness(each, context).least_height
+    return least <= (1 - SMALLEST_PART) * liveness(best, context).peak
 
 
 def _with_fewer_shared(
@@ -106,7 +114,7 @@ def _with_fewer_shared(
     for scopes in _layers_at_the_peak(best, context):
         fewer = [v for v in values if v.node.origin.scope not in scopes]
         found = shared(fewer)
-        if _differ(found, best) and context.is_worth_its_time(rematerialize.__name__, found, best):
+        if _differ(found, best) and _is_worth_it(found, best, context):
             return _with_fewer_shared(found, fewer, context, shared)
     return best
 
@@ -121,7 +129,7 @@ def _with_most_shared(
     while many - few > 1:
         middle = (few + many) // 2
         found = shared(values[:middle])
-        if context.takes_no_more(rematerialize.__name__, found, each):
+        if takes_no_more(with_early_updates(found), with_early_updates(each), context):
             best, few = found, middle
         else:
             many = middle
@@ -135,7 +143,7 @@ def _differ(fewer: Graph, more: Graph) -> bool:
 
 def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[str]]:
     """The layers of all values of the backward pass, and of the largest, where it needs most of the arena."""
-    alive = context.live_at_peak(rematerialize.__name__, graph)
+    alive = liveness(graph, context).at_the_peak
     late = [v for v in alive if is_late(v.node.origin)]
     largest = [v for v in late if v.type.bytes == late[0].type.bytes]
     return {v.node.origin.scope for v in late}, {v.node.origin.scope for v in largest}

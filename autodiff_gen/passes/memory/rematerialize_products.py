@@ -35,11 +35,12 @@ from dataclasses import replace
 
 from ...ir.graph import Graph
 from ...ir.node import Value
+from ..arena_use import liveness
 from ..context import Context
 from ..work import work
+from ..worth import excess
 from .recomputation import Recomputation
 
-NAME = "rematerialize_products"
 MOST_TRIED = 120  # graphs: a limit of compile time
 MOST_ALONE = 8  # values that are tried alone: a limit of compile time
 LEAST_SHARE = 50  # of the bytes that are missing, which a value is a part of: a limit of compile time
@@ -53,17 +54,18 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
         return graph
     tried, budget, best = set[Graph](), context.budget, graph
     while len(tried) < MOST_TRIED:
-        if not context.excess(NAME, graph):
-            gaps = context.placed(NAME, graph) - budget
+        if not excess(graph, context):
+            gaps = liveness(graph, context).placed(context.cost.alignment) - budget
             if gaps <= 0:
                 return graph
             context = replace(context, budget=context.budget - gaps)  # between buffers
             continue
+        context.over_budget.add(graph.name)
         better = _improved(graph, context, tried)
         if better is None:
             break
         graph = better
-        if context.memory(NAME, graph).peak < context.memory(NAME, best).peak:
+        if liveness(graph, context).peak < liveness(best, context).peak:
             best = graph  # not for fewer steps alone, if nothing follows
     return best
 
@@ -73,8 +75,8 @@ def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None
     the fewest copies that meet the budget, or else those that take least time for their bytes of those that save
     most."""
     assert context.budget is not None
-    use, before = context.memory(NAME, graph), work(graph.nodes, context.cost)
-    found = context.analysis((Recomputation, graph), lambda: Recomputation(graph, use))
+    use, before = liveness(graph, context), work(graph.nodes, context.cost)
+    found = context.analysis((Recomputation, graph), lambda: Recomputation(use))
     missing, now = use.peak - context.budget, use.height
     candidates = [v for v in found.idle if v.type.bytes * LEAST_SHARE >= min(missing, use.peak)]
     candidates.sort(key=lambda v: work(found.nodes(v), context.cost) / v.type.bytes)
@@ -87,10 +89,10 @@ def _improved(graph: Graph, context: Context, tried: set[Graph]) -> Graph | None
         if not shares:
             continue
         tried.add(new)
-        least = context.least_peak(NAME, new)
+        least = liveness(new, context).least_height
         if least >= now or (now[0] - least[0]) * 2 < most:
             continue
-        height = context.memory(NAME, new).height
+        height = liveness(new, context).height
         if height[0] <= context.budget:
             return new
         if height < now:

@@ -28,32 +28,30 @@ from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Call, Contraction, Elementwise, RowContraction
 from ...ir.origin import is_late
+from ..arena_use import liveness
 from ..context import Context
 from ..layout.copy_insertion import with_old_states_copied
+from ..worth import is_worth_its_time, weighs_memory
 
 MOST_TRIES = 3  # copies that are measured one after the other, at each peak: a limit of compile time
 
 
 def snapshot_states(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    if graph.inner or not context.weighs_memory or not larger_results(graph):
+    if graph.inner or not weighs_memory(context) or not larger_results(graph):
         return graph
     while True:
         reads = _at_the_peak(graph, context)
-        choices = [reads] if context.is_estimate else [[read] for read in reads[:MOST_TRIES]]
-        tries = (with_old_states_copied(graph, choice) for choice in choices if choice)
-        better = next((new for new in tries if _is_better(new, graph, context)), None)
+        tries = (with_old_states_copied(graph, [read]) for read in reads[:MOST_TRIES])
+        better = next((new for new in tries if is_worth_its_time(new, graph, context)), None)
         if better is None:
             return graph
         graph = better
 
 
-def _is_better(new: Graph, old: Graph, context: Context) -> bool:
-    """Whether the copies are worth it; in an estimate, all those at a peak together, whether the arena is smaller."""
-    name = snapshot_states.__name__
-    if context.is_estimate:
-        return context.takes_less(name, new, old)
-    return context.is_worth_its_time(name, new, old)
+def with_early_updates(graph: Graph) -> Graph:
+    """The graph with a copy of every state that takes less memory than a result that waits for its update."""
+    return with_old_states_copied(graph, [(n, i) for n, i, _ in larger_results(graph)])
 
 
 def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
@@ -71,7 +69,7 @@ def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
 
 def _at_the_peak(graph: Graph, context: Context) -> list[tuple[Node, int]]:
     """Those whose results are alive at the peak, and what the update reads as well; the largest result first."""
-    alive = set(context.live_at_peak(snapshot_states.__name__, graph))
+    alive = set(liveness(graph, context).at_the_peak)
     found = [
         (n, i)
         for n, i, u in larger_results(graph)

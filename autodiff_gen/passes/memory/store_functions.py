@@ -57,6 +57,8 @@ from ...ir.views import layout
 from ...ops.control_flow.scan_builder import stack_axis, stacked, time_first
 from ...ops.movement.slices import window
 from ..context import Context
+from ..simplify.region_dce import region_dce
+from ..worth import is_worth_its_time
 
 Repeated: TypeAlias = tuple[Node, Node, dict[Value, Value]]  # two scans; of results in the second, equal ones
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # starts and steps
@@ -70,9 +72,10 @@ def store_functions(graph: Graph, context: Context) -> Graph:
         if (pair := next(pairs, None)) is None:
             return graph
         decided.add(_origins(pair))
-        best = with_stored_functions(graph, *pair)
-        for less in (with_stored_functions(graph, *pair, alone=False), graph):
-            if less is not best and context.is_worth_its_time(store_functions.__name__, less, best):
+        best = region_dce(with_stored_functions(graph, *pair), context)
+        fewer = with_stored_functions(graph, *pair, alone=False)
+        for less in (graph if fewer is graph else region_dce(fewer, context), graph):
+            if is_worth_its_time(less, best, context):
                 best = less
         graph = best
 

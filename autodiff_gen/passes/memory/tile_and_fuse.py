@@ -34,7 +34,9 @@ from ...ir.graph import Graph
 from ...ir.node import Value
 from ...ir.origin import Origin
 from ...ir.types import Type
+from ..arena_use import liveness
 from ..context import Context
+from ..worth import excess
 from .strips import StripRegion
 
 NUMBERS_OF_STRIPS = (2, 4, 8)  # that are tried: each strip has steps of its own, a limit of the C's length
@@ -46,17 +48,21 @@ _Seed: TypeAlias = tuple[Origin, int, Type]
 
 def tile_and_fuse(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    if graph.inner or context.budget is None or not context.excess(tile_and_fuse.__name__, graph):
+    if graph.inner or context.budget is None or not excess(graph, context):
         return graph
-    name, search, gaps = tile_and_fuse.__name__, _Search(graph, context), 0
-    found = {graph: context.placed(name, graph)}
+    search, gaps = _Search(graph, context), 0
+    found = {graph: _placed(graph, context)}
     while search.reached(context.budget - gaps):
-        found[search.graph] = placed = context.placed(name, search.graph)
+        found[search.graph] = placed = _placed(search.graph, context)
         if placed <= context.budget:
             return search.graph
         gaps += placed - context.budget  # between buffers: the live bytes must be as much less
-    found[search.graph] = context.placed(name, search.graph)
+    found[search.graph] = _placed(search.graph, context)
     return min(found, key=lambda g: found[g])
+
+
+def _placed(graph: Graph, context: Context) -> int:
+    return liveness(graph, context).placed(context.cost.alignment)
 
 
 class _Search:
@@ -71,7 +77,7 @@ class _Search:
     def reached(self, budget: int) -> bool:
         """Choose strips until no more than the budget is alive at any step; whether that is possible."""
         context = replace(self.context, budget=budget)
-        while context.excess(tile_and_fuse.__name__, self.graph):
+        while excess(self.graph, context):
             if not any(self._improved(*choice, context) for choice in self._choices(context)):
                 return False
         return True
@@ -80,7 +86,7 @@ class _Search:
         """The values and axes for which strips would make the most bytes narrow that are alive at the peak."""
         regions, gains = list(self.chosen), dict[tuple[_Seed, int], int]()
         seen: set[frozenset[tuple[Value, int]]] = set()
-        alive = context.live_at_peak(tile_and_fuse.__name__, self.graph)
+        alive = liveness(self.graph, context).at_the_peak
         for v, axis in ((u, axis) for u in alive for axis in range(u.ndim)):
             if v.node.origin.strip is not None:  # other strips of the same region
                 seed = regions[v.node.origin.strip[0]]
@@ -99,8 +105,7 @@ class _Search:
     def _improved(self, seed: _Seed, axis: int, context: Context) -> bool:
         """Whether other strips around a value lower the peak: the fewest with which none is alive at it, or else the
         best number."""
-        name = tile_and_fuse.__name__
-        least, best = context.memory(name, self.graph).height, None
+        least, best = liveness(self.graph, context).height, None
         bound: tuple[int, int] | None = None
         for count in NUMBERS_OF_STRIPS:
             if (axis, count) == self.chosen.get(seed):
@@ -109,14 +114,14 @@ class _Search:
             graph = self._with_strips(chosen)
             if graph is None:
                 continue
-            before, bound = bound, context.least_peak(name, graph)
+            before, bound = bound, liveness(graph, context).least_height
             if bound >= least:
                 if before is not None and bound[0] >= before[0]:
                     break  # more strips need no less
                 continue
-            if (height := context.memory(name, graph).height) < least:
+            if (height := liveness(graph, context).height) < least:
                 least, best = height, (chosen, graph)
-            strips = [u.node.origin.strip for u in context.live_at_peak(name, graph)]
+            strips = [u.node.origin.strip for u in liveness(graph, context).at_the_peak]
             if all(strip is None or strip[0] != list(chosen).index(seed) for strip in strips):
                 break
         if best is None:

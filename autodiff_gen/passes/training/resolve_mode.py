@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import GraphError
+from ...errors import ModelError
 from ...ir.build import apply, broadcast_to, filled
 from ...ir.graph import Graph, State
 from ...ir.node import Node, Value, topological
@@ -41,7 +41,7 @@ class Resolved:
 def resolved(roots: Sequence[Value], training: bool) -> Resolved:
     """`roots` in training or in evaluation.
 
-    A state that several calls of a module update is updated by one after the other. GraphError when other values
+    A state that several calls of a module update is updated by one after the other. ModelError when other values
     depend on such a state: the second call would have to read what the first one left.
     """
     chosen = _in_mode(roots, training)
@@ -66,7 +66,7 @@ def _in_turn(roots: Sequence[Value], updates: Sequence[Mapping[State, Value]]) -
     several = {state for state, values in requested.items() if len(values) > 1}
     for node in topological(roots) if several else ():
         if node.attrs.get("state") in several:
-            raise GraphError(
+            raise ModelError(
                 f"{node.attrs['state'].name!r} would be updated twice in one step, and is read elsewhere: its module "
                 "is called twice; use one module for each call"
             )
@@ -146,10 +146,11 @@ def _stripped(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | No
 
 
 def resolve_mode(graph: Graph, context: Context) -> Graph:
-    """The graph in its mode: in training with the updates that it requests, in evaluation without them."""
+    """The graph in its mode: in training with the updates that it requests, in evaluation without them, and with the
+    inputs that it still reads."""
     found = resolved(graph.roots, graph.training)
     least_n = max(graph.least_n, found.least_n)
-    graph = graph.with_roots(found.roots)
-    if graph.training:
-        graph = replace(graph, updates={**graph.updates, **found.updates}, training=False)
+    updates = {**graph.updates, **found.updates} if graph.training else graph.updates
+    made = replace(graph.with_roots(found.roots), updates=updates, training=False)
+    graph = made if graph.training else made.with_read_inputs()
     return graph if least_n == graph.least_n else replace(graph, least_n=least_n)

@@ -1,0 +1,53 @@
+"""Whole gradients: a product that is completed by rows, each of which updates a row of a state, is computed whole where
+the arena is not larger with it, as one call of a kernel and one loop take less time.
+
+    entry f(a: f32[4,2], b: f32[2,3])           entry f(a: f32[4,2], b: f32[2,3])
+      %0: f32[4,3] = matmul_rows(a, b)            %0: f32[4,3] = matmul(a, b)
+      %1: f32[4,3] = square(%0)                   %1: f32[4,3] = square(%0)
+      %2: f32[4,3] = add(w, %1)           ->      %2: f32[4,3] = add(w, %1)
+      w' <- %2                                    w' <- %2
+
+Where the RAM budget is exceeded, all products stay by rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...ir.graph import Graph
+from ...ir.node import OPS, Node, Op, Value
+from ...ir.op_kinds import Contraction, RowContraction
+from ...ir.rewrite import rewritten
+from ..arena_use import liveness
+from ..context import Context
+from ..worth import excess
+
+
+def whole_gradients(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    products = [n for n in graph.of(RowContraction) if n.op.name in _whole()]
+    if graph.inner or not products or context.backends is None or excess(graph, context):
+        return graph
+    most = liveness(graph, context).peak
+    while products and liveness(found := with_whole(graph, products), context).peak > most:
+        at_the_peak = {v.node.origin for v in liveness(found, context).at_the_peak}
+        if at_the_peak.isdisjoint(n.origin for n in products):
+            return graph
+        products = [n for n in products if n.origin not in at_the_peak]
+    return found if products else graph
+
+
+def with_whole(graph: Graph, products: Collection[Node]) -> Graph:
+    """The graph in which one call computes each of these products."""
+    whole = _whole()
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        types = tuple(r.type for r in node.results)
+        return Node(whole[node.op.name], operands, node.attrs, types, origin=node.origin).results
+
+    return rewritten(graph, rewrite, products)
+
+
+def _whole() -> dict[str, Op]:
+    """By the name of an op that completes a product by rows, the op that computes it in one call."""
+    return {op.lower.by_rows: op for op in OPS.values() if isinstance(op.lower, Contraction)}

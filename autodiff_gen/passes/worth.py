@@ -1,0 +1,57 @@
+"""Whether a graph is worth its time: what it takes of the arena against the time that it takes, in place of another
+graph that computes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.graph import Graph
+from .arena_use import liveness
+from .context import Context
+from .work import work
+
+
+def weighs_memory(context: Context) -> bool:
+    """Whether some of the time is given for a smaller arena."""
+    return context.backends is not None and (context.budget is not None or bool(context.cost.memory))
+
+
+def excess(graph: Graph, context: Context) -> int:
+    """By how many bytes the steps of an entry exceed the budget, all added up; 0 if it fits."""
+    return 0 if context.budget is None else liveness(graph, context).excess(context.budget)
+
+
+def is_worth_its_time(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether `new` takes so much less of the arena than `old` that it may take its time: by the cost table, or in any
+    case where `old` exceeds the budget; true until the target is known."""
+    if context.backends is None:
+        return True
+    over = excess(old, context)
+    if not (over or context.cost.memory):
+        return False
+    before = liveness(old, context).peak
+    if over:
+        found = liveness(new, context)
+        is_smaller = found.least_height[0] <= before and (found.peak, excess(new, context)) < (before, over)
+        context.over_budget |= {new.name} if is_smaller else set()
+        return is_smaller
+    takes = work(old.nodes, context.cost)
+    more, most = max(work(new.nodes, context.cost) - takes, 0.0) / takes, context.cost.memory
+    return _is_lower(new, context, lambda peak: peak < before and more <= most * (before - peak) / before)
+
+
+def takes_no_more(new: Graph, old: Graph, context: Context) -> bool:
+    """Whether `new` takes as much of the arena as `old` or less, and no more than the budget; false until the target
+    is known."""
+    if context.backends is None:
+        return False
+    before = liveness(old, context).peak
+    return _is_lower(new, context, lambda peak: peak <= before) and not excess(new, context)
+
+
+def _is_lower(graph: Graph, context: Context, test: Callable[[int], bool]) -> bool:
+    """Whether the peak of a graph meets a test that a lower peak meets as well; the order of the steps is not searched
+    where the least peak that they can have does not meet it."""
+    found = liveness(graph, context)
+    return test(found.least_height[0]) and test(found.peak)
