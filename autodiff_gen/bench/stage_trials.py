@@ -149,7 +149,7 @@ class Trials:
                     raise
                 return Trial(names, needed=_reason(error))
 
-    def _measured(self, trial: Trial, base: Trial | None, stages: left_out.Trial) -> Trial:
+    def _measured(self, trial: Trial, base: Trial | None, stages: left_out.LeftOut) -> Trial:
         file = load_file(self.network.name)
         program = self._compiled(file)
         files = counted_texts(program, file, STEPS)

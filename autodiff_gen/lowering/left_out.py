@@ -14,7 +14,7 @@ from ..passes.context import Context
 
 
 @dataclass(frozen=True)
-class Trial:
+class LeftOut:
     """left_out: the names of stages that return their module unchanged; effective: the names of stages that have
     changed an entry so far."""
 
@@ -22,30 +22,30 @@ class Trial:
     effective: set[str] = field(default_factory=set)
 
 
-_trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
+_left_out: ContextVar[LeftOut | None] = ContextVar("left_out", default=None)
 
 
 @contextmanager
-def without(stages: Sequence[str]) -> Iterator[Trial]:
+def without(stages: Sequence[str]) -> Iterator[LeftOut]:
     """Models that are built and compiled inside do not run these stages. If a stage changes no entry, the compiler's
     output is the same without it."""
-    trial = Trial(frozenset(stages))
-    token = _trial.set(trial)
+    current = LeftOut(frozenset(stages))
+    token = _left_out.set(current)
     try:
-        yield trial
+        yield current
     finally:
-        _trial.reset(token)
+        _left_out.reset(token)
 
 
 def result(
     stage: Callable[[Module[Any], Context], Module[Any]], module: Module[Any], context: Context
 ) -> Module[Any]:
-    """The result of a stage of the pipeline, or the module itself if the trial leaves the stage out."""
-    trial = _trial.get()
-    if trial is None:
+    """The result of a stage of the pipeline, or the module itself if the stage is left out."""
+    current = _left_out.get()
+    if current is None:
         return stage(module, context)
-    made = module if stage.__name__ in trial.left_out else stage(module, context)
+    made = module if stage.__name__ in current.left_out else stage(module, context)
     pairs = zip_longest(made.entries, module.entries)
     if made.stored != module.stored or any(new is not old for new, old in pairs):
-        trial.effective.add(stage.__name__)
+        current.effective.add(stage.__name__)
     return made

@@ -65,7 +65,7 @@ def workloads() -> dict[str, Path]:
 def networks() -> dict[str, Path]:
     """The benchmark's float networks by name, a model file each; an installed package has none."""
     files = sorted((root() / "bench" / "workloads").glob("[!w]*.py"))
-    others = ("common", "lenet", "sparse_update", *sparse_updates(), *structures())
+    others = ("common", "lenet", "sparse_update", *sparse_updates(), *small_networks())
     return {path.stem: path for path in files if path.stem not in others}
 
 
@@ -75,7 +75,7 @@ def sparse_updates() -> dict[str, Path]:
     return {path.stem: path for path in files if path.is_file()}
 
 
-def structures() -> dict[str, Path]:
+def small_networks() -> dict[str, Path]:
     """Small networks with what the others lack, likewise: `autodiff-gen bench` measures stages of the compiler on
     them."""
     names = ("dropout", "gat", "moe", "ode", "same_padding", "sknet")
@@ -85,7 +85,7 @@ def structures() -> dict[str, Path]:
 
 def benchmarks() -> dict[str, Path]:
     """All model files of the benchmark by name."""
-    return workloads() | networks() | sparse_updates() | structures()
+    return workloads() | networks() | sparse_updates() | small_networks()
 
 
 def qemu_plugin() -> Path:

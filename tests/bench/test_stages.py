@@ -125,7 +125,7 @@ def test_all_networks_and_cores_exist():
     networks, cores = settings()
     for word in networks:
         find_model(network(word).name)
-    assert {*installation.workloads(), *installation.structures()} <= {
+    assert {*installation.workloads(), *installation.small_networks()} <= {
         network(word).name for word in networks
     }
     assert {core.load()[0].id for core in cores} == {
