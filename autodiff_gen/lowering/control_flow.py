@@ -4,13 +4,11 @@ Operands are inputs that are stored where the operand is stored; results of the 
 results are stored, strided where a stack has the time axis after the batch. Carries are states of the body: their new
 values reuse the buffers of the old ones in place. A stack whose elements are those of an operand that dies in the loop
 reuses the operand's buffer, element by element.
-
-Passes compare many graphs in which most loops are the same: each is planned once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.graph import Graph, State
@@ -20,49 +18,19 @@ from ..ir.op_kinds import Contraction, Leaf, Scan
 from ..ir.rewrite import replaced
 from ..ir.scan_memory import reused_by_stacks
 from ..ir.strides import Strided, dense
-from ..ir.traits import uniform
 from ..ir.types import Dim
-from ..ir.views import known_layout
-from ..passes.context import Context
 from .plan import CondPlan, EntryPlan, Part, RegionPlan, ScanPlan, Written
 from .region_inputs import RegionInputs
 
 Planner = Callable[[Graph], "EntryPlan"]
 
 
-def plan_regions(node: Node, graph: Graph, plan: Planner, context: Context) -> RegionPlan:
-    """Plan the regions of a scan or cond, once for all graphs of a name where these are the same and the operands are
-    stored alike."""
-    is_scan, operands = isinstance(node.op.lower, Scan), node.operands
-    reuses = reused_by_stacks(node, graph) if is_scan and "samples" not in node.attrs else {}
-
-    def planned() -> tuple[RegionPlan, Sequence[Value]]:
-        made = plan_scan(node, graph, plan, reuses) if is_scan else plan_cond(node, graph, plan)
-        return made, operands
-
-    if graph.inner:  # known with the plan of the graph that it is in
-        return planned()[0]
-    regions = _ends(node)
-    equal = [n for n in graph.nodes if n.origin is node.origin and _ends(n) == regions]
-    key = (
-        (plan_regions, graph.name, regions, node.origin, equal.index(node), *node.attrs.items()),
-        tuple((operands.index(v), v.type, _storage(v)) for v in operands),
-        tuple((k, operands.index(v)) for k, v in reuses.items()),
-        context.limits,
-    )
-    made, old = context.analysis(key, planned)
-    return made if old == operands else over_operands(made, dict(zip(old, operands, strict=True)))
-
-
-def _ends(node: Node) -> Hashable:
-    """What two nodes have in common whose regions compute the same."""
-    return tuple((r.params, r.results) for r in node.regions)
-
-
-def _storage(v: Value) -> Hashable:
-    """What a plan depends on of where a value is stored: its layout, or the bits of the one number that it has."""
-    number = uniform(v)
-    return known_layout(v) if number is None else number.tobytes()
+def plan_regions(node: Node, graph: Graph, plan: Planner) -> RegionPlan:
+    """Plan the regions of a scan or cond."""
+    if not isinstance(node.op.lower, Scan):
+        return plan_cond(node, graph, plan)
+    reuses = reused_by_stacks(node, graph) if "samples" not in node.attrs else {}
+    return plan_scan(node, graph, plan, reuses)
 
 
 def over_operands(made: RegionPlan, outer: Mapping[Value, Value]) -> RegionPlan:

@@ -153,7 +153,7 @@ def _step(node: Node, graph: Graph, context: Context, arena: Mapping[Value, int]
     if isinstance(node.op.lower, Scan | Cond):
         # the arena of a micro-batch is what the results leave of the entry's arena
         taken = sum(r.type.bytes for r in node.results if r in arena) if "samples" in node.attrs else 0
-        step.inner = plan_regions(node, graph, lambda region: lower(region, taken), context)
+        step.inner = plan_regions(node, graph, lambda region: lower(region, taken))
     elif node.regions:
         step.nest, step.statements = nest_of(node, context), _statements(node, graph, context)
         step.own = own_values(node, step.nest)

@@ -69,11 +69,6 @@ class Context:
         return result
 
     @property
-    def limits(self) -> Hashable:
-        """What limits the arena: plans may differ where this does."""
-        return self.budget, self.slack, self.samples
-
-    @property
     def cost(self) -> CostTable:
         """What operations cost on the target; on the host, until the target is known."""
         return host_cost() if self.backends is None else self.backends.cost
