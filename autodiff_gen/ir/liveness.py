@@ -66,7 +66,7 @@ class Liveness:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The computations by their index."""
-        return _order(self._steps)
+        return _order(self._steps, self.least_height)
 
     @cached_property
     def alive(self) -> list[int]:
@@ -108,7 +108,7 @@ class Liveness:
     @property
     def least(self) -> list[int]:
         """The bytes that are alive at each computation, in any order."""
-        return surely_alive(self._steps, _needs(self._steps.before))
+        return surely_alive(_in_words(self._steps), _needs(self._steps.before))
 
     def excess(self, budget: int) -> int:
         """The bytes over a budget, added up over all steps."""
@@ -195,9 +195,9 @@ def _in_words(steps: Steps) -> Steps:
 
 
 @functools.lru_cache(maxsize=256)
-def _order(steps: Steps) -> tuple[int, ...]:
+def _order(steps: Steps, least: tuple[int, int]) -> tuple[int, ...]:
     """Kept, as graphs may differ, but not in this."""
-    return tuple(order_steps(_in_words(steps)))
+    return tuple(order_steps(_in_words(steps), least))
 
 
 def _steps(

@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 from .problem import Problem
 
 
-def improved(problem: Problem, order: Sequence[int]) -> list[int]:
+def improved(problem: Problem, order: Sequence[int], least: tuple[int, int] = (0, 0)) -> list[int]:
     """The order after moves that lower the peak, or have fewer steps that reach it: what is alive at the peak, and
-    not needed there, is read for the last time before it, or computed after it."""
+    not needed there, is read for the last time before it, or computed after it. least: a peak and a number of steps
+    that no order is below."""
     known = _Order(problem, order)
     while True:
         at = known.alive.index(known.peak) if known.alive else 0
         best, key = None, (known.peak, known.alive.count(known.peak))
+        if key <= least:
+            return known.steps
         for new in _moves(problem, known.steps, at):
             found = known.height(new, key)
             if found < key:

@@ -16,14 +16,15 @@ WORK = 8192
 NARROWEST, WIDEST = 16, 256
 
 
-def order_steps(steps: Steps) -> list[int]:
-    """An order of the steps. Ties prefer the given one, so the result is a function of the input."""
+def order_steps(steps: Steps, least: tuple[int, int] = (0, 0)) -> list[int]:
+    """An order of the steps. Ties prefer the given one, so the result is a function of the input. least: a peak and a
+    number of steps that reach it, which no order is below."""
     problem = Problem(steps)
     beam = min(max(WORK // max(len(steps.before), 1), NARROWEST), WIDEST)
     greedy = search(problem, 1)
     assert greedy is not None, "the steps wait for each other in a circle"
     best = search(problem, beam, greedy.peak) or greedy
-    order = improved(problem, best.steps())
+    order = improved(problem, best.steps(), least)
     late = _with_late_steps(problem, order)
     return late if problem.peak(late) <= problem.peak(order) else order
 
