@@ -14,16 +14,12 @@ def improved(problem: Problem, order: Sequence[int], least: tuple[int, int] = (0
     known = _Order(problem, order)
     while True:
         at = known.alive.index(known.peak) if known.alive else 0
-        best, key = None, (known.peak, known.alive.count(known.peak))
-        if key <= least:
+        height = known.peak, known.alive.count(known.peak)
+        moves = _moves(problem, known.steps, at) if height > least else ()
+        better = next((new for new in moves if known.height(new, height) < height), None)
+        if better is None:
             return known.steps
-        for new in _moves(problem, known.steps, at):
-            found = known.height(new, key)
-            if found < key:
-                best, key = new, found
-        if best is None:
-            return known.steps
-        known = _Order(problem, best)
+        known = _Order(problem, better)
 
 
 def _moves(problem: Problem, order: Sequence[int], at: int) -> Iterator[list[int]]:
