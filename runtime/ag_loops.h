@@ -6,7 +6,7 @@
  * to the next; their terms may be added up in another order (codegen/loops/reduction_loops.py). A board whose
  * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are
  * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
- * (lowering/nests/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over
+ * (passes/loops/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over
  * a vector or two, and has to be there when a compiler looks for vectors
  * (codegen/loops/independent_loops.py). Or the loop adds up elements in another order than memory's
  * (codegen/loops/sums_in_order.py).

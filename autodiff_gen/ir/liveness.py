@@ -70,7 +70,8 @@ class Liveness:
 
     @cached_property
     def alive(self) -> list[int]:
-        """The bytes that are alive at each step; of the smaller pool every step needs as much as any of them."""
+        """The bytes that are alive at each step. The peak of the smaller pool is added to every step of the larger
+        one."""
         steps = _in_words(self._steps)
         if not self._integers:
             return Problem(steps).alive(self.order)
@@ -103,12 +104,7 @@ class Liveness:
     @cached_property
     def least_height(self) -> tuple[int, int]:
         """No order has a lower peak, or with it fewer steps that reach it; known sooner than the order."""
-        return _height(self.least)
-
-    @property
-    def least(self) -> list[int]:
-        """The bytes that are alive at each computation, in any order."""
-        return surely_alive(_in_words(self._steps), _needs(self._steps.before))
+        return _height(surely_alive(_in_words(self._steps), _needs(self._steps.before)))
 
     def excess(self, budget: int) -> int:
         """The bytes over a budget, added up over all steps."""
@@ -180,7 +176,7 @@ def pool_of(v: Value) -> str:
 
 
 def strip_of(nodes: Sequence[Node]) -> tuple[int, int] | None:
-    """The strip of which all of these nodes compute parts."""
+    """The strip that all of these nodes belong to; None if there is none."""
     found = {n.origin.strip for n in nodes}
     return found.pop() if len(found) == 1 else None
 
@@ -196,7 +192,7 @@ def _in_words(steps: Steps) -> Steps:
 
 @functools.lru_cache(maxsize=256)
 def _order(steps: Steps, least: tuple[int, int]) -> tuple[int, ...]:
-    """Kept, as graphs may differ, but not in this."""
+    """Cached: graphs that differ often have the same steps."""
     return tuple(order_steps(_in_words(steps), least))
 
 
@@ -229,8 +225,8 @@ def _steps(
 def _memory(
     reuses: Mapping[Value, Sequence[Value]], passing: Collection[Value]
 ) -> tuple[dict[Value, Sequence[Value]], set[Value]]:
-    """The memory that each result of a computation may be stored in, and the results that have the memory of another
-    result, which replaces them: each of `passing`, which nothing reads later, of the first result that may."""
+    """For each result the memory that it may reuse, and the results whose memory another result takes over: those in
+    `passing`, which nothing reads later. The first result that may take it over does."""
     found: dict[Value, Sequence[Value]] = {}
     replaced: set[Value] = set()
     for r, of in reuses.items():
@@ -256,10 +252,11 @@ def _before(graph: Graph, computations: Sequence[Computation], first: Collection
         earlier += [index[m] for n in c.nodes for m in edges.get(n, ()) if m in index]
         before.append([k for k in earlier if k != i])
     if first:
-        urgent = needed_by(graph, first)
-        early = [i for i, c in enumerate(computations) if not urgent.isdisjoint(c.nodes)]
+        urgent, needs = needed_by(graph, first), _needs(before)
+        wanted = [own for own, c in zip(needs, computations, strict=True) if not urgent.isdisjoint(c.nodes)]
+        early = functools.reduce(operator.or_, wanted, 0)
         for i, own in enumerate(before):
-            own += [] if i in early else early
+            own += [] if early >> i & 1 else [k for k in range(len(before)) if early >> k & 1]
     return before
 
 

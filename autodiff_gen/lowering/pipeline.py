@@ -108,14 +108,14 @@ MODEL: tuple[Stage, ...] = (
     on_entries(check_indices),  # what a call compares with limits before its first step
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
     on_entries(fold_padding),  # images with a border that convolutions and poolings pad anyway
-    on_entries(crop_propagation),  # of values of which a range is read, that is computed
-    select_trained_channels,  # of a parameter of which some channels train, these are the state
+    on_entries(crop_propagation),  # compute only the range of a value that is read
+    select_trained_channels,  # if only some channels of a parameter train, only they are the state
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
     freeze_states,  # parameters and buffers that no entry updates are constants
 )
 
-# To fewer values, whatever the kernels are.
+# To fewer values; the same for every target.
 SIMPLIFY: tuple[Stage, ...] = (
     everywhere(expand_composites),  # ops that were kept whole for their gradients
     everywhere(fold_one_hot_sums),  # of a vector with one element that is not 0
@@ -123,16 +123,16 @@ SIMPLIFY: tuple[Stage, ...] = (
     everywhere(share_functions),  # activations call what their gradients call
     everywhere(cse),  # the same op on the same operands once
     everywhere(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
-    everywhere(merge_concatenations),  # what is joined of joined values is joined of their parts
-    everywhere(sum_propagation),  # of joined values of which sums are read, of their parts
+    everywhere(merge_concatenations),  # join the parts of joined values directly
+    everywhere(sum_propagation),  # sum the parts of a concatenation instead of the whole
     everywhere(slice_propagation),  # slices of an elementwise value are computed where they are used
-    everywhere(selection_propagation),  # of products of which a part is read, that is computed
+    everywhere(selection_propagation),  # compute only the part of a product that is read
     on_entries(micro_batches),  # a loop over parts of the batch, where the context limits it
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
 )
 
-# To the calls of the target's kernels, and to what is stored for the backward pass.
+# To the calls of the target's kernels, and the values that the backward pass reads from memory.
 FUSE: tuple[Stage, ...] = (
     on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
     on_entries(inline_small_matmul),  # small products join the loops around them
@@ -141,7 +141,7 @@ FUSE: tuple[Stage, ...] = (
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     on_entries(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
     on_entries(pad_images),  # whose borders cut windows, which kernels compute one by one
-    on_entries(copy_windows),  # of images with few channels, of which products would read short rows
+    on_entries(copy_windows),  # copy the windows of images with few channels; a product would read short rows
     on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(finite_guard),  # one number that is finite only if all new states are
     on_entries(early_derivatives),  # stored in place of the values that they are computed of
@@ -150,13 +150,19 @@ FUSE: tuple[Stage, ...] = (
     on_entries(rematerialize),  # what the backward pass reads of elementwise values is computed again
     on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
     on_entries(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
-    on_entries(whole_gradients),  # in one call of a kernel where the arena has room, not by rows
+    on_entries(
+        whole_gradients
+    ),  # compute weight gradients in one call, not by rows, where the arena has room
 )
 
-# To a plan within the budget of RAM.
-PLAN: tuple[Stage, ...] = (
+# To a graph within the budget of RAM.
+BUDGET: tuple[Stage, ...] = (
     on_entries(rematerialize_products),  # results of products too, where the arena exceeds the budget
     on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
+)
+
+# To a plan.
+PLAN: tuple[Stage, ...] = (
     on_entries(store_in_order),  # products in the order of their readers, parts where they are joined
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
@@ -168,7 +174,7 @@ PLAN: tuple[Stage, ...] = (
 )
 
 
-TARGET = *SIMPLIFY, *FUSE, *PLAN
+TARGET = *SIMPLIFY, *FUSE, *BUDGET, *PLAN
 PIPELINE = *MODEL, *TARGET
 
 
@@ -221,31 +227,36 @@ def peak_of(plan: EntryPlan) -> int:
     return sum(p.peak for p in plan.plans.values())
 
 
-def rewritten(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
-    """The graphs before the stages that are repeated for a budget."""
-    begun: Module[Any] = Module(tuple(graphs))
-    made = begun
-    for name, made in run((*SIMPLIFY, *FUSE), begun, context):
+def before_budget(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> Module[Any]:
+    """The graphs before the stages that are repeated for closer budgets."""
+    return _after((*SIMPLIFY, *FUSE), Module(tuple(graphs)), context, dump)
+
+
+def planned(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
+    """The plans of these graphs, by the stages that follow; with their work where the budget may change it."""
+    within = _after(BUDGET, module, context, dump)
+    works = [_work(graph, context) for graph in within.entries]
+    plans = _after(PLAN, within, context, dump).entries
+    return [
+        replace(plan, work=work and _with_micro_batches(work, plan))
+        for plan, work in zip(plans, works, strict=True)
+    ]
+
+
+def _after(stages: Sequence[Stage], module: Module[Any], context: Context, dump: Dump | None) -> Module[Any]:
+    """The result of the last of these stages."""
+    made = module
+    for name, made in run(stages, module, context):
         if dump is not None:
             dump.write(name, made)
     return made
 
 
-def planned(module: Module[Any], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
-    """The plans of these graphs, by the stages that follow; with their work where the budget may change it."""
-    made, work = module, list[Work | None]()
-    for name, made in run(PLAN, module, context):
-        if dump is not None:
-            dump.write(name, made)
-        if name == tile_and_fuse.__name__:
-            for g in made.entries:
-                measured = g.name in context.over_budget or is_divided(g) or context.cost.cache is not None
-                outside = [n for n in g.nodes if "samples" not in n.attrs]
-                work.append(work_of(outside, context.cost) if measured else None)
-    return [
-        replace(plan, work=done and _with_micro_batches(done, plan))
-        for plan, done in zip(made.entries, work, strict=True)
-    ]
+def _work(graph: Graph, context: Context) -> Work | None:
+    """The work of a graph without its loop over micro-batches, where the budget or a cache may change it."""
+    if not (graph.name in context.over_budget or is_divided(graph) or context.cost.cache is not None):
+        return None
+    return work_of([n for n in graph.nodes if "samples" not in n.attrs], context.cost)
 
 
 def _with_micro_batches(work: Work, plan: EntryPlan) -> Work:
@@ -257,14 +268,14 @@ def _with_micro_batches(work: Work, plan: EntryPlan) -> Work:
     return work
 
 
-def _lower_region(context: Context, graph: Graph, taken: int = 0) -> EntryPlan:
+def _lower_region(context: Context, graph: Graph, taken: int) -> EntryPlan:
     """The plan of a region. That of a micro-batch, no inner graph, is made as that of an entry is, for what `taken`
     bytes leave of the budget."""
     inner = replace(context, training=None, first=(), samples=None)
     if not graph.inner:
         budget = None if context.budget is None else context.budget - taken
         inner = replace(inner, budget=budget, over_budget={graph.name})
-    return planned(rewritten([graph], inner), inner)[0]
+    return planned(before_budget([graph], inner), inner)[0]
 
 
 class Dump:

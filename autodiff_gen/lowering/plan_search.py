@@ -12,7 +12,7 @@ from ..ir.module import Module
 from ..passes.context import Context
 from ..passes.memory.micro_batches import is_divided, parts_of_batch
 from .arena.cache_misses import cache_misses
-from .pipeline import Dump, peak_of, planned, rewritten, without_cycle_collection
+from .pipeline import Dump, before_budget, peak_of, planned, without_cycle_collection
 from .plan import EntryPlan
 
 RETRIES = 3  # plans of an entry that exceeds its budget: a limit of compile time
@@ -25,7 +25,7 @@ def lower(
     """Graphs that are complete, updates of states among them, to plans with placed buffers. thorough: whether an entry
     that exceeds the budget by little is planned again."""
     with without_cycle_collection():
-        begun = rewritten(graphs, context, dump)
+        begun = before_budget(graphs, context, dump)
         plans = planned(begun, context, dump)
         if context.budget is None:
             divided = (_divided_for_time(*each, context, dump) for each in zip(plans, graphs, strict=True))
@@ -71,7 +71,7 @@ def _divided_for_time(plan: EntryPlan, graph: Graph, context: Context, dump: Dum
 
     for samples in parts_of_batch(graph, context.cost.gemm.tile):
         inner = replace(context, samples=samples)
-        begun = rewritten([graph], inner)
+        begun = before_budget([graph], inner)
         if not is_divided(begun.entries[0]):
             return plan
         found = planned(begun, inner)[0]
@@ -96,7 +96,7 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
             if limit is not None and peak_of(best) <= budget:
                 break
             inner = replace(context, samples=samples, budget=limit)
-            begun = rewritten([graph], inner)
+            begun = before_budget([graph], inner)
             if not is_divided(begun.entries[0]):
                 return replace(plan, mixed=context.mixed.get(graph.name, ""))
             found = planned(begun, inner)[0]
@@ -106,4 +106,4 @@ def _divided(plan: EntryPlan, graph: Graph, context: Context, dump: Dump | None)
 
 
 def _made(graph: Graph, context: Context, dump: Dump) -> EntryPlan:
-    return planned(rewritten([graph], context, dump), context, dump)[0]
+    return planned(before_budget([graph], context, dump), context, dump)[0]

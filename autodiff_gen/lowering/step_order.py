@@ -17,13 +17,13 @@ from .plan import EntryPlan, Placed, Step
 
 def ordered(plan: EntryPlan, context: Context) -> list[Step]:
     """The steps, numbered in an order with a low peak of live bytes."""
-    found = [plan.steps[i] for i in liveness(plan, context).order]
+    found = [plan.steps[i] for i in liveness_of_plan(plan, context).order]
     for number, s in enumerate(found, start=1):
         s.number = number
     return found
 
 
-def liveness(plan: EntryPlan, context: Context) -> Liveness:
+def liveness_of_plan(plan: EntryPlan, context: Context) -> Liveness:
     """The liveness of the values of a plan."""
     computations = [_computation(s, context) for s in plan.steps]
     return Liveness(plan.graph, computations, {*plan.states, *plan.outputs}, context.first)

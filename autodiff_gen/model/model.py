@@ -39,7 +39,7 @@ class Model:
     """Inputs, targets, outputs, a scalar loss and an optimizer, from which `train_step` and `predict` are generated.
 
     outputs: name -> value that depends on inputs and parameters; `predict` returns them, and takes the inputs that they
-    depend on. Raises ModelError or ShapeError, which name the input, parameter or output.
+    depend on. Raises ModelError, GraphError or ShapeError, which name the input, parameter or output.
 
     schedule: one of optim.lr_scheduler, or of torch.optim.lr_scheduler over an optimizer of PyTorch; the device
     computes the learning rate of each step. Without one the learning rate is an argument of train_step.
@@ -90,13 +90,12 @@ class Model:
         self._states = _states([loss, *self.outputs.values()])
         training = self._training_options()
         self.lr = training.lr
-        self.stages: list[tuple[str, Module[Graph]]] = []
-        for stage, module in run(MODEL, Module(self._specification), Context(training), check=False):
-            if not self.stages:
-                self._check_names(module)
-            for graph in module.entries:
-                verify(graph)
-            self.stages.append((stage, module))
+        context, specified = Context(training), Module(self._specification)
+        for stage, module in run(MODEL[:1], specified, context, check=False):
+            self._check_names(module)
+            for graph in module.entries:  # for mistakes of the model, not of a stage
+                verify(graph, context.verified)
+            self.stages = [(stage, module), *run(MODEL[1:], module, context)]
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:

@@ -8,5 +8,7 @@ calls/: which calls of kernels there are, and what a call computes with its prod
 memory/: values are computed again, in micro-batches, in strips, or stored as bits
 fusion/: which nodes become one loop nest
 loops/: which loops a nest has, and what is in memory between them
+arena_use.py, worth.py: how much of the arena a graph takes, and whether less is worth the time
+regions.py: a pass that is applied to a graph and to its regions
 context.py, costs.py, work.py: the arguments of all passes, and the decisions that depend on the target's cost table
 """

@@ -50,8 +50,8 @@ def _liveness(graph: Graph, context: Context) -> Liveness:
 
 
 class _Copies:
-    """The copies of operands that are not readable where they are: one for all readers; of what is outside the arena,
-    one for the readers of each pass; of what is only better copied, one for each reader."""
+    """The copies of operands that cannot be read in place. All readers of a value share one copy. A value outside the
+    arena has one copy for each pass. An operand that is only cheaper to copy has a copy for each reader."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -62,9 +62,9 @@ class _Copies:
         inside = {r for n in part.nodes for r in n.results}
         read: dict[Value, None] = {}
         for n in part.nodes:
-            hidden = {i for i, v in enumerate(n.operands) if layout(v) is None}
-            failing = hidden or unreadable(n, n.operands)
-            better = better_copied(n, self._context) if isinstance(n.op.lower, Call) and not hidden else set()
+            failing = unreadable(n, n.operands)
+            is_call = isinstance(n.op.lower, Call) and all(layout(v) is not None for v in n.operands)
+            better = better_copied(n, self._context) if is_call else set()
             for i, v in enumerate(n.operands):
                 if v.base not in inside and not is_free(v.base.node):
                     outside = isinstance(v.base.node.op.lower, Leaf)
@@ -93,14 +93,14 @@ def _of_node(
         scratch = max(_of_region(region, context) for region in node.regions)
         if isinstance(node.op.lower, Scan) and "samples" not in node.attrs:
             reuses = {node.results[k]: [base(v)] for k, v in reused_by_stacks(node, graph).items()}
-    elif (old := added_to(node)) is not None:
-        reuses = {} if state_of(old) is not None else {result: [old.base]}
     elif context.backends is not None and all(layout(v) is not None for v in node.operands):
         in_place = None if others else call_in_place(node, arena, context.backends)
         reuses = {} if in_place is None else {result: [node.operands[0].base]}
         call = in_place or call_of(node)
         kernel = context.backends.select(call.kernel, call.facts())
         scratch = 0 if kernel.scratch_optional else call.scratch(kernel.scratch)
+    if (old := added_to(node)) is not None:
+        reuses = {} if state_of(old) is not None else {result: [old.base]}
     return Computation([node], [node], reads, node.results, scratch, reuses)
 
 
@@ -157,7 +157,10 @@ def _structure(part: Part) -> Hashable:
     keys = []
     for n in part.nodes:
         operands = tuple(
-            [(number.setdefault(v.base, len(number)), v.type.shape, _place(v)) for v in n.operands]
+            [
+                (number.setdefault(v.base, len(number)), v.type.dtype, v.type.shape, _place(v))
+                for v in n.operands
+            ]
         )
         keys.append(key_of(n, operands))
         for r in n.results:
@@ -166,7 +169,8 @@ def _structure(part: Part) -> Hashable:
 
 
 def _place(v: Value) -> Hashable:
-    """Where the elements of an operand are; the operand itself where no layout says so, or where it is computed."""
+    """Where the elements of an operand are: its layout, or the operand itself if it has none or the loops compute
+    it."""
     return v if is_free(v.base.node) else layout(v) or v
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -22,11 +22,9 @@ from .memory import Region, Space, Store, check_memory, further_regions, main_re
 from .schema import HOST, PROFILES, near
 from .toml_file import shown
 
-_MEASURED = [
-    f.name
-    for f in fields(CostTable)
-    if f.name not in ("kernels", "calls", "cache", "cycles", "block_moves", "finish", "limit")
-]  # of [cost]
+_MEASURED = [  # of [cost]
+    f.name for f in fields(CostTable) if f.default is MISSING and f.default_factory is MISSING
+]
 Costs = TypeVar("Costs", Cache, KernelCost)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 

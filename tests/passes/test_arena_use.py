@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from small_graphs import graph_of, x_of
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
+from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.module import Module
 from autodiff_gen.ir.node import Value
 from autodiff_gen.kernels import registry
@@ -96,3 +98,15 @@ def test_no_order_needs_less_than_the_bound(body: str) -> None:
     found = [liveness(g, context) for _, module in until for g in module.entries]
     assert len(found) > 10
     assert [use.peak for use in found if use.least_height > use.height] == []
+
+
+def test_copies_that_first_outputs_need_come_first() -> None:
+    """The first output reads a copy, which no node of the graph makes, and so does a later one."""
+    x, w, u = x_of(4, 6, name="x"), x_of(8, 5, name="w"), x_of(6, 3, name="u")
+    hidden = apply("reshape", apply("permute", x, dims=(1, 0)), shape=(3, 8))
+    y = apply("matmul", hidden, w)
+    z = apply("matmul", apply("tanh", x), u)
+    graph = graph_of({"z": z, "y": y}, inputs=(x, w, u))
+    use = liveness(graph, replace(context_of(("ref",)), first=("y",)))
+    order = [use.computations[k].inside[-1].op.name for k in use.order]
+    assert order == ["copy", "matmul", "tanh", "matmul"]

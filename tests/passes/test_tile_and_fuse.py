@@ -298,7 +298,7 @@ def test_a_plan_that_exceeds_its_budget_by_little_is_made_again(monkeypatch: pyt
         return SimpleNamespace(plans={"float": SimpleNamespace(peak=98 if slack > 1.12 else 116)})
 
     requested: list[int] = []
-    monkeypatch.setattr(plan_search, "rewritten", lambda graphs, *_: SimpleNamespace(entries=graphs))
+    monkeypatch.setattr(plan_search, "before_budget", lambda graphs, *_: SimpleNamespace(entries=graphs))
     monkeypatch.setattr(
         plan_search, "planned", lambda begun, context, dump=None: [planned_with(context.slack)]
     )

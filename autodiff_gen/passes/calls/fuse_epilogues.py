@@ -21,7 +21,7 @@ A bias before the scale, as of a convolution before a batch normalisation in eva
 
 Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
 of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel. Where a
-loop of its own takes less time by the cost table, and the arena is not larger with it, that computes them.
+separate loop takes less time by the cost table, and the arena does not grow, the loop computes these steps.
 """
 
 from __future__ import annotations

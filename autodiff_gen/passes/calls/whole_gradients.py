@@ -25,21 +25,25 @@ from ..worth import excess
 
 def whole_gradients(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    products = [n for n in graph.of(RowContraction) if n.op.name in _whole()]
+    known = _op_of_rows()
+    products = [n for n in graph.of(RowContraction) if n.op.name in known]
     if graph.inner or not products or context.backends is None or excess(graph, context):
         return graph
     most = liveness(graph, context).peak
-    while products and liveness(found := with_whole(graph, products), context).peak > most:
-        at_the_peak = {v.node.origin for v in liveness(found, context).at_the_peak}
+    while products:
+        found = liveness(with_whole(graph, products), context)
+        if found.peak <= most:
+            return found.graph
+        at_the_peak = {v.node.origin for v in found.at_the_peak}
         if at_the_peak.isdisjoint(n.origin for n in products):
-            return graph
+            break
         products = [n for n in products if n.origin not in at_the_peak]
-    return found if products else graph
+    return graph
 
 
 def with_whole(graph: Graph, products: Collection[Node]) -> Graph:
     """The graph in which one call computes each of these products."""
-    whole = _whole()
+    whole = _op_of_rows()
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         types = tuple(r.type for r in node.results)
@@ -48,6 +52,6 @@ def with_whole(graph: Graph, products: Collection[Node]) -> Graph:
     return rewritten(graph, rewrite, products)
 
 
-def _whole() -> dict[str, Op]:
+def _op_of_rows() -> dict[str, Op]:
     """By the name of an op that completes a product by rows, the op that computes it in one call."""
     return {op.lower.by_rows: op for op in OPS.values() if isinstance(op.lower, Contraction)}

@@ -15,19 +15,20 @@ from ..costs import is_gathered_once
 
 
 def unreadable(node: Node, operands: Sequence[Value]) -> set[int]:
-    """Which of these operands of a node its kernel, or its region, cannot read where they are."""
+    """Which of these operands the kernel, the region or the loops of a node cannot read where they are."""
+    return {i for i, v in enumerate(operands) if layout(v) is None or not _is_readable(node, i, v)}
+
+
+def _is_readable(node: Node, i: int, v: Value) -> bool:
+    """Whether the node can read v, which has a layout, as its i-th operand."""
     lower = node.op.lower
-    if isinstance(lower, Contraction | RowContraction):
-        serves = [readable_by_kernels(v) for v in operands[:2]]
-        if isinstance(lower, RowContraction) and lower.call is not None:
-            serves = [_has_adjacent_rows(operands[0]), has_address(operands[1])]
-        if isinstance(lower, Contraction) and lower.epilogue:
-            serves += map(_is_dense, operands[2:])
-    elif isinstance(lower, Call | Scan | Cond):
-        serves = [_serves(node, i, v) for i, v in enumerate(operands)]
-    else:
-        serves = []
-    return {i for i, serves_it in enumerate(serves) if not serves_it}
+    if isinstance(lower, RowContraction) and lower.call is not None and i < 2:
+        return has_address(v) if i else _has_adjacent_rows(v)
+    if isinstance(lower, Contraction | RowContraction) and i < 2:
+        return readable_by_kernels(v)
+    if isinstance(lower, Contraction):
+        return not lower.epilogue or _is_dense(v)
+    return not isinstance(lower, Call | Scan | Cond) or _serves(node, i, v)
 
 
 def better_copied(node: Node, context: Context) -> set[int]:
