@@ -15,7 +15,7 @@ from functools import cached_property
 
 from .arena.bound import surely_alive
 from .arena.buffer_assignment import Buffer, place
-from .arena.order import order_steps
+from .arena.order import first_order, order_steps
 from .arena.problem import Problem, Steps
 from .dependences import control_edges
 from .graph import Graph
@@ -108,7 +108,16 @@ class Liveness:
 
     def excess(self, budget: int) -> int:
         """The bytes over a budget, added up over all steps."""
+        if self._surely_fits(budget):
+            return 0
         return sum(max(live - budget, 0) for live in self.alive)
+
+    def _surely_fits(self, budget: int) -> bool:
+        """Whether every order, or one that is found at once, needs no more than the budget."""
+        steps = _in_words(self._steps)
+        if sum(steps.sizes) + max(steps.scratch, default=0) <= budget:
+            return True
+        return not self._integers and _peak_at_once(steps) <= budget
 
     @cached_property
     def ranges(self) -> dict[Value, range]:
@@ -188,6 +197,12 @@ def _height(alive: Sequence[int]) -> tuple[int, int]:
 
 def _in_words(steps: Steps) -> Steps:
     return replace(steps, sizes=[(size + 3) // 4 * 4 for size in steps.sizes])
+
+
+@functools.lru_cache(maxsize=256)
+def _peak_at_once(steps: Steps) -> int:
+    problem = Problem(steps)
+    return problem.peak(first_order(problem))
 
 
 @functools.lru_cache(maxsize=256)

@@ -30,15 +30,16 @@ def is_worth_its_time(new: Graph, old: Graph, context: Context) -> bool:
     over = excess(old, context)
     if not (over or context.cost.memory):
         return False
-    before = liveness(old, context).peak
     if over:
-        found = liveness(new, context)
+        found, before = liveness(new, context), liveness(old, context).peak
         is_smaller = found.least_height[0] <= before and (found.peak, excess(new, context)) < (before, over)
         context.over_budget |= {new.name} if is_smaller else set()
         return is_smaller
     takes = work(old.nodes, context.cost)
     more, most = max(work(new.nodes, context.cost) - takes, 0.0) / takes, context.cost.memory
-    return _is_lower(new, context, lambda peak: peak < before and more <= most * (before - peak) / before)
+    return _is_lower(
+        new, old, context, lambda peak, before: peak < before and more <= most * (before - peak) / before
+    )
 
 
 def takes_no_more(new: Graph, old: Graph, context: Context) -> bool:
@@ -46,12 +47,14 @@ def takes_no_more(new: Graph, old: Graph, context: Context) -> bool:
     is known."""
     if context.backends is None:
         return False
-    before = liveness(old, context).peak
-    return _is_lower(new, context, lambda peak: peak <= before) and not excess(new, context)
+    return _is_lower(new, old, context, lambda peak, before: peak <= before) and not excess(new, context)
 
 
-def _is_lower(graph: Graph, context: Context, test: Callable[[int], bool]) -> bool:
-    """Whether the peak of a graph meets a test that a lower peak meets as well; the order of the steps is not searched
-    where the least peak that they can have does not meet it."""
-    found = liveness(graph, context)
-    return test(found.least_height[0]) and test(found.peak)
+def _is_lower(new: Graph, old: Graph, context: Context, test: Callable[[int, int], bool]) -> bool:
+    """Whether the peaks of two graphs meet a test that a lower peak of the new one meets as well, and a higher peak of
+    the old one. An order of steps is searched only where the least peaks that orders can have do not decide."""
+    found, before = liveness(new, context), liveness(old, context)
+    least = before.least_height[0]
+    if test(found.least_height[0], least) and test(found.peak, least):
+        return True
+    return test(found.least_height[0], before.peak) and test(found.peak, before.peak)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .beam_search import search
+from .beam_search import Partial, search
 from .improvement import improved
 from .problem import Problem, Steps
 
@@ -21,12 +21,22 @@ def order_steps(steps: Steps, least: tuple[int, int] = (0, 0)) -> list[int]:
     number of steps that reach it, which no order is below."""
     problem = Problem(steps)
     beam = min(max(WORK // max(len(steps.before), 1), NARROWEST), WIDEST)
-    greedy = search(problem, 1)
-    assert greedy is not None, "the steps wait for each other in a circle"
+    greedy = _greedy(problem)
     best = search(problem, beam, greedy.peak) or greedy
     order = improved(problem, best.steps(), least)
     late = _with_late_steps(problem, order)
     return late if problem.peak(late) <= problem.peak(order) else order
+
+
+def first_order(problem: Problem) -> list[int]:
+    """The order that a beam of one state finds."""
+    return _greedy(problem).steps()
+
+
+def _greedy(problem: Problem) -> Partial:
+    found = search(problem, 1)
+    assert found is not None, "the steps wait for each other in a circle"
+    return found
 
 
 def _with_late_steps(problem: Problem, order: Sequence[int]) -> list[int]:
