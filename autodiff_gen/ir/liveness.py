@@ -117,7 +117,7 @@ class Liveness:
         steps = _in_words(self._steps)
         if sum(steps.sizes) + max(steps.scratch, default=0) <= budget:
             return True
-        return not self._integers and _peak_at_once(steps) <= budget
+        return not self._integers and _peak_at_once(self._steps) <= budget
 
     @cached_property
     def ranges(self) -> dict[Value, range]:
@@ -201,7 +201,7 @@ def _in_words(steps: Steps) -> Steps:
 
 @functools.lru_cache(maxsize=256)
 def _peak_at_once(steps: Steps) -> int:
-    problem = Problem(steps)
+    problem = Problem(_in_words(steps))
     return problem.peak(first_order(problem))
 
 

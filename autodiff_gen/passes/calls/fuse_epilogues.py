@@ -21,7 +21,7 @@ A bias before the scale, as of a convolution before a batch normalisation in eva
 
 Only where the result is stored anyway: it is an output, another kernel reads it, or it is read before and after a sum
 of it is known, as by a normalisation. A loop that reads it once computes these steps as well as the kernel. Where a
-separate loop takes less time by the cost table, and the arena does not grow, the loop computes these steps.
+separate loop takes less time by the cost table, the loop computes these steps, unless the RAM budget is exceeded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ...ir.views import layout, whole_views
 from ...targets.cost_table import CostTable
 from ..context import Context
 from ..costs import result_is_finished_in_loops
-from ..worth import takes_no_more
+from ..worth import excess
 
 _ORDER = ("bias_before_scale", "scale", "bias", "residual", "limits")
 
@@ -211,12 +211,8 @@ def _rows(v: Value) -> int:
 
 def fuse_epilogues(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    all_chains, chains = _Chains(graph), _Chains(graph, context.cost)
-    fused = _fused(graph, all_chains)
-    if chains.by_last.keys() == all_chains.by_last.keys():
-        return fused
-    with_loops = _fused(graph, chains)
-    return with_loops if takes_no_more(with_loops, fused, context) else fused
+    with_loops = _fused(graph, _Chains(graph, context.cost))
+    return _fused(graph, _Chains(graph)) if excess(with_loops, context) else with_loops
 
 
 def _fused(graph: Graph, chains: _Chains) -> Graph:

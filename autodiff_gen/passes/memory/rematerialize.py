@@ -92,7 +92,7 @@ def rematerialize(graph: Graph, context: Context) -> Graph:
 
 def _is_worth_it(new: Graph, old: Graph, context: Context) -> bool:
     """Whether `new` is worth its time where `snapshot_states` may copy states after it."""
-    return is_worth_its_time(with_early_updates(new), with_early_updates(old), context)
+    return is_worth_its_time(with_early_updates(new, context), with_early_updates(old, context), context)
 
 
 def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
@@ -100,6 +100,7 @@ def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
     takes, in which no readers share them."""
     if not weighs_memory(context):
         return False
+    each, best = with_early_updates(each, context), with_early_updates(best, context)
     if excess(best, context):
         return True
     least, _ = liveness(each, context).least_height
@@ -129,7 +130,7 @@ def _with_most_shared(
     while many - few > 1:
         middle = (few + many) // 2
         found = shared(values[:middle])
-        if takes_no_more(with_early_updates(found), with_early_updates(each), context):
+        if takes_no_more(with_early_updates(found, context), with_early_updates(each, context), context):
             best, few = found, middle
         else:
             many = middle
@@ -143,7 +144,7 @@ def _differ(fewer: Graph, more: Graph) -> bool:
 
 def _layers_at_the_peak(graph: Graph, context: Context) -> tuple[set[str], set[str]]:
     """The layers of all values of the backward pass, and of the largest, where it needs most of the arena."""
-    alive = liveness(graph, context).at_the_peak
+    alive = liveness(with_early_updates(graph, context), context).at_the_peak
     late = [v for v in alive if is_late(v.node.origin)]
     largest = [v for v in late if v.type.bytes == late[0].type.bytes]
     return {v.node.origin.scope for v in late}, {v.node.origin.scope for v in largest}

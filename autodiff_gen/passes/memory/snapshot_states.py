@@ -49,9 +49,12 @@ def snapshot_states(graph: Graph, context: Context) -> Graph:
         graph = better
 
 
-def with_early_updates(graph: Graph) -> Graph:
+def with_early_updates(graph: Graph, context: Context) -> Graph:
     """The graph with a copy of every state that takes less memory than a result that waits for its update."""
-    return with_old_states_copied(graph, [(n, i) for n, i, _ in larger_results(graph)])
+    return context.analysis(
+        (with_early_updates, graph),
+        lambda: with_old_states_copied(graph, [(n, i) for n, i, _ in larger_results(graph)]),
+    )
 
 
 def larger_results(graph: Graph) -> list[tuple[Node, int, Node]]:
