@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.graph import Graph
+from ..ir.op_kinds import Leaf, View
 from .arena_use import liveness
 from .context import Context
 from .work import work
@@ -19,7 +20,15 @@ def weighs_memory(context: Context) -> bool:
 
 def excess(graph: Graph, context: Context) -> int:
     """By how many bytes the steps of an entry exceed the budget, all added up; 0 if it fits."""
-    return 0 if context.budget is None else liveness(graph, context).excess(context.budget)
+    if context.budget is None or surely_fits(graph, context.budget):
+        return 0
+    return liveness(graph, context).excess(context.budget)
+
+
+def surely_fits(graph: Graph, budget: int) -> bool:
+    """Whether all values of a graph fit into the budget together, and a copy of each for its kernel."""
+    values = (r for n in graph.nodes if not isinstance(n.op.lower, Leaf | View) for r in n.results)
+    return 2 * sum(r.type.bytes for r in values) <= budget
 
 
 def is_worth_its_time(new: Graph, old: Graph, context: Context) -> bool:

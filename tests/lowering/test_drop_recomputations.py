@@ -136,7 +136,7 @@ def again_in_place(plan: EntryPlan) -> list[tuple[int, int]]:
     "made, kernels, part",
     [
         (norms, ("ref",), 0.85),
-        (norms, ("ref",), 0.95),
+        (norms, ("ref",), 0.75),
         (norms, None, 0.85),
         (images, ("ref",), 0.9),
         (images, None, 0.9),

@@ -38,7 +38,7 @@ from ...ir.node import Value
 from ..arena_use import liveness
 from ..context import Context
 from ..work import work
-from ..worth import excess
+from ..worth import excess, surely_fits
 from .recomputation import Recomputation
 
 MOST_TRIED = 120  # graphs: a limit of compile time
@@ -50,7 +50,7 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if context.budget is not None:
         context = replace(context, budget=round(context.slack * context.budget))
-    if graph.inner or context.budget is None:
+    if graph.inner or context.budget is None or surely_fits(graph, context.budget):
         return graph
     tried, budget, best = set[Graph](), context.budget, graph
     while len(tried) < MOST_TRIED:

@@ -103,8 +103,8 @@ class _Search:
         return sorted(gains, key=lambda choice: -gains[choice])[:MOST_REGIONS]
 
     def _improved(self, seed: _Seed, axis: int, context: Context) -> bool:
-        """Whether other strips around a value lower the peak: the fewest with which none is alive at it, or else the
-        best number."""
+        """Whether other strips around a value lower the peak: the fewest with which the budget is met or none is alive
+        at the peak, or else the best number."""
         least, best = liveness(self.graph, context).height, None
         bound: tuple[int, int] | None = None
         for count in NUMBERS_OF_STRIPS:
@@ -122,7 +122,9 @@ class _Search:
             if (height := liveness(graph, context).height) < least:
                 least, best = height, (chosen, graph)
             strips = [u.node.origin.strip for u in liveness(graph, context).at_the_peak]
-            if all(strip is None or strip[0] != list(chosen).index(seed) for strip in strips):
+            if not excess(graph, context) or all(
+                strip is None or strip[0] != list(chosen).index(seed) for strip in strips
+            ):
                 break
         if best is None:
             return False
