@@ -35,6 +35,14 @@ ONE_LINE = {
     "secagg of many": "--secagg: 6 clients overflow modulus_range=4294967296: write quantization_range=536870912, or",
     "secagg of two": "--secagg hides a client among others: it needs 3 at least, and this run has 2 clients",
     "secagg of words": "--secagg: expected numbers of num_shares, reconstruction_threshold, max_weight, ",
+    "secagg without a threshold": "--secagg reconstruction_threshold=0: expected 2 or more, or a share of num_shares",
+    "secagg of a negative threshold": "--secagg reconstruction_threshold=-1: expected 2 or more, or a share of ",
+    "secagg of an endless weight": "--secagg max_weight=inf: expected a finite number above 0",
+    "secagg of no range": "--secagg clipping_range=nan: expected a finite number above 0",
+    "secagg of 4 shares": "--secagg num_shares=4: expected an odd number of 3 or more, one for each of the 6 ",
+    "secagg of 7 shares": "--secagg num_shares=7: expected an odd number of 3 or more, one for each of the 6 ",
+    "secagg of few that are drawn": "it needs 3 at least, and round 1 has 2 clients",
+    "secagg of none that is drawn": "it needs 3 at least, and round 1 has 0 clients",
     "secagg compares": "--strategy Krum compares clients, which --secagg hides: use one of FedAvg, FedAvgM, FedProx, ",
     "secagg of clients that vanish": "clients failed, too many to open the sum of the others: board ",
     "trees": "the strategy FedXgbBagging cannot use what boards report, their weights, num-examples and train_loss",
@@ -178,14 +186,22 @@ def check_deployment(found: dict[str, str], folder: Path) -> None:
 
 def check_secure(found: dict[str, Any]) -> None:
     """The server sees vectors of random numbers, others in each run, and no arrays; their mean is exact but for the
-    rounding of SecAgg+, also where a client fails after the keys are shared."""
+    rounding of SecAgg+, also where a client fails before or after the keys are shared."""
     assert found["arrays"] == 0 and len(found["masked"]) == 3
     for mean, deviation, share in found["masked"]:
         assert mean / 2**32 == pytest.approx(0.5, abs=0.2) and share == 1.0
         assert deviation / 2**32 == pytest.approx(12**-0.5, abs=0.1)
     assert 0 < found["difference"] <= found["step"] < 1e-5 < 1e-2 < found["changed"]
-    assert 0 < found["difference of two"] <= found["step of two"]
+    for name in ("difference of two", "difference of silent"):
+        assert 0 < found[name] <= found["step of two"]
     assert found["loss"][0] == pytest.approx(found["loss"][1])
+    assert found["silent"] == ["1 of 3 clients did not reply"]
+    assert found["not finite"] == ["differences are not finite: lower --lr"]
+    assert found["setups"] == [
+        "",
+        "the server's secure aggregation has 2 clients in a round: expected 3 or more",
+        "the server's secure aggregation has 1 shares that open a client's key: expected 2 or more",
+    ]
     assert len(found["failed"]) == 1 and found["failed"][0].startswith(
         "board 1: net: round 1: a label or index"
     )

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 from federated_problem import PARTS, Problem
-from flwr.app import RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.common import bytes_to_ndarray
+from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key, Stage
 from flwr.serverapp.strategy import FedAvg
 
+from autodiff_gen.fleet.flower import grid as local_grid
+from autodiff_gen.fleet.flower.client import ARRAYS, serialized
 from autodiff_gen.fleet.flower.grid import LocalGrid
-from autodiff_gen.fleet.flower.secure import SecureMean
+from autodiff_gen.fleet.flower.secure import SecureMean, secured
 from autodiff_gen.fleet.flower.server import flower_round
 from autodiff_gen.fleet.rounds import run_round
 
@@ -33,13 +36,49 @@ class Seen(LocalGrid):
         return replies
 
 
-def secure_round(problem: Problem) -> tuple[Seen, Any]:
+class Silent(Seen):
+    """The second client does not reply."""
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
+        replies = super().send_and_receive(messages, timeout=timeout)
+        return [reply for reply in replies if reply.metadata.src_node_id != 2]
+
+
+def secure_round(problem: Problem, made: type[Seen] = Seen) -> tuple[Seen, Any]:
     """The grid and the result of a round by FedAvg, each board a client."""
-    grid = Seen(problem.members, problem.program, problem.settings(), {k + 1: [k] for k in range(len(PARTS))})
+    grid = made(problem.members, problem.program, problem.settings(), {k + 1: [k] for k in range(len(PARTS))})
     grid.arrays, grid.masked = 0, []
     nodes = {"fraction_evaluate": 0.0, "min_available_nodes": 1, "min_train_nodes": 1}
     secure = SecureMean.of("", len(PARTS), MOST)
     return grid, flower_round(FedAvg(**nodes), grid, 1, problem.weights, secure=secure)
+
+
+def not_finite(problem: Problem) -> list[str]:
+    """What fails in a round in which the weights of one client become NaN."""
+    replies = local_grid.replies
+
+    def broken(*args: Any) -> list[Any]:
+        found = replies(*args)
+        arrays = {name: array.numpy() for name, array in found[1].content[ARRAYS].items()}
+        arrays[max(arrays)][-1] = np.nan
+        found[1].content[ARRAYS] = ArrayRecord({name: serialized(array) for name, array in arrays.items()})
+        return found
+
+    local_grid.replies = broken
+    try:
+        return list(secure_round(problem)[1].failures)
+    finally:
+        local_grid.replies = replies
+
+
+def setup(sample_number: int, threshold: int) -> str:
+    """Why a client rejects these settings of a server, or an empty text."""
+    numbers = {Key.SAMPLE_NUMBER: sample_number, Key.SHARE_NUMBER: 3, Key.THRESHOLD: threshold}
+    ranges = {Key.CLIPPING_RANGE: 8.0, Key.TARGET_RANGE: 1 << 22, Key.MOD_RANGE: 1 << 32, Key.MAX_WEIGHT: 9.0}
+    config = ConfigRecord({Key.STAGE: Stage.SETUP, **numbers, **ranges})
+    message = Message(RecordDict({RECORD_KEY_CONFIGS: config}), 1, MessageType.TRAIN)
+    reply = secured(message, Context(1, 1, {}, RecordDict(), {}), lambda message, context: None)
+    return str(reply.error.reason) if reply.has_error() else ""
 
 
 def largest_difference(one: dict[str, Any], other: dict[str, Any]) -> float:
@@ -54,6 +93,7 @@ def secure_rounds(problem: Problem) -> dict[str, Any]:
     values[-len(values) // 2 :] = 255  # samples that are no numbers: a client fails after the keys are shared
     problem.twins._sets[1] = values.tobytes()
     _, of_two = secure_round(problem)
+    _, silent = secure_round(problem, Silent)
     rest = run_round(problem.members, problem.slots, problem.settings(), 1, problem.weights)
     problem.twins._sets[1] = good
     return {
@@ -69,4 +109,8 @@ def secure_rounds(problem: Problem) -> dict[str, Any]:
         "step of two": STEP * 2 * MOST / (sum(map(len, PARTS)) - len(PARTS[1])),
         "difference of two": largest_difference(rest.weights, of_two.weights),
         "failed": list(of_two.failures),
+        "silent": list(silent.failures),
+        "difference of silent": largest_difference(rest.weights, silent.weights),
+        "not finite": not_finite(problem),
+        "setups": [setup(3, 2), setup(2, 2), setup(3, 1)],
     }

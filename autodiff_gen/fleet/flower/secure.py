@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,9 +34,11 @@ from flwr.server.workflow.constant import Key as RoundKey
 
 from ...errors import DataError, counted, listed, quoted
 from .client import ARRAYS, BOARDS, CONFIG, EXAMPLES, FAILED, LOSS, METRICS, serialized
+from .noting_grid import NotingGrid
 from .strategies import number
 
 LEAST, MOST_SHARES, THRESHOLD = 3, 11, 0.6  # clients, shares of a key, share of these that opens it
+LEAST_TO_OPEN = 2  # shares of a key: each one would be the key
 NAMES = "names"  # key in a message's config: the names of the arrays, which FitIns does not have
 _SUMS = ("answered", "labels", "right")  # of the record about boards
 
@@ -88,10 +91,24 @@ def secured(message: Any, context: Any, train: Trains) -> Any:
     copied = copy.copy(message)
     copied.content = RecordDict({**message.content, RECORD_KEY_CONFIGS: own})
     try:
+        _check_setup(own)
         with _quiet():
             return secaggplus_mod(copied, context, call_next)
     except (_Ended, KeyError, TypeError, ValueError) as error:  # the mod's own are of messages out of order
         return Message(error=Error(FAILED, f"{error}"), reply_to=message)
+
+
+def _check_setup(config: Mapping[str, Any]) -> None:
+    """Raises _Ended for a server whose settings protect no client. The mod checks their types."""
+    if config.get(Key.STAGE) != Stage.SETUP:
+        return
+    for key, least, what in (
+        (Key.SAMPLE_NUMBER, LEAST, "clients in a round"),
+        (Key.THRESHOLD, LEAST_TO_OPEN, "shares that open a client's key"),
+    ):
+        value = config.get(key)
+        if isinstance(value, int) and value < least:
+            raise _Ended(f"the server's secure aggregation has {value} {what}: expected {least} or more")
 
 
 def _fit_result(sent: Any, content: Any, state: Mapping[str, Any]) -> Any:
@@ -100,8 +117,10 @@ def _fit_result(sent: Any, content: Any, state: Mapping[str, Any]) -> Any:
     samples, most, limit = content[METRICS][EXAMPLES], state["max_weight"], state["clipping_range"]
     if samples > most:
         raise _Ended(f"the client has {samples:,} samples: write --secagg max_weight={samples}, or more")
+    if not all(np.isfinite(x).all() for x in changes):
+        raise _Ended("differences are not finite: lower --lr")
     largest = max((float(np.abs(x).max(initial=0.0)) for x in changes), default=0.0) * samples / most
-    if not largest <= limit:
+    if largest > limit:
         raise _Ended(
             f"differences times samples / max_weight are up to {largest:.4g}: write --secagg clipping_range="
             f"{2 * largest:.1g}"
@@ -130,16 +149,8 @@ class SecureMean:
     def of(cls, text: str, clients: int, most_samples: int | None = None) -> SecureMean:
         """`text`: KEY=VALUE,... `clients`: how many take part in a round; `most_samples`: of a client, if known. Raises
         DataError."""
-        if clients < LEAST:
-            raise DataError(
-                f"--secagg hides a client among others: it needs {LEAST} at least, and this run has "
-                f"{counted(clients, 'client')}"
-            )
         known = [name for name in inspect.signature(SecAggPlusWorkflow).parameters if name != "timeout"]
-        options: dict[str, Any] = {
-            "num_shares": min(clients, MOST_SHARES),
-            "reconstruction_threshold": THRESHOLD,
-        }
+        options: dict[str, Any] = {"reconstruction_threshold": THRESHOLD}
         if most_samples:
             options["max_weight"] = float(most_samples)
         for word in text.split(",") if text else ():
@@ -152,23 +163,19 @@ class SecureMean:
         for key in ("max_weight", "clipping_range"):
             if key in options:
                 options[key] = float(options[key])
-        try:
-            with _quiet():
-                made = SecAggPlusWorkflow(**options)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"--secagg: {str(error).replace('`', '')}") from None
-        if clients * made.quantization_range >= made.modulus_range:
-            raise DataError(
-                f"--secagg: {clients:,} clients overflow modulus_range={made.modulus_range}: write quantization_range="
-                f"{1 << ((made.modulus_range - 1) // clients).bit_length() - 1}, or less"
-            )
+                if not 0.0 < options[key] < math.inf:
+                    raise DataError(f"--secagg {key}={options[key]:g}: expected a finite number above 0")
+        _workflow(options, clients, "this run")
         return cls(options)
 
     def collect(
         self, grid: Any, number: int, messages: Sequence[Any], timeout: float
     ) -> tuple[list[Any], list[str]]:
-        """The replies of a round as one, and what failed. Raises DataError where too few clients replied."""
-        heard, content = _Hearing(grid), messages[0].content
+        """The replies of a round as one, and what failed. Raises DataError where too few clients take part, or too few
+        replied."""
+        workflow = _workflow(self.options, len(messages), f"round {number}")
+        workflow.timeout = timeout
+        noting, content = NotingGrid(grid), messages[0].content
         strategy = _OneRound({m.metadata.dst_node_id for m in messages}, content[ARRAYS], content[CONFIG])
         state = RecordDict(
             {
@@ -178,17 +185,73 @@ class SecureMean:
         )
         context = Context(run_id=1, node_id=1, node_config={}, state=state, run_config={})
         with _quiet():
-            workflow = SecAggPlusWorkflow(**self.options, timeout=timeout)
-            workflow(heard, LegacyContext(context, strategy=strategy, client_manager=_Clients(len(messages))))
-        if strategy.results is None:
-            if len(heard.errors) == len(messages):
-                return [], heard.errors
-            first = heard.errors[0] if heard.errors else "no reply"
-            raise DataError(
-                f"round {number}: {len(heard.errors)} of {len(messages)} clients failed, too many to open the sum of "
-                f"the others: {first}; --secagg reconstruction_threshold=X with a smaller X allows more"
+            workflow(
+                noting, LegacyContext(context, strategy=strategy, client_manager=_Clients(len(messages)))
             )
-        return [Message(_mean(content[ARRAYS], strategy.results), reply_to=messages[0])], heard.errors
+        if strategy.results is None:
+            if noting.failed == len(messages):
+                return [], noting.failures
+            raise DataError(
+                f"round {number}: {noting.failed} of {len(messages)} clients failed, too many to open the sum of the "
+                f"others: {noting.failures[0]}; --secagg reconstruction_threshold=X with a smaller X allows more, and "
+                "with a smaller X fewer clients can open a client's key"
+            )
+        return [Message(_mean(content[ARRAYS], strategy.results), reply_to=messages[0])], noting.failures
+
+
+class _Workflow(SecAggPlusWorkflow):  # type: ignore[misc]
+    """SecAgg+ where clients may fail before they share their keys, too: such a client has no mask, so nobody needs its
+    key. Flower asks the others for shares of it, which they do not have."""
+
+    def share_keys_stage(self, grid: Any, context: Any, state: Any) -> bool:
+        is_enough = bool(super().share_keys_stage(grid, context, state))
+        there = set(state.active_node_ids)
+        state.sampled_node_ids = there
+        state.nid_to_neighbours = {node: state.nid_to_neighbours[node] & there for node in there}
+        return is_enough
+
+
+def _workflow(given: Mapping[str, Any], clients: int, where: str) -> Any:
+    """SecAggPlusWorkflow with these options for so many clients. Raises DataError."""
+    if clients < LEAST:
+        raise DataError(
+            f"--secagg hides a client among others: it needs {LEAST} at least, and {where} has "
+            f"{counted(clients, 'client')}"
+        )
+    options = {"num_shares": min(clients, MOST_SHARES), **given}
+    options["num_shares"] = _shares(options["num_shares"], clients, where)
+    threshold = options["reconstruction_threshold"]
+    if isinstance(threshold, int) and threshold != 1 and threshold < LEAST_TO_OPEN:
+        raise DataError(
+            f"--secagg reconstruction_threshold={threshold}: expected {LEAST_TO_OPEN} or more, or a share of "
+            f"num_shares such as {THRESHOLD}"
+        )
+    try:
+        with _quiet():
+            made = _Workflow(**options)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"--secagg: {str(error).replace('`', '')}") from None
+    if clients * made.quantization_range >= made.modulus_range:
+        raise DataError(
+            f"--secagg: {clients:,} clients overflow modulus_range={made.modulus_range}: write quantization_range="
+            f"{1 << ((made.modulus_range - 1) // clients).bit_length() - 1}, or less"
+        )
+    return made
+
+
+def _shares(given: float, clients: int, where: str) -> int:
+    """The number of shares of a key, for a number or a share of the clients. A client has as many neighbours on its
+    left as on its right, so the number is odd unless all clients are neighbours. Raises DataError."""
+    is_share = isinstance(given, float) or given == 1
+    found = round(given * clients) if is_share and 0.0 < given <= 1.0 else given
+    if is_share and isinstance(found, int):
+        found = clients if found < LEAST - 1 else min(found | 1, clients)
+    if not isinstance(found, int) or not LEAST <= found <= clients or (found % 2 == 0 and found != clients):
+        raise DataError(
+            f"--secagg num_shares={given}: expected an odd number of {LEAST} or more, one for each of the {clients:,} "
+            f"clients of {where}, or a share of them such as 0.5"
+        )
+    return found
 
 
 def _mean(before: Any, results: Sequence[FitRes]) -> Any:
@@ -240,18 +303,6 @@ class _Clients:
 
     def num_available(self) -> int:
         return self.number
-
-
-class _Hearing:
-    """A grid that notes the errors of replies."""
-
-    def __init__(self, grid: Any) -> None:
-        self._grid, self.errors = grid, list[str]()
-
-    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
-        replies = list(self._grid.send_and_receive(messages, timeout=timeout))
-        self.errors += [str(r.error.reason) for r in replies if r.has_error()]
-        return replies
 
 
 @contextmanager

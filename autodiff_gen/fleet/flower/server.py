@@ -22,6 +22,7 @@ from ..rounded import rounded
 from ..rounds import Result, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
 from .kept_state import KeptState
+from .noting_grid import NotingGrid
 from .secure import SecureMean
 from .strategies import OF_MEANS, strategy_of
 
@@ -94,7 +95,8 @@ def flower_round(
     with _usable(strategy, number):
         messages = list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
     if secure is None:
-        replies, failures = _collected(grid, messages, timeout)
+        noting = NotingGrid(grid)
+        replies, failures = noting.send_and_receive(messages, timeout=timeout), noting.failures
     else:
         replies, failures = secure.collect(grid, number, messages, timeout)
     answers = [r.content for r in replies if not r.has_error()]
@@ -124,15 +126,6 @@ def flower_round(
             "options, such as eta, or --lr"
         )
     return Result(number, made | means, boards, samples, loss, time.monotonic() - begin, failures, accuracy)
-
-
-def _collected(grid: Any, messages: Sequence[Any], timeout: float) -> tuple[list[Any], list[str]]:
-    """The replies, and what failed."""
-    replies = list(grid.send_and_receive(messages, timeout=timeout))
-    failures = [str(r.error.reason) for r in replies if r.has_error()]
-    if silent := len(messages) - len(replies):
-        failures.append(f"{silent} of {len(messages)} clients did not reply")
-    return replies, failures
 
 
 @contextmanager
