@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,9 +11,8 @@ from ..device.board import Board
 from ..device.link import Link
 from ..device.qemu import QemuPort
 from ..device.session import FLASH_FILE, Session
+from .entropy import draw_entropy
 from .linked import Line
-
-ENTROPY_FILE, ENTROPY_BYTES = "entropy.bin", 32  # a board's own random bytes (boards/support/common/system.c)
 
 
 def emulated_lines(
@@ -29,7 +27,7 @@ def emulated_lines(
         own.mkdir(parents=True, exist_ok=True)
         if sets is not None:
             write(own / "samples.bin", sets[k])
-            write(own / ENTROPY_FILE, os.urandom(ENTROPY_BYTES))
+            draw_entropy(own)
         if fresh:
             (own / FLASH_FILE).unlink(missing_ok=True)
         _ = session.firmware  # built before threads share it

@@ -1,16 +1,15 @@
-"""What seeds the noise of twins: random bytes for each board and round. A round that is repeated has the same noise, as
-on boards, also in another process."""
+"""What seeds the noise of twins: random bytes for each board and round, as a board draws them at the start of a round.
+The twin makes the noise from the seed, the settings and the exact difference, as a board does (docs/link.md): a request
+that is repeated has the same noise, also in another process, and another difference has other noise."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from ..owned_files import write_file
-from .emulated import ENTROPY_BYTES, ENTROPY_FILE
+from .entropy import kept_entropy
 
 NoiseSeeds = Callable[[int, int], bytes]  # by board and round; each has ENTROPY_BYTES
 
@@ -22,8 +21,5 @@ def noise_seeds(secret: bytes) -> NoiseSeeds:
 
 def seeds_in(folder: Path, fresh: bool) -> NoiseSeeds:
     """Seeds that follow from random bytes in a file of `folder`, which is written if it is missing. `fresh`: replace
-    the random bytes."""
-    path = folder / ENTROPY_FILE
-    if fresh or not path.is_file() or path.stat().st_size != ENTROPY_BYTES:
-        write_file(path, os.urandom(ENTROPY_BYTES), force=True)
-    return noise_seeds(path.read_bytes())
+    the random bytes. Raises DataError, ToolError."""
+    return noise_seeds(kept_entropy(folder, fresh))

@@ -27,7 +27,7 @@ from ..device.frames import PAYLOAD
 from ..device.rounds import Evaluation, Local, shared_slots, stored
 from ..host.compiler import Compiler, find_compiler
 from ..targets import installation
-from .emulated import ENTROPY_BYTES
+from .entropy import ENTROPY_BYTES
 from .members import Failure, Report
 from .noise_seeds import NoiseSeeds, noise_seeds
 from .order import Order

@@ -210,18 +210,23 @@ def test_evaluations_clipping_and_noise(capsys: pytest.CaptureFixture[str]) -> N
     assert rounds(capsys.readouterr().out)[-1][2] < 70.0
 
 
-def test_a_command_that_repeats_a_round_draws_the_same_noise() -> None:
+def test_a_command_that_repeats_a_round_draws_the_same_noise(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--boards", "2", "--clip", "1", "--noise", "0.5"]
     assert fleet(*words, "--rounds", "1", "--out", "a") == 0
+    assert Path("a/entropy.bin").stat().st_mode & 0o777 == 0o600
     for name in ("b", "c"):
         shutil.copytree("a", name)
-    Path("c/entropy.bin").write_bytes(b"too few")  # other random bytes are drawn
+    Path("c/entropy.bin").unlink()  # other random bytes are drawn
     found = []
     for name in ("a", "b", "c"):
         assert fleet(*words, "--rounds", "2", "--out", name) == 0
         with np.load(f"{name}/round-00002.npz") as weights:
             found.append(weights["0.weight"])
     assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+    Path("c/entropy.bin").write_bytes(b"too few")
+    assert fleet(*words, "--rounds", "3", "--out", "c") == 1
+    assert "c/entropy.bin: has 7 bytes instead of 32: remove it" in capsys.readouterr().err
+    assert fleet(*words, "--rounds", "3", "--out", "c", "--fresh") == 0
 
 
 def test_running_statistics_get_no_noise(capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,6 +307,7 @@ def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) 
         r"^a round programs \d+ bytes of a board's flash, and every \d+ rounds erases one of 2", out, re.M
     )
     folder = Path("emulated/boards")
+    assert (folder / "0/entropy.bin").stat().st_mode & 0o777 == 0o600
     shutil.copy(folder / "0" / "flash.bin", folder / "1" / "flash.bin")
     assert fleet(*kinds, "--out", "emulated", "--rounds", "4") == 1
     said = capsys.readouterr().err
