@@ -101,8 +101,9 @@ class Gateway(Fleet):
             return found
         (size,), least = step_sizes(self.program), min(map(len, found))
         if least < size:
+            more = ", or a larger --alpha" if self.args.alpha else ""
             raise DataError(
-                f"the model takes {size} samples a step, and a board has {least} of {len(own):,}: name fewer boards"
+                f"the model takes {size} samples a step, and a board has {least} of {len(own):,}: name fewer boards{more}"
             )
         return [batches(part, size, (seed, k)) for k, part in enumerate(found)]
 

@@ -59,7 +59,7 @@ def _server(gateway: Gateway) -> OneRound:
         gateway.settings,
         gateway.out,
         args.secagg,
-        [part.size for part in gateway.parts],
+        [len(part) for part in gateway.parts],
     ).round
 
 

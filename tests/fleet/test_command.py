@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_fleet import fleet, write_data, write_model
+from small_fleet import BATCHES, fleet, write_data, write_model
 
 from autodiff_gen.cli.main import main, parsed
 from autodiff_gen.device import qemu
@@ -20,14 +20,6 @@ from autodiff_gen.fleet.progress import Progress
 
 pytestmark = pytest.mark.cc
 SCHEDULE = ", schedule=optim.lr_scheduler.StepLR(step_size=100)"
-
-INTEGER_SCORES = """import autodiff_gen as ag
-from autodiff_gen import functional as F, nn, optim
-x, label = ag.Input("x", (4, 5)), ag.Input("label", (4,), dtype="u8")
-scores = nn.Linear(5, 3)(x)
-outputs, loss = {"scores": F.quantize(scores, 0.1)}, F.cross_entropy(scores, label)
-model = ag.Model(inputs=[x], targets=[label], outputs=outputs, loss=loss, optimizer=optim.SGD(lr=0.1))
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -238,7 +230,7 @@ def test_running_statistics_get_no_noise(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_model_of_whole_batches(capsys: pytest.CaptureFixture[str]) -> None:
     """A record of a board's samples is a batch; the rest of a board's samples is left out."""
-    Path("m.py").write_text(INTEGER_SCORES.replace("F.quantize(scores, 0.1)", "scores"))
+    Path("m.py").write_text(BATCHES)
     assert fleet("--boards", "3", "--rounds", "3", "--evaluate", "0.4", "--epochs", "8", "--batch", "4") == 0
     out = capsys.readouterr().out
     assert "\n12 to 12 samples a board; " in out and rounds(out)[-1][2] > 80.0
@@ -246,7 +238,11 @@ def test_a_model_of_whole_batches(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(before) == 3 and before[0] < before[-1]
     for words, message in (
         (["--batch", "3"], "--batch 3: the model takes 4 samples a step"),
-        (["--boards", "20"], "the model takes 4 samples a step, and a board has 3 of 60: name fewer boards"),
+        (
+            ["--boards", "20"],
+            "the model takes 4 samples a step, and a board has 3 of 60: name fewer boards\n",
+        ),
+        (["--boards", "9", "--alpha", "0.1"], " of 60: name fewer boards, or a larger --alpha\n"),
     ):
         assert fleet(*words, "--out", "wrong") == 1
         assert message in capsys.readouterr().err
@@ -260,7 +256,7 @@ def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None
     assert fleet("--evaluate", "0.1") == 1
     assert message in capsys.readouterr().err
     write_data()
-    Path("m.py").write_text(INTEGER_SCORES)
+    Path("m.py").write_text(BATCHES.replace('"scores": scores', '"scores": F.quantize(scores, 0.1)'))
     assert fleet("--evaluate", "0.1") == 1
     assert message in capsys.readouterr().err
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from small_fleet import INTEGERS
+from small_fleet import BATCHES, INTEGERS
 
 from autodiff_gen.cli.main import main
 
@@ -57,6 +57,7 @@ COMMANDS = {
     "secagg of many": ["--secagg", "quantization_range=1073741824"],
     "secagg of two": ["--secagg", "--boards", "2"],
     "secagg of words": ["--secagg", "shares=3"],
+    "batches by secagg": ["--secagg", "clipping_range=0.05", "--boards", "3", "--out", "batches"],
     "secagg without a threshold": ["--secagg", "reconstruction_threshold=0"],
     "secagg of a negative threshold": ["--secagg", "reconstruction_threshold=-1"],
     "secagg of an endless weight": ["--secagg", "max_weight=inf"],
@@ -84,6 +85,7 @@ def commands() -> dict[str, list[Any]]:
     np.savez("data.npz", x=x, label=label, test_x=x, test_label=label)
     Path("m.py").write_text(MODEL)
     Path("moments.py").write_text(MODEL.replace("SGD(lr=0.3)", "Adam(lr=0.02)"))
+    Path("batches.py").write_text(BATCHES)
     Path("integers.py").write_text(INTEGERS)
     Path("p.toml").write_text("[a]\nboards = 6\nstep = 1\n")
     Path("v.toml").write_text("vanish = 0.7\n[a]\nboards = 6\nstep = 1\n")
@@ -94,7 +96,7 @@ def commands() -> dict[str, list[Any]]:
             file.write_bytes(file.read_bytes()[:-100]) if "-w" in words else file.unlink()
             continue
         first = name.partition(" ")[0]
-        model = f"{first}.py" if first in ("integers", "moments") else "m.py"
+        model = f"{first}.py" if first in ("batches", "integers", "moments") else "m.py"
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(["fleet", model, "--data", "data.npz", "--boards", "6", *words])

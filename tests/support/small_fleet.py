@@ -27,6 +27,13 @@ class Net(nn.Module):
         return F.linear(F.relu(self.first(x)), F.dequantize(self.last))
 model = ag.Model.supervised(Net(), (4, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.3))
 """
+BATCHES = """import autodiff_gen as ag
+from autodiff_gen import functional as F, nn, optim
+x, label = ag.Input("x", (4, 5)), ag.Input("label", (4,), dtype="u8")
+scores = nn.Linear(5, 3)(x)
+outputs, loss = {"scores": scores}, F.cross_entropy(scores, label)
+model = ag.Model(inputs=[x], targets=[label], outputs=outputs, loss=loss, optimizer=optim.SGD(lr=0.1))
+"""
 
 
 def write_model(units: int = 6, activation: str = "ReLU", more: str = "") -> None:
