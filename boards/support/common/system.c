@@ -92,30 +92,32 @@ void ag_system_exit(int status) {
 
 /* ---- instructions, in an emulator whose timer counts them, such as QEMU with -icount */
 
-enum { LOOP = 1 << 19, TRIES = 4 };
+enum { LOOP = 1 << 20, TRIES = 4 }; /* instructions of a loop */
 
 static uint32_t ticks_since(uint32_t begin) {
     return (ag_core_ticks() - begin) & AG_CORE_TICKS;
 }
 
-/* Ticks of a loop of 2 * LOOP instructions. */
-static uint32_t ticks_of_loop(void) {
+static uint32_t ticks_of_loop(void (*loop)(uint32_t instructions)) {
     const uint32_t begin = ag_core_ticks();
-    ag_core_loop(LOOP);
+    loop(LOOP);
     return ticks_since(begin);
 }
 
-/* Instructions of a tick; 0 where the timer follows time, which varies from loop to loop. */
+/* Instructions of a tick; 0 where the timer follows time or cycles: then loops of as many instructions take
+ * different times, as one has more branches, and the other instructions that take several cycles. */
 static float instructions_of_tick(void) {
-    const uint32_t first = ticks_of_loop();
+    const uint32_t first = ticks_of_loop(ag_core_loop);
     for (uint32_t k = 1; k < TRIES; k++) {
-        if (ticks_of_loop() - first + 1u > 2u) {
+        const uint32_t other = ticks_of_loop(k == 1 ? ag_core_slow_loop : ag_core_loop);
+        if (other - first + 1u > 2u) {
             return 0.0f;
         }
     }
-    return first == 0 ? 0.0f : (float)(2 * LOOP) / (float)first;
+    return first == 0 ? 0.0f : (float)LOOP / (float)first;
 }
 
+/* Instructions since the first call: right if the ticks between two calls are not more than AG_CORE_TICKS. */
 static uint32_t instructions(void) {
     static uint32_t last, total, tries;
     static float of_tick;

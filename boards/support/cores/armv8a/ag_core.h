@@ -42,9 +42,21 @@ static inline uint32_t ag_core_ticks(void) {
     return (uint32_t)ticks;
 }
 
-/* Executes two instructions `times` times. */
-static inline void ag_core_loop(uint32_t times) {
+/* Executes so many instructions, a multiple of 8: every second one is a branch. */
+static inline void ag_core_loop(uint32_t instructions) {
+    uint32_t times = instructions / 2u;
     __asm__ volatile("1: subs %w0, %w0, #1\n b.ne 1b" : "+r"(times) : : "cc");
+}
+
+/* The same number: six of eight are multiplications, each of the product before it. */
+static inline void ag_core_slow_loop(uint32_t instructions) {
+    uint32_t times = instructions / 8u, x = 0xffffffffu;
+#define AG_SLOW "mul %w1, %w1, %w2\n "
+    __asm__ volatile("1: " AG_SLOW AG_SLOW AG_SLOW AG_SLOW AG_SLOW AG_SLOW "subs %w0, %w0, #1\n b.ne 1b"
+                     : "+r"(times), "+r"(x)
+                     : "r"(3u)
+                     : "cc");
+#undef AG_SLOW
 }
 
 static inline void ag_core_let_interrupt(void) {

@@ -29,8 +29,9 @@ static inline bool ag_core_is_debugged(void) {
     return (AG_REGISTER(0xe000edf0u) & 1u) != 0;
 }
 
-/* The cycle counter of the DWT, which is switched on: false in QEMU, which has none; 0 on Armv6-M. Armv7-M
- * ARM, C1.6 and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the lock is that of the Cortex-M7. */
+/* The cycle counter of the DWT, which is switched on: false on a core without the counter, as in QEMU; 0 on
+ * Armv6-M. Armv7-M ARM, C1.6 and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the lock is that of
+ * the Cortex-M7. */
 static inline bool ag_core_cycles(uint32_t *cycles) {
 #if __ARM_ARCH >= 7
     AG_REGISTER(0xe000edfcu) |= 1u << 24;
@@ -44,8 +45,8 @@ static inline bool ag_core_cycles(uint32_t *cycles) {
 #endif
 }
 
-/* The bits of ag_core_ticks, which counts at a constant rate: SysTick, unless another program uses it.
- * Armv7-M ARM, B3.3: CSR, bit 2 the clock of the core, bit 0 ENABLE. */
+/* The bits of ag_core_ticks, which counts at a constant rate: SysTick, or always 0 where another program uses
+ * it. Armv7-M ARM, B3.3: CSR, bit 2 the clock of the core, bit 0 ENABLE. */
 enum { AG_CORE_TICKS = 0xffffff };
 
 static inline uint32_t ag_core_ticks(void) {
@@ -54,12 +55,33 @@ static inline uint32_t ag_core_ticks(void) {
         AG_REGISTER(0xe000e018u) = 0;
         AG_REGISTER(0xe000e010u) = 5u;
     }
+    if ((AG_REGISTER(0xe000e010u) & 5u) != 5u || AG_REGISTER(0xe000e014u) != AG_CORE_TICKS) {
+        return 0;
+    }
     return AG_CORE_TICKS - AG_REGISTER(0xe000e018u);
 }
 
-/* Executes two instructions `times` times. */
-static inline void ag_core_loop(uint32_t times) {
-    __asm__ volatile("1: subs %0, %0, #1\n bne 1b" : "+l"(times) : : "cc");
+/* Executes so many instructions, a multiple of 8: every second one is a branch. GCC assembles code for
+ * Armv6-M in another syntax unless the code says so. */
+static inline void ag_core_loop(uint32_t instructions) {
+    uint32_t times = instructions / 2u;
+    __asm__ volatile(".syntax unified\n 1: subs %0, %0, #1\n bne 1b" : "+l"(times) : : "cc");
+}
+
+/* The same number: six of eight are divisions, or multiplications where the core cannot divide. */
+static inline void ag_core_slow_loop(uint32_t instructions) {
+    uint32_t times = instructions / 8u, x = 0xffffffffu;
+#if __ARM_ARCH >= 7
+#define AG_SLOW "udiv %1, %1, %2\n "
+#else
+#define AG_SLOW "muls %1, %2, %1\n "
+#endif
+    __asm__ volatile(".syntax unified\n 1: " AG_SLOW AG_SLOW AG_SLOW AG_SLOW AG_SLOW AG_SLOW
+                     "subs %0, %0, #1\n bne 1b"
+                     : "+l"(times), "+l"(x)
+                     : "l"(1u)
+                     : "cc");
+#undef AG_SLOW
 }
 
 static inline void ag_core_let_interrupt(void) {
