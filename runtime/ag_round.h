@@ -51,13 +51,13 @@ typedef struct ag_round {
     bool local_buffers;
     uint32_t steps, examples; /* local: since the start of the round */
     float loss;               /* the sum of the losses of these steps */
-    uint64_t spent;           /* their cycles */
+    uint64_t spent;           /* what r->cycles counted in them */
     ag_record start;          /* the checkpoint of W0 */
     ag_note note;             /* the board's identity; the round's options, clipping and noise */
     float factor;             /* that clips the difference */
     uint32_t key[8];          /* of the noise of this difference */
     bool is_measured;         /* factor, and with noise the key, are known for the weights in memory */
-    uint32_t (*cycles)(void); /* of the core, modulo 2^32; NULL without a counter */
+    uint32_t (*cycles)(void); /* cycles or instructions, modulo 2^32; NULL: no counter */
     ag_entropy_fn *entropy;   /* NULL without a source */
 } ag_round;
 

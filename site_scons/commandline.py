@@ -174,7 +174,8 @@ class Options:
             if key in self.given
             for w in (f"--{key}", self.given[key])
         ]
-        server = [] if "--synchronous" in self.words else ["--server", "flower"]
+        names = {word.partition("=")[0] for word in self.words}
+        server = [] if {"--synchronous", "--server"} & names else ["--server", "flower"]
         return [*server, *given, *self.words]
 
     @property

@@ -18,10 +18,8 @@ from .errors import LinkError
 from .lock import FolderLock
 from .transport import Stream, open_port
 
-COUNTING = (
-    "-icount",
-    "shift=0",
-)  # timers count instructions, which boards report (boards/support/common/system.c)
+# Timers count instructions, so that boards can report them (boards/support/common/system.c).
+COUNTING = ("-icount", "shift=0")
 # Kills the emulator when its standard input ends: when it is closed here, or with this process, however that ends.
 _WHILE_OPEN = '"$@" & read -r _; kill -9 $!; wait'
 

@@ -252,6 +252,7 @@ class Round:
             if made != first + steps or examples < made:
                 raise replies.strange_steps(made, first + steps, first + steps)
             self.board.greeting = replace(self.board.greeting, steps=self.board.greeting.steps + steps)
+            # The reply does not say which of both the board counts.
             counts = (0, cycles) if isinstance(self.board.link.port, QemuPort) else (cycles, 0)
             self.local, known = Local(made, examples, loss / made if made else math.nan, *counts), True
 

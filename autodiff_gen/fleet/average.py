@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .counts import Counts
 from .members import Report
 
 
@@ -18,7 +19,7 @@ class Mean:
         self._sum: Any = None
         self._losses = 0.0
         self.labels = self.right = 0
-        self._counts = {"cycles": [0, 0], "instructions": [0, 0]}  # and the steps in which they were counted
+        self.counts = Counts()
 
     def add(self, report: Report) -> None:
         self.boards += 1
@@ -31,10 +32,7 @@ class Mean:
         if report.evaluation is not None:
             self.labels += report.evaluation.labels
             self.right += report.evaluation.right
-        for name, counts in self._counts.items():
-            if count := getattr(report.local, name):
-                counts[0] += count
-                counts[1] += report.local.steps
+        self.counts.add(report.kind, report.local)
 
     @property
     def delta(self) -> Any:
@@ -50,9 +48,3 @@ class Mean:
     def accuracy(self) -> float:
         """The share of labels that the weights before the round recognise on the boards; NaN without any."""
         return self.right / self.labels if self.labels else math.nan
-
-    @property
-    def counts(self) -> dict[str, float]:
-        """Of a local step: `cycles` on boards with a counter, `instructions` in emulators; without what no board
-        counts."""
-        return {name: count / steps for name, (count, steps) in self._counts.items() if steps}

@@ -103,7 +103,8 @@ class Gateway(Fleet):
         if least < size:
             more = ", or a larger --alpha" if self.args.alpha else ""
             raise DataError(
-                f"the model takes {size} samples a step, and a board has {least} of {len(own):,}: name fewer boards{more}"
+                f"the model takes {size} samples a step, and a board has {least} of {len(own):,}: name fewer boards"
+                + more
             )
         return [batches(part, size, (seed, k)) for k, part in enumerate(found)]
 

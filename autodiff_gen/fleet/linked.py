@@ -168,7 +168,7 @@ class LinkedBoards:
                 tested = own.evaluate() if settings.evaluate else None
                 local = own.train(order.work(k))
                 delta = own.difference(settings.encoding, order.seed(k))
-                return Report(k, own.samples, local, delta, tested)
+                return Report(k, own.samples, local, delta, tested, line.kind)
             except SameIdentity:
                 raise
             except LinkError as error:

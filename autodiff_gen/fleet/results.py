@@ -90,7 +90,7 @@ def _print(row: Row, result: Result) -> None:
     shown = "" if row.accuracy is None else f"   accuracy {row.accuracy:7.2%}"
     if not math.isnan(result.accuracy):
         shown += f"   before it, on boards {result.accuracy:7.2%}"
-    shown += "".join(f"   {count:,.0f} {name} a step" for name, count in result.counts.items())
+    shown += "".join(f"   {text}" for text in result.counts.of_a_step())
     failed = f", {row.failed} failed" if row.failed else ""
     boards = f"{counted(row.boards, 'board')}{failed}"
     print(

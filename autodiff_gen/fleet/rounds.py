@@ -12,6 +12,7 @@ from ..codegen.program import Slot
 from ..device.rounds import by_name
 from ..errors import DataError
 from .average import Mean
+from .counts import Counts
 from .members import Failure, Members, Report
 from .order import Order, RoundSettings
 from .rounded import rounded
@@ -32,9 +33,7 @@ class Result:
     seconds: float
     failures: Sequence[Failure | str]
     accuracy: float = math.nan  # of the weights before it, on the boards' own samples; NaN without evaluation
-    counts: Mapping[str, float] = field(
-        default_factory=dict
-    )  # of a local step, by `cycles` and `instructions`
+    counts: Counts = field(default_factory=Counts)
 
 
 def run_round(

@@ -14,6 +14,7 @@ from autodiff_gen.cli.main import main, parsed
 from autodiff_gen.device import qemu
 from autodiff_gen.device.rounds import Local
 from autodiff_gen.fleet import rounds_command
+from autodiff_gen.fleet.counts import Counts
 from autodiff_gen.fleet.gateway import Gateway
 from autodiff_gen.fleet.members import Failure, Report
 from autodiff_gen.fleet.progress import Progress
@@ -261,6 +262,22 @@ def test_an_evaluation_needs_classes(capsys: pytest.CaptureFixture[str]) -> None
     assert message in capsys.readouterr().err
 
 
+def test_each_kind_of_board_has_its_own_count() -> None:
+    counts = Counts()
+    counts.add("stm32", Local(4, 4, 0.5, instructions=400))
+    assert counts.of_a_step() == ["100 instructions a step"]
+    counts.add("mps2_an385", Local(2, 2, 0.5, instructions=6000))
+    counts.add("stm32", Local(4, 4, 0.5, instructions=800))
+    counts.add("stm32", Local(4, 4, 0.5, cycles=4000))
+    counts.add("", Local(9, 9, 0.5))
+    assert counts.of_a_step() == [
+        "3,000 instructions a step of mps2_an385",
+        "1,000 cycles a step of stm32",
+        "150 instructions a step of stm32",
+    ]
+    assert Counts(counts.lines + counts.lines).of_a_step() == counts.of_a_step()
+
+
 @pytest.mark.qemu
 @pytest.mark.parametrize(
     ("kind", "counted"),  # by the plugin of bench, with GCC 12.2
@@ -291,7 +308,8 @@ def test_boards_of_three_kinds_in_emulators(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "1 twin on the host, 1 x stm32 emulated, 1 x mps2_an385 emulated, 1 x mps3_an547 emulated" in out
     assert [r[:2] for r in rounds(out)] == [(1, 4), (2, 4)]
-    assert len(re.findall(r" [\d,]+ instructions a step ", out)) == 2
+    counts = re.findall(r" [\d,]+ instructions a step of (\w+) ", out)
+    assert counts == 2 * ["mps2_an385", "mps3_an547", "stm32"]
     with np.load("emulated/round-00002.npz") as one, np.load("twins/round-00002.npz") as other:
         for name in one:
             np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-6)

@@ -198,6 +198,7 @@ def check_secure(found: dict[str, Any]) -> None:
     assert found["loss"][0] == pytest.approx(found["loss"][1])
     assert found["silent"] == ["1 of 3 clients did not reply"]
     assert found["not finite"] == ["differences are not finite: lower --lr"]
+    assert found["counts"] == 3 * [["100 instructions a step of one", "102 instructions a step of other"]]
     assert found["setups"] == [
         "",
         "the server's secure aggregation has 2 clients in a round: expected 3 or more",

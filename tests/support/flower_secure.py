@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from autodiff_gen.fleet.flower.client import ARRAYS, serialized
 from autodiff_gen.fleet.flower.grid import LocalGrid
 from autodiff_gen.fleet.flower.secure import SecureMean, secured
 from autodiff_gen.fleet.flower.server import flower_round
+from autodiff_gen.fleet.members import Failure, Report
+from autodiff_gen.fleet.order import Order
 from autodiff_gen.fleet.rounds import run_round
 
 STEP = 16 / 4194304  # of SecAgg+'s integers: from -clipping_range to clipping_range in 2^22 steps
@@ -51,6 +55,38 @@ def secure_round(problem: Problem, made: type[Seen] = Seen) -> tuple[Seen, Any]:
     nodes = {"fraction_evaluate": 0.0, "min_available_nodes": 1, "min_train_nodes": 1}
     secure = SecureMean.of("", len(PARTS), MOST)
     return grid, flower_round(FedAvg(**nodes), grid, 1, problem.weights, secure=secure)
+
+
+class Counting:
+    """The twins of a problem as two kinds of boards that count instructions."""
+
+    first = 0
+
+    def __init__(self, problem: Problem) -> None:
+        self._twins = problem.twins
+
+    def __len__(self) -> int:
+        return len(self._twins)
+
+    def round(self, order: Order, boards: Sequence[int]) -> Iterator[Report | Failure]:
+        for answer in self._twins.round(order, boards):
+            assert isinstance(answer, Report)
+            local = replace(answer.local, instructions=answer.local.steps * (100 + answer.board))
+            yield replace(answer, local=local, kind="one" if answer.board < 2 else "other")
+
+
+def counts(problem: Problem) -> list[list[str]]:
+    """What the line of a round says: by averaging, by Flower, and by secure aggregation."""
+    problem.members, nodes = [Counting(problem)], {"fraction_evaluate": 0.0, "min_available_nodes": 1}
+    clients = {k + 1: [k] for k in range(len(PARTS))}
+    grid = LocalGrid(problem.members, problem.program, problem.settings(), clients)
+    found = [
+        run_round(problem.members, problem.slots, problem.settings(), 1, problem.weights),
+        flower_round(FedAvg(**nodes, min_train_nodes=1), grid, 1, problem.weights),
+        secure_round(problem)[1],
+    ]
+    problem.members = [problem.twins]
+    return [result.counts.of_a_step() for result in found]
 
 
 def not_finite(problem: Problem) -> list[str]:
@@ -112,5 +148,6 @@ def secure_rounds(problem: Problem) -> dict[str, Any]:
         "silent": list(silent.failures),
         "difference of silent": largest_difference(rest.weights, silent.weights),
         "not finite": not_finite(problem),
+        "counts": counts(problem),
         "setups": [setup(3, 2), setup(2, 2), setup(3, 1)],
     }

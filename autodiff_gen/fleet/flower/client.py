@@ -114,6 +114,7 @@ def _replies(
                     "failed": [str(f) for f in failures],
                     "labels": mean.labels,
                     "right": mean.right,
+                    "counts": mean.counts.lines,
                 }
             ),
         }

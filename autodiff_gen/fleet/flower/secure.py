@@ -40,7 +40,7 @@ from .strategies import number
 LEAST, MOST_SHARES, THRESHOLD = 3, 11, 0.6  # clients, shares of a key, share of these that opens it
 LEAST_TO_OPEN = 2  # shares of a key: each one would be the key
 NAMES = "names"  # key in a message's config: the names of the arrays, which FitIns does not have
-_SUMS = ("answered", "labels", "right")  # of the record about boards
+_SUMS, _LINES = ("answered", "labels", "right"), ("failed", "counts")  # of the record about boards
 
 Trains = Callable[[Any, Any], Any]  # by message and context
 
@@ -126,7 +126,7 @@ def _fit_result(sent: Any, content: Any, state: Mapping[str, Any]) -> Any:
             f"{2 * largest:.1g}"
         )
     boards = content[BOARDS]
-    said = {key: boards[key] for key in _SUMS} | {"failed": "\n".join(boards["failed"])}
+    said = {key: boards[key] for key in _SUMS} | {key: "\n".join(boards[key]) for key in _LINES}
     result = FitRes(
         Status(Code.OK, ""),
         ndarrays_to_parameters(changes),
@@ -264,12 +264,13 @@ def _mean(before: Any, results: Sequence[FitRes]) -> Any:
     samples = sum(r.num_examples for r in results)
     loss = sum(r.num_examples * r.metrics[LOSS] for r in results) / samples
     said: dict[str, Any] = {key: sum(r.metrics[key] for r in results) for key in _SUMS}
-    failed = [line for r in results for line in r.metrics["failed"].split("\n") if line]
+    for key in _LINES:
+        said[key] = [line for r in results for line in r.metrics[key].split("\n") if line]
     return RecordDict(
         {
             ARRAYS: ArrayRecord(arrays),
             METRICS: MetricRecord({EXAMPLES: samples, LOSS: loss}),
-            BOARDS: ConfigRecord({**said, "failed": failed}),
+            BOARDS: ConfigRecord(said),
         }
     )
 

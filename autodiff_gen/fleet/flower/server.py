@@ -17,6 +17,7 @@ from flwr.app.exception import AppExitException
 from ...codegen.program import Program
 from ...device.rounds import shared_slots
 from ...errors import DataError, listed
+from ..counts import Counts
 from ..order import RoundSettings
 from ..rounded import rounded
 from ..rounds import Result, Weights, no_answer
@@ -115,6 +116,7 @@ def flower_round(
     samples = sum(c[METRICS][EXAMPLES] for c in answers)
     labels, right = (sum(c[BOARDS][name] for c in answers) for name in ("labels", "right"))
     accuracy = right / labels if labels else math.nan
+    counts = Counts(line for c in answers for line in c[BOARDS]["counts"])
     with _usable(strategy, number), np.errstate(all="ignore"):
         new, _ = strategy.aggregate_train(number, replies)
         made = {name: array.numpy().astype(np.float32) for name, array in (new or {}).items()}
@@ -125,7 +127,8 @@ def flower_round(
             f"round {number}: the strategy {type(strategy).__name__} made weights that are not finite: lower its "
             "options, such as eta, or --lr"
         )
-    return Result(number, made | means, boards, samples, loss, time.monotonic() - begin, failures, accuracy)
+    seconds = time.monotonic() - begin
+    return Result(number, made | means, boards, samples, loss, seconds, failures, accuracy, counts)
 
 
 @contextmanager
