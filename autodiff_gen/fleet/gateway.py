@@ -104,7 +104,7 @@ class Gateway(Fleet):
             more = ", or a larger --alpha" if self.args.alpha else ""
             raise DataError(
                 f"the model takes {size} samples a step, and a board has {least} of {len(own):,}: name fewer boards"
-                + more
+                f"{more}"
             )
         return [batches(part, size, (seed, k)) for k, part in enumerate(found)]
 

@@ -71,8 +71,8 @@ def plain(message: Any) -> Any:
     return found
 
 
-class _Ended(Exception):
-    """The client cannot take part: the reply is an Error."""
+class _Ended(DataError):
+    """The client cannot take part: its reply is an Error with this message."""
 
 
 def secured(message: Any, context: Any, train: Trains) -> Any:
@@ -230,7 +230,7 @@ def _workflow(given: Mapping[str, Any], clients: int, where: str) -> Any:
         with _quiet():
             made = _Workflow(**options)
     except (TypeError, ValueError) as error:
-        raise DataError(f"--secagg: {str(error).replace('`', '')}") from None
+        raise DataError(f"SecAgg+ rejects the options of --secagg: {str(error).replace('`', '')}") from None
     if clients * made.quantization_range >= made.modulus_range:
         raise DataError(
             f"--secagg: {clients:,} clients overflow modulus_range={made.modulus_range}: write quantization_range="
