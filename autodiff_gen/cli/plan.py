@@ -96,8 +96,8 @@ def _of_data(args: argparse.Namespace, model: Model) -> tuple[Iterator[Mapping[s
     import numpy as np
 
     from ..codegen.compiler import input_args
-    from ..codegen.link_layout import LinkArray, LinkLayout
-    from ..device.dataset import load_dataset, rows_per_step
+    from ..codegen.link_layout import LinkArray, LinkLayout, rows_per_step
+    from ..device.dataset import load_dataset
     from ..device.recording_windows import Windows
     from ..ir.index_checks import checks_of
     from ..model.loader import find_model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import DataError, listed
 from ..ir.identifiers import Scope
 from ..ir.types import Type, bound, varies
 from .program import Arg, Entry, Program
@@ -85,6 +86,21 @@ def _end(arrays: tuple[LinkArray, ...]) -> int:
 
 def entry(program: Program, name: str) -> Entry:
     return next(e for e in program.entries if e.name == name)
+
+
+def step_sizes(program: Program, name: str = "train_step") -> range:
+    """The numbers of samples that a function of the program takes. Raises DataError if its arrays disagree."""
+    called, most = entry(program, name), rows_per_step(link_layout(program).inputs)
+    return range(called.least_n if called.takes_n else most, most + 1)
+
+
+def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:
+    """Samples of a full batch, along axis 0 of every array. Raises DataError if the arrays disagree."""
+    rows = {bound(a.type.shape, a.batch)[0] if a.type.shape else 0 for a in inputs}
+    if len(rows) != 1 or 0 in rows:
+        types = listed(f"{a.name}: {a.type!r}" for a in inputs)
+        raise DataError(f"a data set cannot be split into steps: the first axes of {types} differ")
+    return rows.pop()
 
 
 def link_layout(program: Program) -> LinkLayout:

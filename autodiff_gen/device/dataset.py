@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout, entry, link_layout
-from ..codegen.program import Program
+from ..codegen.link_layout import LinkArray, LinkLayout, rows_per_step
 from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError, listed, quoted, shortened
 from ..host.arguments import Batch, checked
@@ -276,26 +275,15 @@ def _reshaped(array: Array, tail: tuple[int, ...], type: Type) -> str:
     return ""
 
 
-def step_sizes(program: Program, name: str = "train_step") -> range:
-    """The numbers of samples that a function of the program takes. Raises DataError if its arrays disagree."""
-    called, most = entry(program, name), rows_per_step(link_layout(program).inputs)
-    return range(called.least_n if called.takes_n else most, most + 1)
-
-
-def check_batch(sizes: range, batch: int) -> None:
-    """Raises DataError for a batch of --batch that is not one of `sizes`."""
-    if batch not in sizes:
-        takes = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        raise DataError(f"--batch {batch}: the model takes {takes} samples a step")
-
-
-def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:
-    """Samples of a full batch, along axis 0 of every array. Raises DataError if the arrays disagree."""
-    rows = {bound(a.type.shape, a.batch)[0] if a.type.shape else 0 for a in inputs}
-    if len(rows) != 1 or 0 in rows:
-        types = listed(f"{a.name}: {a.type!r}" for a in inputs)
-        raise DataError(f"a data set cannot be split into steps: the first axes of {types} differ")
-    return rows.pop()
+def check_batch(sizes: range, batch: int, adds_up: bool = False) -> None:
+    """Raises DataError for a batch of --batch that is not one of `sizes`. `adds_up`: nor made of several of them."""
+    is_fixed = len(sizes) == 1
+    if batch in sizes or (adds_up and batch > sizes[-1] and not (is_fixed and batch % sizes[0])):
+        return
+    takes = f"{sizes[0]}" if is_fixed else f"{sizes[0]} to {sizes[-1]}"
+    if adds_up:
+        takes = f"multiples of {sizes[0]}" if is_fixed else f"{sizes[0]} at least"
+    raise DataError(f"--batch {batch}: the model takes {takes} samples a step")
 
 
 def _convert(a: LinkArray, array: Array, path: Path, prefix: str) -> Array:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import label_and_scores, link_layout
+from ..codegen.link_layout import label_and_scores, link_layout, rows_per_step
 from ..codegen.program import Program
 from ..host.trainer import Trainer
 from .board import Board
-from .dataset import Dataset, rows_per_step
+from .dataset import Dataset
 from .inputs import position
 from .metrics import accuracy as share_right
 from .metrics import confusion_matrix

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.link_layout import step_sizes
 from ..errors import DataError
 from ..ir.build import make_input
 from ..ir.interpreter import evaluate
 from ..ir.types import Type, f32
 from ..model.model import Model
 from .board import Board
-from .dataset import Dataset, check_batch, step_sizes
+from .dataset import Dataset, check_batch
 from .errors import GRADIENTS, LOSS, DeviceError, WentBack
 from .evaluation import accuracy
 

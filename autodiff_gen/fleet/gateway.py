@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..codegen.link_layout import compared_classes, entry, label_and_scores
-from ..device.dataset import check_batch, step_sizes
+from ..codegen.link_layout import compared_classes, entry, label_and_scores, step_sizes
+from ..device.dataset import check_batch
 from ..device.differences import Encoding
 from ..device.errors import LinkError
 from ..device.peer import MOST_STEPS

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,11 +14,10 @@ import numpy as np
 from ..codegen.exchanged_part import is_sum
 from ..codegen.link_layout import link_layout
 from ..codegen.program import Program, Slot
-from ..device.dataset import step_sizes
 from ..device.errors import LINK, DeviceError, LinkError
 from ..device.gradients import Array, Part, after_apply, exchanged_slots
 from ..device.inputs import position
-from ..errors import AutodiffError, DataError
+from ..errors import AutodiffError
 from .ranks import Rank
 
 T = TypeVar("T")
@@ -33,32 +31,18 @@ class RankLost(AutodiffError):
         self.is_rejected = is_rejected
 
 
-@dataclass(frozen=True)
-class Rows:
-    """How many samples a call of `accumulate` takes."""
-
-    most: int
-    least: int
-
-    def shares(self, rows: Any, ranks: int) -> list[list[Any]]:
-        """The samples of a step, divided among ranks as evenly as the model allows: for each rank a list of batches. At
-        the end of the data set a rank may have no batch."""
-        if self.least == self.most:
-            rows = rows[: len(rows) // self.most * self.most]
-        unit = self.most if self.least == self.most else 1
-        units = len(rows) // unit
-        busy = max(min(ranks, len(rows) // self.least), 1)
-        found = []
-        for own in np.array_split(np.arange(units), busy):
-            part = rows[own[0] * unit : (own[-1] + 1) * unit] if len(own) else rows[:0]
-            found.append(np.array_split(part, -(-len(part) // self.most)) if len(part) else [])
-        return found + [[]] * (ranks - busy)
-
-
-def rows_of(program: Program) -> Rows:
-    """The samples that a program with `accumulate` takes."""
-    sizes = step_sizes(program, "accumulate")
-    return Rows(sizes[-1], sizes[0])
+def divided(rows: Any, sizes: range, ranks: int) -> list[list[Any]]:
+    """The samples of a step, divided among ranks as evenly as the model allows: for each rank a list of batches. At the
+    end of the data set a rank may have no batch. `sizes`: how many samples a call of `accumulate` takes."""
+    least, most = sizes[0], sizes[-1]
+    unit = most if least == most else 1
+    units = len(rows) // unit
+    busy = max(min(ranks, len(rows) // least), 1)
+    found = []
+    for own in np.array_split(np.arange(units), busy):
+        part = rows[own[0] * unit : (own[-1] + 1) * unit] if len(own) else rows[:0]
+        found.append(np.array_split(part, -(-len(part) // most)) if len(part) else [])
+    return found + [[]] * (ranks - busy)
 
 
 class Synchronous:
@@ -193,14 +177,3 @@ def _added(arrays: Sequence[Array]) -> Array:
     for array in arrays[1:]:
         total = total + array
     return total
-
-
-def check_batch(program: Program, n: int, ranks: int, samples: int) -> None:
-    """Raises DataError if the model does not take n samples, or if the data set has too few samples for the ranks."""
-    rows = rows_of(program)
-    fixed = rows.least == rows.most
-    if n < rows.least or (fixed and n % rows.most):
-        takes = f"multiples of {rows.most}" if fixed else f"{rows.least} at least"
-        raise DataError(f"--batch {n}: the model takes {takes} samples a step")
-    if ranks * rows.least > samples:
-        raise DataError(f"{ranks:,} boards for {samples:,} samples: each needs {rows.least} at least")

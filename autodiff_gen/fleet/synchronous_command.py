@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from ..codegen.link_layout import step_sizes
 from ..device.board import Board
 from ..device.commands import INTERRUPTED
-from ..device.dataset import Dataset
+from ..device.dataset import Dataset, check_batch
 from ..device.errors import LinkError
 from ..device.gradients import GradientRank
 from ..device.inputs import position
@@ -25,7 +26,7 @@ from .participants import Fleet, number_of_twins
 from .ranks import Rank, TwinRank
 from .reduction import reduction_of
 from .step_results import StepResults
-from .synchronous import RankLost, Synchronous, check_batch, rows_of
+from .synchronous import RankLost, Synchronous, divided
 from .timeline import set_aside
 
 RANKS = 4  # without --boards, --emulated and --port
@@ -94,14 +95,14 @@ class _Run:
             raise
 
     def _train(self, group: Synchronous) -> int:
-        results, rows, begin, samples = self.results, rows_of(self.program), time.monotonic(), 0
+        results, sizes, begin, samples = self.results, self._sizes(), time.monotonic(), 0
         losses, lr = results.losses, self.fleet.lr
         with noting_interrupts() as interrupted:
             for step, epoch, chosen in self.plan.batches(group.steps):
                 if step >= self.end or interrupted:
                     break
                 with doing(f"step {step + 1:,} of {self.end:,}"):
-                    losses.append(group.step(self.data.train, rows.shares(chosen, len(group.ranks)), lr))
+                    losses.append(group.step(self.data.train, divided(chosen, sizes, len(group.ranks)), lr))
                 samples += len(chosen)
                 is_whole = self.plan.place(step + 1)[1] == 0
                 if is_whole or step + 1 == self.end:
@@ -124,12 +125,17 @@ class _Run:
         names.sort(key=lambda name: position(session.program, name))
         return reduction_of(session.trainer(), self.data.train, names)
 
+    def _sizes(self) -> range:
+        return step_sizes(self.program, "accumulate")
+
     def _plan(self) -> tuple[Plan, int]:
         """The samples of each step, and the number of steps."""
-        args, rows, size, ranks = self.args, rows_of(self.program), len(self.data), self.fleet.boards
-        n = args.batch or rows.most
-        check_batch(self.program, n, ranks, size)
-        plan = Plan(size, min(n * ranks, size), args.epochs or 1, args.seed, rows.least)
+        args, sizes, samples, ranks = self.args, self._sizes(), len(self.data), self.fleet.boards
+        n = args.batch or sizes[-1]
+        check_batch(sizes, n, adds_up=True)
+        if ranks * sizes[0] > samples:
+            raise DataError(f"{ranks:,} boards for {samples:,} samples: each needs {sizes[0]} at least")
+        plan = Plan(samples, min(n * ranks, samples), args.epochs or 1, args.seed, sizes[0])
         if not args.steps:
             return plan, plan.steps
         return replace(plan, epochs=-(-args.steps // plan.per_epoch)), args.steps

@@ -13,11 +13,12 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.link_layout import step_sizes
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.errors import ModelError
 from autodiff_gen.fleet.ranks import TwinRank
 from autodiff_gen.fleet.reduction import reduction_of
-from autodiff_gen.fleet.synchronous import RankLost, Rows, Synchronous, rows_of
+from autodiff_gen.fleet.synchronous import RankLost, Synchronous, divided
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
 
@@ -103,7 +104,9 @@ def steps(made: Synchronous, arrays: Data, sizes: Sequence[int], lr: float | Non
     losses, at = [], 0
     for size in sizes:
         rows = np.arange(at, at + size)
-        losses.append(made.step(arrays, rows_of(made.program).shares(rows, len(made.ranks)), lr))
+        losses.append(
+            made.step(arrays, divided(rows, step_sizes(made.program, "accumulate"), len(made.ranks)), lr)
+        )
         at += size
     return losses
 
@@ -223,7 +226,7 @@ def test_each_rank_draws_other_random_numbers() -> None:
     one = trainer(made.program)
     drawn = []
     for first in range(0, 48, 16):
-        shares = rows_of(made.program).shares(np.arange(first, first + 16), RANKS)
+        shares = divided(np.arange(first, first + 16), step_sizes(made.program, "accumulate"), RANKS)
         for (rows,) in shares:
             one.accumulate(*(a[rows] for a in arrays.values()))
             drawn.append(int(one.state_dict()["random.step"]))
@@ -248,21 +251,21 @@ def test_a_rank_may_have_several_batches() -> None:
 
 
 SHARES = {
-    (Rows(4, 1), 16, 4): [[4], [4], [4], [4]],
-    (Rows(4, 1), 13, 4): [[4], [3], [3], [3]],
-    (Rows(4, 1), 2, 4): [[1], [1], [], []],
-    (Rows(4, 1), 23, 3): [[4, 4], [4, 4], [4, 3]],
-    (Rows(4, 2), 5, 4): [[3], [2], [], []],
-    (Rows(4, 4), 16, 3): [[4, 4], [4], [4]],
-    (Rows(4, 4), 14, 2): [[4, 4], [4]],
-    (Rows(4, 4), 4, 2): [[4], []],
+    (range(1, 5), 16, 4): [[4], [4], [4], [4]],
+    (range(1, 5), 13, 4): [[4], [3], [3], [3]],
+    (range(1, 5), 2, 4): [[1], [1], [], []],
+    (range(1, 5), 23, 3): [[4, 4], [4, 4], [4, 3]],
+    (range(2, 5), 5, 4): [[3], [2], [], []],
+    (range(4, 5), 16, 3): [[4, 4], [4], [4]],
+    (range(4, 5), 14, 2): [[4, 4], [4]],
+    (range(4, 5), 4, 2): [[4], []],
 }
 
 
 @pytest.mark.parametrize("case", SHARES)
-def test_the_shares_of_a_step(case: tuple[Rows, int, int]) -> None:
-    rows, samples, ranks = case
-    found = rows.shares(np.arange(100, 100 + samples), ranks)
+def test_the_shares_of_a_step(case: tuple[range, int, int]) -> None:
+    sizes, samples, ranks = case
+    found = divided(np.arange(100, 100 + samples), sizes, ranks)
     assert [[len(batch) for batch in own] for own in found] == SHARES[case]
     every = [i for own in found for batch in own for i in batch]
     assert every == list(range(100, 100 + len(every)))
