@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from flwr.serverapp import ServerApp
 
 from ..errors import AutodiffError, DataError, counted, quoted, shortened
 from ..fleet.flower.client import CONFIG, FAILED, NUMBER, FlowerClientApp
-from ..fleet.flower.secure import SecureMean, is_secure, secured
+from ..fleet.flower.secure_client import is_secure, secured
+from ..fleet.flower.secure_server import SecureMean
 from ..fleet.flower.server import FlowerServer
 from ..fleet.folder import held
 from ..fleet.gateway import Gateway
@@ -41,16 +43,16 @@ server = ServerApp()
 def train(message: Any, context: Any) -> Any:
     """Connects to the boards, trains them, and ends the connections: Flower starts a process for each message."""
     if is_secure(message):
-        return secured(message, context, _train)
-    return _train(message, context, is_secure=False)
+        return secured(message, context, partial(_train, by_secagg=True))
+    return _train(message, context)
 
 
-def _train(message: Any, context: Any, is_secure: bool = True) -> Any:
+def _train(message: Any, context: Any, by_secagg: bool = False) -> Any:
     try:
         node = context.node_config
         first = _number(message.content[CONFIG], NUMBER, "the server's config", 1) == 1
         args = _arguments(context.run_config, str(node.get("options", "")))
-        if args.secagg is not None and not is_secure:
+        if args.secagg is not None and not by_secagg:
             raise DataError("the client has --secagg, and the server requests weights without it")
         args.strategy = args.server = args.secagg = None  # of the app's server
         gateways = _number(node, PARTS, "the node's config", 1, default=1)

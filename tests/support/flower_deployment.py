@@ -11,7 +11,7 @@ from flwr.app import Context, RecordDict
 
 from autodiff_gen.cli import flower_app
 from autodiff_gen.fleet.flower.grid import LocalGrid
-from autodiff_gen.fleet.flower.secure import is_secure
+from autodiff_gen.fleet.flower.secure_client import is_secure
 from autodiff_gen.fleet.folder import held
 
 NONE = RecordDict()

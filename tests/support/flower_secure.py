@@ -16,7 +16,8 @@ from flwr.serverapp.strategy import FedAvg
 from autodiff_gen.fleet.flower import grid as local_grid
 from autodiff_gen.fleet.flower.client import ARRAYS, serialized
 from autodiff_gen.fleet.flower.grid import LocalGrid
-from autodiff_gen.fleet.flower.secure import SecureMean, secured
+from autodiff_gen.fleet.flower.secure_client import secured
+from autodiff_gen.fleet.flower.secure_server import SecureMean
 from autodiff_gen.fleet.flower.server import flower_round
 from autodiff_gen.fleet.members import Failure, Report
 from autodiff_gen.fleet.order import Order

@@ -16,7 +16,7 @@ from ..members import Failure, Members, Report
 from ..order import RoundSettings
 from ..rounds import Heard
 from .client import FAILED, replies
-from .secure import is_secure, plain, secured, trains
+from .secure_client import is_secure, is_training, secured, without_secagg
 
 VERSION = "1.42."  # of Flower: `_identify` sets a private detail
 RUN, SERVER = 1, 1
@@ -108,9 +108,9 @@ class LocalGrid(Grid):  # type: ignore[misc]
     def _secured(self, messages: Mapping[int, Any]) -> Iterator[Any]:
         """Replies to messages of SecAgg+, by node. Where clients train, all train at the same time."""
         trained: dict[int, Any] = {}
-        if trains(next(iter(messages.values()))):
+        if is_training(next(iter(messages.values()))):
             self.failures = []
-            sent = [(plain(message), self._clients[node]) for node, message in messages.items()]
+            sent = [(without_secagg(message), self._clients[node]) for node, message in messages.items()]
             answers = replies(self._members, self._program, self._settings, sent, self._hear)
             trained = dict(zip(messages, answers, strict=True))
         for node, message in messages.items():

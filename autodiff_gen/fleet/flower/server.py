@@ -24,7 +24,7 @@ from ..rounds import Result, Weights, no_answer
 from .client import ARRAYS, BOARDS, EXAMPLES, LOSS, METRICS
 from .kept_state import KeptState
 from .noting_grid import NotingGrid
-from .secure import SecureMean
+from .secure_server import SecureMean
 from .strategies import OF_MEANS, strategy_of
 
 

@@ -14,7 +14,7 @@ from ..members import Members
 from ..order import RoundSettings
 from ..rounds import Heard, Result, Weights
 from .grid import LocalGrid
-from .secure import SecureMean
+from .secure_server import SecureMean
 from .server import FlowerServer
 from .strategies import OF_MEANS
 

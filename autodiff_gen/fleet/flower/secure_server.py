@@ -1,142 +1,32 @@
-"""Secure aggregation by SecAgg+ of Flower: clients send differences of weights with masks that cancel out in the sum,
-so that the server learns the mean of all clients, not the difference of one.
+"""The server of secure aggregation by SecAgg+ of Flower, which learns the mean of all clients.
 
-SecAgg+ is written for the older interface of Flower's strategies. Here it makes one round: a client's message and reply
-become FitIns and FitRes of that interface, and the mean becomes one reply, which the strategy reads as of one client.
+SecAgg+ is written for the older interface of Flower's strategies. Here it makes one round, and the mean becomes one
+reply, which the strategy reads as of one client.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
-import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
-from flwr.client.mod import secaggplus_mod
-from flwr.common import Code, FitIns, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
-from flwr.common.secure_aggregation.secaggplus_constants import (
-    RECORD_KEY_CONFIGS,
-    RECORD_KEY_STATE,
-    Key,
-    Stage,
-)
-from flwr.compat.common import recorddict_compat as compat
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.common import FitIns, FitRes, parameters_to_ndarrays
 from flwr.server.compat.legacy_context import LegacyContext
 from flwr.server.workflow import SecAggPlusWorkflow
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD
 from flwr.server.workflow.constant import Key as RoundKey
 
 from ...errors import DataError, counted, listed, quoted
-from .client import ARRAYS, BOARDS, CONFIG, EXAMPLES, FAILED, LOSS, METRICS, serialized
+from .client import ARRAYS, BOARDS, CONFIG, EXAMPLES, LOSS, METRICS, serialized
 from .noting_grid import NotingGrid
+from .secure_client import LEAST, LEAST_TO_OPEN, LINES, NAMES, SUMS, quiet
 from .strategies import number
 
-LEAST, MOST_SHARES, THRESHOLD = 3, 11, 0.6  # clients, shares of a key, share of these that opens it
-LEAST_TO_OPEN = 2  # shares of a key: each one would be the key
-NAMES = "names"  # key in a message's config: the names of the arrays, which FitIns does not have
-_SUMS, _LINES = ("answered", "labels", "right"), ("failed", "counts")  # of the record about boards
-
-Trains = Callable[[Any, Any], Any]  # by message and context
-
-
-# ---- the clients
-
-
-def is_secure(message: Any) -> bool:
-    """Whether a message belongs to SecAgg+."""
-    return bool(RECORD_KEY_CONFIGS in message.content.config_records)
-
-
-def trains(message: Any) -> bool:
-    """Whether the client trains for a message of SecAgg+; the other messages exchange keys."""
-    stage = message.content.config_records[RECORD_KEY_CONFIGS][Key.STAGE]
-    return bool(stage == Stage.COLLECT_MASKED_VECTORS)
-
-
-def plain(message: Any) -> Any:
-    """The message for which the client trains, as it is without SecAgg+."""
-    ins = compat.recorddict_to_fitins(message.content, keep_input=True)
-    config = dict(ins.config)  # it is a record of the message
-    names = str(config.pop(NAMES)).split("\n")
-    arrays = dict(zip(names, map(serialized, parameters_to_ndarrays(ins.parameters)), strict=True))
-    content = RecordDict({ARRAYS: ArrayRecord(arrays), CONFIG: ConfigRecord(config)})
-    found = copy.copy(message)
-    found.content = content
-    return found
-
-
-class _Ended(DataError):
-    """The client cannot take part: its reply is an Error with this message."""
-
-
-def secured(message: Any, context: Any, train: Trains) -> Any:
-    """The reply to a message of SecAgg+. `train`: replies to a message without SecAgg+."""
-
-    def call_next(message: Any, context: Any) -> Any:
-        sent = plain(message)
-        reply = train(sent, context)
-        if reply.has_error():
-            raise _Ended(reply.error.reason)
-        state = context.state.config_records[RECORD_KEY_STATE]
-        return Message(_fit_result(sent.content[ARRAYS], reply.content, state), reply_to=message)
-
-    # The mod changes this record, which messages of one process share.
-    own = ConfigRecord(dict(message.content.config_records[RECORD_KEY_CONFIGS]))
-    copied = copy.copy(message)
-    copied.content = RecordDict({**message.content, RECORD_KEY_CONFIGS: own})
-    try:
-        _check_setup(own)
-        with _quiet():
-            return secaggplus_mod(copied, context, call_next)
-    except (_Ended, KeyError, TypeError, ValueError) as error:  # the mod's own are of messages out of order
-        return Message(error=Error(FAILED, f"{error}"), reply_to=message)
-
-
-def _check_setup(config: Mapping[str, Any]) -> None:
-    """Raises _Ended for a server whose settings protect no client. The mod checks their types."""
-    if config.get(Key.STAGE) != Stage.SETUP:
-        return
-    for key, least, what in (
-        (Key.SAMPLE_NUMBER, LEAST, "clients in a round"),
-        (Key.THRESHOLD, LEAST_TO_OPEN, "shares that open a client's key"),
-    ):
-        value = config.get(key)
-        if isinstance(value, int) and value < least:
-            raise _Ended(f"the server's secure aggregation has {value} {what}: expected {least} or more")
-
-
-def _fit_result(sent: Any, content: Any, state: Mapping[str, Any]) -> Any:
-    """The differences of the weights from those that were sent, and what the reply has beside weights."""
-    changes = [array.numpy() - sent[name].numpy() for name, array in content[ARRAYS].items()]
-    samples, most, limit = content[METRICS][EXAMPLES], state["max_weight"], state["clipping_range"]
-    if samples > most:
-        raise _Ended(f"the client has {samples:,} samples: write --secagg max_weight={samples}, or more")
-    if not all(np.isfinite(x).all() for x in changes):
-        raise _Ended("differences are not finite: lower --lr")
-    largest = max((float(np.abs(x).max(initial=0.0)) for x in changes), default=0.0) * samples / most
-    if largest > limit:
-        raise _Ended(
-            f"differences times samples / max_weight are up to {largest:.4g}: write --secagg clipping_range="
-            f"{2 * largest:.1g}"
-        )
-    boards = content[BOARDS]
-    said = {key: boards[key] for key in _SUMS} | {key: "\n".join(boards[key]) for key in _LINES}
-    result = FitRes(
-        Status(Code.OK, ""),
-        ndarrays_to_parameters(changes),
-        samples,
-        {LOSS: content[METRICS][LOSS], **said},
-    )
-    return compat.fitres_to_recorddict(result, keep_input=True)
-
-
-# ---- the server
+MOST_SHARES, THRESHOLD = 11, 0.6  # of a key, and the share of these that opens it
 
 
 @dataclass(frozen=True)
@@ -184,7 +74,7 @@ class SecureMean:
             }
         )
         context = Context(run_id=1, node_id=1, node_config={}, state=state, run_config={})
-        with _quiet():
+        with quiet():
             workflow(
                 noting, LegacyContext(context, strategy=strategy, client_manager=_Clients(len(messages)))
             )
@@ -227,7 +117,7 @@ def _workflow(given: Mapping[str, Any], clients: int, where: str) -> Any:
             f"num_shares such as {THRESHOLD}"
         )
     try:
-        with _quiet():
+        with quiet():
             made = _Workflow(**options)
     except (TypeError, ValueError) as error:
         raise DataError(f"SecAgg+ rejects the options of --secagg: {str(error).replace('`', '')}") from None
@@ -263,8 +153,8 @@ def _mean(before: Any, results: Sequence[FitRes]) -> Any:
     }
     samples = sum(r.num_examples for r in results)
     loss = sum(r.num_examples * r.metrics[LOSS] for r in results) / samples
-    said: dict[str, Any] = {key: sum(r.metrics[key] for r in results) for key in _SUMS}
-    for key in _LINES:
+    said: dict[str, Any] = {key: sum(r.metrics[key] for r in results) for key in SUMS}
+    for key in LINES:
         said[key] = [line for r in results for line in r.metrics[key].split("\n") if line]
     return RecordDict(
         {
@@ -304,15 +194,3 @@ class _Clients:
 
     def num_available(self) -> int:
         return self.number
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Flower's log says in several lines what replies say in one."""
-    logger = logging.getLogger("flwr")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
