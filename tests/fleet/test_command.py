@@ -69,13 +69,16 @@ def test_rounds_learn_and_continue(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_differences_of_8_bits_learn_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """Within half a point in each round, on 4,000 samples that no board has."""
+    write_data(test=4000)
     found = []
     for k, words in enumerate((["f32"], ["s8"], ["s8", "--mu", "0.01"])):
         assert (
             fleet("--boards", "4", "--rounds", "4", "--out", f"o{k}", "--epochs", "3", "--delta", *words) == 0
         )
-        found.append(rounds(capsys.readouterr().out)[-1][2])
-    assert min(found) > 85.0 and max(found) - min(found) < 7.0
+        found.append([right for _, _, right in rounds(capsys.readouterr().out)])
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=0.5)
+    assert found[0][0] < 70.0 and found[0][-1] > 99.0 and abs(found[2][-1] - found[0][-1]) <= 0.5
 
 
 def test_a_round_that_is_stopped_is_repeated(

@@ -103,14 +103,16 @@ def test_flower_trains_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def check_thousand_boards(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    """Memory, and that a gateway takes no longer than the training: processor times of one run are compared."""
+    """Memory, and what a gateway takes beyond the training, in seconds of processors of one run: Flower itself takes
+    about a millisecond for each client."""
     megabytes, training = found.pop("megabytes"), found["training"][1]
     with capsys.disabled():
         print(f"\n1,000 boards, a round: {megabytes:.0f} MB")
         for name, (seconds, of_processors) in found.items():
             print(f"    {name:<15}{seconds:6.2f} s, {of_processors:.2f} s of processors")
     assert megabytes <= 1024
-    assert all(found[name][1] <= 2 * training for name in ("averaging", "one client"))
+    for name, most in (("averaging", 1.0), ("one client", 1.0), ("1,000 clients", 3.0)):
+        assert found[name][1] - training <= most, name
 
 
 def check_strategies(folder: Path) -> None:

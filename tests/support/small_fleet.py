@@ -48,9 +48,9 @@ def samples(count: int = 90) -> dict[str, Any]:
     return {"x": (rng.normal(size=(count, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32), "label": label}
 
 
-def write_data(train: int = 60) -> None:
-    """data.npz, whose other samples are those to test on."""
-    arrays = samples()
+def write_data(train: int = 60, test: int = 30) -> None:
+    """data.npz, with samples to test on."""
+    arrays = samples(train + test)
     tests = {f"test_{name}": array[train:] for name, array in arrays.items()}
     np.savez("data.npz", **{name: array[:train] for name, array in arrays.items()}, **tests)
 
