@@ -26,7 +26,7 @@ from ..worth import excess
 def whole_gradients(graph: Graph, context: Context) -> Graph:
     """See the module."""
     known = _op_of_rows()
-    products = [n for n in graph.of(RowContraction) if n.op.name in known]
+    products = [n for n in graph.of(RowContraction) if n.op in known]
     if graph.inner or not products or context.backends is None or excess(graph, context):
         return graph
     most = liveness(graph, context).peak
@@ -47,11 +47,15 @@ def with_whole(graph: Graph, products: Collection[Node]) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         types = tuple(r.type for r in node.results)
-        return Node(whole[node.op.name], operands, node.attrs, types, origin=node.origin).results
+        return Node(whole[node.op], operands, node.attrs, types, origin=node.origin).results
 
     return rewritten(graph, rewrite, products)
 
 
-def _op_of_rows() -> dict[str, Op]:
-    """By the name of an op that completes a product by rows, the op that computes it in one call."""
-    return {op.lower.by_rows: op for op in OPS.values() if isinstance(op.lower, Contraction)}
+def _op_of_rows() -> dict[Op, Op]:
+    """For each op that completes a product by rows, the op that computes it in one call."""
+    found = {}
+    for op in OPS.values():
+        if isinstance(op.lower, Contraction) and op.lower.by_rows:
+            found[OPS[op.lower.by_rows]] = op
+    return found
