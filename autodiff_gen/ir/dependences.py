@@ -7,12 +7,13 @@ edges and control dependences.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 
 from .graph import Graph, State
 from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
+from .ordered_dag import OrderedDag
 from .traits import added_to
 from .types import planned_size
 
@@ -61,11 +62,35 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
 
 
 def control_edges(graph: Graph) -> dict[Node, list[Node]]:
-    """For each node those that come first though it reads none of their results."""
+    """For each node those that come first though it reads none of their results. Before `copy_insertion` copies the old
+    states that are read late, some of these edges contradict the graph; they are left out."""
     edges = ordering_edges(graph)
     for node, conditions in condition_edges(graph).items():
         edges.setdefault(node, []).extend(conditions)
-    return edges
+    return edges if _is_acyclic(graph, edges) else _without_cycles(graph, edges)
+
+
+def _is_acyclic(graph: Graph, edges: Mapping[Node, Sequence[Node]]) -> bool:
+    """Whether some order keeps all edges."""
+    before = {n: [*(v.node for v in n.operands), *edges.get(n, ())] for n in graph.nodes}
+    missing = {n: len(nodes) for n, nodes in before.items()}
+    after: dict[Node, list[Node]] = {n: [] for n in before}
+    for n, nodes in before.items():
+        for earlier in nodes:
+            after[earlier].append(n)
+    ready = [n for n, count in missing.items() if not count]
+    for n in ready:
+        for later in after[n]:
+            missing[later] -= 1
+            if not missing[later]:
+                ready.append(later)
+    return len(ready) == len(before)
+
+
+def _without_cycles(graph: Graph, edges: Mapping[Node, Sequence[Node]]) -> dict[Node, list[Node]]:
+    """The edges without those that would close a cycle with the edges before them."""
+    order = OrderedDag(graph.nodes, {n: [v.node for v in n.operands] for n in graph.nodes})
+    return {n: [b for b in before if order.add_edge(b, n)] for n, before in edges.items()}
 
 
 @lru_cache(maxsize=8)  # several stages in succession request the same entries'

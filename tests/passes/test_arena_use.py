@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from corner_cases import SURVIVORS, survivor
+from graph_stages import rewritten
 from small_graphs import graph_of, x_of
 
 import autodiff_gen as ag
@@ -110,3 +112,11 @@ def test_copies_that_first_outputs_need_come_first() -> None:
     use = liveness(graph, replace(context_of(("ref",)), first=("y",)))
     order = [use.computations[k].inside[-1].op.name for k in use.order]
     assert order == ["copy", "matmul", "tanh", "matmul"]
+
+
+@pytest.mark.parametrize("name", SURVIVORS)
+def test_old_states_that_are_read_late_are_no_circle(name: str) -> None:
+    """Before copies are inserted: each step comes after those that it reads."""
+    graph = rewritten(survivor(name)[0].graph, until="fuse_optimizer")
+    use = liveness(graph, context_of(("ref",)))
+    assert sorted(use.order) == list(range(len(use.computations))) and use.least_height <= use.height
