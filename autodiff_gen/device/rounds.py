@@ -82,7 +82,7 @@ class Work:
             raise ShapeError(f"mu={self.mu} needs a learning rate: give lr")
 
     def on(self, samples: int, most: int) -> Work:
-        """The same in steps, for a board with so many samples, of which a step takes `most`."""
+        """The same work, in steps, on a board. samples: how many it has; most: the most samples of a step."""
         n = self.n or min(most, samples)
         return replace(self, steps=self.steps or self.epochs * -(-samples // max(n, 1)))
 

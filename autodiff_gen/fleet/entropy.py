@@ -1,4 +1,4 @@
-"""Random bytes of boards in files: those of a board in an emulator, and those from which the noise of twins follows."""
+"""Files of random bytes: a board in an emulator reads one, and the noise of twins follows from one."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class _Start:
         self._first = _filled(initial, shared, weights)  # of a board that has not trained
 
     def state(self, kept: bytes | None) -> bytes:
-        """The state of a board. kept: what it kept after its last round, None before its first one."""
+        """The state of a board. kept: the state that the board kept after its last round, None before the first."""
         if kept is None:
             return self._first
         return _filled(_filled(self._first, self._own, kept), self._shared, self._weights)

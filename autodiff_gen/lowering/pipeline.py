@@ -105,72 +105,72 @@ def kernels_and_regions(graph: Graph, context: Context) -> EntryPlan:
 # From the specification of a model to its entries.
 MODEL: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
-    on_entries(check_indices),  # what a call compares with limits before its first step
-    layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
-    on_entries(fold_padding),  # images with a border that convolutions and poolings pad anyway
+    on_entries(check_indices),  # collect the indices that a call compares with limits before its first step
+    layout_assignment,  # cancel permutes of NCHW and NHWC; store weights as kernels read them
+    on_entries(fold_padding),  # let convolutions and poolings pad their images
     on_entries(crop_propagation),  # compute only the range of a value that is read
     select_trained_channels,  # if only some channels of a parameter train, only they are the state
-    differentiate,  # the loss gives a gradient to every parameter
-    apply_optimizer,  # gradients give new values of parameters and moments
-    freeze_states,  # parameters and buffers that no entry updates are constants
+    differentiate,  # add the gradient of every parameter
+    apply_optimizer,  # add the new values of parameters and moments
+    freeze_states,  # make parameters and buffers that no entry updates constants
 )
 
 # To fewer values; the same for every target.
 SIMPLIFY: tuple[Stage, ...] = (
-    everywhere(expand_composites),  # ops that were kept whole for their gradients
-    everywhere(fold_one_hot_sums),  # of a vector with one element that is not 0
-    everywhere(fold_constants),  # constants, x * 1, broadcasts that happen anyway
-    everywhere(share_functions),  # activations call what their gradients call
-    everywhere(cse),  # the same op on the same operands once
-    everywhere(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
+    everywhere(expand_composites),  # expand ops that were kept whole for their gradients
+    everywhere(fold_one_hot_sums),  # replace the sum of a one-hot vector times another by one element
+    everywhere(fold_constants),  # fold constants, x * 1, and broadcasts that happen anyway
+    everywhere(share_functions),  # let activations call the functions that their gradients call
+    everywhere(cse),  # compute the same op on the same operands once
+    everywhere(
+        merge_slice_gradients
+    ),  # assemble the gradients of slices of one value instead of adding them up
     everywhere(merge_concatenations),  # join the parts of joined values directly
     everywhere(sum_propagation),  # sum the parts of a concatenation instead of the whole
-    everywhere(slice_propagation),  # slices of an elementwise value are computed where they are used
+    everywhere(slice_propagation),  # compute slices of an elementwise value where they are used
     everywhere(selection_propagation),  # compute only the part of a product that is read
-    on_entries(micro_batches),  # a loop over parts of the batch, where the context limits it
-    on_entries(rematerialize_random),  # masks are computed in the order in which they are read
-    on_entries(transpose_elimination),  # transposes move onto the operands of contractions
+    on_entries(micro_batches),  # divide the batch into a loop where the context limits it
+    on_entries(rematerialize_random),  # compute masks in the order in which they are read
+    on_entries(transpose_elimination),  # move transposes onto the operands of contractions
 )
 
 # To the calls of the target's kernels, and the values that the backward pass reads from memory.
 FUSE: tuple[Stage, ...] = (
-    on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
-    on_entries(inline_small_matmul),  # small products join the loops around them
-    on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
-    on_entries(accumulate_gradients),  # each product of a sum is added to it by its kernel
+    on_entries(fuse_calls),  # compute a convolution and the pooling of its result in one kernel
+    on_entries(inline_small_matmul),  # let small products join the loops around them
+    on_entries(select_column_sums),  # let a kernel add up values that are in memory anyway
+    on_entries(accumulate_gradients),  # let each product of a sum be added to it by its kernel
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
-    on_entries(gradient_rows),  # gradients of convolutions' weights, where their rule reads the whole
-    on_entries(pad_images),  # whose borders cut windows, which kernels compute one by one
+    on_entries(gradient_rows),  # complete gradients of convolutions by rows, where an update reads the whole
+    on_entries(pad_images),  # copy images whose border cuts windows, which kernels would compute singly
     on_entries(copy_windows),  # copy the windows of images with few channels; a product would read short rows
-    on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
-    on_entries(finite_guard),  # one number that is finite only if all new states are
-    on_entries(early_derivatives),  # stored in place of the values that they are computed of
-    on_entries(region_dce),  # results of a scan that nothing reads
-    on_entries(store_functions),  # results of tanh and the like that the gradient of a scan reads
-    on_entries(rematerialize),  # what the backward pass reads of elementwise values is computed again
-    on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
-    on_entries(snapshot_states),  # copies of parameters whose gradient would wait for their last reader
-    on_entries(
-        whole_gradients
-    ),  # compute weight gradients in one call, not by rows, where the arena has room
+    on_entries(fuse_epilogues),  # let bias, residual and ReLU join the kernel before them
+    on_entries(finite_guard),  # add a number that is finite only if all new states are
+    on_entries(early_derivatives),  # store derivatives instead of the larger values they come from
+    on_entries(region_dce),  # remove the results of a scan that nothing reads
+    on_entries(store_functions),  # store results of tanh and the like that the gradient of a scan reads
+    on_entries(rematerialize),  # compute elementwise values again in the backward pass
+    on_entries(pack_masks),  # store one bit of a value that the backward pass compares with limits
+    on_entries(snapshot_states),  # copy parameters whose gradient would wait for their last reader
+    on_entries(whole_gradients),  # compute weight gradients in one call where the arena has room
 )
 
 # To a graph within the budget of RAM.
 BUDGET: tuple[Stage, ...] = (
-    on_entries(rematerialize_products),  # results of products too, where the arena exceeds the budget
-    on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
+    on_entries(rematerialize_products),  # compute products again where the arena exceeds the budget
+    on_entries(tile_and_fuse),  # compute wide values strip by strip where the arena exceeds the budget
 )
 
 # To a plan.
 PLAN: tuple[Stage, ...] = (
-    on_entries(store_in_order),  # products in the order of their readers, parts where they are joined
-    on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
-    on_entries(fuse_elementwise),  # everything between the contractions becomes loops
-    on_entries(copy_overwritten_states),  # copies of old states that a loop overwrites before their last read
-    on_entries(kernels_and_regions),  # a call of a kernel or a loop nest for every node
-    on_entries(schedule),  # the order with the lowest peak of live bytes
-    on_entries(assign_buffers),  # an offset in the arena for every value
-    on_entries(drop_recomputations),  # of what an earlier step has computed and the arena still has
+    on_entries(store_in_order),  # store products in the order of their readers
+    on_entries(copy_insertion),  # copy values that a view cannot serve, and old states that are still read
+    on_entries(fuse_elementwise),  # turn everything between the contractions into loops
+    on_entries(copy_overwritten_states),  # copy old states that a loop overwrites before their last read
+    on_entries(kernels_and_regions),  # give every node a call of a kernel or a loop nest
+    on_entries(schedule),  # find the order with the lowest peak of live bytes
+    on_entries(assign_buffers),  # give every value an offset in the arena
+    on_entries(drop_recomputations),  # remove steps whose result an earlier step has left in the arena
 )
 
 

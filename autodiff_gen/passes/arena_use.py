@@ -1,7 +1,7 @@
 """What a graph takes of the arena, without planning it: its partition into steps, the memory that they may reuse, and
 what their kernels need.
 
-The analysis counts what the planner will place, with the copies of operands that `copy_insertion` will insert.
+The analysis counts the buffers that the planner will place, and the copies that `copy_insertion` will insert.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ def _place(v: Value) -> Hashable:
 
 
 def _reuses(part: Part) -> dict[Value, list[Value]]:
-    """For each result of a group of loops the memory that it may be stored in: that of values of its size, all of which
-    are read at the same place before it is written.
+    """For each result of a group of loops, the values whose memory the result may be stored in. Such a value has the
+    size of the result, and the loops read each of its elements at the same place before they write the result there.
 
     Loops that need a sum run after the loops that compute it. The number of a loop is the length of the longest chain
     of such sums before it. The place of a store is the number of its loop, and its number among the nodes.

@@ -79,7 +79,7 @@ def _computed_again(graph: Graph) -> Graph:
     at = nodes.index(last)
     steps, ranges = {n: {k} for k, n in enumerate(nodes)}, {operand: range(at, at + 1)}
     use = cast(Liveness, SimpleNamespace(graph=graph, at=at, steps_of=steps, ranges=ranges))
-    return Recomputation(use).computed_again(frozenset([operand]), alone=False)
+    return Recomputation(use).computed_again(frozenset([operand]), apart=False)
 
 
 def _in_two_strips(graph: Graph) -> Graph:

@@ -99,7 +99,7 @@ def _check_setup(config: Mapping[str, Any]) -> None:
 
 
 def _fit_result(sent: Any, content: Any, state: Mapping[str, Any]) -> Any:
-    """The differences of the weights from those that were sent, and what the reply has beside weights."""
+    """The differences between the new weights and the weights that the server sent, and the rest of the reply."""
     changes = [array.numpy() - sent[name].numpy() for name, array in content[ARRAYS].items()]
     samples, most, limit = content[METRICS][EXAMPLES], state["max_weight"], state["clipping_range"]
     if samples > most:

@@ -78,8 +78,8 @@ def _finished(node: Node) -> str:
 
 
 class _Chains:
-    """What is fused in a graph: the parts that follow each product, by the last of them. cost: None if chains are fused
-    though loops take less time."""
+    """The chains of a graph: each product with the parts that its kernel computes too, by the last part. cost: decides
+    which chains are left to loops; None leaves no chain to loops."""
 
     def __init__(self, graph: Graph, cost: CostTable | None = None) -> None:
         self.cost = cost

@@ -63,9 +63,9 @@ def row_call(node: Node, layouts: Sequence[Strided], block: tuple[int, int] | No
 
 
 def rows_at_once(node: Node, layouts: Sequence[Strided], backends: Backends | None) -> list[int]:
-    """How many rows of a gradient may be completed at a time: divisors of all, for which the backend that would compute
-    all of them has a kernel too, and not one for few channels alone. A kernel that is for a number of channels or more
-    computes so many at a time: multiples of the least number are taken. layouts: of the operands."""
+    """How many rows of a gradient one call may complete: divisors of the number of rows. The backend that would compute
+    all rows must have a kernel for them, and that kernel must serve the whole too. A kernel may need a least number of
+    channels; then only multiples of that number are taken. layouts: the layouts of the operands."""
     lower, (count, _) = node.op.lower, node.results[0].type.shape
     assert isinstance(lower, RowContraction) and lower.call is not None and isinstance(count, int)
     call = lower.call

@@ -1,1 +1,1 @@
-"""From a group of nodes to the loops that compute it: which loops there are, and what is in memory between them."""
+"""From a group of nodes to the loops that compute it, and the values that the loops store for each other."""

@@ -72,14 +72,14 @@ class Recomputation:
                 pending += u.node.operands
         return list(found)
 
-    def computed_again(self, chosen: frozenset[Value], alone: bool) -> Graph:
-        """The graph in which what reads these values after the step reads copies of them. alone: whether each copy is
+    def computed_again(self, chosen: frozenset[Value], apart: bool) -> Graph:
+        """The graph in which what reads these values after the step reads copies of them. apart: whether each copy is
         computed of copies of its own, so that none waits for another."""
-        if (chosen, alone) not in self.made:
-            self.made[chosen, alone] = self._computed_again(chosen, alone)
-        return self.made[chosen, alone]
+        if (chosen, apart) not in self.made:
+            self.made[chosen, apart] = self._computed_again(chosen, apart)
+        return self.made[chosen, apart]
 
-    def _computed_again(self, chosen: frozenset[Value], alone: bool) -> Graph:
+    def _computed_again(self, chosen: frozenset[Value], apart: bool) -> Graph:
         after = {n for n, steps in self.steps.items() if min(steps) > self.at and is_late(n.origin)}
         made: dict[Value | None, dict[Value, Value]] = defaultdict(dict)  # copies
         changed: dict[
@@ -104,7 +104,7 @@ class Recomputation:
             return changed[u]
 
         def copy(u: Value, v: Value, phase: str) -> Value:
-            return copy_of(u, lambda w: not self._stays(w, v, chosen), made[v if alone else None], phase)
+            return copy_of(u, lambda w: not self._stays(w, v, chosen), made[v if apart else None], phase)
 
         def rewrite(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
             new = []

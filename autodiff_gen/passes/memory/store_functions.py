@@ -73,7 +73,7 @@ def store_functions(graph: Graph, context: Context) -> Graph:
             return graph
         decided.add(_origins(pair))
         best = region_dce(with_stored_functions(graph, *pair), context)
-        fewer = with_stored_functions(graph, *pair, alone=False)
+        fewer = with_stored_functions(graph, *pair, unassembled=False)
         for less in (graph if fewer is graph else region_dce(fewer, context), graph):
             if is_worth_its_time(less, best, context):
                 best = less
@@ -136,11 +136,11 @@ def _is_same(a: Value, b: Value) -> bool:
 
 
 def with_stored_functions(
-    graph: Graph, early: Node, late: Node, again: dict[Value, Value], alone: bool = True
+    graph: Graph, early: Node, late: Node, again: dict[Value, Value], unassembled: bool = True
 ) -> Graph:
-    """The graph in which `late` reads results of functions of `early`. again: those of `late`, and these; alone:
-    whether those that cannot be assembled are stored too."""
-    stacks, place = _stacks(early, again, alone)
+    """The graph in which `late` reads results of functions of `early`. again: the results of `late`, with the equal
+    results of `early`; unassembled: whether results that cannot be assembled are stored too."""
+    stacks, place = _stacks(early, again, unassembled)
     if not stacks:
         return graph
     made: list[Node] = []
@@ -157,7 +157,7 @@ def with_stored_functions(
 
 
 def _stacks(
-    early: Node, again: dict[Value, Value], alone: bool
+    early: Node, again: dict[Value, Value], unassembled: bool
 ) -> tuple[list[Value], dict[Value, tuple[int, Window | None]]]:
     """What is stored of the body of `early`, and of each result of a function the number of what it is stored in, and
     the part of that."""
@@ -170,7 +170,7 @@ def _stacks(
         if joined is not None:
             place.update((r, (len(stacks), at)) for r, at in parts.items())
             stacks.append(joined)
-    for r, _ in kept if alone else ():
+    for r, _ in kept if unassembled else ():
         if r not in place:
             place[r] = len(stacks), None
             stacks.append(r)
