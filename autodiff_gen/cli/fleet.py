@@ -143,7 +143,8 @@ def _virtual_time(group: Group) -> None:
         type=conditions,
         default={},
         help="conditions of virtual boards: rate (bytes a second of the line), latency (s), loss (share of frames), "
-        "vanish, late (how likely), delay (s), payload (bytes of a message), deadline (s of a round), step (s)",
+        "vanish, late (how likely), delay (s), payload (bytes of a message), deadline (s of a round), step (s), "
+        "instructions (of a step)",
     )
 
 

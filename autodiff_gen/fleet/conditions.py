@@ -18,12 +18,14 @@ from ..targets.toml_file import read_toml, shown
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of one kind of board. step: seconds of a local step of a whole batch. rate: bytes a second of the
+    """The conditions of one kind of board. step: seconds of a local step of a whole batch; instructions: the counted
+    instructions of such a step, of which the clock makes seconds. rate: bytes a second of the
     line, latency: seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board
     vanishes in a round; late: how likely it begins late, by `delay` seconds in the mean. payload: bytes, the most of a
     message. deadline: seconds of a round."""
 
     step: float | None = None
+    instructions: float | None = None
     rate: float = 11520.0
     latency: float = 0.0
     loss: float = 0.0
@@ -85,7 +87,11 @@ def read_profile(text: str, given: Mapping[str, float], session: Callable[[str],
             raise DataError(f"{where}: {kind}: expected boards = a number of at least 1, got {shown(count)}")
         boards += [kind] * count
         found = Conditions(**{**common, **own})
-        kinds[kind] = found if found.step is not None else replace(found, step=estimated(session(kind)))
+        if found.step is not None and found.instructions is not None:
+            raise DataError(f"{where}: {kind}: step and instructions exclude each other: give one of them")
+        if found.step is None:
+            found = replace(found, step=step_seconds(session(kind), found.instructions))
+        kinds[kind] = found
     if not boards:
         raise DataError(f"{where}: has no section of a kind of board, such as [stm32] with boards = 10")
     return Profile(boards, kinds, common.get("deadline"))
@@ -107,9 +113,10 @@ def check_condition(name: str, value: Any, where: str, known: tuple[str, ...]) -
         )
 
 
-def estimated(session: Session) -> float:
-    """Seconds of a training step of a whole batch on a board: the instructions of the generated C by the cost table,
-    times the cycles of an instruction, divided by the clock. Raises DataError for a board without these numbers."""
+def step_seconds(session: Session, counted: float | None = None) -> float:
+    """Seconds of a training step of a whole batch on a board: its instructions, times the cycles of an instruction,
+    divided by the clock. counted: the instructions; None estimates them by the cost table. Raises DataError for a board
+    without these numbers."""
     cost, clock = session.program.backends.cost, session.profile.target.clock_hz
     missing = [
         name for name, known in (("cost.cycles", cost.cycles), ("target.clock_hz", clock)) if not known
@@ -119,4 +126,5 @@ def estimated(session: Session) -> float:
             f"--profile: the board file of {session.profile.id} has no {listed(missing)}: give the seconds of a local "
             f"step in a .toml file, as [{session.profile.id}] with step = 0.01"
         )
-    return instructions(session.program)["train_step"] * cost.cycles / clock
+    executed = instructions(session.program)["train_step"] if counted is None else counted
+    return executed * cost.cycles / clock

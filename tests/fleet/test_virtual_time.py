@@ -16,7 +16,7 @@ from small_fleet import fleet, write_data, write_model
 from autodiff_gen.codegen.instructions import instructions
 from autodiff_gen.device.session import Session
 from autodiff_gen.fleet import rounds_command
-from autodiff_gen.fleet.conditions import estimated
+from autodiff_gen.fleet.conditions import read_profile, step_seconds
 from autodiff_gen.fleet.virtual import AROUND, upload_bytes
 
 pytestmark = pytest.mark.cc
@@ -185,7 +185,10 @@ def test_scalars_of_rounds_for_tensorboard(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_step_of_a_board_is_its_instructions_by_its_clock() -> None:
     session = Session("m.py", "mps2_an385")
     found, cost = instructions(session.program)["train_step"], session.program.backends.cost
-    assert estimated(session) == found * cost.cycles / 25e6 and 1e-4 < estimated(session) < 1e-1
+    seconds = step_seconds(session)
+    assert seconds == found * cost.cycles / 25e6 and 1e-4 < seconds < 1e-1
+    counted = read_profile("mps2_an385=3", {"instructions": 2.0 * found}, lambda kind: session)
+    assert counted.kinds["mps2_an385"].step == pytest.approx(2 * seconds)
 
 
 def test_bytes_of_differences() -> None:
@@ -232,12 +235,14 @@ WRONG = {
     "nobody left": (["--profile", "v.toml"], "round 1: no board answered: vanished"),
     "no section": (["--profile", "empty.toml"], "empty.toml: has no section of a kind of board"),
     "its condition": (["--profile", "d.toml"], "d.toml: a: unknown condition 'deadline'"),
+    "two speeds": (["--profile", "fast.toml"], "fast.toml: a: step and instructions exclude each other"),
     "many": (["--profile", "many.toml"], "many.toml: a: expected boards = a number of at least 1, got 1.5"),
 }
 TOML = {
     "v": "vanish = 1\n[a]\nboards = 3\nstep = 1",
     "empty": "rate = 100\n",
     "d": "[a]\nboards = 1\nstep = 1\ndeadline = 3",
+    "fast": "[a]\nboards = 1\nstep = 1\ninstructions = 5000",
     "many": "[a]\nboards = 1.5\nstep = 1",
 }
 
