@@ -29,5 +29,5 @@ def test_masks_are_packed_in_micro_batches(rng: np.random.Generator) -> None:
     model = ag.Model.supervised(
         net, input=(8, 6, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.05)
     )
-    program = assert_trains_as_for_the_host(model, "stm32", rng, ram=11000)
+    program = assert_trains_as_for_the_host(model, "mps2_an385", rng, ram=11000)
     assert program.entries[0].plan.samples and "ag_bits.h" in program.headers
