@@ -79,7 +79,7 @@ class Op:
     torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
            where PyTorch has none.
 
-    Traits, which passes read instead of the name. All are of elementwise ops, and hold in float32 too:
+    Traits, which passes read instead of the name. All but the last are of elementwise ops, and hold in float32 too:
 
     exact:        every machine rounds the result alike (IEEE 754 arithmetic), so constants may be folded.
     signs:        the result is the sum of the operands with these signs: (1, -1) of a - b.
@@ -96,6 +96,7 @@ class Op:
     comparison:   the result says how the elements of both operands compare: the same for all equal integers.
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
+    factors:      of a product: its elements are sums of products of an element of each of these operands.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Op:
     comparison: bool = False
     equality: bool = False
     materializes: bool = False
+    factors: tuple[int, ...] = ()
 
 
 OPS: dict[str, Op] = {}

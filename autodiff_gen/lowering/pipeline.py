@@ -59,6 +59,7 @@ from ..passes.simplify.fold_padding import fold_padding
 from ..passes.simplify.merge_concatenations import merge_concatenations
 from ..passes.simplify.merge_slice_gradients import merge_slice_gradients
 from ..passes.simplify.region_dce import region_dce
+from ..passes.simplify.scale_weights import scale_weights
 from ..passes.simplify.share_functions import share_functions
 from ..passes.training.apply_optimizer import apply_optimizer
 from ..passes.training.check_indices import check_indices
@@ -109,6 +110,7 @@ MODEL: tuple[Stage, ...] = (
     layout_assignment,  # cancel permutes of NCHW and NHWC; store weights as kernels read them
     on_entries(fold_padding),  # let convolutions and poolings pad their images
     on_entries(crop_propagation),  # compute only the range of a value that is read
+    scale_weights,  # multiply weights by a factor for each channel, instead of the images
     select_trained_channels,  # if only some channels of a parameter train, only they are the state
     differentiate,  # add the gradient of every parameter
     apply_optimizer,  # add the new values of parameters and moments

@@ -61,7 +61,8 @@ class Torch:
         loss = LOSSES.get(workload.name, F.cross_entropy)
         forward = lambda x, y: loss(self._net(x), y)
         self._forward = torch.compile(forward) if compiled else forward
-        self._weights = {k: torch.tensor(v) for k, v in workload.weights.items()}
+        own = self._net.state_dict()  # it has the statistics that do not change
+        self._weights = {**own, **{k: torch.tensor(v) for k, v in workload.weights.items()}}
         self._optimizer = torch.optim.SGD(self._net.parameters(), lr=workload.lr)
         y = torch.tensor(workload.y)
         y = y if y.dtype == torch.float32 else y.long()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -190,13 +190,11 @@ def test_monotone_depends_on_attributes() -> None:
 # Conversions, views, reductions
 
 
+ROWS = [(name, i) for name, op in OPS.items() for i in range(len(op.samples))]
+
+
 def _rows(kind: type, wanted: Callable[[Any], Any] = bool) -> list[tuple[str, int]]:
-    return [
-        (name, i)
-        for name, op in OPS.items()
-        if isinstance(op.lower, kind) and wanted(op.lower)
-        for i in range(len(op.samples))
-    ]
+    return [(name, i) for name, i in ROWS if isinstance(OPS[name].lower, kind) and wanted(OPS[name].lower)]
 
 
 def _result(c: Case) -> Any:
@@ -246,6 +244,31 @@ def test_sums_and_indexed_reductions(name: str, i: int) -> None:
 
 
 # Contractions and calls
+
+
+def has_factors(c: Case, factors: Sequence[int]) -> bool:
+    """Whether the result is linear in each of these operands, two or more."""
+    arrays = [np.float64(x) for x in c.arrays]
+
+    def result(k: int, x: Any) -> Any:
+        return c.op.ref(*(x if i == k else a for i, a in enumerate(arrays)), **c.sample.attrs)
+
+    def is_linear(k: int, x: Any, y: Any) -> bool:
+        return np.allclose(result(k, 2 * x - y), 2 * result(k, x) - result(k, y))
+
+    return len(factors) > 1 and all(is_linear(k, arrays[k], arrays[k][..., ::-1]) for k in factors)
+
+
+@pytest.mark.parametrize(("name", "i"), [row for row in ROWS if OPS[row[0]].factors])
+def test_factors(name: str, i: int) -> None:
+    assert has_factors(case(name, i), OPS[name].factors)
+
+
+@pytest.mark.parametrize(
+    ("name", "factors"), [("max_pool2d_dx", (0, 1)), ("square", (0,)), ("atan2", (0, 1))]
+)
+def test_wrong_factors_are_found(name: str, factors: tuple[int, ...]) -> None:
+    assert not has_factors(case(name, 0), factors)
 
 
 def test_contractions_name_ops_that_compute_the_same() -> None:

@@ -53,8 +53,8 @@ def test_what_joins_a_product(what: str, of: Callable[..., Value], epilogue: tup
 @pytest.mark.torch
 def test_a_batch_normalisation_in_evaluation_mode_joins_a_convolution_with_a_bias() -> None:
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
-    net = torch.nn.Sequential(net, torch.nn.Conv2d(8, 8, 3), torch.nn.Flatten(), torch.nn.Linear(128, 2))
+    net = torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), net, torch.nn.Flatten(), torch.nn.Linear(128, 2))
     x = torch.randn(3, 3, 8, 8)
     net(x)  # statistics other than 0 and 1
     model = ag.Model.supervised(ag.from_torch(net, x), (3, 3, 8, 8), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))

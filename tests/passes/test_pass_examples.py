@@ -34,6 +34,7 @@ from autodiff_gen.passes.memory.rematerialize import rematerialize
 from autodiff_gen.passes.memory.snapshot_states import larger_results
 from autodiff_gen.passes.memory.store_functions import repeated_functions, with_stored_functions
 from autodiff_gen.passes.memory.strips import StripRegion
+from autodiff_gen.passes.simplify.scale_weights import scaled
 from autodiff_gen.targets import board
 
 ABRIDGED = (
@@ -47,6 +48,7 @@ PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith(
 # Those that are not a function of one graph.
 RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
+    "scale_weights": scaled,
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "early_derivatives": lambda graph: _forward_pass(
         early_derivatives(_with_rest_as_backward_pass(graph), Context())

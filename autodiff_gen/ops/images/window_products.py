@@ -141,6 +141,7 @@ class WindowProduct:
             ),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
+            factors=(0, 1),
         )
 
     def _op_of_dx(self) -> Op:

@@ -52,6 +52,7 @@ matmul = define(
         Sample(((3, 2, 4), (3, 4, 5))),
     ),
     torch="torch.matmul(a, b)",
+    factors=(0, 1),
 )
 
 matmul_epilogue = register_with_epilogue(matmul)

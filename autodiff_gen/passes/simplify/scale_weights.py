@@ -1,0 +1,210 @@
+"""Scale weights instead of images: a factor for each channel of a product, such as that of BatchNorm in evaluation
+mode, multiplies the weights of the channel, if these are fewer than the elements of the result.
+
+    entry f(x: f32[1,4,4,2], w: f32[8,1,1,2], b: f32[8], s: f32[8])
+      %0: f32[1,4,4,8] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+      %1: f32[1,4,4,8] = add(%0, b)
+      %2: f32[1,4,4,8] = mul(%1, s)
+      y <- %2
+    ->
+    entry f(x: f32[1,4,4,2], w: f32[8,1,1,2], b: f32[8], s: f32[8])
+      %0: f32[8,1,1,1] = reshape(s, shape=(8, 1, 1, 1))
+      %1: f32[8,1,1,2] = mul(w, %0)
+      %2: f32[1,4,4,8] = conv2d(x, %1, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+      %3: f32[8] = mul(b, s)
+      %4: f32[1,4,4,8] = add(%2, %3)
+      y <- %4
+
+The pass precedes the differentiation. So the gradient of the factor is computed from the gradient of the weights, and
+the image before the factor is not stored. If neither the weights nor the factor change, their product is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from ...ir.build import apply, with_shape
+from ...ir.graph import Graph, State
+from ...ir.module import Module
+from ...ir.node import CONST, STATE, Node, Value
+from ...ir.op_kinds import Leaf, Range, View
+from ...ir.rewrite import rewritten
+from ...ir.tiles import tile_of
+from ...ir.types import f32, planned_size
+from ..context import Context
+
+
+def scale_weights(module: Module[Graph], context: Context) -> Module[Graph]:
+    """See the module. A function of the user keeps its operations."""
+    training = context.training
+    if training is None:
+        return module
+    changed = {module.state(state) for state, _ in training.trained}
+    changed |= {state for graph in module.entries for state in graph.updates}
+    return module.with_entries(*(scaled(graph, changed) for graph in module.entries))
+
+
+def scaled(graph: Graph, changed: Set[State] = frozenset()) -> Graph:
+    """One entry; `changed` has the states that some entry changes."""
+    return rewritten(graph, _Scaling(graph, changed).rewrite, graph.nodes)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A vector by which an operation multiplies an image, or divides it. image: which operand the image is."""
+
+    op: str
+    vector: Value
+    image: int
+
+    def applied(self, v: Value, axis: int) -> Value:
+        """A value times the factor, whose elements belong to the elements along an axis of the value."""
+        if isinstance(v.node.op.lower, View) and (below := _same_axis(v.node, 0, axis)) is not None:
+            return apply(v.node.op.name, self.applied(v.node.operands[0], below), **v.node.attrs)
+        vector = _along(self.vector, axis, v)
+        return apply(self.op, *((v, vector) if self.image == 0 else (vector, v)))
+
+
+class _Scaling:
+    """Which factors are moved to weights, and what is computed in place of the values that they multiplied.
+
+    Of the new graph: single, the values that one node alone reads; fixed, the values that are known at build time;
+    biased, the sums of a product and a bias, in this order, and views of them.
+    """
+
+    def __init__(self, graph: Graph, changed: Set[State]) -> None:
+        roots = set(graph.roots)
+        self.single = {v for v, readers in graph.users.items() if len(readers) == 1 and v not in roots}
+        self.fixed = _fixed(graph.nodes, changed)
+        self.biased: set[Value] = set()
+
+    def rewrite(self, node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        for old, new in zip(node.operands, operands, strict=True):
+            for known in (self.single, self.fixed):
+                if old in known:
+                    known.add(new)
+        y = node.results[0]
+        if len(operands) != 2 or y.type.dtype != f32 or not (node.op.signs or node.op.powers):
+            return None
+        for k, image in enumerate(operands):
+            other, found = operands[1 - k], None
+            axis = _axis_of(other, y)
+            if axis is None or image.type != y.type:
+                continue
+            if node.op.signs:
+                is_biased = node.op.signs[k] == 1 and image in self.biased & self.single
+                found = self._with_bias(image, self._signed(node, other, 1 - k), axis) if is_biased else None
+            elif node.op.powers and node.op.powers[k] == 1:
+                found = self._multiplied(image, axis, _Factor(node.op.name, other, k))
+            if found is not None:
+                return (found,)
+        return None
+
+    def _multiplied(self, v: Value, axis: int, factor: _Factor) -> Value | None:
+        """A value times a factor along an axis, computed of weights times the factor; None where it is not."""
+        node = v.node
+        if v not in self.single:
+            return None
+        if isinstance(node.op.lower, View):
+            below = _same_axis(node, 0, axis)
+            image = None if below is None else self._multiplied(node.operands[0], below, factor)
+            return None if image is None else self._viewed(node, image)
+        if node.op.signs and len(node.operands) == 2:
+            return self._sum(node, axis, factor)
+        return self._product(node, axis, factor) if node.op.factors else None
+
+    def _viewed(self, view: Node, v: Value) -> Value:
+        made = apply(view.op.name, v, **view.attrs)
+        self.single.add(v)
+        if v in self.biased:
+            self.biased.add(made)
+        return made
+
+    def _sum(self, node: Node, axis: int, factor: _Factor) -> Value | None:
+        (y,) = node.results
+        for k, v in enumerate(node.operands):
+            bias = node.operands[1 - k]
+            if v.type != y.type or _axis_of(bias, y) != axis:
+                continue
+            image = self._multiplied(v, axis, factor)
+            if image is None:
+                return None
+            bias = factor.applied(bias, bias.ndim - y.ndim + axis)
+            if node.op.signs[k] == 1:
+                return self._with_bias(image, self._signed(node, bias, 1 - k), axis)
+            self.single.add(image)
+            return apply(node.op.name, bias, image)
+        return None
+
+    def _signed(self, node: Node, bias: Value, k: int) -> Value:
+        return bias if node.op.signs[k] == 1 else apply("neg", bias)
+
+    def _with_bias(self, v: Value, bias: Value, axis: int) -> Value:
+        """The sum of a value and a bias along an axis. If the value is such a sum, or a view of one, the biases are
+        added first."""
+        node = v.node
+        if v in self.biased and isinstance(node.op.lower, View):
+            below = _same_axis(node, 0, axis)
+            if below is not None:
+                return self._viewed(node, self._with_bias(node.operands[0], bias, below))
+        elif v in self.biased and _axis_of(node.operands[1], v) == axis:
+            v, first = node.operands
+            bias = apply("add", _along(first, axis, v), _along(bias, axis, v))
+        made = apply("add", v, bias)
+        self.single.add(v)
+        self.biased.add(made)
+        return made
+
+    def _product(self, node: Node, axis: int, factor: _Factor) -> Value | None:
+        (y,), operands = node.results, list(node.operands)
+        axes = {k: at for k in node.op.factors if (at := _same_axis(node, k, axis)) is not None}
+        known = {k for k in axes if operands[k] in self.fixed and factor.vector in self.fixed}
+        sizes = {k: 0 if k in known else planned_size(operands[k].type.shape) for k in axes}
+        k = min(sizes, key=lambda k: sizes[k], default=None)
+        if k is None or sizes[k] >= planned_size(y.type.shape):
+            return None
+        operands[k] = factor.applied(operands[k], axes[k])
+        if k in known:
+            self.fixed.add(operands[k])
+        return apply(node.op.name, *operands, **node.attrs)
+
+
+def _axis_of(vector: Value, image: Value) -> int | None:
+    """The axis of an image to whose elements the elements of a vector belong; None of a value that is no vector."""
+    long = [k for k, extent in enumerate(vector.type.shape) if extent != 1]
+    if len(long) != 1 or not isinstance(vector.type.shape[long[0]], int):
+        return None
+    axis: int = image.ndim - vector.ndim + long[0]
+    return axis
+
+
+def _along(vector: Value, axis: int, of: Value) -> Value:
+    """A vector in a shape in which its elements belong to the elements along an axis of a value."""
+    return with_shape(vector, (of.type.shape[axis], *(1,) * (of.ndim - axis - 1)))
+
+
+def _same_axis(node: Node, operand: int, axis: int) -> int | None:
+    """The axis of an operand whose k-th part alone, of this operand, gives the k-th part along an axis of the result,
+    for each k; None where there is none."""
+    extent = node.results[0].type.shape[axis]
+    assert isinstance(extent, int)
+    found: set[int] = set()
+    for k in range(extent):
+        tile = tile_of(node, Range(axis, k, k + 1))
+        at = None if tile is None else tile.ranges.get(operand)
+        if at is None or (at.start, at.stop) != (k, k + 1):
+            return None
+        found.add(at.axis)
+    return found.pop() if len(found) == 1 else None
+
+
+def _fixed(nodes: Sequence[Node], changed: Set[State]) -> set[Value]:
+    """The values that are computed of constants and of states that no entry changes."""
+    found: set[Value] = set()
+    for n in nodes:
+        is_leaf = n.op is CONST or (n.op is STATE and n.attrs["state"] not in changed)
+        is_computed = not isinstance(n.op.lower, Leaf) and n.operands and found.issuperset(n.operands)
+        if is_leaf or (is_computed and not n.regions):
+            found.update(n.results)
+    return found
