@@ -5,6 +5,7 @@ Where results are sums, an op also computes terms of them, each of a range of an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from .build import apply
 from .node import OPS, Node, Value, inferred
 from .op_kinds import Assemble, Call, Composite, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
 from .strides import row_major
-from .traits import is_plain_product
+from .traits import is_plain_product, view_kind
 from .types import Shape, normalise_axes, planned_size
 
 
@@ -25,11 +26,20 @@ def whole(v: Value, axis: int) -> Range:
 
 def part_of(v: Value, at: Range) -> Value:
     """A range of a value, as a slice; the value itself where that is the whole."""
-    shape = shape_of(v.type.shape, at)
-    if shape == v.type.shape:
-        return v
     starts = tuple(at.start if axis == at.axis else 0 for axis in range(v.ndim))
-    return apply("slice", v, shape=shape, starts=starts, steps=(1,) * v.ndim)
+    return slice_of(v, shape_of(v.type.shape, at), starts, (1,) * v.ndim)
+
+
+def slice_of(v: Value, shape: Shape, starts: Sequence[int], steps: Sequence[int]) -> Value:
+    """v[starts + i * steps]; of a slice, a slice of its operand; the value itself where that is the whole."""
+    if shape == v.type.shape and all(d == 1 or step == 1 for d, step in zip(shape, steps, strict=True)):
+        return v
+    if view_kind(v.node) is ViewKind.WINDOW:
+        outer = zip(v.node.attrs["starts"], v.node.attrs["steps"], starts, strict=True)
+        starts = [first + step * start for first, step, start in outer]
+        steps = [a * b for a, b in zip(v.node.attrs["steps"], steps, strict=True)]
+        return slice_of(v.node.operands[0], shape, starts, steps)
+    return apply("slice", v, shape=shape, starts=tuple(starts), steps=tuple(steps))
 
 
 def shape_of(shape: Shape, at: Range) -> Shape:

@@ -46,18 +46,13 @@ from ..passes.memory.rematerialize_products import rematerialize_products
 from ..passes.memory.snapshot_states import snapshot_states
 from ..passes.memory.store_functions import store_functions
 from ..passes.memory.tile_and_fuse import tile_and_fuse
-from ..passes.parts.crop_propagation import crop_propagation
-from ..passes.parts.selection_propagation import selection_propagation
-from ..passes.parts.slice_propagation import slice_propagation
-from ..passes.parts.sum_propagation import sum_propagation
+from ..passes.parts.demand_propagation import demand_propagation
+from ..passes.parts.part_propagation import part_propagation
 from ..passes.regions import Pass, with_regions
 from ..passes.simplify.cse import cse
 from ..passes.simplify.expand_composites import expand_composites
 from ..passes.simplify.fold_constants import fold_constants
 from ..passes.simplify.fold_one_hot_sums import fold_one_hot_sums
-from ..passes.simplify.fold_padding import fold_padding
-from ..passes.simplify.merge_concatenations import merge_concatenations
-from ..passes.simplify.merge_slice_gradients import merge_slice_gradients
 from ..passes.simplify.region_dce import region_dce
 from ..passes.simplify.scale_weights import scale_weights
 from ..passes.simplify.share_functions import share_functions
@@ -108,8 +103,7 @@ MODEL: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     on_entries(check_indices),  # collect the indices that a call compares with limits before its first step
     layout_assignment,  # cancel permutes of NCHW and NHWC; store weights as kernels read them
-    on_entries(fold_padding),  # let convolutions and poolings pad their images
-    on_entries(crop_propagation),  # compute only the range of a value that is read
+    on_entries(demand_propagation),  # compute only the range of a value that is read; let kernels pad images
     scale_weights,  # multiply weights by a factor for each channel, instead of the images
     select_trained_channels,  # if only some channels of a parameter train, only they are the state
     differentiate,  # add the gradient of every parameter
@@ -124,13 +118,7 @@ SIMPLIFY: tuple[Stage, ...] = (
     everywhere(fold_constants),  # fold constants, x * 1, and broadcasts that happen anyway
     everywhere(share_functions),  # let activations call the functions that their gradients call
     everywhere(cse),  # compute the same op on the same operands once
-    everywhere(
-        merge_slice_gradients
-    ),  # assemble the gradients of slices of one value instead of adding them up
-    everywhere(merge_concatenations),  # join the parts of joined values directly
-    everywhere(sum_propagation),  # sum the parts of a concatenation instead of the whole
-    everywhere(slice_propagation),  # compute slices of an elementwise value where they are used
-    everywhere(selection_propagation),  # compute only the part of a product that is read
+    everywhere(part_propagation),  # compute values of which parts or sums are read in parts
     on_entries(micro_batches),  # divide the batch into a loop where the context limits it
     on_entries(rematerialize_random),  # compute masks in the order in which they are read
     on_entries(transpose_elimination),  # move transposes onto the operands of contractions

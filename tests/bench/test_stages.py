@@ -141,9 +141,9 @@ def test_all_networks_and_cores_exist():
     [
         ("dropout", "finite_guard"),
         ("dropout", "freeze_states"),
-        ("same_padding", "fold_padding"),
+        ("same_padding", "demand_propagation"),
         ("ode", "accumulate_gradients"),
-        ("moe", "sum_propagation"),
+        ("moe", "part_propagation"),
         ("gat", "copy_insertion"),
         ("w3b8:224K", "micro_batches"),
     ],

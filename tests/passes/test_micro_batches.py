@@ -165,7 +165,7 @@ def largest_batch(graph: Graph) -> int:
 def test_a_divided_graph_computes_the_same_for_every_batch(name: str) -> None:
     rng = np.random.default_rng(7)
     for entry in MODELS[name]().entries():
-        graph = rewritten(entry, "selection_propagation")
+        graph = rewritten(entry, "part_propagation")
         largest = largest_batch(graph)
         for most in (1, *rng.integers(2, largest, 2)):
             parts = divided(graph, int(most))
@@ -238,7 +238,7 @@ def test_a_step_whose_last_sample_is_not_finite_is_rejected() -> None:
 
 def test_gradients_of_large_weights_are_not_stored() -> None:
     """They take more memory than what they are computed of for the whole batch."""
-    graph = rewritten(cnn().entries()[0], "selection_propagation")
+    graph = rewritten(cnn().entries()[0], "part_propagation")
     (loop,) = (n for n in divided(graph, 4).nodes if "samples" in n.attrs)
     shapes = [r.type.shape for r in loop.results]
     carries = shapes[: loop.attrs["carries"]]
@@ -290,7 +290,7 @@ class Apply(nn.Module):
 @pytest.mark.parametrize("name", MIXED)
 def test_samples_that_are_mixed_are_not_divided(name: str) -> None:
     make, reason = MIXED[name]
-    graph = rewritten(make().entries()[0], "selection_propagation")
+    graph = rewritten(make().entries()[0], "part_propagation")
     with pytest.raises(Mixed, match=re.escape(reason)):
         divided(graph, 4)
     assert micro_batches(graph, Context(samples=4)) is graph
@@ -401,7 +401,7 @@ def test_names_of_the_loop_are_not_those_of_inputs() -> None:
 
 
 def test_the_stage_needs_a_number_of_samples() -> None:
-    graph = rewritten(mlp().entries()[0], "selection_propagation")
+    graph = rewritten(mlp().entries()[0], "part_propagation")
     assert micro_batches(graph, Context()) is graph
     assert micro_batches(replace(graph, inner=True), Context(samples=4)).inner
     assert is_divided(micro_batches(graph, Context(samples=4)))

@@ -26,7 +26,7 @@ EXEMPT = {
     "passes/memory/rematerialize_products.py MOST_TRIED": "compile time",
     "passes/memory/tile_and_fuse.py NUMBERS_OF_STRIPS": "length of the C",
     "passes/memory/tile_and_fuse.py MOST_REGIONS": "compile time",
-    "passes/parts/slice_propagation.py MOST_PARTS": "compile time and length of the C",
+    "passes/parts/joined.py MOST_PARTS": "compile time and length of the C",
     "passes/memory/accumulate_gradients.py MOST_TRIES": "compile time",
     "passes/memory/recomputation.py SMALLEST_PART": "compile time",
     "passes/memory/snapshot_states.py MOST_TRIES": "compile time",

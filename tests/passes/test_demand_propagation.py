@@ -3,6 +3,7 @@ dropped."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from autodiff_gen import nn, optim
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE
-from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Leaf, Scan, View, ViewKind
+from autodiff_gen.ir.op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Scan, View, ViewKind
 from autodiff_gen.ir.traits import view_kind
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
-from autodiff_gen.passes.parts.crop_propagation import crop_propagation
+from autodiff_gen.passes.parts.demand_propagation import demand_propagation
 from autodiff_gen.passes.training.resolve_mode import resolve_mode
 
 
@@ -138,6 +139,24 @@ def channels(of: Any) -> Any:
     return Channels()
 
 
+def joined(of: Any) -> Any:
+    """Two convolutions whose channels are joined, and of which some channels of the second are read by a third one."""
+
+    class Joined(of.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = of.Conv1d(4, 5, 3), of.Conv1d(5, 6, 3)
+            self.third, self.flat, self.out = of.Conv1d(4, 3, 1), of.Flatten(), of.Linear(24, 3)
+
+        def forward(self, x: Any) -> Any:
+            y = self.first(x)
+            both = cat([y[:, :, 2:], self.second(y)], 1)
+            return self.out(self.flat(self.third(both[:, 6:10])))
+
+    cat = ag.functional.cat if of is nn else importlib.import_module("torch").cat
+    return Joined()
+
+
 CROPPED = {"causal": (causal, (4, 12)), "trimmed": (trimmed, (4, 12))}
 NETWORKS = {
     **CROPPED,
@@ -146,6 +165,7 @@ NETWORKS = {
     "recurrent": (recurrent, (4, 12)),
     "reversed": (reversed_, (4, 12)),
     "channels": (channels, (4, 12)),
+    "joined": (joined, (4, 12)),
 }
 
 
@@ -208,11 +228,16 @@ def test_a_reversed_sequence_is_read_in_part() -> None:
     assert [n.results[0].type.shape[2] for n in cropped("reversed").of(Call)] == [1]
 
 
+def test_of_joined_channels_only_those_that_are_read_are_computed() -> None:
+    convolutions = [n.results[0].type.shape[3] for n in cropped("joined").of(Call)]
+    assert convolutions == [5, 4, 3] and cropped("joined").of(Assemble) == []
+
+
 def test_masks_have_the_numbers_of_the_whole(rng: np.random.Generator) -> None:
     x, w = ag.Input("x", (2, 6, 5)), ag.Param("w", np.ones((5, 4), np.float32))
     y = ag.functional.dropout(x @ w, 0.5, training=True)[:, 2:4]
     graph = resolve_mode(Graph("f", (x,), outputs={"y": y}, training=True), Context())
-    after = crop_propagation(graph, Context())
+    after = demand_propagation(graph, Context())
     assert {n.results[0].type.shape for n in after.of(Elementwise)} == {(2, 2, 4), ()}
     feeds = {x: rng.normal(size=(2, 6, 5)), **{v: np.ones(v.shape) for v in graph.leaves(STATE)}}
     (expected, _), (found, _) = (evaluate(g.roots, feeds) for g in (graph, after))
@@ -224,14 +249,14 @@ def test_what_is_read_as_a_whole_too_is_computed_as_a_whole() -> None:
     x, w = ag.Input("x", (1, 2, 5, 5)), ag.Param("w", np.ones((3, 2, 3, 3), np.float32))
     y = ag.functional.conv2d(x, w, padding=1)
     graph = Graph("f", (x,), outputs={"part": y[:, :, 1:], "whole": y})
-    assert crop_propagation(graph, Context()) is graph
+    assert demand_propagation(graph, Context()) is graph
 
 
 def test_a_product_whose_parts_are_all_read_is_computed_as_a_whole() -> None:
     x, w = ag.Input("x", (2, 5, 4)), ag.Param("w", np.ones((4, 6), np.float32))
     y = x @ w
     graph = Graph("f", (x,), outputs={"first": y[:, :, :3] * 2.0, "second": y[:, :, 3:] * 3.0})
-    assert crop_propagation(graph, Context()) is graph
+    assert demand_propagation(graph, Context()) is graph
 
 
 def test_a_parameter_that_is_smaller_than_the_result_is_read_in_part() -> None:
@@ -250,7 +275,7 @@ def test_ranges_that_two_readers_leave_are_joined_in_the_end() -> None:
     y = ag.functional.conv1d(x, w)
     rows, columns = y.reshape(4, 8), y.permute(0, 2, 1).reshape(8, 4)
     (root,) = assign_layouts([(rows @ columns)[3:, 1:]]).roots
-    after = crop_propagation(Graph("f", (x,), outputs={"y": root}), Context())
+    after = demand_propagation(Graph("f", (x,), outputs={"y": root}), Context())
     assert [n.results[0].type.shape for n in after.of(Call)] == [(1, 1, 8, 3)]
 
 
@@ -267,7 +292,7 @@ def test_of_8_bit_layers_channels_and_pixels_are_computed_in_part(rng: np.random
     x = ag.Input("x", images.shape)
     roots = assign_layouts([ag.quant.quantize(Parts(), images)(x)]).roots
     graph = resolve_mode(Graph("f", (x,), outputs={"y": roots[0]}), Context())
-    after = crop_propagation(graph, Context())
+    after = demand_propagation(graph, Context())
     assert [n.results[0].type.shape for n in after.of(Call)] == [(4, 4, 3, 4), (4, 4, 3, 3)]
     feeds = {x: images, **{v: v.node.attrs["state"].init.array() for v in graph.leaves(STATE)}}
     (expected,), (found,) = (evaluate(g.roots, feeds) for g in (graph, after))
@@ -280,5 +305,5 @@ def test_rows_of_samples_are_copied_where_that_takes_less_than_the_rest(
 ) -> None:
     x, w = ag.Input("x", (samples, 8, 6)), ag.Param("w", np.ones((3, 6), np.float32))
     y = ag.functional.tanh(ag.functional.linear(x, w))[:, first:]
-    after = crop_propagation(Graph("f", (x,), outputs={"y": y}), Context())
+    after = demand_propagation(Graph("f", (x,), outputs={"y": y}), Context())
     assert [n.results[0].type.shape for n in after.of(Contraction)] == [(rows, 3)]
