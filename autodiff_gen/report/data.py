@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 # Uses of a buffer beside the phases of ir/origin.py.
 AGAIN, SCRATCH, INSIDE = "computed again", "scratch", "the steps inside"
@@ -176,14 +177,21 @@ class EntryRecord:
     @cached_property
     def live_bytes(self) -> list[int]:
         """For each step the bytes of all arenas that are in use, the whole memory of a loop or branch included."""
-        outer = [b for b in self.buffers if not b.nested]
-        return [sum(b.size for b in outer if b.first <= k <= b.last) for k in range(len(self.steps))]
+        return self._in_use([b for b in self.buffers if not b.nested])
+
+    def _in_use(self, buffers: Iterable[Buffer]) -> list[int]:
+        """For each step the bytes of these buffers that are in use."""
+        changes = [0] * (len(self.steps) + 1)
+        for b in buffers:
+            changes[b.first] += b.size
+            changes[b.last + 1] -= b.size
+        return list(accumulate(changes[:-1]))
 
     @cached_property
     def peak(self) -> int:
         """The first step at which most bytes are in use; inside a loop or branch the one with the largest buffers."""
-        steps = range(len(self.steps))
-        return max(steps, key=lambda k: (self.live_bytes[k], sum(b.size for b in self.live(k)), -k))
+        shown = self._in_use([b for b in self.buffers if b.tensors])
+        return max(range(len(self.steps)), key=lambda k: (self.live_bytes[k], shown[k], -k))
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ... import functional as F
 from ... import nn
 from ...errors import ModelError
 from .layer_rules import RECURRENT, WEIGHTED, Layer, arguments_of, parameters_of
-from .program import Call, Program, Shape, ValueRef, WeightRef, chains, owner, weights_of
+from .program import Call, Program, Shape, ValueRef, WeightRef, around, chains, owner, weights_of_modules
 
+Held: TypeAlias = Mapping[str, set[str]]  # names of weights by the path of each module around them
 TRACKED = "num_batches_tracked"  # a buffer of normalisation layers that no function reads
 
 
@@ -86,7 +87,8 @@ def with_layers(program: Program) -> Program:
     function that only layers have, if its weights do not make one layer."""
     calls = program.live
     sizes = Counter(chain for call in calls for chain in chains(call.frames))
-    found = [_found(call, program, sizes) for call in calls]
+    held = weights_of_modules(program.weights), weights_of_modules([*program.weights, *program.tied])
+    found = [_found(call, program, sizes, *held) for call in calls]
     texts: dict[str, set[tuple[str, bool]]] = {}
     for one in found:
         if one is not None:
@@ -99,11 +101,8 @@ def with_layers(program: Program) -> Program:
         for frame in call.frames
         if one is None or one[0] != frame.path
     }
-    good = {
-        path: made
-        for path, made in good.items()
-        if path not in other and not any(p.startswith(f"{path}.") for p in inside | good.keys())
-    }
+    other |= {path for p in inside | good.keys() for path in around(p)}
+    good = {path: made for path, made in good.items() if path not in other}
     changed = [
         call if one is None or one[0] not in good else _called(call, *one)
         for call, one in zip(calls, found, strict=True)
@@ -140,16 +139,15 @@ def _adds_a_batch(call: Call, calls: Sequence[Call]) -> bool:
     )
 
 
-def _found(call: Call, program: Program, sizes: Counter[tuple[str, ...]]) -> tuple[str, Layer] | None:
-    """The path and the layer of a call."""
+def _found(
+    call: Call, program: Program, sizes: Counter[tuple[str, ...]], weights: Held, with_tied: Held
+) -> tuple[str, Layer] | None:
+    """The path and the layer of a call. weights: the names of those of each module; with_tied: also of weights that are
+    another one."""
     inner = call.frames[-1] if call.frames and sizes[chains(call.frames)[-1]] == 1 else None
     if call.function not in WEIGHTED:
         layer = _plain(call) if inner is not None else None
-        return (
-            None
-            if layer is None or inner is None or weights_of(inner.path, program.weights)
-            else (inner.path, layer)
-        )
+        return None if layer is None or inner is None or inner.path in weights else (inner.path, layer)
 
     def shape(ref: Any) -> Shape:
         if isinstance(ref, WeightRef):
@@ -168,12 +166,14 @@ def _found(call: Call, program: Program, sizes: Counter[tuple[str, ...]]) -> tup
     paths = [*([inner.path] if inner else []), *(owner(ref.name) for ref in refs.values())]
     active = zip(call.frames, chains(call.frames), strict=True)
     shared = {frame.path for frame, chain in active if sizes[chain] > 1}  # modules that call more than this
-    return next(((p, layer) for p in paths if p and p not in shared and _matches(p, refs, program)), None)
+    return next(
+        ((p, layer) for p in paths if p and p not in shared and _matches(p, refs, program, with_tied)), None
+    )
 
 
-def _matches(path: str, refs: Mapping[str, WeightRef], program: Program) -> bool:
+def _matches(path: str, refs: Mapping[str, WeightRef], program: Program, weights: Held) -> bool:
     """Whether these are all weights of the module."""
-    held = {*weights_of(path, program.weights), *weights_of(path, program.tied)} - {f"{path}.{TRACKED}"}
+    held = weights.get(path, set()) - {f"{path}.{TRACKED}"}
     same = all(program.tied.get(f"{path}.{key}", f"{path}.{key}") == ref.name for key, ref in refs.items())
     same = same and not any(ref.name in program.updates for ref in refs.values())
     return same and held == {f"{path}.{key}" for key in refs}

@@ -19,7 +19,7 @@ model.py is printed from.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -181,9 +181,18 @@ def references(argument: Any) -> Iterator[ValueRef | WeightRef]:
             yield from references(part)
 
 
-def weights_of(path: str, weights: Mapping[str, Any]) -> list[str]:
-    """The names of a module's own weights and of those below it."""
-    return [name for name in weights if name.startswith(f"{path}.")] if path else list(weights)
+def around(path: str) -> list[str]:
+    """The paths of the modules around a module or a weight, outermost first, without the network itself."""
+    return [path[:k] for k, letter in enumerate(path) if letter == "."]
+
+
+def weights_of_modules(weights: Iterable[str]) -> dict[str, set[str]]:
+    """By the path of each module the names of its own weights and of the weights below it."""
+    found: dict[str, set[str]] = {}
+    for name in weights:
+        for path in around(name):
+            found.setdefault(path, set()).add(name)
+    return found
 
 
 def chains(frames: Sequence[Frame]) -> list[tuple[str, ...]]:

@@ -24,7 +24,7 @@ from ... import nn
 from .body import Scope
 from .layers import with_layers
 from .modules import Inline, Invocation, invocation_tree
-from .program import BUFFER, CONSTANT, Program, ValueRef, owner
+from .program import BUFFER, CONSTANT, Program, ValueRef, around, owner
 from .text import (
     Nested,
     Text,
@@ -114,7 +114,8 @@ class _Source:
         """The children of each path, by name, in the order of the original."""
         held = [name for name, w in self.program.weights.items() if w.role != CONSTANT]
         used = {*map(owner, held), *self.program.layers, *self.invocations}
-        order = [p for p in self.program.modules if any(u == p or u.startswith(f"{p}.") for u in used)]
+        used |= {path for u in used for path in around(u)}
+        order = [p for p in self.program.modules if p in used]
         found: dict[str, dict[str, str]] = {"": {}}
         for path in (*order, *map(owner, held), *self.program.layers, *self.invocations):
             parts = path.split(".") if path else []
@@ -291,18 +292,21 @@ class _Source:
 
     def _covering(self, chosen: set[str], every: set[str]) -> list[str]:
         """The outermost paths below which all of `every` are among `chosen`, which they cover."""
-        found: list[str] = []
+        below: dict[str, set[str]] = {}
+        for p in every:
+            for path in ("", *around(p), p):
+                below.setdefault(path, set()).add(p)
+        found: dict[str, None] = {}
         for path in self.children:  # outer ones first
-            below = {p for p in every if not path or p == path or p.startswith(f"{path}.")}
-            inner = any(not f or path == f or path.startswith(f"{f}.") for f in found)
-            if below and below <= chosen and not inner:
-                found.append(path)
-        return found
+            inner = not found.keys().isdisjoint(("", *around(path), path))
+            if path in below and below[path] <= chosen and not inner:
+                found[path] = None
+        return list(found)
 
     def _frozen(self, frozen: set[str]) -> list[str]:
         parameters = {n for n, w in self.program.weights.items() if w.role not in (BUFFER, CONSTANT)}
         modules = self._covering(frozen, parameters)
-        rest = [n for n in frozen if not any(not m or n.startswith(f"{m}.") for m in modules)]
+        rest = [n for n in frozen if {"", *around(n)}.isdisjoint(modules)]
         single = [self._weight(n) for n in sorted(rest)]
         each = self._each(modules, "requires_grad_(False)")
         return [*each, *(f"{name}.requires_grad_(False)" for name in single)]
