@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -129,6 +129,11 @@ class Graph:
     def roots(self) -> tuple[Value, ...]:
         bound = () if self.bound is None else (self.bound,)
         return (*self.outputs.values(), *self.updates.values(), *bound)
+
+    @cached_property
+    def homes(self) -> Set[Value]:
+        """The values that are stored outside the arena: in states, or in the caller's memory."""
+        return frozenset(v.base for v in self.roots)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from .arena.bound import surely_alive
 from .arena.buffer_assignment import Buffer, place
-from .arena.order import first_order, order_steps
+from .arena.order import first_found, order_steps, problem_of
 from .arena.problem import Problem, Steps
 from .dependences import control_edges
 from .graph import Graph
@@ -66,16 +66,15 @@ class Liveness:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The computations by their index."""
-        return _order(self._steps, self.least_height)
+        return order_steps(self._steps, self.least_height)
 
     @cached_property
     def alive(self) -> list[int]:
         """The bytes that are alive at each step. The peak of the smaller pool is added to every step of the larger
         one."""
-        steps = _in_words(self._steps)
         if not self._integers:
-            return Problem(steps).alive(self.order)
-        pools = [Problem(of_pool).alive(self.order) for of_pool in self._pools(steps)]
+            return problem_of(self._steps).alive(self.order)
+        pools = [Problem(of_pool).alive(self.order) for of_pool in self._pools]
         smaller, larger = sorted(pools, key=max)
         return [live + max(smaller) for live in larger]
 
@@ -84,14 +83,16 @@ class Liveness:
         """The values in the pool of 32-bit integers."""
         return {b for v, b in self._numbers.items() if pool_of(v) == "int"}
 
-    def _pools(self, steps: Steps) -> list[Steps]:
+    @cached_property
+    def _pools(self) -> list[Steps]:
         """The steps with the memory of each pool only."""
+        steps = self._steps
         sizes = list(enumerate(steps.sizes))
         floats = replace(steps, sizes=[0 if b in self._integers else size for b, size in sizes])
         integers = [size if b in self._integers else 0 for b, size in sizes]
         return [floats, replace(steps, sizes=integers, scratch=(0,) * len(steps.scratch))]
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The most bytes that are alive at once."""
         return max(self.alive, default=0)
@@ -104,7 +105,7 @@ class Liveness:
     @cached_property
     def least_height(self) -> tuple[int, int]:
         """No order has a lower peak, or with it fewer steps that reach it; known sooner than the order."""
-        return _height(surely_alive(_in_words(self._steps), _needs(self._steps.before)))
+        return _height(surely_alive(self._steps, _needs(self._steps.before)))
 
     def excess(self, budget: int) -> int:
         """The bytes over a budget, added up over all steps."""
@@ -114,10 +115,10 @@ class Liveness:
 
     def _surely_fits(self, budget: int) -> bool:
         """Whether every order, or one that is found at once, needs no more than the budget."""
-        steps = _in_words(self._steps)
+        steps = self._steps
         if sum(steps.sizes) + max(steps.scratch, default=0) <= budget:
             return True
-        return not self._integers and _peak_at_once(self._steps) <= budget
+        return not self._integers and first_found(self._steps).peak <= budget
 
     @cached_property
     def ranges(self) -> dict[Value, range]:
@@ -133,7 +134,7 @@ class Liveness:
 
     def placed(self, alignment: int) -> int:
         """The bytes of the arena, gaps between the buffers included."""
-        return sum(self._placed(steps, alignment) for steps in self._pools(self._steps))
+        return sum(self._placed(steps, alignment) for steps in self._pools)
 
     def _placed(self, steps: Steps, alignment: int) -> int:
         end = {b: k for k, s in enumerate(self.order) for b in steps.reads[s]}
@@ -158,7 +159,7 @@ class Liveness:
         keyed = [replace(b, key=k) for k, b in enumerate([*buffers.values(), *done])]
         return place(keyed).peak
 
-    @property
+    @cached_property
     def at(self) -> int:
         """The first step that reaches the peak."""
         return self.alive.index(self.peak)
@@ -190,25 +191,13 @@ def strip_of(nodes: Sequence[Node]) -> tuple[int, int] | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _words(v: Value) -> int:
+    return (v.type.bytes + 3) // 4 * 4
+
+
 def _height(alive: Sequence[int]) -> tuple[int, int]:
     peak = max(alive, default=0)
     return peak, alive.count(peak)
-
-
-def _in_words(steps: Steps) -> Steps:
-    return replace(steps, sizes=[(size + 3) // 4 * 4 for size in steps.sizes])
-
-
-@functools.lru_cache(maxsize=256)
-def _peak_at_once(steps: Steps) -> int:
-    problem = Problem(_in_words(steps))
-    return problem.peak(first_order(problem))
-
-
-@functools.lru_cache(maxsize=256)
-def _order(steps: Steps, least: tuple[int, int]) -> tuple[int, ...]:
-    """Cached: graphs that differ often have the same steps."""
-    return tuple(order_steps(_in_words(steps), least))
 
 
 def _steps(
@@ -232,7 +221,7 @@ def _steps(
         reuses.append(tuple([(r, tuple([numbers[v] for v in of if v in numbers])) for r, of in kept]))
     before = _before(graph, computations, first)
     _add_preferences(computations, before)
-    scratch, sizes = tuple([c.scratch for c in computations]), tuple([r.type.bytes for r in numbers])
+    scratch, sizes = tuple([c.scratch for c in computations]), tuple([_words(r) for r in numbers])
     steps = Steps(tuple(map(tuple, before)), tuple(makes), tuple(reads), tuple(reuses), scratch, sizes)
     return steps, numbers
 

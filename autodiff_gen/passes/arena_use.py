@@ -34,19 +34,18 @@ def liveness(graph: Graph, context: Context) -> Liveness:
 
 
 def _liveness(graph: Graph, context: Context) -> Liveness:
-    homes = {base(v) for v in graph.roots}
     copies = _Copies(context)
     parts = partition(graph, context.cost)
     read = [copies.read_by(part) for part in parts]
     readers = Counter(v for values in read for v in values)
-    arena = {v: count for v, count in readers.items() if v not in homes}
+    arena = {v: count for v, count in readers.items() if v not in graph.homes}
     computations = [
         _of_loops(part, reads, context)
         if part.is_loop
         else _of_node(part.nodes[0], graph, reads, arena, context)
         for part, reads in zip(parts, read, strict=True)
     ]
-    return Liveness(graph, [*copies.computations(), *computations], homes, context.first)
+    return Liveness(graph, [*copies.computations(), *computations], graph.homes, context.first)
 
 
 class _Copies:

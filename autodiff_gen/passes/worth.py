@@ -4,10 +4,11 @@ graph that computes the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import Graph
-from ..ir.op_kinds import Leaf, View
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Leaf
 from .arena_use import liveness
 from .context import Context
 from .work import work
@@ -20,15 +21,34 @@ def weighs_memory(context: Context) -> bool:
 
 def excess(graph: Graph, context: Context) -> int:
     """By how many bytes the steps of an entry exceed the budget, all added up; 0 if it fits."""
-    if context.budget is None or surely_fits(graph, context.budget):
+    if context.budget is None or surely_fits(graph, context):
         return 0
     return liveness(graph, context).excess(context.budget)
 
 
-def surely_fits(graph: Graph, budget: int) -> bool:
-    """Whether all values of a graph fit into the budget together, and a copy of each for its kernel."""
-    values = (r for n in graph.nodes if not isinstance(n.op.lower, Leaf | View) for r in n.results)
-    return 2 * sum(r.type.bytes for r in values) <= budget
+def surely_fits(graph: Graph, context: Context) -> bool:
+    """Whether all values of a graph fit into the budget where every one is stored, in the order of the nodes."""
+    assert context.budget is not None
+    most = context.analysis((surely_fits, graph), lambda: _peak_in_order(graph.nodes, graph.homes))
+    return most <= context.budget
+
+
+def _peak_in_order(nodes: Sequence[Node], homes: Collection[Value]) -> int:
+    """The most bytes that are alive at once if every value and a copy of every view are stored, and copies of the
+    operands while a node is computed."""
+    last = {u: k for k, n in enumerate(nodes) for v in n.operands for u in (v, v.base)}
+    dying: dict[int, int] = {}
+    live = peak = 0
+    for k, n in enumerate(nodes):
+        if not isinstance(base(n.results[0]).node.op.lower, Leaf):
+            for r in n.results:
+                size = 0 if r in homes else r.type.bytes
+                live += size
+                dying[last.get(r, k)] = dying.get(last.get(r, k), 0) + size
+        inside = max((_peak_in_order(region.nodes, ()) for region in n.regions), default=0)
+        peak = max(peak, live + inside + sum(v.type.bytes for v in n.operands))
+        live -= dying.pop(k, 0)
+    return peak
 
 
 def is_worth_its_time(new: Graph, old: Graph, context: Context) -> bool:

@@ -15,6 +15,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.ir.node import Value
+from autodiff_gen.passes import arena_use
 from autodiff_gen.targets import board
 
 
@@ -93,3 +94,12 @@ def test_memory_is_weighed_for_few_more_calls() -> None:
         return calls(lambda depth: emit(compile_model(model, "deep", board=target)), 128)
 
     assert count(board.load("mps2_an386")) <= 1.3 * count(None)
+
+
+def test_no_graph_is_analysed_whose_values_surely_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intermediate values of the updates are many times the budget together, but only few of them are alive at once."""
+    analysed: list[str] = []
+    monkeypatch.setattr(arena_use, "_liveness", lambda graph, context: analysed.append(graph.name))
+    model = ag.Model.supervised(perceptron(32), (1, 16), nn.MSELoss(), optim.Adam(lr=0.01))
+    compile_model(model, "deep", board=board.load("host"), ram=196608)
+    assert not analysed

@@ -22,9 +22,10 @@ class Steps:
 
     def ordered(self) -> list[int]:
         size = {b: n for m in self.makes for b, n in m.items()}
-        sizes = [size[b] for b in range(len(size))]
-        makes = [list(m) for m in self.makes]
-        return order_steps(problem.Steps(self.before, makes, self.reads, self.reuses, self.scratch, sizes))
+        sizes = tuple(size[b] for b in range(len(size)))
+        before, makes, reads = (tuple(map(tuple, each)) for each in (self.before, self.makes, self.reads))
+        reuses = tuple(tuple((made, tuple(of)) for made, of in pairs) for pairs in self.reuses)
+        return [*order_steps(problem.Steps(before, makes, reads, reuses, tuple(self.scratch), sizes))]
 
     def peak(self, order: list[int]) -> int:
         """By simulation: what a step makes is alive from then on until its last reader is done; it may have the memory

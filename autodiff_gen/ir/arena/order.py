@@ -5,6 +5,7 @@ graphs) and a local search improves, with steps that enlarge what is live put of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from .beam_search import Partial, search
 from .improvement import improved
@@ -16,25 +17,28 @@ WORK = 8192
 NARROWEST, WIDEST = 16, 256
 
 
-def order_steps(steps: Steps, least: tuple[int, int] = (0, 0)) -> list[int]:
+@lru_cache(maxsize=256)
+def order_steps(steps: Steps, least: tuple[int, int] = (0, 0)) -> tuple[int, ...]:
     """An order of the steps. Ties prefer the given one, so the result is a function of the input. least: a peak and a
     number of steps that reach it, which no order is below."""
-    problem = Problem(steps)
-    beam = min(max(WORK // max(len(steps.before), 1), NARROWEST), WIDEST)
-    greedy = _greedy(problem)
+    problem, greedy = problem_of(steps), first_found(steps)
+    beam = min(max(WORK // max(len(problem.bit), 1), NARROWEST), WIDEST)
     best = search(problem, beam, greedy.peak) or greedy
     order = improved(problem, best.steps(), least)
     late = _with_late_steps(problem, order)
-    return late if problem.peak(late) <= problem.peak(order) else order
+    return tuple(late if problem.peak(late) <= problem.peak(order) else order)
 
 
-def first_order(problem: Problem) -> list[int]:
+@lru_cache(maxsize=16)
+def problem_of(steps: Steps) -> Problem:
+    """What follows for each step; graphs that differ often have the same steps."""
+    return Problem(steps)
+
+
+@lru_cache(maxsize=16)
+def first_found(steps: Steps) -> Partial:
     """The order that a beam of one state finds."""
-    return _greedy(problem).steps()
-
-
-def _greedy(problem: Problem) -> Partial:
-    found = search(problem, 1)
+    found = search(problem_of(steps), 1)
     assert found is not None, "the steps wait for each other in a circle"
     return found
 

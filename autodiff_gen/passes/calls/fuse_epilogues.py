@@ -211,8 +211,10 @@ def _rows(v: Value) -> int:
 
 def fuse_epilogues(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    with_loops = _fused(graph, _Chains(graph, context.cost))
-    return _fused(graph, _Chains(graph)) if excess(with_loops, context) else with_loops
+    chosen, every = _Chains(graph, context.cost), _Chains(graph)
+    with_loops = _fused(graph, chosen)
+    more = chosen.by_last != every.by_last and excess(with_loops, context)
+    return _fused(graph, every) if more else with_loops
 
 
 def _fused(graph: Graph, chains: _Chains) -> Graph:

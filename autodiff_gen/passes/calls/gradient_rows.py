@@ -73,13 +73,12 @@ def _chains(graph: Graph) -> list[list[Value]]:
 def updates_of(graph: Graph, gradient: Value) -> list[Value]:
     """A gradient and what is computed of it, if that is elementwise, of its shape, and for updates alone; otherwise
     nothing."""
-    updates, outputs = set(graph.updates.values()), set(graph.outputs.values())
     found = {gradient: None}
     pending = [gradient]
     while pending:
         v = pending.pop()
         readers = graph.users.get(v, ())
-        if v in outputs or (not readers and v not in updates):
+        if v in graph.outputs.values() or (not readers and v.node not in graph.written_by):
             return []
         for node in readers:
             same = len(node.results) == 1 and node.results[0].type.shape == gradient.type.shape

@@ -198,7 +198,7 @@ class Groups:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather
         than store them.
         """
-        roots, updated = {v.base for v in graph.roots}, set(graph.updates)
+        roots, updated = graph.homes, set(graph.updates)
         stored = roots | compared_with_their_extremes(graph.nodes)
         readers: dict[Value, list[Node]] = {}
         for n in self.order:
@@ -276,7 +276,7 @@ class Groups:
 
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller needs: they are stored."""
-        needed = {v.base for v in graph.roots}
+        needed = set(graph.homes)
         for g in self.groups.values():
             inside = set(g.nodes)
             needed.update(v.base for n in g.nodes for v in n.operands if v.base.node not in inside)

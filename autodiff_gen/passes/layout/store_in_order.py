@@ -28,7 +28,7 @@ contiguous.
 from __future__ import annotations
 
 from ...ir.graph import Graph
-from ...ir.node import OPS, Node, Value, base
+from ...ir.node import OPS, Node, Value
 from ...ir.op_kinds import Assemble, Contraction, Elementwise, View
 from ...ir.rewrite import rewritten
 from ...ir.strides import Strided, dense
@@ -50,7 +50,7 @@ def _with_products_in_order(graph: Graph, context: Context) -> Graph:
     """Where a reshape does not line up with a permute of a product that nothing else reads, or loops over wide vectors
     would read columns of it, the product is stored in the order of the permute, if its rows or its columns stay
     contiguous: kernels write with any leading dimension."""
-    readers, roots = graph.users, {base(v) for v in graph.roots}
+    readers, roots = graph.users, graph.homes
     views = [n.operands[0] for n in graph.of(View) if layout(n.results[0]) is None]
     if context.backends is not None and has_wide_vectors(context.cost):
         views += [v for n in graph.of(Elementwise, Assemble) for v in n.operands if _has_far_columns(v)]
@@ -82,7 +82,7 @@ def _with_products_in_order(graph: Graph, context: Context) -> Graph:
 
 def _with_parts_in_order(graph: Graph) -> Graph:
     """What is assembled only to be stored with a layout is assembled there."""
-    readers, roots = graph.users, {base(v) for v in graph.roots}
+    readers, roots = graph.users, graph.homes
 
     def assembled(node: Node) -> Node | None:
         v = node.operands[0]

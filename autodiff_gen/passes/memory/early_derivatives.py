@@ -30,7 +30,7 @@ time, rematerialize computes that again too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
@@ -61,7 +61,7 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
 def _derivatives(graph: Graph) -> Iterable[tuple[Value, set[Node]]]:
     """The nodes of each value of the backward pass that is computed of values of the forward pass alone, and takes
     less memory than what need not be stored if it is."""
-    roots = {base(v) for v in graph.roots}
+    roots = graph.homes
     of_forward: dict[Value, set[Node]] = {}  # the nodes of the backward pass that compute it
     for node in graph.nodes:
         if node.origin.phase == BACKWARD and isinstance(node.op.lower, Elementwise):
@@ -85,7 +85,7 @@ def _calls(node: Node) -> bool:
     return isinstance(node.op.lower, Elementwise) and node.op.lower.calls
 
 
-def _is_there(v: Value, graph: Graph, roots: set[Value], nodes: set[Node]) -> bool:
+def _is_there(v: Value, graph: Graph, roots: Set[Value], nodes: set[Node]) -> bool:
     """Whether a value is in memory in the backward pass for others than these nodes."""
     if v in roots or isinstance(v.node.op.lower, Leaf) or is_free(v.node):
         return True

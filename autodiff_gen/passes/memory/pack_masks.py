@@ -73,7 +73,7 @@ def _with_packed(graph: Graph, masks: Sequence[_Mask]) -> Graph:
 
 def _found(graph: Graph) -> list[_Mask]:
     """The masks of values that are stored for the backward pass, which reads them for nothing else."""
-    users, roots = graph.users, {base(v) for v in graph.roots}
+    users, roots = graph.users, graph.homes
     found: dict[Value, list[_Mask]] = {}
     for node in graph.of(Elementwise):
         readers = [n for n in users.get(node.results[0], ()) if not _is_mask(n)]

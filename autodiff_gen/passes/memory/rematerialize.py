@@ -184,7 +184,7 @@ class _Forward:
     def __init__(
         self, graph: Graph, functions: bool, places: Mapping[Value, Place], once: Collection[Value]
     ) -> None:
-        self.graph, self.roots = graph, {base(v) for v in graph.roots}
+        self.graph, self.roots = graph, graph.homes
         self.functions, self.places, self.once = functions, places, once
         self.whole = {y for y, _ in places.values()}
         self.compared = compared_with_their_extremes(graph.nodes)  # which read them as they are

@@ -50,7 +50,7 @@ def rematerialize_products(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if context.budget is not None:
         context = replace(context, budget=round(context.slack * context.budget))
-    if graph.inner or context.budget is None or surely_fits(graph, context.budget):
+    if graph.inner or context.budget is None or surely_fits(graph, context):
         return graph
     tried, budget, best = set[Graph](), context.budget, graph
     while len(tried) < MOST_TRIED:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...ir.build import apply
 from ...ir.graph import Graph
-from ...ir.node import Node, Value, base
+from ...ir.node import Node, Value
 from ...ir.op_kinds import Elementwise, Iota, Leaf, Range, Tile, View
 from ...ir.origin import Label, Origin, building
 from ...ir.rewrite import rewritten
@@ -37,7 +37,7 @@ class StripRegion:
 
     def __init__(self, graph: Graph, limit: int) -> None:
         self.graph, self.limit, self.users = graph, limit, graph.users
-        self.kept = {base(v) for v in graph.roots}
+        self.kept = graph.homes
         self.axis: dict[Value, int] = {}
         self.maps: dict[Node, int] = {}
         self.sums: dict[Node, tuple[Node, int]] = {}
@@ -151,7 +151,7 @@ class StripRegion:
         """The graph with the region computed in this many strips; None where a strip cannot be computed."""
         strips = _Strips(self.axis, number)
         parts, sums = dict[Node, list[Value]](), dict[Node, Value]()
-        homes = {v.base for v in self.graph.roots}  # these are stored in states, or in the caller's memory
+        homes = self.graph.homes
         try:
             for k in range(count):
                 for node, axis in self.maps.items():
