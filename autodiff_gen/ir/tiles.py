@@ -32,14 +32,14 @@ def part_of(v: Value, at: Range) -> Value:
 
 def slice_of(v: Value, shape: Shape, starts: Sequence[int], steps: Sequence[int]) -> Value:
     """v[starts + i * steps]; of a slice, a slice of its operand; the value itself where that is the whole."""
-    if shape == v.type.shape and all(d == 1 or step == 1 for d, step in zip(shape, steps, strict=True)):
-        return v
-    if view_kind(v.node) is ViewKind.WINDOW:
+    while shape != v.type.shape or any(d != 1 and step != 1 for d, step in zip(shape, steps, strict=True)):
+        if view_kind(v.node) is not ViewKind.WINDOW:
+            return apply("slice", v, shape=shape, starts=tuple(starts), steps=tuple(steps))
         outer = zip(v.node.attrs["starts"], v.node.attrs["steps"], starts, strict=True)
         starts = [first + step * start for first, step, start in outer]
         steps = [a * b for a, b in zip(v.node.attrs["steps"], steps, strict=True)]
-        return slice_of(v.node.operands[0], shape, starts, steps)
-    return apply("slice", v, shape=shape, starts=tuple(starts), steps=tuple(steps))
+        (v,) = v.node.operands
+    return v
 
 
 def shape_of(shape: Shape, at: Range) -> Shape:

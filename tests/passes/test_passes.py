@@ -292,7 +292,7 @@ def test_passes_do_not_recurse_along_the_graph(chain_of: Callable[[int], Graph])
         graph = rewritten(graph)
     finally:
         sys.setrecursionlimit(limit)
-    assert len(show(graph)) > 1200
+    assert show(graph).startswith("entry g(")
 
 
 @pytest.mark.parametrize(("length", "gradient"), [(250, False), (100, True)])
