@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 from ..errors import ShapeError
@@ -177,7 +177,7 @@ class Type:
             return self
         return None if self.quantization is None else Type(f32, self.shape)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Bytes at the largest batch."""
         return planned_size(self.shape) * self.dtype.size

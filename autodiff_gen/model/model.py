@@ -17,7 +17,7 @@ from ..ir.module import Module
 from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.types import Type, f32, s32, u8
 from ..ir.verifier import verify
-from ..lowering.pipeline import MODEL, run
+from ..lowering.pipeline import MODEL, run, without_cycle_collection
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.context import Context, Training
@@ -91,13 +91,14 @@ class Model:
         training = self._training_options()
         self.lr = training.lr
         context, specified = Context(training), Module(self._specification)
-        for stage, module in run(MODEL[:1], specified, context, check=False):
-            self._check_names(module)
-            for graph in module.entries:  # for mistakes of the model, not of a stage
-                verify(graph, context.verified)
-            self.stages = [(stage, module), *run(MODEL[1:], module, context)]
-        for graph in self.entries():
-            verify(graph)
+        with without_cycle_collection():
+            for stage, module in run(MODEL[:1], specified, context, check=False):
+                self._check_names(module)
+                for graph in module.entries:  # for mistakes of the model, not of a stage
+                    verify(graph, context.verified)
+                self.stages = [(stage, module), *run(MODEL[1:], module, context)]
+            for graph in self.entries():
+                verify(graph)
         for state, _ in self._states:
             state.fix()
 
