@@ -185,17 +185,18 @@ def _along(vector: Value, axis: int, of: Value) -> Value:
 
 
 def _same_axis(node: Node, operand: int, axis: int) -> int | None:
-    """The axis of an operand whose k-th part alone, of this operand, gives the k-th part along an axis of the result,
-    for each k; None where there is none."""
+    """The axis of an operand of which only the first k parts, of this operand, give the first k parts along an axis of
+    the result, and only the others give the others; None where there is none."""
     extent = node.results[0].type.shape[axis]
     assert isinstance(extent, int)
     found: set[int] = set()
-    for k in range(extent):
-        tile = tile_of(node, Range(axis, k, k + 1))
-        at = None if tile is None else tile.ranges.get(operand)
-        if at is None or (at.start, at.stop) != (k, k + 1):
-            return None
-        found.add(at.axis)
+    for k in (1 << i for i in range((extent - 1).bit_length())):
+        for start, stop in ((0, k), (k, extent)):
+            tile = tile_of(node, Range(axis, start, stop))
+            at = None if tile is None else tile.ranges.get(operand)
+            if at is None or (at.start, at.stop) != (start, stop):
+                return None
+            found.add(at.axis)
     return found.pop() if len(found) == 1 else None
 
 
