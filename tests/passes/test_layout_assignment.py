@@ -269,6 +269,15 @@ def test_a_graph_whose_readers_take_strides_stays_as_it_is() -> None:
     assert assign_layouts([y]) == Layouts([y], {})
 
 
+def test_a_graph_stays_as_it_is_if_more_would_be_copied() -> None:
+    """The weights of all pairs of nodes, for each of four heads, rather than the features of the nodes."""
+    h = F.permute(F.reshape(make_input("x", Type(f32, (32, 32))), (32, 4, 8)), (1, 0, 2))
+    scores = F.softmax(F.sum(h, 2, keepdim=True) + F.permute(F.sum(h, 2, keepdim=True), (0, 2, 1)), 2)
+    y = F.reshape(F.permute(F.matmul(scores, h), (1, 0, 2)), (32, 32))
+    assert propagated([y]).roots != [y]
+    assert assign_layouts([y]) == Layouts([y], {})
+
+
 def test_a_weight_that_two_layers_read_differently_keeps_its_order() -> None:
     x, w = image(2, 3, 5, 4), ag.Param("w", init.uniform((2, 60), bound=1.0, seed=1))
     folded = F.matmul(F.flatten(nchw(x), 1), w.T)

@@ -25,6 +25,7 @@ from ...ir.module import Module
 from ...ir.node import STATE, Node, Value, base, topological
 from ...ir.op_kinds import Call, Contraction, Elementwise, View, ViewKind
 from ...ir.parameter_layout import Storage
+from ...ir.strides import dense
 from ...ir.traits import view_kind
 from ...ir.types import planned
 from ...ir.views import layout
@@ -43,6 +44,7 @@ from .permuted_view import (
     simplified,
     value_of,
 )
+from .readable_operands import unreadable
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,23 @@ def assign_layouts(roots: Sequence[Value]) -> Layouts:
     """The same values with as few permutes between as possible, and states stored as their readers need them.
 
     Poolings come before monotone functions. A graph without a reader that needs its operands dense stays as it is:
-    strides cost nothing there.
+    strides cost nothing there. So does a graph of which more would be copied.
     """
     if not needs_dense(roots):
         return Layouts(list(roots), {})
     found = propagated(roots)
+    if _bytes_copied(found.roots) > _bytes_copied(roots):
+        found = Layouts(list(roots), {})
     return Layouts(commute_pooling(found.roots), found.states)
+
+
+def _bytes_copied(roots: Sequence[Value]) -> int:
+    """The bytes of the operands that nodes cannot read where they are, or not in the order of memory as kernels do."""
+    copied = {node.operands[i] for node in topological(roots) for i in unreadable(node, node.operands)}
+    for node in topological(roots):
+        if isinstance(node.op.lower, Call):
+            copied.update(v for v in node.operands if layout(v) != dense(v.type.shape))
+    return sum(v.type.bytes for v in copied)
 
 
 def needs_dense(roots: Sequence[Value]) -> bool:
