@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from .problem import Problem
+
+Move: TypeAlias = tuple[int, list[int]]  # steps in another order, from this place of the order on
 
 
 def improved(problem: Problem, order: Sequence[int], least: tuple[int, int] = (0, 0)) -> list[int]:
@@ -12,57 +15,63 @@ def improved(problem: Problem, order: Sequence[int], least: tuple[int, int] = (0
     not needed there, is read for the last time before it, or computed after it. least: a peak and a number of steps
     that no order is below."""
     known = _Order(problem, order)
-    while True:
-        at = known.alive.index(known.peak) if known.alive else 0
-        height = known.peak, known.alive.count(known.peak)
-        moves = _moves(problem, known.steps, at) if height > least else ()
-        better = next((new for new in moves if known.height(new, height) < height), None)
+    above, below = _dependences(problem, order) if known.height > least else ([], [])
+    while known.height > least:
+        moves = _moves(problem, known.steps, known.alive.index(known.height[0]), above, below)
+        better = next((move for move in moves if known.height_after(*move) < known.height), None)
         if better is None:
-            return known.steps
-        known = _Order(problem, better)
+            break
+        known = _Order(problem, known.after(*better))
+    return known.steps
 
 
-def _moves(problem: Problem, order: Sequence[int], at: int) -> Iterator[list[int]]:
-    """Orders in which a value that is alive at a step, and that the step neither makes nor reads, is not."""
-    if not order:
-        return
-    peak, before, after = order[at], order[:at], order[at + 1 :]
-    later = sum(problem.bit[s] for s in after)
-    needed, dependents = _needed(problem, before, problem.needs[peak]), _dependents(problem, after, peak)
-    for maker in before:
+def _dependences(problem: Problem, order: Sequence[int]) -> tuple[list[int], list[int]]:
+    """For each step the steps that it needs, and the steps that depend on it, itself included."""
+    above, below = problem.bit[:], problem.bit[:]
+    for s in order:
+        for successor in problem.successors[s]:
+            above[successor] |= above[s]
+    for s in reversed(order):
+        for successor in problem.successors[s]:
+            below[s] |= below[successor]
+    return above, below
+
+
+def _moves(
+    problem: Problem, order: Sequence[int], at: int, above: Sequence[int], below: Sequence[int]
+) -> Iterator[Move]:
+    """Moves after which a value that is alive at a step, and that the step neither makes nor reads, is not."""
+    peak, place = order[at], {s: k for k, s in enumerate(order)}
+    before = sum(problem.bit[s] for s in order[:at])
+    later = ~before & ~problem.bit[peak]
+    for first, maker in enumerate(order[:at]):
         for b in problem.makes[maker]:
             readers = problem.readers.get(b, 0)
             if not readers & later or readers & problem.bit[peak]:
                 continue
-            if not readers & later & dependents:
-                early = _needed(problem, after, readers & later)
-                sooner = [s for s in after if problem.bit[s] & early]
-                yield [*before, *sooner, peak, *(s for s in after if not problem.bit[s] & early)]
-            if not problem.bit[maker] & needed:
-                late = _dependents(problem, before, maker)
-                put_off = [s for s in before if problem.bit[s] & late]
-                yield [*(s for s in before if not problem.bit[s] & late), peak, *put_off, *after]
+            if not readers & later & below[peak]:
+                early = 0
+                for s in _steps_of(readers & later):
+                    early |= above[s]
+                sooner = sorted(_steps_of(early & later), key=place.__getitem__)
+                others = (s for s in order[at + 1 : place[sooner[-1]]] if not problem.bit[s] & early)
+                yield at, [*sooner, peak, *others]
+            if not problem.bit[maker] & above[peak]:
+                late = below[maker] & before
+                put_off = sorted(_steps_of(late), key=place.__getitem__)
+                yield first, [*(s for s in order[first:at] if not problem.bit[s] & late), peak, *put_off]
 
 
-def _needed(problem: Problem, steps: Sequence[int], wanted: int) -> int:
-    """Those of the steps, in order, that the wanted ones need, themselves included."""
-    for s in reversed(steps):
-        if problem.bit[s] & wanted:
-            wanted |= problem.needs[s]
-    return wanted
-
-
-def _dependents(problem: Problem, steps: Sequence[int], first: int) -> int:
-    """The steps that depend on one of them, itself included."""
-    found = problem.bit[first]
-    for s in steps:
-        if problem.needs[s] & found:
-            found |= problem.bit[s]
-    return found
+def _steps_of(steps: int) -> Iterator[int]:
+    while steps:
+        bit = steps & -steps
+        steps ^= bit
+        yield bit.bit_length() - 1
 
 
 class _Order:
-    """An order with what is alive at and before each of its steps, to which others are compared."""
+    """An order with what is alive at and before each of its steps, to which others are compared. height: the peak, and
+    how many steps reach it."""
 
     def __init__(self, problem: Problem, order: Sequence[int]) -> None:
         self.problem, self.steps = problem, list(order)
@@ -72,24 +81,24 @@ class _Order:
             self.before.append((live, left))
             live += problem.added(left, s)
             left &= ~problem.bit[s]
-        self.peak = max(self.alive, default=0)
+        self.height = max(self.alive, default=0), self.alive.count(max(self.alive, default=0))
 
-    def height(self, order: Sequence[int], limit: tuple[int, int]) -> tuple[int, int]:
-        """The peak of another order, and how many of its steps reach it; where it exceeds the limit, that of its first
-        steps. What is alive depends on which steps are done, not on their order."""
-        problem, own, end = self.problem, self.steps, len(self.steps)
-        first = next((k for k, s in enumerate(order) if s != own[k]), end)
-        while end > first and order[end - 1] == own[end - 1]:
-            end -= 1
-        live, left = self.before[first] if first < end else (0, 0)
-        alive = self.alive[:first]
-        for s in order[first:end]:
+    def after(self, first: int, moved: Sequence[int]) -> list[int]:
+        """The order after a move."""
+        return [*self.steps[:first], *moved, *self.steps[first + len(moved) :]]
+
+    def height_after(self, first: int, moved: Sequence[int]) -> tuple[int, int]:
+        """The height after a move; where its peak is higher, that of its first steps. What is alive depends on which
+        steps are done, not on their order."""
+        problem, (live, left) = self.problem, self.before[first]
+        alive = []
+        for s in moved:
             needed, added = problem.effect(left, s)
-            if live + needed > limit[0]:
+            if live + needed > self.height[0]:
                 return live + needed, 1
             alive.append(live + needed)
             live += added
             left &= ~problem.bit[s]
-        alive += self.alive[end:]
+        alive += [*self.alive[:first], *self.alive[first + len(moved) :]]
         peak = max(alive)
         return peak, alive.count(peak)
