@@ -61,7 +61,8 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
-def control_edges(graph: Graph) -> dict[Node, list[Node]]:
+@lru_cache(maxsize=8)
+def control_edges(graph: Graph) -> Mapping[Node, Sequence[Node]]:
     """For each node those that come first though it reads none of their results. Before `copy_insertion` copies the old
     states that are read late, some of these edges contradict the graph; they are left out."""
     edges = ordering_edges(graph)

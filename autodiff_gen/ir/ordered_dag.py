@@ -87,6 +87,8 @@ class OrderedDag(Generic[T]):
 
     def _move(self, nodes: set[T], to: T, before: bool) -> None:
         """Rank nodes right before or after another, in their order."""
+        if not nodes:
+            return
         edges, ordered = self.above if before else self.below, sorted(nodes, key=self.rank.__getitem__)
         near = {n for m in nodes for n in edges[m]} - nodes
         for _ in range(2):

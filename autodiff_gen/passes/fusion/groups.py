@@ -87,7 +87,8 @@ class Groups:
         self.dag = OrderedDag(self._dependence_order(above), above)
         self.labels: dict[int, Labels] = {}  # of the nodes that groups had when they were last labelled
         self.labels_of_both: dict[tuple[int, int], Labels] = {}  # of groups that may merge
-        self.barriers = _Barriers(self.dag, [is_fusable(n) for n in self.order])
+        self.fusable = {n for n in self.order if is_fusable(n)}
+        self.barriers = _Barriers(self.dag, [n in self.fusable for n in self.order])
 
     def _found_before(self, node: Node, edges: Mapping[Node, Sequence[Node]]) -> list[Node]:
         sources = [v.base.node for v in node.operands]
@@ -225,7 +226,7 @@ class Groups:
             if not _is_cheap(node) or node.results[0] in stored:
                 continue
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
-            if not reading or not all(is_fusable(self.groups[g].nodes[0]) for g in reading):
+            if not reading or not all(self.groups[g].nodes[0] in self.fusable for g in reading):
                 continue
             if any(self.groups[g].strips != {node.origin.strip} for g in reading):
                 continue
@@ -313,12 +314,12 @@ def grouped(graph: Graph, cost: CostTable) -> Groups:
     """Each fusable node joins the groups of its producers, the latest first, where it may."""
     groups = Groups(graph, cost)
     for node in groups.in_dependence_order():
-        if not is_fusable(node):
+        if node not in groups.fusable:
             continue
         # A node that merely reads a state before this one writes it stays apart: in one loop nest it might
         # read too late.
-        sources = {v.base.node for v in node.operands} & groups.group.keys()
-        for producer in sorted(filter(is_fusable, sources), key=groups.position.__getitem__, reverse=True):
+        sources = {v.base.node for v in node.operands} & groups.fusable
+        for producer in sorted(sources, key=groups.position.__getitem__, reverse=True):
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):
                 groups.merge(other, mine)
