@@ -13,7 +13,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from ..lowering.phases import layer_headings
-from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Step, Written
+from ..lowering.plan import Bound, CondPlan, EntryPlan, InnerPlan, ScanPlan, Step, Written
 from .c_printer import PRINTER
 from .entry_names import Inside, Names
 
@@ -82,7 +82,7 @@ def _cond(names: Names, step: Step, plan: CondPlan, nested: Nested) -> list[c.St
 
 
 def _part(
-    names: Names, step: Step, part: Part, scope: Scope, time: c.Expr | None, nested: Nested
+    names: Names, step: Step, part: InnerPlan, scope: Scope, time: c.Expr | None, nested: Nested
 ) -> list[c.Statement]:
     """Pointers to what the part reads and writes, then its steps."""
     out: list[c.Statement] = []

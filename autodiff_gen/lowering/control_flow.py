@@ -19,7 +19,7 @@ from ..ir.rewrite import replaced
 from ..ir.scan_memory import reused_by_stacks
 from ..ir.strides import Strided, dense
 from ..ir.types import Dim
-from .plan import CondPlan, EntryPlan, Part, RegionPlan, ScanPlan, Written
+from .plan import CondPlan, EntryPlan, InnerPlan, RegionPlan, ScanPlan, Written
 from .region_inputs import RegionInputs
 
 Planner = Callable[[Graph], "EntryPlan"]
@@ -36,7 +36,7 @@ def plan_regions(node: Node, graph: Graph, plan: Planner) -> RegionPlan:
 def over_operands(made: RegionPlan, outer: Mapping[Value, Value]) -> RegionPlan:
     """The plan of the same regions over other operands."""
 
-    def over(part: Part) -> Part:
+    def over(part: InnerPlan) -> InnerPlan:
         return replace(part, bound=tuple(replace(b, outer=outer[b.outer]) for b in part.bound))
 
     if isinstance(made, CondPlan):
@@ -103,7 +103,7 @@ def _time_step(node: Node, k: int) -> int:
 
 def plan_cond(node: Node, graph: Graph, plan: Planner) -> CondPlan:
     """Plan both regions of the cond `node` of `graph`."""
-    parts: list[Part] = []
+    parts: list[InnerPlan] = []
     for region, word in zip(node.regions, ("true", "false"), strict=True):
         inputs, names = RegionInputs(), _result_names(node, graph)
         mapping = {
@@ -121,7 +121,7 @@ def _name(v: Value) -> str:
     return short_name(base(v))
 
 
-def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner) -> Part:
+def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner) -> InnerPlan:
     """A graph that copies the carries' first values to where the carries are stored."""
     carries, inputs = node.attrs["carries"], RegionInputs()
     values = [inputs.bring(f"first{i}", node.operands[i]) for i in range(carries)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TypeAlias
 
 from ..ir.arena.buffer_assignment import ArenaPlan, Buffer, place
@@ -122,16 +121,6 @@ class EntryPlan:
                 yield from part.plan.all_plans()
 
 
-def bytes_alive(plan: EntryPlan, placed: Sequence[Placed]) -> list[int]:
-    """The bytes that are alive at each step; every step needs as much of the smaller pool as any of them."""
-    changes = {pool: [0] * (len(plan.steps) + 2) for pool in ("float", "int")}
-    for b in placed:
-        changes[b.pool][b.start] += b.bytes
-        changes[b.pool][b.end + 1] -= b.bytes
-    smaller, larger = sorted([list(accumulate(of_pool[:-1])) for of_pool in changes.values()], key=max)
-    return [live + max(smaller) for live in larger]
-
-
 def place_members(members: Sequence[Placed], alignment: int) -> ArenaPlan:
     """Give the buffers of an arena their offsets."""
     parts: dict[Placed, list[tuple[int, int, int]]] = {}
@@ -168,7 +157,7 @@ class Written:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class InnerPlan:
     """One inner plan with the bindings of its inputs, outputs and states; its steps count on from `start`."""
 
     plan: EntryPlan
@@ -182,8 +171,8 @@ class ScanPlan:
     """`first` writes the carries' first values (None without carries), `body` is the loop's. samples: of a loop over
     micro-batches, the most that one has; 0 otherwise."""
 
-    first: Part | None
-    body: Part
+    first: InnerPlan | None
+    body: InnerPlan
     length: Size
     reverse: bool
     reuses: Mapping[int, Value]  # result -> operand whose buffer it reuses
@@ -195,7 +184,7 @@ class ScanPlan:
         return times_of(self.length, self.samples)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[InnerPlan]:
         return [self.body] if self.first is None else [self.first, self.body]
 
 
@@ -203,12 +192,12 @@ class ScanPlan:
 class CondPlan:
     """The parts of which one is run."""
 
-    then: Part
-    otherwise: Part
+    then: InnerPlan
+    otherwise: InnerPlan
     reuses: Mapping[int, Value] = field(default_factory=dict)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[InnerPlan]:
         return [self.then, self.otherwise]
 
 

@@ -32,8 +32,8 @@ from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
 from .nests.accesses import Accesses
 from .nests.statements import Statements
-from .plan import EntryPlan, Placed, Step, bytes_alive, place_members
-from .step_order import accesses_of, ordered, reusable, scratch_of
+from .plan import EntryPlan, Placed, Step, place_members
+from .step_order import accesses_of, liveness_of_plan, reusable, scratch_of
 
 LowerRegion: TypeAlias = Callable[[Graph, int], EntryPlan]
 
@@ -70,15 +70,14 @@ def select_kernels(graph: Graph, context: Context, lower: LowerRegion) -> EntryP
 def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
     """Order the steps so that the peak of live bytes is low: 0: a, 0: b, 0: tanh(a) -> 1: a, 2: tanh(a), 3: b. A call
     is in place only where that lowers the peak by more than the memory that its kernel needs for it."""
-    found = replace(plan, steps=ordered(plan, context))
-    if in_place := [s for s in found.steps if s.in_place]:
-        alive = bytes_alive(found, lifetimes(found, context))
-        for s in in_place:
-            own = sum(p.bytes for p in scratch_of(s))
-            if alive[s.number] + s.node.results[0].type.bytes <= max(alive) + own:
-                s.in_place, s.scratch, s.memory = False, {}, {}
-                _give_kernel(s, s.node, call_of(s.node), context.target)
-    return found
+    use = liveness_of_plan(plan, context)
+    steps = [plan.steps[i] for i in use.order]
+    for number, s in enumerate(steps, start=1):
+        s.number, own = number, sum(p.bytes for p in scratch_of(s))
+        if s.in_place and use.alive[number - 1] + s.node.results[0].type.bytes <= use.peak + own:
+            s.in_place, s.scratch, s.memory = False, {}, {}
+            _give_kernel(s, s.node, call_of(s.node), context.target)
+    return replace(plan, steps=steps)
 
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:

@@ -11,7 +11,7 @@ from ..ir.strides import Strided
 from ..ir.traits import uniform
 from ..ir.types import Dim, Type
 from ..ir.views import known_layout
-from .plan import Bound, EntryPlan, Part, Written
+from .plan import Bound, EntryPlan, InnerPlan, Written
 
 
 class RegionInputs:
@@ -70,13 +70,13 @@ class RegionInputs:
         plan: Callable[[Graph], EntryPlan],
         start: int = 0,
         inner: bool = True,
-    ) -> Part:
+    ) -> InnerPlan:
         """The plan of an entry over these inputs. results: of outputs by name, and of states."""
         inputs = tuple(b.inner for b in self.bound if b.inner.node.op is INPUT)
         outputs = {k: v for k, v in results.items() if isinstance(k, str)}
         updates = {k: v for k, v in results.items() if isinstance(k, State)}
         graph = Graph(name, inputs, outputs, updates, inner=inner)
-        return Part(plan(graph), tuple(self.bound), tuple(written), start)
+        return InnerPlan(plan(graph), tuple(self.bound), tuple(written), start)
 
 
 def _input(name: str, type: Type, at: Strided) -> Value:

@@ -15,14 +15,6 @@ from .nests.statements import Statements
 from .plan import EntryPlan, Placed, Step
 
 
-def ordered(plan: EntryPlan, context: Context) -> list[Step]:
-    """The steps, numbered in an order with a low peak of live bytes."""
-    found = [plan.steps[i] for i in liveness_of_plan(plan, context).order]
-    for number, s in enumerate(found, start=1):
-        s.number = number
-    return found
-
-
 def liveness_of_plan(plan: EntryPlan, context: Context) -> Liveness:
     """The liveness of the values of a plan."""
     computations = [_computation(s, context) for s in plan.steps]

@@ -22,7 +22,7 @@ from ..kernels.table import Kernel
 from ..lowering.arena.network_bound import network_bound
 from ..lowering.c import c_query
 from ..lowering.phases import Phases
-from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
+from ..lowering.plan import EntryPlan, InnerPlan, Placed, ScanPlan, Step
 from ..lowering.step_order import computing
 from ..targets.board import Board
 from ..targets.memory import Space
@@ -171,7 +171,7 @@ class _Collector:
             for inner in step.inner.parts if step.inner is not None else ():
                 self._add(self._inside(inner, step, part, places))
 
-    def _inside(self, inner: Part, step: Step, part: _Part, places: Mapping[Value, Operand]) -> _Part:
+    def _inside(self, inner: InnerPlan, step: Step, part: _Part, places: Mapping[Value, Operand]) -> _Part:
         number = f"{part.number(step.number)}."
         memory = [b for b in part.plan.placed if b.owner is step and not b.values]
         inside = Inside({b.pool: part.inside.place(b) for b in memory})

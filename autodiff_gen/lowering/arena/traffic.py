@@ -14,7 +14,7 @@ from ...ir.liveness import pool_of
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Call
 from ...ir.traits import macs
-from ..plan import EntryPlan, Part, Placed, ScanPlan, Step
+from ..plan import EntryPlan, InnerPlan, Placed, ScanPlan, Step
 
 Bytes = Counter[Value]
 Memory = Counter[tuple[Step, str]]  # of the memory for the steps inside a step, by pool
@@ -57,7 +57,7 @@ def _reads(node: Node) -> list[tuple[Value, int]]:
     ]
 
 
-def _add_inside(part: Part, step: Step, times: int, values: Bytes, memory: Memory) -> None:
+def _add_inside(part: InnerPlan, step: Step, times: int, values: Bytes, memory: Memory) -> None:
     """The traffic of the steps inside: of what is stored outside, of values there, the rest of the step's memory."""
     inside, deeper = traffic(part.plan)
     homes: dict[Value, State | str] = {**part.plan.states, **part.plan.outputs}
