@@ -27,6 +27,7 @@ def param(name: str, *shape: int) -> Value:
 
 
 IMAGE, SERIES, ROWS = ag.Input("x", (2, 4, 9, 7)), ag.Input("s", (2, 4, 40)), ag.Input("r", (30, 6))
+FEW_COLUMNS = ag.Input("q", (5, 2))
 FILTERS, OF_CHANNELS, TAPS, MATRIX = (
     param("w", 5, 4, 3, 3),
     param("c", 4, 1, 3, 3),
@@ -39,6 +40,10 @@ OF_FOUR, MEAN, VARIANCE = param("g", 4), param("mean", 5), param("variance", 5)
 
 def by_channel(v: Value) -> Value:
     return F.reshape(v, (-1, 1, 1))
+
+
+def by_row(v: Value) -> Value:
+    return F.reshape(v, (-1, 1))
 
 
 def image(stride: int = 1) -> Value:
@@ -64,6 +69,10 @@ MOVED: dict[str, tuple[Callable[[], Value], int]] = {
     "depthwise": (lambda: F.conv2d(IMAGE, OF_CHANNELS, groups=4) * by_channel(OF_FOUR), 0),
     "one dimension": (lambda: F.conv1d(SERIES, TAPS) * F.reshape(FACTOR, (5, 1)), 0),
     "a matrix": (lambda: F.linear(ROWS, MATRIX, BIAS) * FACTOR + SHIFT, 1),
+    "a bias along another axis than the first, after a view": (
+        lambda: F.linear(FEW_COLUMNS, param("d", 5, 2), BIAS).permute(1, 0) * by_row(FACTOR) + SHIFT,
+        2,
+    ),
     "rows of a product": (lambda: F.matmul(ROWS, param("v", 6, 50)) * param("n", 30, 1), 0),
 }
 KEPT: dict[str, Callable[[], Value]] = {
@@ -112,6 +121,48 @@ def test_weights_are_multiplied(name: str) -> None:
     same(before, after)
 
 
+WIDE = ag.Input("few", (2, 6))
+FIXED: dict[str, tuple[Callable[[], Value], bool]] = {
+    "a constant": (lambda: F.linear(WIDE, MATRIX) * FACTOR, True),
+    "two constants": (lambda: F.linear(WIDE, MATRIX) * FACTOR * OTHER, True),
+    "a quotient of a root": (lambda: F.linear(WIDE, MATRIX) * (FACTOR / F.sqrt(VARIANCE)), True),
+    "a factor that the device computes": (lambda: F.linear(WIDE, MATRIX) * F.exp(FACTOR), False),
+    "weights that another product reads": (
+        lambda: F.linear(WIDE, MATRIX) * FACTOR + F.linear(F.tanh(WIDE), MATRIX),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_weights_as_large_as_the_result_are_multiplied_at_build_time_only(name: str) -> None:
+    make, is_moved = FIXED[name]
+    before = graph_of(make())
+    after = scaled(before)
+    assert (after.roots != before.roots) == is_moved
+    same(before, after)
+
+
+@pytest.mark.parametrize(
+    ("trained", "is_moved"), [("", True), ("w", True), ("f", False), ("wf", True)], ids=repr
+)
+def test_factors_are_moved_unless_only_they_need_the_gradient_of_the_weights(
+    trained: str, is_moved: bool
+) -> None:
+    before = graph_of(MOVED["a convolution"][0]())
+    states = states_of(before)
+    after = scaled(before, states, {s for s in states if s.name in trained})
+    assert (after.roots != before.roots) == is_moved
+
+
+def test_a_factor_after_many_biases() -> None:
+    y = F.linear(ROWS, MATRIX)
+    for k in range(1000):
+        y = y + param(f"b{k}", 5)
+    before = graph_of(y * FACTOR)
+    assert steps_of_images(scaled(before, states_of(before))) == 1
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_images_are_multiplied(name: str) -> None:
     before = graph_of(KEPT[name]())
@@ -150,7 +201,6 @@ class Net(nn.Module):
 def test_training_is_that_of_the_interpreter(kernels: str, trains: bool, rng: np.random.Generator) -> None:
     model = ag.Model.supervised(Net(trains), (2, 2, 8, 8), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     trainer = model.on_host(kernels)
-    assert "scale" not in "".join(trainer.source.values()) or trains  # folded into constants
     batches: list[dict[str, Any]] = [
         {
             "x": rng.normal(size=(2, 2, 8, 8)).astype(np.float32),

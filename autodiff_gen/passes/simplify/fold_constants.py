@@ -41,12 +41,15 @@ def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value,
     return tuple(out)
 
 
-def _is_foldable(node: Node) -> bool:
-    """Whether all operands are constants, of which one takes at least the memory of the result."""
+def is_foldable(node: Node) -> bool:
+    """Whether the node is folded if its operands are constants, or views of them: every machine rounds it alike, and
+    one operand takes at least the memory of the result."""
+    if not node.op.exact or node.op.materializes:
+        return False
     (result,) = node.results
-    arrays = [v.base.type for v in node.operands if v.base.node.op is CONST]
+    arrays = [v.base.type for v in node.operands]
     fixed = not varies(result.type.shape) and all(t.quantization is None for t in (result.type, *arrays))
-    return fixed and len(arrays) == len(node.operands) and result.type.bytes <= max(t.bytes for t in arrays)
+    return fixed and result.type.bytes <= max(t.bytes for t in arrays)
 
 
 def _identity(op: Op, operands: tuple[Value, ...], type: Type) -> Value | None:
@@ -114,7 +117,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
                 folded = np.dtype(result.type.dtype.numpy).type(node.op.ref(*numbers))
             return (filled(folded, result.type),)
         node = node.with_operands(operands)
-        if node.op.exact and _is_foldable(node):
+        if all(v.base.node.op is CONST for v in operands) and is_foldable(node):
             array = constant(evaluate(node.results, {})[0], result.type.dtype)
             return Node(CONST, (), array.node.attrs, (result.type,), origin=node.origin).results
         operands = _without_broadcasts(node, operands)

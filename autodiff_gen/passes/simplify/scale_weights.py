@@ -15,6 +15,7 @@ mode, multiplies the weights of the channel, if these are fewer than the element
       %4: f32[1,4,4,8] = add(%2, %3)
       y <- %4
 
+A factor that is trained stays where it is if the weights are not: their gradient would be computed for it only.
 The pass precedes the differentiation. So the gradient of the factor is computed from the gradient of the weights, and
 the image before the factor is not stored. If neither the weights nor the factor change, their product is a constant.
 """
@@ -28,11 +29,12 @@ from ...ir.build import apply, with_shape
 from ...ir.graph import Graph, State
 from ...ir.module import Module
 from ...ir.node import CONST, STATE, Node, Value
-from ...ir.op_kinds import Leaf, Range, View
+from ...ir.op_kinds import Range, View
 from ...ir.rewrite import rewritten
 from ...ir.tiles import tile_of
 from ...ir.types import f32, planned_size
 from ..context import Context
+from .fold_constants import is_foldable
 
 
 def scale_weights(module: Module[Graph], context: Context) -> Module[Graph]:
@@ -40,14 +42,16 @@ def scale_weights(module: Module[Graph], context: Context) -> Module[Graph]:
     training = context.training
     if training is None:
         return module
-    changed = {module.state(state) for state, _ in training.trained}
-    changed |= {state for graph in module.entries for state in graph.updates}
-    return module.with_entries(*(scaled(graph, changed) for graph in module.entries))
+    trained = {module.state(state) for state, _ in training.trained}
+    changed = trained | {state for graph in module.entries for state in graph.updates}
+    return module.with_entries(
+        *(scaled(g, changed, trained if "loss" in g.outputs else frozenset()) for g in module.entries)
+    )
 
 
-def scaled(graph: Graph, changed: Set[State] = frozenset()) -> Graph:
-    """One entry; `changed` has the states that some entry changes."""
-    return rewritten(graph, _Scaling(graph, changed).rewrite, graph.nodes)
+def scaled(graph: Graph, changed: Set[State] = frozenset(), trained: Set[State] = frozenset()) -> Graph:
+    """One entry; `changed` has the states that some entry changes, `trained` those whose gradients are to come."""
+    return rewritten(graph, _Scaling(graph, changed, trained).rewrite, graph.nodes)
 
 
 @dataclass(frozen=True)
@@ -69,19 +73,21 @@ class _Factor:
 class _Scaling:
     """Which factors are moved to weights, and what is computed in place of the values that they multiplied.
 
-    Of the new graph: single, the values that one node alone reads; fixed, the values that are known at build time;
-    biased, the sums of a product and a bias, in this order, and views of them.
+    Of the new graph: single, the values with one reader; fixed, the values that are constants at build time;
+    biased, the sums of a product and a bias, in this order, and views of them; trained, the values that
+    have a gradient.
     """
 
-    def __init__(self, graph: Graph, changed: Set[State]) -> None:
+    def __init__(self, graph: Graph, changed: Set[State], trained: Set[State]) -> None:
         roots = set(graph.roots)
         self.single = {v for v, readers in graph.users.items() if len(readers) == 1 and v not in roots}
         self.fixed = _fixed(graph.nodes, changed)
+        self.trained = _depending(graph.nodes, trained)
         self.biased: set[Value] = set()
 
     def rewrite(self, node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         for old, new in zip(node.operands, operands, strict=True):
-            for known in (self.single, self.fixed):
+            for known in (self.single, self.fixed, self.trained):
                 if old in known:
                     known.add(new)
         y = node.results[0]
@@ -103,16 +109,32 @@ class _Scaling:
 
     def _multiplied(self, v: Value, axis: int, factor: _Factor) -> Value | None:
         """A value times a factor along an axis, computed of weights times the factor; None where it is not."""
-        node = v.node
-        if v not in self.single:
+        way: list[tuple[Node, int, int]] = []  # to the product: nodes, which of their operands, the axis
+        while v in self.single and not v.node.op.factors:
+            step = self._before(v.node, axis)
+            if step is None:
+                return None
+            way.append((v.node, step[0], axis))
+            v, axis = v.node.operands[step[0]], step[1]
+        made = self._product(v.node, axis, factor) if v in self.single else None
+        if made is None:
             return None
+        for node, k, at in reversed(way):
+            is_view = isinstance(node.op.lower, View)
+            made = self._viewed(node, made) if is_view else self._sum(node, k, made, at, factor)
+        return made
+
+    def _before(self, node: Node, axis: int) -> tuple[int, int] | None:
+        """Which operand of a view, or of a sum with a bias along an axis, is multiplied in place of the result, and its
+        axis; None of other nodes."""
         if isinstance(node.op.lower, View):
             below = _same_axis(node, 0, axis)
-            image = None if below is None else self._multiplied(node.operands[0], below, factor)
-            return None if image is None else self._viewed(node, image)
-        if node.op.signs and len(node.operands) == 2:
-            return self._sum(node, axis, factor)
-        return self._product(node, axis, factor) if node.op.factors else None
+            return None if below is None else (0, below)
+        y = node.results[0]
+        for k, v in enumerate(node.operands if len(node.op.signs) == 2 else ()):
+            if v.type == y.type and _axis_of(node.operands[1 - k], y) == axis:
+                return k, axis
+        return None
 
     def _viewed(self, view: Node, v: Value) -> Value:
         made = apply(view.op.name, v, **view.attrs)
@@ -121,21 +143,14 @@ class _Scaling:
             self.biased.add(made)
         return made
 
-    def _sum(self, node: Node, axis: int, factor: _Factor) -> Value | None:
-        (y,) = node.results
-        for k, v in enumerate(node.operands):
-            bias = node.operands[1 - k]
-            if v.type != y.type or _axis_of(bias, y) != axis:
-                continue
-            image = self._multiplied(v, axis, factor)
-            if image is None:
-                return None
-            bias = factor.applied(bias, bias.ndim - y.ndim + axis)
-            if node.op.signs[k] == 1:
-                return self._with_bias(image, self._signed(node, bias, 1 - k), axis)
-            self.single.add(image)
-            return apply(node.op.name, bias, image)
-        return None
+    def _sum(self, node: Node, k: int, image: Value, axis: int, factor: _Factor) -> Value:
+        """The sum of operand k, which is multiplied, and a bias times the factor."""
+        bias = node.operands[1 - k]
+        bias = factor.applied(bias, bias.ndim - node.results[0].ndim + axis)
+        if node.op.signs[k] == 1:
+            return self._with_bias(image, self._signed(node, bias, 1 - k), axis)
+        self.single.add(image)
+        return apply(node.op.name, bias, image)
 
     def _signed(self, node: Node, bias: Value, k: int) -> Value:
         return bias if node.op.signs[k] == 1 else apply("neg", bias)
@@ -147,7 +162,8 @@ class _Scaling:
         if v in self.biased and isinstance(node.op.lower, View):
             below = _same_axis(node, 0, axis)
             if below is not None:
-                return self._viewed(node, self._with_bias(node.operands[0], bias, below))
+                (of,) = node.operands
+                return self._viewed(node, self._with_bias(of, _along(bias, below, of), below))
         elif v in self.biased and _axis_of(node.operands[1], v) == axis:
             v, first = node.operands
             bias = apply("add", _along(first, axis, v), _along(bias, axis, v))
@@ -159,15 +175,26 @@ class _Scaling:
     def _product(self, node: Node, axis: int, factor: _Factor) -> Value | None:
         (y,), operands = node.results, list(node.operands)
         axes = {k: at for k in node.op.factors if (at := _same_axis(node, k, axis)) is not None}
-        known = {k for k in axes if operands[k] in self.fixed and factor.vector in self.fixed}
+        if factor.vector in self.trained:  # otherwise only the factor would need the gradient of the operand
+            axes = {k: at for k, at in axes.items() if operands[k] in self.trained}
+        known = {k for k in axes if factor.vector in self.fixed and self._is_replaced(operands[k])}
         sizes = {k: 0 if k in known else planned_size(operands[k].type.shape) for k in axes}
         k = min(sizes, key=lambda k: sizes[k], default=None)
         if k is None or sizes[k] >= planned_size(y.type.shape):
             return None
+        is_trained = not self.trained.isdisjoint((operands[k], factor.vector))
         operands[k] = factor.applied(operands[k], axes[k])
+        if is_trained:
+            self.trained.add(operands[k])
         if k in known:
             self.fixed.add(operands[k])
+            self.single.add(operands[k])
         return apply(node.op.name, *operands, **node.attrs)
+
+    def _is_replaced(self, v: Value) -> bool:
+        """Whether the product of v and a constant takes the place of v in flash: v is a constant without other
+        readers."""
+        return v in self.fixed and {v, v.base} <= self.single
 
 
 def _axis_of(vector: Value, image: Value) -> int | None:
@@ -185,8 +212,8 @@ def _along(vector: Value, axis: int, of: Value) -> Value:
 
 
 def _same_axis(node: Node, operand: int, axis: int) -> int | None:
-    """The axis of an operand of which only the first k parts, of this operand, give the first k parts along an axis of
-    the result, and only the others give the others; None where there is none."""
+    """The axis of an operand whose element i, and no other element of the operand, gives element i along an axis of the
+    result; None where there is none. Cuts of the axis at the powers of two tell all elements apart."""
     extent = node.results[0].type.shape[axis]
     assert isinstance(extent, int)
     found: set[int] = set()
@@ -201,11 +228,21 @@ def _same_axis(node: Node, operand: int, axis: int) -> int | None:
 
 
 def _fixed(nodes: Sequence[Node], changed: Set[State]) -> set[Value]:
-    """The values that are computed of constants and of states that no entry changes."""
+    """Constants, states that no entry changes, and the values that fold_constants computes of them. Functions such as
+    exp are computed on the device."""
     found: set[Value] = set()
     for n in nodes:
         is_leaf = n.op is CONST or (n.op is STATE and n.attrs["state"] not in changed)
-        is_computed = not isinstance(n.op.lower, Leaf) and n.operands and found.issuperset(n.operands)
-        if is_leaf or (is_computed and not n.regions):
+        is_fixed = n.operands and found.issuperset(n.operands)
+        if is_leaf or (is_fixed and (isinstance(n.op.lower, View) or is_foldable(n))):
+            found.update(n.results)
+    return found
+
+
+def _depending(nodes: Sequence[Node], trained: Set[State]) -> set[Value]:
+    """The values that depend on these states."""
+    found: set[Value] = set()
+    for n in nodes:
+        if (n.op is STATE and n.attrs["state"] in trained) or not found.isdisjoint(n.operands):
             found.update(n.results)
     return found
