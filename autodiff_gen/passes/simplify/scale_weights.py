@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph, State
 from ...ir.module import Module
+from ...ir.names import with_role
 from ...ir.node import CONST, STATE, Node, Value
 from ...ir.op_kinds import Range, View
 from ...ir.rewrite import rewritten
@@ -166,7 +167,7 @@ class _Scaling:
                 return self._viewed(node, self._with_bias(of, _along(bias, below, of), below))
         elif v in self.biased and _axis_of(node.operands[1], v) == axis:
             v, first = node.operands
-            bias = apply("add", _along(first, axis, v), _along(bias, axis, v))
+            bias = with_role(apply("add", _along(first, axis, v), _along(bias, axis, v)), "biases")
         made = apply("add", v, bias)
         self.single.add(v)
         self.biased.add(made)
@@ -183,7 +184,7 @@ class _Scaling:
         if k is None or sizes[k] >= planned_size(y.type.shape):
             return None
         is_trained = not self.trained.isdisjoint((operands[k], factor.vector))
-        operands[k] = factor.applied(operands[k], axes[k])
+        operands[k] = with_role(factor.applied(operands[k], axes[k]), "scaled_weights")
         if is_trained:
             self.trained.add(operands[k])
         if k in known:
