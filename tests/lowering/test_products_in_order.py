@@ -26,7 +26,7 @@ ROWS = {
     "heads": (heads, (27, 32), 0),
     "tokens first": (lambda a, b: F.permute(F.matmul(a, b), (2, 0, 1, 3)), (9, 96), 0),
     "columns before heads": (lambda a, b: F.permute(F.matmul(a, b), (0, 3, 1, 2)), (24, 36), 0),
-    "one sample": (lambda a, b: F.permute(F.reshape(F.matmul(a, b)[:1], (4, 9, 8)), (1, 0, 2)), (9, 32), 1),
+    "one sample": (lambda a, b: F.permute(F.reshape(F.matmul(a, b)[:1], (4, 9, 8)), (1, 0, 2)), (9, 32), 0),
     "one matrix": (lambda a, b: F.permute(F.reshape(F.matmul(a, b), (12, 9, 8)), (1, 0, 2)), (9, 96), 0),
     "neither rows nor columns": (lambda a, b: F.permute(F.matmul(a, b), (2, 0, 3, 1)), (27, 32), 1),
     "read in both orders": (lambda a, b: heads(a, b) + F.reshape(F.matmul(a, b), (3, 9, 4, 8)), (27, 32), 1),

@@ -298,7 +298,9 @@ def test_statistics_and_tables_that_nothing_updates_are_constants() -> None:
     trainer = model.on_host()
     state, text = trainer.state_dict(), trainer.source["model.c"]
     scale = state["norm.weight"] / np.sqrt(state["norm.running_var"] + np.float32(1e-5))
-    assert f"static const float norm_scale[4] = {{\n    {scale[0]:.6f}" in text and "sqrt" not in text
+    first = state["conv.weight"][0, 0, 0, 0] * scale[0]
+    assert f"static const float norm_scaled_weights[72] = {{ /* [4,3,3,2] */\n    {first:.6f}" in text
+    assert "conv_weight" not in text and "norm_scale[" not in text and "sqrt" not in text
     assert "static const float norm_shift[4]" in text and "norm_running" not in text
     assert "static const float table[64] = { /* [4,4,4] */" in text
     trainer.load_state_dict(state)
