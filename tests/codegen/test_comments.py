@@ -105,11 +105,14 @@ def check_product(comment: str, kernel: str, args: dict[str, c.Expr]) -> None:
     names = {name(args[first]), name(args[second])}
     assert {found["a"], found["b"]} == names, comment
     for side in "ab":
-        # the operand of this name; where both have one name, the first is the left one
-        pair = [name(args[first]), name(args[second])]
-        at = "ab".index(side) if len(names) == 1 else pair.index(found[side])
+        # the operand of this name; where both have one name, of this size, and of two as large the left one first
+        pair, sizes = [name(args[first]), name(args[second])], [a.size for a in arrays]
         shape = extents(found[f"{side}_shape"])
-        assert np.prod(shape) == arrays[at].size, comment
+        if len(names) == 2:
+            at = pair.index(found[side])
+        else:
+            at = "ab".index(side) if len({*sizes}) == 1 else sizes.index(int(np.prod(shape)))
+        assert np.prod(shape) == sizes[at], comment
         if arrays[at].ndim == 2:
             assert shape == arrays[at].shape, comment
         if not comment.startswith("for each"):  # of which each has an offset of its own

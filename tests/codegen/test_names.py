@@ -48,8 +48,8 @@ NAMES = {
     "d_layer9_out d_layer5_pooled",
     "gesture": "gru_x_gates gru_h_gates gru_h gru_out gru_n z head_out d_head_out d_head_weight d_gru_weight_hh_l0 "
     "d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
-    "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_q "
-    "self_attn_k self_attn_v self_attn_weights self_attn_context block_residual d_self_attn_weights "
+    "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_qkv "
+    "self_attn_weights self_attn_context block_residual d_self_attn_weights "
     "d_self_attn_q d_self_attn_out d_block_norm2_out mean inv_std scores",
     "autoencoder": "layer1_mean layer1_var layer1_inv_std layer2_out d_layer20_out layer1_scale layer1_shift",
     "keywords": "conv_relu block1_depthwise_relu block1_out d_classifier_out momentum_buffer",
