@@ -19,7 +19,7 @@ from ..targets.toml_file import read_toml, shown
 @dataclass(frozen=True)
 class Conditions:
     """The conditions of one kind of board. step: seconds of a local step of a whole batch; instructions: the counted
-    instructions of such a step, of which the clock makes seconds. rate: bytes a second of the
+    instructions of such a step, which are divided by the clock. rate: bytes a second of the
     line, latency: seconds of a message, loss: the share of frames that are sent again. vanish: how likely a board
     vanishes in a round; late: how likely it begins late, by `delay` seconds in the mean. payload: bytes, the most of a
     message. deadline: seconds of a round."""

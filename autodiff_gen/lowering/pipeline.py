@@ -118,7 +118,7 @@ SIMPLIFY: tuple[Stage, ...] = (
     everywhere(fold_constants),  # fold constants, x * 1, and broadcasts that happen anyway
     everywhere(share_functions),  # let activations call the functions that their gradients call
     everywhere(cse),  # compute the same op on the same operands once
-    everywhere(part_propagation),  # compute values of which parts or sums are read in parts
+    everywhere(part_propagation),  # compute a value in parts if its readers need only parts or sums
     on_entries(micro_batches),  # divide the batch into a loop where the context limits it
     on_entries(rematerialize_random),  # compute masks in the order in which they are read
     on_entries(transpose_elimination),  # move transposes onto the operands of contractions

@@ -142,8 +142,8 @@ def _adds_a_batch(call: Call, calls: Sequence[Call]) -> bool:
 def _found(
     call: Call, program: Program, sizes: Counter[tuple[str, ...]], weights: Held, with_tied: Held
 ) -> tuple[str, Layer] | None:
-    """The path and the layer of a call. weights: the names of those of each module; with_tied: also of weights that are
-    another one."""
+    """The path and the layer of a call. weights: the names of each module's weights; with_tied: these names and the
+    names of weights that are tied to another weight."""
     inner = call.frames[-1] if call.frames and sizes[chains(call.frames)[-1]] == 1 else None
     if call.function not in WEIGHTED:
         layer = _plain(call) if inner is not None else None

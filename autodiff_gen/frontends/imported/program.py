@@ -187,7 +187,7 @@ def around(path: str) -> list[str]:
 
 
 def weights_of_modules(weights: Iterable[str]) -> dict[str, set[str]]:
-    """By the path of each module the names of its own weights and of the weights below it."""
+    """The names of each module's weights, and of the weights of the modules below it, by the path of the module."""
     found: dict[str, set[str]] = {}
     for name in weights:
         for path in around(name):

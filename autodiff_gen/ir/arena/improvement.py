@@ -70,8 +70,8 @@ def _steps_of(steps: int) -> Iterator[int]:
 
 
 class _Order:
-    """An order with what is alive at and before each of its steps, to which others are compared. height: the peak, and
-    how many steps reach it."""
+    """An order that others are compared with, and the bytes that are alive at and before each of its steps. height: the
+    peak, and how many steps reach it."""
 
     def __init__(self, problem: Problem, order: Sequence[int]) -> None:
         self.problem, self.steps = problem, list(order)
@@ -88,8 +88,8 @@ class _Order:
         return [*self.steps[:first], *moved, *self.steps[first + len(moved) :]]
 
     def height_after(self, first: int, moved: Sequence[int]) -> tuple[int, int]:
-        """The height after a move; where its peak is higher, that of its first steps. What is alive depends on which
-        steps are done, not on their order."""
+        """The height after a move. If the peak after the move is higher, the result is the height of the first steps.
+        The values that are alive depend on which steps are done, not on the order of these steps."""
         problem, (live, left) = self.problem, self.before[first]
         alive = []
         for s in moved:

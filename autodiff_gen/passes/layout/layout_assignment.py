@@ -69,7 +69,7 @@ def assign_layouts(roots: Sequence[Value]) -> Layouts:
     """The same values with as few permutes between as possible, and states stored as their readers need them.
 
     Poolings come before monotone functions. A graph without a reader that needs its operands dense stays as it is:
-    strides cost nothing there. So does a graph of which more would be copied.
+    strides cost nothing there. A graph also stays as it is if more bytes would be copied.
     """
     if not needs_dense(roots):
         return Layouts(list(roots), {})

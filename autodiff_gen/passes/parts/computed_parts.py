@@ -63,7 +63,7 @@ def computed_parts(graph: Graph, demand: Demand) -> Graph:
 
 
 def _computed(node: Node, cut: Cut, operands: tuple[Value, ...], is_named: bool) -> Sequence[Value]:
-    """What the node computes of parts; is_named: it takes the place of the node, and its name."""
+    """The results of the node for parts of its operands. is_named: the results replace the node and take its name."""
     lower = node.op.lower
     if isinstance(lower, Scan):
         return shortened(node, operands, cut.changes["length"]).results
