@@ -15,6 +15,7 @@ from autodiff_gen.device import qemu
 from autodiff_gen.device.rounds import Local
 from autodiff_gen.fleet import rounds_command
 from autodiff_gen.fleet.counts import Counts
+from autodiff_gen.fleet.entropy import ENTROPY_BYTES, ENTROPY_FILE
 from autodiff_gen.fleet.gateway import Gateway
 from autodiff_gen.fleet.members import Failure, Report
 from autodiff_gen.fleet.progress import Progress
@@ -197,6 +198,9 @@ def test_files_of_the_user_stay(capsys: pytest.CaptureFixture[str]) -> None:
 def test_evaluations_clipping_and_noise(capsys: pytest.CaptureFixture[str]) -> None:
     """Boards test the weights on samples that they do not train on; little noise lets them learn, much does not."""
     words = ["--boards", "4", "--rounds", "4", "--epochs", "6", "--evaluate", "0.2"]
+    for folder in ("little", "much"):  # the noise follows from these bytes: the same in every run
+        Path(folder).mkdir()
+        Path(folder, ENTROPY_FILE).write_bytes(bytes(range(ENTROPY_BYTES)))
     assert fleet(*words, "--clip", "1", "--noise", "0.01", "--delta", "top0.5:s8", "--out", "little") == 0
     out = capsys.readouterr().out
     assert "12 to 12 samples a board; differences of 57 numbers as top0.5:s8" in out
