@@ -78,7 +78,7 @@ def sparse_updates() -> dict[str, Path]:
 def small_networks() -> dict[str, Path]:
     """Small networks with what the others lack, likewise: `autodiff-gen bench` measures stages of the compiler on
     them."""
-    names = ("dropout", "gat", "moe", "ode", "same_padding", "sknet")
+    names = ("dropout", "flat_dropout", "gat", "moe", "ode", "same_padding", "sknet")
     files = (root() / "bench" / "workloads" / f"{name}.py" for name in names)
     return {path.stem: path for path in files if path.is_file()}
 
