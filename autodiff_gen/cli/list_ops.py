@@ -15,6 +15,7 @@ from ..autodiff import grad
 from ..errors import GraphError
 from ..ir.build import apply_node, make_input
 from ..ir.node import OPS, Op, topological
+from ..ir.op_forms import Added, Finished
 from ..ir.op_kinds import (
     Assemble,
     Call,
@@ -118,10 +119,13 @@ def _in_c(op: Op) -> str:
             return "one load"
         case Iota() | Extent():
             return "loop index" if isinstance(op.lower, Iota) else "extent at run time"
-        case Contraction(epilogue=True):
-            return "kernel `gemm` or `gemv` with an epilogue"
         case Contraction():
-            return "kernel `gemm`, `gemv` or `ger`"
+            is_finished = isinstance(op.form, Finished)
+            return (
+                "kernel `gemm` or `gemv` with an epilogue"
+                if is_finished
+                else "kernel `gemm`, `gemv` or `ger`"
+            )
         case RowContraction(call=None):
             return "kernel `gemv`, row by row in a loop"
         case RowContraction():
@@ -130,10 +134,10 @@ def _in_c(op: Op) -> str:
             return "ops that it is expanded into"
         case Moded():
             return "nothing: resolved by the mode before"
-        case Call(term=term, into=None) if term:
-            return f"as `{term}`, with an epilogue"
-        case Call(term=term) if term:
-            return f"as `{term}`, added to memory"
+        case Call() if isinstance(op.form, Finished):
+            return f"as `{op.form.of}`, with an epilogue"
+        case Call() if isinstance(op.form, Added) and op.form.of:
+            return f"as `{op.form.of}`, added to memory"
         case Scan() | Cond():
             return (
                 "`for` with its own steps as the body"

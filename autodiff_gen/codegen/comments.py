@@ -6,7 +6,7 @@ import math
 
 from ..ir.kernel_call import Epilogue, KernelCall, Matrix, Scalar
 from ..ir.node import Node
-from ..ir.op_kinds import Call
+from ..ir.op_forms import Added, Finished
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
@@ -74,16 +74,11 @@ def _factor(names: Names, node: Node, factor: Matrix) -> str:
 
 def _applied(names: Names, node: Node) -> str:
     """The op of a call, applied to its operands."""
-    lower = node.op.lower
-    assert isinstance(lower, Call), node.op.name
-    last = len(node.operands) if lower.into is None else lower.into
-    if "epilogue" in node.attrs:
-        last -= len(node.attrs["epilogue"])
-    terms = []
-    for i, v in enumerate(node.operands[:last]):
-        if i in lower.scalars:
-            terms.append(plain(PRINTER.expression(names.scalar(v))))
-        else:
-            terms.append(f"{viewed(v, names.bare(names.place(v)))}{shown(v.type.shape)}")
-    name = lower.term if lower.into is not None or "epilogue" in node.attrs else node.op.name
-    return f"{name}({', '.join(terms)})" if name else terms[0]
+    name, last = node.op.name, len(node.operands)
+    match node.op.form:
+        case Added(of, into):
+            name, last = of, into
+        case Finished(of):
+            name, last = of, last - len(node.attrs["epilogue"])
+    terms = (f"{viewed(v, names.bare(names.place(v)))}{shown(v.type.shape)}" for v in node.operands[:last])
+    return f"{name}({', '.join(terms)})" if name else next(terms)

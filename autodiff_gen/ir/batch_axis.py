@@ -23,6 +23,7 @@ from .op_kinds import (
     View,
     ViewKind,
 )
+from .traits import added_to, has_epilogue
 from .types import Dim, Type, normalise_axes, planned, product, varies
 
 SECOND = 1, 2  # the range that is the second element of an axis
@@ -98,7 +99,7 @@ def _is_aligned(node: Node) -> bool:
         from_end = axis - y.ndim
         own = {k: a - node.operands[k].ndim for k, a in axes.items()}
         inner = {0: -1, 1: -2}
-        return lower.into is None and all(a == from_end and a != inner.get(k) for k, a in own.items())
+        return added_to(node) is None and all(a == from_end and a != inner.get(k) for k, a in own.items())
     if isinstance(lower, Call):
         shapes = [planned(v.type.shape) for v in node.operands]
         return _reads(lower.tile(Range(axis, *SECOND), shapes, node.attrs), axes) and _equal(node)
@@ -135,8 +136,8 @@ def _adds_samples(node: Node) -> bool:
         return lower.sums and axes[0] in normalise_axes(node.attrs["axes"], node.operands[0].ndim)
     if isinstance(lower, Contraction):
         own = {k: a - node.operands[k].ndim for k, a in axes.items()}
-        return lower.into is None and not lower.epilogue and own == {0: -1, 1: -2}
-    if isinstance(lower, Call) and lower.into is None:
+        return added_to(node) is None and not has_epilogue(node) and own == {0: -1, 1: -2}
+    if isinstance(lower, Call) and added_to(node) is None:
         shapes = [planned(v.type.shape) for v in node.operands]
         operand, axis = next(iter(axes.items()))
         return _reads(lower.term_of(operand, Range(axis, *SECOND), shapes, node.attrs), axes)

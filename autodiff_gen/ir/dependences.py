@@ -14,7 +14,7 @@ from .graph import Graph, State
 from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
 from .ordered_dag import OrderedDag
-from .traits import added_to
+from .traits import added_to, has_epilogue
 from .types import planned_size
 
 
@@ -117,7 +117,7 @@ def is_product(node: Node) -> bool:
     if isinstance(lower, Reduce):
         return lower.sums and _has_outer_terms(base(node.operands[0]).node)
     if isinstance(lower, Contraction):
-        return not lower.epilogue
+        return not has_epilogue(node)
     return isinstance(lower, RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
 
 

@@ -43,7 +43,7 @@ def _is_early(node: Node) -> bool:
     lower = node.op.lower
     if isinstance(lower, Leaf):
         return node.op is CONST or (node.op is INPUT and not node.attrs.get("inner"))
-    return isinstance(lower, KINDS) or (isinstance(lower, Call) and not lower.summed and not lower.scalars)
+    return isinstance(lower, KINDS) or (isinstance(lower, Call) and not lower.summed)
 
 
 def checks_of(roots: Sequence[Value]) -> tuple[Check, ...]:

@@ -80,7 +80,8 @@ class Matrix:
 class KernelCall:
     """Everything by parameter name: `pointers`, integer `sizes` (c or c*n), float `factors`; `shape` are the
     fields of the struct of geometry. `over` are leading axes of the result along which the call is repeated. `product`:
-    both factors, where the call is a product of matrices or vectors.
+    both factors, where the call is a product of matrices or vectors. `in_place`: the kernel that computes the call with
+    the result in the memory of operand 0, both dense; "" where there is none.
     """
 
     kernel: str
@@ -91,6 +92,7 @@ class KernelCall:
     over: tuple[int, ...] = ()
     epilogue: Epilogue | None = None
     product: tuple[Matrix, Matrix] | None = None
+    in_place: str = ""
 
     def scratch(self, formula: Callable[[Mapping[str, int | float]], int | float] | None) -> int:
         """The bytes that a kernel with this formula needs for itself, with a full batch."""

@@ -16,9 +16,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 from ..errors import GraphError, ShapeError
+from .op_forms import Form
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
-from .types import Type, planned
+from .types import Shape, Type, planned
+from .windows import Windows
 
 if TYPE_CHECKING:
     from .strides import Strided
@@ -61,6 +63,10 @@ def _no_range(attrs: Attrs) -> tuple[int, int] | None:
     return None
 
 
+def _no_windows(shapes: Sequence[Shape], attrs: Attrs) -> Windows | None:
+    return None
+
+
 def _unlimited(attrs: Attrs) -> tuple[float, float]:
     return 0.0, 0.0
 
@@ -78,8 +84,10 @@ class Op:
     lower: how it becomes C.
     torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
            where PyTorch has none.
+    form:  how the op computes what another op computes; None where it is no form of another op.
 
-    Traits, which passes read instead of the name. All but the last are of elementwise ops, and hold in float32 too:
+    Traits, which passes read instead of the name. All but the last three are of elementwise ops, and hold in float32
+    too:
 
     exact:        every machine rounds the result alike (IEEE 754 arithmetic), so constants may be folded.
     signs:        the result is the sum of the operands with these signs: (1, -1) of a - b.
@@ -97,6 +105,8 @@ class Op:
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     factors:      of a product: its elements are sums of products of an element of each of these operands.
+    windows:      with these shapes of the operands and attributes, the windows of an image that the op reads.
+    scatters:     the result holds the elements of operand 0, moved along these axes, and zeros.
     """
 
     name: str
@@ -106,6 +116,7 @@ class Op:
     lower: Lowering
     samples: tuple[Sample, ...] = ()
     torch: str | None = None
+    form: Form | None = None
     exact: bool = False
     signs: tuple[int, ...] = ()
     powers: tuple[float, ...] = ()
@@ -119,9 +130,12 @@ class Op:
     equality: bool = False
     materializes: bool = False
     factors: tuple[int, ...] = ()
+    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _no_windows
+    scatters: tuple[int, ...] = ()
 
 
 OPS: dict[str, Op] = {}
+_FORMS: dict[tuple[str, type[Form]], list[Op]] = {}
 
 
 def register(op: Op) -> Op:
@@ -129,7 +143,19 @@ def register(op: Op) -> Op:
     if op.name in OPS:
         raise ValueError(f"op {op.name!r} is registered twice")
     OPS[op.name] = op
+    if op.form is not None:
+        _FORMS.setdefault((op.form.of, type(op.form)), []).append(op)
     return op
+
+
+def in_forms(op: Op, form: type[Form]) -> Sequence[Op]:
+    """The ops that compute what `op` computes in this form."""
+    return _FORMS.get((op.name, form), ())
+
+
+def in_form(op: Op, form: type[Form]) -> Op | None:
+    """The op that computes what `op` computes in this form, if there is one."""
+    return next(iter(in_forms(op, form)), None)
 
 
 def registered(make: Callable[P, Op]) -> Callable[P, Op]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from .kernel_call import KernelCall
 from .strides import Strided
-from .types import Shape, Size, Type
+from .types import Shape, Type
 
 Attrs: TypeAlias = Mapping[str, Any]
 
@@ -71,14 +71,12 @@ class Reduce:
     """A reduction over `attrs["axes"]`, kept or dropped by `attrs["keepdim"]`, in ascending index order.
 
     One C initialiser per result, and a step statement over `{acc0}`, `{acc1}`..., `{x}` (the element) and
-    `{i}` (its index along the only reduced axis, for arg-reductions). `alone`: the op that computes the first result,
-    for when nothing reads the others. `identifier`: of OpenMP's reduction clause, where partial results can be combined
-    (runtime/ag_loops.h).
+    `{i}` (its index along the only reduced axis, for arg-reductions). `identifier`: of OpenMP's reduction clause, where
+    partial results can be combined (runtime/ag_loops.h).
     """
 
     init: tuple[str, ...]
     step: str
-    alone: str | None = None
     identifier: str = ""
 
     @property
@@ -134,27 +132,13 @@ class Pick:
 @dataclass(frozen=True)
 class Assemble:
     """Operand k is stored in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
-    Windows do not overlap. `placed` is the name of the op that stores the result with a layout, its attribute.
-    """
-
-    placed: str = ""
+    Windows do not overlap."""
 
 
 @dataclass(frozen=True)
 class Contraction:
     """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
-    strided view. `into`, `added` and `finished` as in Call. `placed` is the name of the op that stores the product with
-    a layout, its attribute, and `by_rows` of the one that computes it row by row in a fused loop. An op without
-    `placed` does more than multiply: it adds to memory, has a layout or an epilogue. epilogue: the op has one, whose
-    operands follow a and b.
-    """
-
-    into: int | None = None
-    added: str = ""
-    placed: str = ""
-    by_rows: str = ""
-    finished: str = ""
-    epilogue: bool = False
+    strided view."""
 
 
 def _nothing(*given: Any) -> None:
@@ -163,10 +147,6 @@ def _nothing(*given: Any) -> None:
 
 def _no_macs(call: KernelCall) -> int:
     return 0
-
-
-def _not_in_place(call: KernelCall) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -188,96 +168,27 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Composition:
-    """What an op computes in one call: op `outer`, whose operand of index `operand` is the first result of op `inner`.
-    Its operands are those of `outer`, with those of `inner` in place of that one, and at the end, if it is `biased`, a
-    number for each channel that is added to the result of `inner`. joined: (attributes of inner, of outer) -> its own,
-    or None where the two have no kernel in common.
-    """
-
-    inner: str
-    outer: str
-    operand: int
-    joined: Callable[[Attrs, Attrs], dict[str, Any] | None]
-    biased: bool = False
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Windows of an image, operand `image`, of so many rows and columns, times filters of so many outputs; the operands
-    `weights`, and the result if `is_gradient`, are w[outputs, rows, columns, channels]."""
-
-    image: int
-    kernel: tuple[int, int]
-    outputs: Size
-    weights: tuple[int, ...] = ()
-    is_gradient: bool = False
-
-
-@dataclass(frozen=True)
-class CutWindows:
-    """What windows take of which an image, operand `image`, has a part, for each image: kernels compute them one by
-    one, by so many `calls` for vectors. Of a padded image they have so many more `terms`, products of two numbers."""
-
-    image: int
-    kernel: tuple[int, int]
-    calls: int
-    terms: int
-
-
-@dataclass(frozen=True)
 class Call:
     """One call of a kernel of the contract.
 
     choose: (layouts of the operands, result types, attributes) -> which call. Results are dense.
-    strided: the operands that may be any view; all others have been made dense, from an offset on.
-    scalars: the operands that are numbers, passed by value.
-    into: of an op that adds to memory, y = (+ or -) alpha term + beta old, the operand that is the old value, whose
-    memory the result reuses; the next one is alpha, and `beta` and `negate` are attributes.
-    term: the op that computes what is added, which has the name of this one as `added`; without it operand 0 is added
-    as it is. finished: the op that also computes an epilogue (ops/products/epilogue.py), whose `term` is this op.
-    summed: the operands, each of its own, of whose products the results are sums; the elements of the last of them over
-    all axes but its last one are as many as the terms, or more.
     macs: the multiply-accumulates of a call with a full batch.
-    maximum: each element of the first result is the largest of some elements of operand 0, a pooling, so that a
-    monotone function may be applied after it instead of before.
-    alone: the op that computes the first result, for when nothing reads the others; "" where there is none.
-    scatters: the result holds the elements of operand 0, moved along these axes, and zeros.
-    composition: the op is one of two others.
+    strided: the operands that may be any view; all others have been made dense, from an offset on. Numbers that are
+    added to memory are passed by value (`Added` in op_forms.py).
+    summed: the operands, each an operand of its own, of whose products the results are sums; the elements of the last
+    of them over all axes but its last one are as many as the terms, or more.
     tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of it, None
     where it cannot.
     term_of: (operand, a range of it, shapes of the operands, attributes) -> how the op computes a term of its result,
-    which is the sum of those of ranges that make up an axis; None where it is no such sum.
-    by_rows: (operands, attributes) -> the same value, completed by rows in a fused loop, None where there is none.
-    in_place: the kernel that computes a call with the result in the memory of operand 0, both dense; "" where none can.
-    windows: (shapes of the operands, attributes) -> the windows of an image of which the op is a product, with the
-    attributes `stride`, `padding` and `dilation`, None where it is none or where channels are in groups.
-    cut: (shapes of the operands, attributes) -> the windows that the border of an image cuts, with the same attributes;
-    None of ops whose kernels compute them with the others.
-    border: attributes -> the number as which the op reads elements of the image, operand 0, outside of it, of which the
-    attribute `padding` has the extent: top, bottom, left, right; None of ops that read no such elements.
+    which is the sum of the terms of ranges that make up an axis; None where the result is no such sum.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
-    strided: tuple[int, ...] = ()
-    scalars: tuple[int, ...] = ()
-    into: int | None = None
-    term: str = ""
-    added: str = ""
-    summed: tuple[int, ...] = ()
     macs: Callable[[KernelCall], int] = _no_macs
-    maximum: bool = False
-    alone: str = ""
-    scatters: tuple[int, ...] = ()
-    composition: Composition | None = None
-    finished: str = ""
+    strided: tuple[int, ...] = ()
+    summed: tuple[int, ...] = ()
     tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _nothing
     term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _nothing
-    by_rows: Callable[[Sequence[Any], Attrs], Any] = _nothing
-    in_place: Callable[[KernelCall], str] = _not_in_place
-    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _nothing
-    cut: Callable[[Sequence[Shape], Attrs], CutWindows | None] = _nothing
-    border: Callable[[Attrs], float | None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -285,12 +196,11 @@ class RowContraction:
     """A contraction that is completed one row at a time inside a fused loop; its consumers are the epilogue. Row i is
     computed of row i of operand 0 and of all of operand 1. `call`: layouts of the operands, a number of rows,
     attributes -> the call that completes so many rows, which reads operand 0 as it is stored; None for products of
-    matrices. by_channel: of operand 1, row i reads channel i, its last axis, alone; the call stores a block of rows
-    with the channels last, as [columns, rows]. windows: as of a call."""
+    matrices. by_channel: of operand 1, row i reads only channel i, its last axis; the call stores a block of rows with
+    the channels last, as [columns, rows]."""
 
     call: Callable[[Sequence[Strided], int, Attrs], KernelCall] | None = None
     by_channel: bool = False
-    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = _nothing
 
 
 @dataclass(frozen=True)

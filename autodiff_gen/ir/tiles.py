@@ -11,6 +11,7 @@ from typing import Any
 
 from .build import apply
 from .node import OPS, Node, Value, inferred
+from .op_forms import Added
 from .op_kinds import Assemble, Call, Composite, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
 from .strides import row_major
 from .traits import is_plain_product, view_kind
@@ -90,21 +91,21 @@ def term_of(node: Node, operand: int, at: Range) -> Tile | None:
 
 def added_term(node: Node) -> Node:
     """Of a node that adds to memory, (+ or -) alpha term + beta old, the node of the term; other nodes themselves."""
-    lower = node.op.lower
-    if not isinstance(lower, Call) or lower.into is None or not lower.term:
+    form = node.op.form
+    if not isinstance(form, Added) or not form.of:
         return node
-    operands = tuple(v for k, v in enumerate(node.operands) if k not in (lower.into, lower.into + 1))
+    operands = tuple(v for k, v in enumerate(node.operands) if k not in (form.into, form.into + 1))
     attrs = {k: a for k, a in node.attrs.items() if k not in ("beta", "negate")}
-    op = OPS[lower.term]
+    op = OPS[form.of]
     return Node(op, operands, attrs, inferred(op, [v.type for v in operands], attrs), origin=node.origin)
 
 
 def with_term(node: Node, term: Value) -> Value:
     """What a node that adds to memory gives with this term; the term itself for other nodes."""
-    lower = node.op.lower
-    if not isinstance(lower, Call) or lower.into is None or not lower.term:
+    form = node.op.form
+    if not isinstance(form, Added) or not form.of:
         return term
-    old, alpha = node.operands[lower.into : lower.into + 2]
+    old, alpha = node.operands[form.into : form.into + 2]
     kept = old if node.attrs["beta"] == 1 else apply("mul", old, node.attrs["beta"])
     return apply("sub" if node.attrs["negate"] else "add", kept, apply("mul", alpha, term))
 

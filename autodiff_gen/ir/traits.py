@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .node import CONST, OPS, Node, Value
+from .node import CONST, Node, Op, Value, in_form
+from .op_forms import Added, ByRows, Finished
 from .op_kinds import (
     Assemble,
     Call,
@@ -37,23 +38,36 @@ def is_sum(node: Node) -> bool:
 
 
 def is_plain_product(node: Node) -> bool:
-    """Whether the node is a contraction that neither adds to memory nor has a layout of its own."""
-    return isinstance(node.op.lower, Contraction) and bool(node.op.lower.placed)
+    """Whether the node is a contraction that does nothing but multiply."""
+    return isinstance(node.op.lower, Contraction) and node.op.form is None
 
 
-def adding_op(node: Node) -> str:
-    """The name of the op that adds what a node computes to memory, if there is one."""
-    lower = node.op.lower
-    if isinstance(lower, Contraction) and node.results[0].ndim != 2:
-        return ""
-    return lower.added if isinstance(lower, (Contraction, Call)) else ""
+def adding_op(node: Node) -> Op | None:
+    """The op that adds what a node computes to memory, if there is one; kernels add matrices, but no stacks of them."""
+    if isinstance(node.op.lower, Contraction) and node.results[0].ndim != 2:
+        return None
+    return in_form(node.op, Added)
 
 
 def added_to(node: Node) -> Value | None:
     """The old value of the memory to which a node adds a product."""
-    lower = node.op.lower
-    into = lower.into if isinstance(lower, (Call, Contraction)) else None
-    return None if into is None else node.operands[into]
+    form = node.op.form
+    return node.operands[form.into] if isinstance(form, Added) else None
+
+
+def by_rows(node: Node, operands: tuple[Value, ...]) -> Value | None:
+    """What a node computes of these operands, completed by rows in a fused loop; None where it cannot be."""
+    op = in_form(node.op, ByRows)
+    if op is None:
+        return None
+    assert isinstance(op.form, ByRows)
+    value: Value | None = op.form.made(operands, node.attrs)
+    return value
+
+
+def has_epilogue(node: Node) -> bool:
+    """Whether the kernel of a node computes an epilogue too."""
+    return isinstance(node.op.form, Finished)
 
 
 def is_expensive(node: Node) -> bool:
@@ -132,11 +146,11 @@ def _key(attr: Any) -> Any:
     return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
 
 
-def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> Any:
-    """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
+def key_of(node: Node, operands: tuple[Any, ...], instead: Op | None = None) -> Any:
+    """Equal for nodes that compute the same, where equal `operands` are the same values; `instead`: the op instead."""
     if isinstance(node.op.lower, Leaf) and node.op is not CONST:
         return node
     known = sorted(k for k in node.attrs if k not in _NOT_COMPARED) if node.attrs else ()
     attrs = tuple([(k, _key(node.attrs[k])) for k in known])
     types = tuple([(r.type.dtype, r.type.shape) for r in node.results])
-    return OPS[alone] if alone else node.op, operands, attrs, node.regions, types
+    return instead or node.op, operands, attrs, node.regions, types

@@ -13,11 +13,13 @@ from dataclasses import replace
 
 from ..ir.graph import Graph, State
 from ..ir.names import short_name
-from ..ir.node import OPS, STATE, Node, Value, base
-from ..ir.op_kinds import Contraction, Leaf, Scan
+from ..ir.node import OPS, STATE, Node, Value, base, in_form
+from ..ir.op_forms import Placed
+from ..ir.op_kinds import Leaf, Scan
 from ..ir.rewrite import replaced
 from ..ir.scan_memory import reused_by_stacks
 from ..ir.strides import Strided, dense
+from ..ir.traits import is_plain_product
 from ..ir.types import Dim
 from .plan import CondPlan, EntryPlan, InnerPlan, RegionPlan, ScanPlan, Written
 from .region_inputs import RegionInputs
@@ -150,12 +152,10 @@ def _placed(
         v = out[k]
         if at.dense:
             continue
-        lower = v.node.op.lower
-        placed = lower.placed if isinstance(lower, Contraction) else ""
+        placed = in_form(v.node.op, Placed) if is_plain_product(v.node) else None
         operands = v.node.operands if placed else (v,)
-        node = Node(
-            OPS[placed or "place"], operands, {"layout": at, "of": names[k]}, (v.type,), origin=v.node.origin
-        )
+        attrs = {"layout": at, "of": names[k]}
+        node = Node(placed or OPS["place"], operands, attrs, (v.type,), origin=v.node.origin)
         (there,) = node.results
         if not isinstance(v.node.op.lower, Leaf) and v not in moved:
             moved.add(v)  # a carry or another stack that is v too gets a buffer of its own

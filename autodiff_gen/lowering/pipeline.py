@@ -21,13 +21,12 @@ from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
 from ..owned_files import write_file
-from ..passes.calls.copy_windows import copy_windows
+from ..passes.calls.copy_images import copy_images
 from ..passes.calls.fuse_calls import fuse_calls
 from ..passes.calls.fuse_epilogues import fuse_epilogues
 from ..passes.calls.fuse_optimizer import fuse_optimizer
 from ..passes.calls.gradient_rows import gradient_rows
 from ..passes.calls.inline_small_matmul import inline_small_matmul
-from ..passes.calls.pad_images import pad_images
 from ..passes.calls.select_column_sums import select_column_sums
 from ..passes.calls.whole_gradients import whole_gradients
 from ..passes.context import Context
@@ -132,8 +131,7 @@ FUSE: tuple[Stage, ...] = (
     on_entries(accumulate_gradients),  # let each product of a sum be added to it by its kernel
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     on_entries(gradient_rows),  # complete gradients of convolutions by rows, where an update reads the whole
-    on_entries(pad_images),  # copy images whose border cuts windows, which kernels would compute singly
-    on_entries(copy_windows),  # copy the windows of images with few channels; a product would read short rows
+    on_entries(copy_images),  # copy windows of few channels, and images whose border cuts windows
     on_entries(fuse_epilogues),  # let bias, residual and ReLU join the kernel before them
     on_entries(finite_guard),  # add a number that is finite only if all new states are
     on_entries(early_derivatives),  # store derivatives instead of the larger values they come from

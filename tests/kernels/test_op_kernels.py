@@ -10,7 +10,8 @@ from kernel_builds import EPSILON, GUARD, PAD, REF, build
 from op_cases import case
 
 from autodiff_gen.ir.kernel_call import Operand, Scalar
-from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.node import OPS, in_form
+from autodiff_gen.ir.op_forms import Added
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
@@ -100,12 +101,17 @@ def library(request, tmp_path_factory):
     return build(REF, request.param, tmp_path_factory.mktemp(request.param))
 
 
+def into_of(op):
+    """The operand that an op adds to, if it adds to memory."""
+    return op.form.into if isinstance(op.form, Added) else None
+
+
 def run(library, op, attrs, arrays, order, kept=None):
     """The kernel of `ref` that serves the call, with its results beside the record's; returns the kernels, and puts the
     results into `kept`."""
-    lower = op.lower
+    lower, into = op.lower, into_of(op)
     given = [
-        a if i in lower.scalars or i == lower.into
+        a if into is not None and i in (into, into + 1)
         else Array(a, order if i in lower.strided else "dense")
         for i, a in enumerate(arrays)
     ]  # fmt: skip
@@ -116,7 +122,7 @@ def run(library, op, attrs, arrays, order, kept=None):
     exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
     want = op.ref(*exact, **attrs)
     want = want if isinstance(want, tuple) else (want,)
-    added = {"beta": abs(attrs["beta"]), "negate": False} if lower.into is not None else {}
+    added = {"beta": abs(attrs["beta"]), "negate": False} if into is not None else {}
     if call.epilogue is not None:
         added = {"low": 0.0, "high": 0.0}  # no limits
     size = op.ref(*(np.abs(a) for a in exact), **{**attrs, **added})  # no term cancels another
@@ -129,8 +135,8 @@ def run(library, op, attrs, arrays, order, kept=None):
         for t in types:
             start = np.zeros(t.shape, t.dtype.numpy)
             start[...] = np.nan if t.dtype.kind == "f" else np.iinfo(start.dtype).max
-            if lower.into is not None and attrs["beta"] != 0.0:
-                start[...] = arrays[lower.into]
+            if into is not None and attrs["beta"] != 0.0:
+                start[...] = arrays[into]
             results.append(Array(start, "dense"))
         roles = [*call.pointers.values(), *(call.epilogue.pointers.values() if call.epilogue else ())]
         places = {
@@ -160,7 +166,7 @@ def dtype_of(array):
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("name", [c for c in CALLS if OPS[c].lower.into is None])
+@pytest.mark.parametrize("name", [c for c in CALLS if into_of(OPS[c]) is None])
 def test_calls_against_the_record(library, name):
     op = OPS[name]
     for order in ORDERS:
@@ -181,9 +187,9 @@ INTO = {
 
 
 def test_every_call_that_adds_is_in_the_table():
-    assert set(INTO) == {c for c in CALLS if OPS[c].lower.into is not None}
-    assert all(OPS[name].lower.term == term for name, term in INTO.items())
-    assert all(OPS[term].lower.added == name for name, term in INTO.items() if term)
+    assert set(INTO) == {c for c in CALLS if into_of(OPS[c]) is not None}
+    assert all(OPS[name].form.of == term for name, term in INTO.items())
+    assert all(in_form(OPS[term], Added) is OPS[name] for name, term in INTO.items() if term)
 
 
 def terms_of(name, rng):

@@ -13,8 +13,9 @@ from small_graphs import x_of
 
 from autodiff_gen import functional as F
 from autodiff_gen.ir.node import OPS, Op, topological
+from autodiff_gen.ir.op_forms import ByRows, First, Form, Placed
 from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
-from autodiff_gen.ir.traits import macs
+from autodiff_gen.ir.traits import by_rows, macs
 from autodiff_gen.ir.views import layout
 from autodiff_gen.passes.calls.kernel_calls import call_of
 
@@ -271,22 +272,55 @@ def test_wrong_factors_are_found(name: str, factors: tuple[int, ...]) -> None:
     assert not has_factors(case(name, 0), factors)
 
 
-def test_contractions_name_ops_that_compute_the_same() -> None:
-    for name, i in _rows(Contraction, lambda lower: lower.placed):
-        c = case(name, i)
-        assert isinstance(c.op.lower, Contraction)
-        placed = OPS[c.op.lower.placed].ref(*c.arrays, layout=None, of="")
-        assert agree(placed, _result(c)) and agree(OPS[c.op.lower.by_rows].ref(*c.arrays), _result(c))
-    assert [n for n, op in OPS.items() if isinstance(op.lower, Contraction) and op.lower.placed] == ["matmul"]
+def _in_form(kind: type[Form]) -> list[tuple[str, str, int]]:
+    forms = [(name, op.form.of) for name, op in OPS.items() if isinstance(op.form, kind)]
+    return [(name, of, i) for name, of in forms for i in range(len(OPS[of].samples))]
 
 
-@pytest.mark.parametrize(("name", "i"), _rows(Call, lambda lower: lower.maximum))
-def test_a_pooling_by_maximum_commutes_with_monotone_functions(name: str, i: int) -> None:
+@pytest.mark.parametrize(("name", "of", "i"), _in_form(First) + _in_form(Placed))
+def test_forms_have_the_same_first_result(name: str, of: str, i: int) -> None:
+    c = case(of, i)
+    more = {"layout": None, "of": ""} if isinstance(OPS[name].form, Placed) else {}
+    assert agree(OPS[name].ref(*c.arrays, **c.sample.attrs, **more), _result(c))
+    assert len(c.outs) == (1 if more else 2)
+
+
+@pytest.mark.parametrize(("name", "of", "i"), _in_form(ByRows))
+def test_products_by_rows(name: str, of: str, i: int) -> None:
+    c = case(of, i)
+    value = by_rows(c.outs[0].node, c.outs[0].node.operands)
+    if value is None:
+        assert c.sample.attrs["groups"] != 1
+    else:
+        assert value.base.node.op is OPS[name] and value.type.bytes == c.outs[0].type.bytes
+
+
+def test_plain_products() -> None:
+    products = {n: op for n, op in OPS.items() if isinstance(op.lower, Contraction)}
+    assert [n for n, op in products.items() if op.form is None] == ["matmul"]
+
+
+def _takes_largest(name: str, i: int) -> bool:
+    windows = OPS[name].windows([x.shape for x in case(name, i).arrays], OPS[name].samples[i].attrs)
+    return windows is not None and windows.takes_largest
+
+
+@pytest.mark.parametrize(("name", "i"), [row for row in ROWS if _takes_largest(*row)])
+def test_the_largest_elements_commute_with_monotone_functions(name: str, i: int) -> None:
     c = case(name, i)
     (x,) = c.arrays
     for f in (lambda v: v**3, lambda v: np.maximum(v, 0), np.floor):
         pooled, *_ = c.op.ref(f(x), **c.sample.attrs)
         assert agree(pooled, f(_result(c)))
+
+
+@pytest.mark.parametrize(("name", "i"), [row for row in ROWS if OPS[row[0]].scatters])
+def test_sums_of_scattered_elements(name: str, i: int) -> None:
+    c = case(name, i)
+    (x, *_), axes = c.arrays, c.op.scatters
+    if not any(c.sample.attrs["padding"]):  # an index of a sample may be in the padding
+        moved = c.op.ref(np.float64(x), *c.arrays[1:], **c.sample.attrs)
+        assert np.allclose(moved.sum(axes), np.float64(x).sum(axes), rtol=1e-12)
 
 
 def _unpadded(row: tuple[str, int]) -> bool:

@@ -18,8 +18,7 @@ from autodiff_gen.ir.op_kinds import Call, Elementwise, RowContraction
 from autodiff_gen.ir.origin import BACKWARD, is_late
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
-from autodiff_gen.passes.calls.copy_windows import copy_windows
-from autodiff_gen.passes.calls.pad_images import pad_images
+from autodiff_gen.passes.calls.copy_images import copy_images
 from autodiff_gen.passes.calls.whole_gradients import with_whole
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.commute_pooling import commute_pooling
@@ -54,9 +53,8 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
         early_derivatives(_with_rest_as_backward_pass(graph), Context())
     ),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
-    "copy_windows": lambda graph: copy_windows(graph, _for_a_board()),
+    "copy_images": lambda graph: copy_images(graph, _for_a_board()),
     "whole_gradients": lambda graph: with_whole(graph, graph.of(RowContraction)),
-    "pad_images": lambda graph: pad_images(graph, _for_a_board()),
     "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
     "snapshot_states": lambda graph: with_old_states_copied(
         graph, [(n, i) for n, i, _ in larger_results(_with_backward_pass(graph))]

@@ -16,6 +16,7 @@ from op_cases import case
 from autodiff_gen.ir import counter_rng
 from autodiff_gen.ir.kernel_call import Operand
 from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.op_forms import Added
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
@@ -57,7 +58,7 @@ def kernel_cases() -> list[KernelCase]:
     cases = [product_case(name) for name in CONTRACT if name.startswith("ge")]
     done = {c.kernel for c in cases}
     for name, op in OPS.items():
-        if isinstance(op.lower, Call) and op.lower.into is None:
+        if isinstance(op.lower, Call) and not isinstance(op.form, Added):
             made = next(filter(None, (call_case(name, i) for i in range(len(op.samples)))), None)
             if made is not None and made.kernel not in done:
                 cases.append(made)
@@ -87,7 +88,7 @@ def call_case(name: str, index: int) -> KernelCase | None:
     types = op.infer(*(Type(_dtype_of(a), a.shape) for a in arrays), **attrs)
     types = types if isinstance(types, tuple) else (types,)
     call = op.lower.choose([Strided(a.shape, row_major(a.shape)) for a in arrays], types, attrs)
-    if call.over or op.lower.scalars:
+    if call.over:
         return None
     want = op.ref(*arrays, **attrs)
     want = want if isinstance(want, tuple) else (want,)

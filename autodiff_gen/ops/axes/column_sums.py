@@ -10,6 +10,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ...ir.node import Sample, define
+from ...ir.op_forms import Added
 from ...ir.op_kinds import Attrs, Call, Tile
 from ...ir.strides import Strided
 from ...ir.types import Type
@@ -37,7 +38,6 @@ column_sums = define(
     vjp=by_operand(lambda dy, x, y, attrs: apply("broadcast_to", dy, shape=x.type.shape)),
     lower=Call(
         _call,
-        added="column_sums_into",
         summed=(0,),
         tile=lambda at, shapes, attrs: Tile({0: replace(at, axis=1)}),
         term_of=lambda operand, at, shapes, attrs: Tile({0: at}) if at.axis == 0 else None,
@@ -63,5 +63,6 @@ column_sums_into = define(
     infer=_into_type,
     ref=_into,
     vjp=None,
-    lower=Call(_call, scalars=(2,), into=1, term="column_sums", summed=(0,)),
+    lower=Call(_call, summed=(0,)),
+    form=Added("column_sums", into=1),
 )

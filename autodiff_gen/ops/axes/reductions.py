@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.build import apply, broadcast_to, with_shape
 from ...ir.node import Op, Sample, Value, define
+from ...ir.op_forms import First
 from ...ir.op_kinds import Attrs, Reduce
 from ...ir.types import Shape, Type, normalise_axes, s32
 from ..support import by_operand, check_float
@@ -131,6 +132,7 @@ def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., 
         ),
         samples=SAMPLES,
         torch=f"torch.{name}(a, dim=axes, keepdim=keepdim)",
+        form=First(f"{name.removeprefix('a')}_with_index"),
     )
 
 
@@ -183,9 +185,7 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
         infer=_indexed_type,
         ref=ref,
         vjp=by_operand(_indexed_gradient),
-        lower=Reduce(
-            (start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}", alone=f"a{name}"
-        ),
+        lower=Reduce((start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}"),
         samples=ONE_AXIS,
         torch=f"torch.{name}(a, dim=axes[0], keepdim=keepdim)",
     )

@@ -14,6 +14,7 @@ from ...ir.node import Sample, Value, define
 from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided, dense
 from ...ir.types import Type
+from ...ir.windows import Windows
 from ..support import by_operand
 from .window_tiles import of_image, of_images
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
@@ -161,9 +162,10 @@ avg_pool2d = define(
     infer=_avg_type,
     ref=_avg,
     vjp=by_operand(_avg_gradient),
-    lower=Call(_avg_call, strided=(0,), tile=of_image, border=_border),
+    lower=Call(_avg_call, strided=(0,), tile=of_image),
     samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
     torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
+    windows=lambda shapes, attrs: Windows(0, attrs["kernel"], border=_border(attrs)),
 )
 
 avg_pool2d_dx = define(

@@ -13,9 +13,11 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
+from ...ir.op_forms import First
 from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided, dense
 from ...ir.types import Type, u8
+from ...ir.windows import Windows
 from ..support import by_operand
 from .window_tiles import of_images
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
@@ -221,16 +223,10 @@ max_pool2d = define(
     infer=_max_type,
     ref=_max,
     vjp=by_operand(_max_gradient),
-    lower=Call(
-        _max_call,
-        strided=(0,),
-        maximum=True,
-        alone="max_pool2d_values",
-        tile=of_images,
-        border=lambda attrs: -math.inf,
-    ),
+    lower=Call(_max_call, strided=(0,), tile=of_images),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=_TORCH_MAX,
+    windows=lambda shapes, attrs: Windows(0, attrs["kernel"], border=-math.inf),
 )
 
 max_pool2d_values = define(
@@ -241,6 +237,7 @@ max_pool2d_values = define(
     lower=Call(_values_call, strided=(0,), tile=of_images),
     samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
     torch=f"({_TORCH_MAX})[0]",
+    form=First("max_pool2d"),
 )
 
 max_pool2d_dx = define(
@@ -248,9 +245,10 @@ max_pool2d_dx = define(
     infer=_dx_type,
     ref=_dx,
     vjp=by_operand(_dx_gradient, None),
-    lower=Call(_dx_call, scatters=(1, 2), tile=of_images),
+    lower=Call(_dx_call, tile=of_images),
     samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
     torch=_TORCH_DX,
+    scatters=(1, 2),
 )
 
 max_pool2d_pick = define(

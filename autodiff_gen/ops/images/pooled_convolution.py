@@ -11,9 +11,11 @@ from typing import Any
 from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import OPS, Sample, define
-from ...ir.op_kinds import Attrs, Call, Composition, CutWindows
+from ...ir.op_forms import Added, Composed
+from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
+from ...ir.windows import CutWindows, Windows
 from .convolution import convolving
 from .max_pooling import pooling
 from .window_products import conv_shape, factors_of, macs, size_of
@@ -138,7 +140,7 @@ def _pooled_macs(call: KernelCall) -> int:
     return macs(call, "ph", "pw")
 
 
-def _cut(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: bool) -> CutWindows:
+def _windows(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: bool) -> Windows:
     """Kernels compute a pooled pixel element by element where one of its windows is cut: by a product of a vector for
     each row of the window, of the gradient by a sum for each output. Windows of the pooling are never cut: those that
     reach into padding are not joined with a convolution."""
@@ -161,19 +163,19 @@ def _cut(image: Shape, kernel: Pair, outputs: Size, attrs: Attrs, is_gradient: b
         taps.append(sum(valid))
     cut, elements = math.prod(pooled) - math.prod(inside), math.prod(pool["kernel"])
     terms = (math.prod(conv) * math.prod(kernel) - math.prod(taps)) * channels * count
-    if is_gradient:  # of the largest element alone
-        return CutWindows(0, kernel, cut * count, terms // elements)
-    return CutWindows(0, kernel, cut * elements * kernel[0], terms)
+    if is_gradient:  # only of the largest element
+        return Windows(0, kernel, cut=CutWindows(cut * count, terms // elements))
+    return Windows(0, kernel, cut=CutWindows(cut * elements * kernel[0], terms))
 
 
-def _cut_of_product(shapes: Sequence[Shape], attrs: Attrs) -> CutWindows:
+def _windows_of_product(shapes: Sequence[Shape], attrs: Attrs) -> Windows:
     x, w = shapes[:2]
-    return _cut(x, pair_of(w), w[0], attrs, False)
+    return _windows(x, pair_of(w), w[0], attrs, False)
 
 
-def _cut_of_gradient(shapes: Sequence[Shape], attrs: Attrs) -> CutWindows:
+def _windows_of_gradient(shapes: Sequence[Shape], attrs: Attrs) -> Windows:
     x, dy = shapes[:2]
-    return _cut(x, attrs["kernel"], dy[-1], attrs, True)
+    return _windows(x, attrs["kernel"], dy[-1], attrs, True)
 
 
 # image, weights, pooled result, attributes
@@ -205,14 +207,10 @@ conv2d_pool = define(
     infer=_pool_type,
     ref=_pool,
     vjp=None,
-    lower=Call(
-        _pool_call,
-        strided=(0,),
-        macs=macs,
-        composition=Composition("conv2d", "max_pool2d", 0, _joined, biased=True),
-        cut=_cut_of_product,
-    ),
+    lower=Call(_pool_call, macs, strided=(0,)),
     samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
+    form=Composed("max_pool2d", "conv2d", 0, _joined, biased=True),
+    windows=_windows_of_product,
 )
 
 conv2d_pool_dx = define(
@@ -220,12 +218,9 @@ conv2d_pool_dx = define(
     infer=_dx_type,
     ref=_dx,
     vjp=None,
-    lower=Call(
-        _dx_call,
-        macs=_pooled_macs,
-        composition=Composition("max_pool2d_dx", "conv2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
-    ),
+    lower=Call(_dx_call, _pooled_macs),
     samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
+    form=Composed("conv2d_dx", "max_pool2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
 )
 
 conv2d_pool_dw = define(
@@ -233,16 +228,10 @@ conv2d_pool_dw = define(
     infer=_dw_type,
     ref=_dw,
     vjp=None,
-    lower=Call(
-        _dw_call,
-        strided=(0,),
-        added="conv2d_pool_dw_into",
-        summed=(0, 1),
-        macs=_pooled_macs,
-        composition=Composition("max_pool2d_dx", "conv2d_dw", 1, lambda pool, conv: _joined(conv, pool)),
-        cut=_cut_of_gradient,
-    ),
+    lower=Call(_dw_call, _pooled_macs, strided=(0,), summed=(0, 1)),
     samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
+    form=Composed("conv2d_dw", "max_pool2d_dx", 1, lambda pool, conv: _joined(conv, pool)),
+    windows=_windows_of_gradient,
 )
 
 conv2d_pool_dw_into = define(
@@ -250,14 +239,7 @@ conv2d_pool_dw_into = define(
     infer=_into_type,
     ref=_into,
     vjp=None,
-    lower=Call(
-        _dw_call,
-        strided=(0,),
-        scalars=(4,),
-        into=3,
-        term="conv2d_pool_dw",
-        summed=(0, 1),
-        macs=_pooled_macs,
-        cut=_cut_of_gradient,
-    ),
+    lower=Call(_dw_call, _pooled_macs, strided=(0,), summed=(0, 1)),
+    form=Added("conv2d_pool_dw", into=3),
+    windows=_windows_of_gradient,
 )

@@ -26,7 +26,7 @@ def _windows(x: Any, *, kernel: Pair, stride: Pair, dilation: Pair) -> Any:
 
 
 sliding_windows = define(
-    # y[n, p, q, i, j, c] = x[n, p sh + i dh, q sw + j dw, c]; created by the pass copy_windows
+    # y[n, p, q, i, j, c] = x[n, p sh + i dh, q sw + j dw, c]; created by the pass copy_images
     "sliding_windows",
     infer=_type,
     ref=_windows,

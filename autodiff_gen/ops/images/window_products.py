@@ -13,10 +13,12 @@ from typing import Any
 from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
-from ...ir.node import OPS, Op, Sample, Value, register
-from ...ir.op_kinds import Attrs, Call, Range, RowContraction, Tile, Windows
+from ...ir.node import Op, Sample, Value, register
+from ...ir.op_forms import Added, ByRows
+from ...ir.op_kinds import Attrs, Call, Range, RowContraction, Tile
 from ...ir.strides import Strided, dense
-from ...ir.types import Shape, Type, planned, product
+from ...ir.types import Shape, Size, Type, planned, product
+from ...ir.windows import Windows
 from ..products.epilogue import register_with_epilogue
 from ..support import by_operand
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows
@@ -65,17 +67,19 @@ def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
     return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
 
 
-def gradient_by_rows(name: str, operands: Sequence[Value], attrs: Attrs) -> Value | None:
-    """dw of x and dy by the op `name`, of dy[o, pixels] and x: [o, elements of a filter], or its transpose where the
-    weights are stored channel-last. None where channels are in groups."""
-    x, dy = operands
-    lower = OPS[name].lower
-    assert isinstance(lower, RowContraction)
-    if attrs.get("groups", 1) != 1:
-        return None
-    pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
-    rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
-    return apply("permute", rows, dims=(1, 0)) if lower.by_channel else rows
+def gradient_by_rows(whole: str, name: str, by_channel: bool) -> ByRows:
+    """dw by the op `name`, of dy[o, pixels] and x: [o, elements of a filter], or its transpose where the weights are
+    stored channel-last; the op `whole` computes dw of x and dy."""
+
+    def made(operands: Sequence[Value], attrs: Attrs) -> Value | None:
+        x, dy = operands
+        if attrs.get("groups", 1) != 1:
+            return None
+        pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
+        rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
+        return apply("permute", rows, dims=(1, 0)) if by_channel else rows
+
+    return ByRows(whole, made)
 
 
 def _channels(shape: Shape) -> int:
@@ -115,7 +119,7 @@ class WindowProduct:
         """Register the ops; returns all but `name`_epilogue and the op of rows."""
         register(self._op_of_rows())
         y, dx, dw, into = self._op_of_y(), self._op_of_dx(), self._op_of_dw(), self._op_of_sums()
-        register_with_epilogue(register(y))
+        register_with_epilogue(f"{self.name}_epilogue", register(y))
         return y, register(dx), register(dw), register(into)
 
     def _op_of_y(self) -> Op:
@@ -127,21 +131,17 @@ class WindowProduct:
                 lambda g, x, w, y, attrs: self._dx(g, w, x, attrs),
                 lambda g, x, w, y, attrs: self._dw(x, g, w, attrs),
             ),
-            lower=Call(
-                self._call,
-                strided=(0,),
-                macs=macs,
-                finished=f"{self.name}_epilogue",
-                tile=self._tile,
-                term_of=self._term_of,
-                windows=lambda shapes, attrs: self._windows(
-                    Windows(0, self.window(shapes[1]), shapes[1][0], weights=(1,)), attrs
-                ),
-                border=lambda attrs: 0.0,
-            ),
+            lower=Call(self._call, macs, strided=(0,), tile=self._tile, term_of=self._term_of),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
             factors=(0, 1),
+            windows=lambda shapes, attrs: Windows(
+                0,
+                self.window(shapes[1]),
+                border=0.0,
+                filters=self._filters(shapes[1][0], attrs),
+                weights=(1,),
+            ),
         )
 
     def _op_of_dx(self) -> Op:
@@ -154,7 +154,7 @@ class WindowProduct:
                 lambda g, dy, w, dx, attrs: self._y(g, w, attrs),
                 lambda g, dy, w, dx, attrs: self._dw(g, dy, w, attrs),
             ),
-            lower=Call(self._dx_call, macs=macs, tile=self._dx_tile, term_of=self._dx_term_of),
+            lower=Call(self._dx_call, macs, tile=self._dx_tile, term_of=self._dx_term_of),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
             torch=f"(lambda x: {gradient})" + _ZEROS.format(self.torch_x),
         )
@@ -171,21 +171,17 @@ class WindowProduct:
             ),
             lower=Call(
                 self._dw_call,
+                macs,
                 strided=(0,),
-                added=f"{self.name}_dw_into",
                 summed=(0, 1),
-                macs=macs,
                 tile=self._dw_tile,
                 term_of=self._dw_term_of,
-                by_rows=self._dw_by_rows,
-                windows=lambda shapes, attrs: self._windows(
-                    Windows(0, attrs["kernel"], shapes[1][-1], is_gradient=True), attrs
-                ),
             ),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
             ),
             torch=f"(lambda w: {gradient})" + _ZEROS.format(self.torch_w),
+            windows=self._dw_windows(),
         )
 
     def _op_of_sums(self) -> Op:
@@ -194,18 +190,9 @@ class WindowProduct:
             infer=self._into_type,
             ref=self._into,
             vjp=None,
-            lower=Call(
-                self._dw_call,
-                strided=(0,),
-                scalars=(3,),
-                into=2,
-                term=f"{self.name}_dw",
-                summed=(0, 1),
-                macs=macs,
-                windows=lambda shapes, attrs: self._windows(
-                    Windows(0, attrs["kernel"], shapes[1][-1], weights=(2,), is_gradient=True), attrs
-                ),
-            ),
+            lower=Call(self._dw_call, macs, strided=(0,), summed=(0, 1)),
+            form=Added(f"{self.name}_dw", into=2),
+            windows=self._dw_windows(weights=(2,)),
         )
 
     def _op_of_rows(self) -> Op:
@@ -214,12 +201,19 @@ class WindowProduct:
             infer=self._rows_type,
             ref=self._rows,
             vjp=None,
-            lower=RowContraction(
-                self._rows_call,
-                self._by_channel,
-                lambda shapes, attrs: self._windows(Windows(1, attrs["kernel"], shapes[0][0]), attrs),
+            lower=RowContraction(self._rows_call, self._by_channel),
+            form=gradient_by_rows(f"{self.name}_dw", f"{self.name}_dw_rows", self._by_channel),
+            windows=lambda shapes, attrs: Windows(
+                1, attrs["kernel"], filters=self._filters(shapes[0][0], attrs)
             ),
         )
+
+    def _dw_windows(self, weights: tuple[int, ...] = ()) -> Callable[[Sequence[Shape], Attrs], Windows]:
+        def windows(shapes: Sequence[Shape], attrs: Attrs) -> Windows:
+            filters = self._filters(shapes[1][-1], attrs)
+            return Windows(0, attrs["kernel"], filters=filters, weights=weights, is_gradient=True)
+
+        return windows
 
     @property
     def _by_channel(self) -> bool:
@@ -227,11 +221,9 @@ class WindowProduct:
         convolutions."""
         return not self._sums_channels(self.rows[0][2])
 
-    def _windows(self, of: Windows, attrs: Attrs) -> Windows | None:
-        return of if self._sums_channels(attrs) else None
-
-    def _dw_by_rows(self, operands: Sequence[Value], attrs: Attrs) -> Value | None:
-        return gradient_by_rows(f"{self.name}_dw_rows", operands, attrs)
+    def _filters(self, count: Size, attrs: Attrs) -> Size:
+        """So many filters, if each is multiplied by all channels of a window."""
+        return count if self._sums_channels(attrs) else 0
 
     def _rows_type(self, dy: Type, x: Type, *, kernel: Any, **attrs: Any) -> Type:
         out = size_of(pair_of(x.shape), kernel, attrs)

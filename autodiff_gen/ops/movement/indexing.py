@@ -15,6 +15,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ...ir.node import Sample, Value, define
+from ...ir.op_forms import Added
 from ...ir.op_kinds import Attrs, Call, Pick, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Dim, Shape, Size, Type, product, varies
@@ -239,7 +240,7 @@ index_sum = define(
     infer=_sum_type,
     ref=_sum,
     vjp=by_operand(None, lambda dy, index, src, y, attrs: apply("index_select", dy, index, dim=attrs["dim"])),
-    lower=Call(_sum_call, added="index_sum_into", summed=(1,), tile=_sum_tile, term_of=_sum_term),
+    lower=Call(_sum_call, summed=(1,), tile=_sum_tile, term_of=_sum_term),
     samples=(
         Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
         Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
@@ -269,5 +270,6 @@ index_sum_into = define(
         (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old
     ),
     vjp=None,
-    lower=Call(_sum_call, scalars=(3,), into=2, term="index_sum", summed=(1,)),
+    lower=Call(_sum_call, summed=(1,)),
+    form=Added("index_sum", into=2),
 )

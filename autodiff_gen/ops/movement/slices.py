@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.node import OptionalValues, Sample, Value, Values, Wanted, define
+from ...ir.op_forms import Placed
 from ...ir.op_kinds import Assemble, Attrs, View, ViewKind
 from ...ir.types import Dim, Shape, Type
 from ..support import by_operand, same_dtype
@@ -129,7 +130,7 @@ assemble = define(
     infer=_assemble_type,
     ref=_assemble,
     vjp=_assemble_vjp,
-    lower=Assemble(placed="assemble_placed"),
+    lower=Assemble(),
     samples=(
         Sample(((3,),), {"shape": (7,), "starts": ((1,),), "steps": ((2,),), "fill": 0.5}),
         Sample(
@@ -156,4 +157,5 @@ assemble_placed = define(
     ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
     vjp=None,
     lower=Assemble(),
+    form=Placed("assemble"),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ...ir.node import Sample, define
+from ...ir.op_forms import Added
 from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided
 from ...ir.types import Type
@@ -34,6 +35,7 @@ axpby = define(
     infer=_type,
     ref=_ref,
     vjp=None,
-    lower=Call(_call, scalars=(2,), into=1, summed=(0,)),
+    lower=Call(_call, summed=(0,)),
+    form=Added("", into=1),
     samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
 )

@@ -9,6 +9,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.node import Sample, Value, define
+from ...ir.op_forms import Added, ByRows, Placed
 from ...ir.op_kinds import Contraction, RowContraction
 from ...ir.types import Type, conversion
 from ..support import by_operand, same_dtype
@@ -42,9 +43,7 @@ matmul = define(
         lambda dy, a, b, y, attrs: apply("matmul", dy, transposed(b)),
         lambda dy, a, b, y, attrs: apply("matmul", transposed(a), dy),
     ),
-    lower=Contraction(
-        added="accumulate", placed="matmul_placed", by_rows="matmul_rows", finished="matmul_epilogue"
-    ),
+    lower=Contraction(),
     samples=(
         Sample(((2, 3), (3, 4))),
         Sample(((1, 5), (5, 1))),
@@ -55,7 +54,7 @@ matmul = define(
     factors=(0, 1),
 )
 
-matmul_epilogue = register_with_epilogue(matmul)
+matmul_epilogue = register_with_epilogue("matmul_epilogue", matmul)
 
 
 def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
@@ -76,7 +75,8 @@ accumulate = define(
     infer=_accumulate_type,
     ref=_accumulate,
     vjp=None,
-    lower=Contraction(into=2),
+    lower=Contraction(),
+    form=Added("matmul", into=2),
 )
 
 matmul_rows = define(
@@ -85,6 +85,7 @@ matmul_rows = define(
     ref=lambda a, b: np.matmul(a, b),
     vjp=None,
     lower=RowContraction(),
+    form=ByRows("matmul", lambda operands, attrs: apply("matmul_rows", *operands)),
 )
 
 matmul_placed = define(
@@ -93,4 +94,5 @@ matmul_placed = define(
     ref=lambda a, b, *, layout, of: np.matmul(a, b),
     vjp=None,
     lower=Contraction(),
+    form=Placed("matmul"),
 )

@@ -13,15 +13,16 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.kernel_call import Epilogue, KernelCall
 from ...ir.node import Op, Sample, define
-from ...ir.op_kinds import Attrs, Call, Contraction, Range, Tile
+from ...ir.op_forms import Finished
+from ...ir.op_kinds import Attrs, Call, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, f32
 
 FACTORS = 2  # the operands of the op itself; operands of the epilogue follow
 
 
-def register_with_epilogue(op: Op) -> Op:
-    """The op that computes `op`, and then an epilogue; `op` names it. attrs["epilogue"] lists the operands that follow
+def register_with_epilogue(name: str, op: Op) -> Op:
+    """The op `name`, which computes `op`, and then an epilogue. attrs["epilogue"] lists the operands that follow
     those of `op`, low and high are the limits, and `activation` is the name of the op that sets them, for comments."""
 
     def infer(
@@ -60,14 +61,11 @@ def register_with_epilogue(op: Op) -> Op:
         }
         return replace(found, ranges={**found.ranges, **more})
 
-    base = op.lower
-    assert isinstance(base, Call | Contraction)
-    lower: Call | Contraction = Contraction(epilogue=True)
-    if isinstance(base, Call):
-        lower = Call(
-            choose, strided=base.strided, macs=base.macs, term=op.name, tile=tile, windows=base.windows
-        )
-    return define(base.finished, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op))
+    lower = op.lower
+    if isinstance(lower, Call):
+        lower = Call(choose, lower.macs, lower.strided, tile=tile)
+    form = Finished(op.name)
+    return define(name, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op), form=form)
 
 
 # The operands, and the limits, of the epilogue of each sample.

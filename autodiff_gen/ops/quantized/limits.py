@@ -18,11 +18,13 @@ from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Result
 from ...ir.names import with_role
 from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
+from ...ir.op_forms import First
 from ...ir.op_kinds import ATOM, Attrs, Call, Elementwise
 from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW
 from ...ir.strides import Strided
-from ...ir.types import Type, bool_, planned_size, s8, u8
+from ...ir.types import Shape, Type, bool_, planned_size, s8, u8
+from ...ir.windows import Windows
 from ..elementwise.packed_masks import BITS, packed, unpacked
 
 HEADER = "ag_quantization.h"
@@ -115,20 +117,21 @@ class Limited:
     gradients: Gradients
     lower: Call
     samples: tuple[Sample, ...]
+    windows: Callable[[Sequence[Shape], Attrs], Windows | None] = lambda shapes, attrs: None
 
     def register(self) -> Op:
         """The op, and the same with a mask as its second result."""
-        vjp = through_limits(self.gradients)
-        op = define(self.name, self.infer, self._limited, vjp, self.lower, self.samples)
         masked = self.name.replace("_s8", "_within_s8")
         _WITH_MASK[self.name] = masked
+        both = partial(define, vjp=through_limits(self.gradients), samples=self.samples, windows=self.windows)
+        op = both(self.name, self.infer, self._limited, lower=self.lower, form=First(masked))
 
         def call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
             found = self.lower.choose(layouts, results, attrs)
-            return replace(found, kernel=masked, pointers={**found.pointers, "within": Result(1)})
+            pointers = {**found.pointers, "within": Result(1)}
+            return replace(found, kernel=masked, pointers=pointers, in_place="")
 
-        lower = replace(self.lower, choose=call, alone=self.name, in_place=_in_no_place)
-        define(masked, self._masked_type, self._masked, vjp, lower, self.samples)
+        both(masked, self._masked_type, self._masked, lower=replace(self.lower, choose=call))
         return op
 
     def _limited(self, *arrays: Any, **attrs: Any) -> Any:
@@ -146,7 +149,3 @@ class Limited:
 
 
 _WITH_MASK: dict[str, str] = {}  # by the op without one
-
-
-def _in_no_place(call: KernelCall) -> str:
-    return ""

@@ -6,12 +6,12 @@ dy and of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...ir.kernel_call import KernelCall
-from ...ir.node import OPS, Op, Sample, Value, define
+from ...ir.node import OPS, Op, Sample, define
 from ...ir.op_kinds import Attrs, Call, RowContraction
 from ...ir.strides import Strided
 from ...ir.types import Type
@@ -66,21 +66,20 @@ def _register_dw(of: Op) -> Op:
         return replace(found, kernel=name, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
 
     name = f"{of.name}_s8_f32"
-    by_rows = _register_rows(of, name)
+    _register_rows(of, name)
     return define(
         name,
         infer=infer,
         ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
         vjp=None,
-        lower=replace(lower, choose=call, added="", by_rows=by_rows),
+        lower=replace(lower, choose=call),
         samples=_samples(of, 0, x_zero=-7),
         torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
     )
 
 
-def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs], Value | None]:
-    """The op that completes the gradient of the weights by rows, and what makes it of the operands and attributes of
-    the whole gradient; None where channels are in groups."""
+def _register_rows(whole: Op, kernel: str) -> None:
+    """The op that completes the gradient of the weights by rows; the op `kernel` computes it whole."""
     of = OPS[f"{whole.name}_rows"]
     lower = of.lower
     assert isinstance(lower, RowContraction) and lower.call is not None
@@ -97,8 +96,8 @@ def _register_rows(whole: Op, kernel: str) -> Callable[[Sequence[Value], Attrs],
         ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
         vjp=None,
         lower=replace(lower, call=call),
+        form=gradient_by_rows(kernel, name, lower.by_channel),
     )
-    return lambda operands, attrs: gradient_by_rows(name, operands, attrs)
 
 
 conv2d_dx_f32_s8, depthwise2d_dx_f32_s8 = (_register_dx(op) for op in (conv2d_dx, depthwise2d_dx))

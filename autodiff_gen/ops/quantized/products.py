@@ -26,6 +26,7 @@ from ...ir.op_kinds import Attrs, Call, Range, Tile
 from ...ir.quantization import HIGH, LOW, Quantization, requantized
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, planned, s8, s32
+from ...ir.windows import Windows
 from ..images.window_products import at_tap, conv_shape, macs, size_of
 from ..images.window_tiles import CHANNELS
 from ..images.windows import Padding, Pair, image_axes, padded, pair_of, with_size
@@ -131,7 +132,9 @@ class _Convolution:
         o = results[0].shape[3]
         assert isinstance(o, int)
         shape = conv_shape(x, pair_of(x.shape), self.window(w.shape), pair_of(results[0].shape), o, attrs)
-        return KernelCall(self.name, POINTERS, {"n": x.shape[0], **_numbers(attrs)}, shape=shape)
+        fits = shape["oh"] <= shape["h"] and shape["ow"] <= shape["w"]
+        sizes = {"n": x.shape[0], **_numbers(attrs)}
+        return KernelCall(self.name, POINTERS, sizes, shape=shape, in_place=self.in_place if fits else "")
 
     def tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
         lower = OPS[self.float_op].lower
@@ -141,22 +144,15 @@ class _Convolution:
             return found
         return Tile({**found.ranges, **{k: replace(at, axis=0) for k in OF_CHANNELS}})
 
-    def overlaying(self, call: KernelCall) -> str:
-        """The kernel that computes the call in place."""
-        s = call.shape
-        return self.in_place if s["oh"] <= s["h"] and s["ow"] <= s["w"] else ""
-
     def register(self, samples: Sequence[Sample]) -> Op:
-        lower = Call(
-            self.call,
-            strided=(0,),
-            macs=macs,
-            tile=self.tile,
-            in_place=self.overlaying,
-            border=lambda attrs: float(attrs["x_zero"]),
-        )
+        lower = Call(self.call, macs, strided=(0,), tile=self.tile)
         gradients = _gradients(self.dx, self.dw)
-        return Limited(self.name, self.infer, self.unlimited, gradients, lower, tuple(samples)).register()
+        return Limited(
+            self.name, self.infer, self.unlimited, gradients, lower, tuple(samples), self.windows
+        ).register()
+
+    def windows(self, shapes: Sequence[Shape], attrs: Attrs) -> Windows:
+        return Windows(0, self.window(shapes[1]), border=float(attrs["x_zero"]))
 
     def shared(self, attrs: Attrs) -> dict[str, Any]:
         """The attributes of the ops that compute gradients."""
@@ -290,7 +286,7 @@ dense_s8 = Limited(
     infer=_dense_type,
     unlimited=_dense,
     gradients=_gradients(_dense_dx, _dense_dw),
-    lower=Call(_dense_call, macs=_dense_macs, tile=_dense_tile),
+    lower=Call(_dense_call, _dense_macs, tile=_dense_tile),
     samples=(
         _sample((3, 7), (4, 7), 4, per_channel=True),
         _sample((1, 1), (1, 1), 1, per_channel=False),

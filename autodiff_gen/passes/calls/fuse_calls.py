@@ -29,8 +29,9 @@ from typing import Any
 from ...ir.build import apply, apply_node, filled, with_shape
 from ...ir.graph import Graph
 from ...ir.names import with_role
-from ...ir.node import OPS, Node, Op, Value
-from ...ir.op_kinds import Call, Composition, Reduce
+from ...ir.node import OPS, Node, Op, Value, in_form, in_forms
+from ...ir.op_forms import Composed, First
+from ...ir.op_kinds import Call, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.strides import dense
 from ...ir.traits import is_sum
@@ -46,18 +47,18 @@ class _Fit:
     operand of the addition of a bias between them is the result; None where nothing is between them."""
 
     op: Op
-    composition: Composition
+    form: Composed
     attrs: dict[str, Any]
     between: int | None
 
     def result(self, operands: tuple[Value, ...]) -> Value:
         """The result of the first call, given the operands of the second."""
-        v = operands[self.composition.operand]
+        v = operands[self.form.operand]
         return v if self.between is None else v.node.operands[self.between]
 
     def applied(self, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        at, first = self.composition.operand, self.result(operands)
-        bias = [self._bias(operands[at], first)] if self.composition.biased else []
+        at, first = self.form.operand, self.result(operands)
+        bias = [self._bias(operands[at], first)] if self.form.biased else []
         outer = (*operands[:at], *first.node.operands, *operands[at + 1 :])
         return apply_node(self.op.name, *outer, *bias, **self.attrs).results
 
@@ -66,16 +67,6 @@ class _Fit:
         if self.between is None:
             return filled(0.0, first.type.with_shape(channels))
         return with_shape(read.node.operands[1 - self.between], channels)
-
-
-def _compositions() -> dict[Op, list[tuple[Op, Composition]]]:
-    """Of each op that may be the second of two, the ops that compute both."""
-    found: dict[Op, list[tuple[Op, Composition]]] = {}
-    for op in OPS.values():
-        composition = op.lower.composition if isinstance(op.lower, Call) else None
-        if composition is not None:
-            found.setdefault(OPS[composition.outer], []).append((op, composition))
-    return found
 
 
 def _as_biased(v: Value) -> Iterator[int]:
@@ -94,22 +85,23 @@ class _Fusion:
 
     def __init__(self, graph: Graph) -> None:
         self.roots, self.readers = set(graph.roots), graph.users
-        compositions = _compositions()
         self.fits = {
             n: fit
             for n in graph.of(Call)
-            for op, composition in compositions.get(n.op, ())
-            if (fit := self._fit(n, op, composition)) is not None
+            for op in in_forms(n.op, Composed)
+            if (fit := self._fit(n, op)) is not None
         }
 
-    def _fit(self, node: Node, op: Op, composition: Composition) -> _Fit | None:
-        v = node.operands[composition.operand]
-        places: list[int | None] = [None, *(_as_biased(v) if composition.biased else ())]
+    def _fit(self, node: Node, op: Op) -> _Fit | None:
+        form = op.form
+        assert isinstance(form, Composed)
+        v = node.operands[form.operand]
+        places: list[int | None] = [None, *(_as_biased(v) if form.biased else ())]
         for between in places:
             first = v if between is None else v.node.operands[between]
-            if first.node.op is OPS[composition.inner] and first.index == 0:
-                attrs = composition.joined(first.node.attrs, node.attrs)
-                return None if attrs is None else _Fit(op, composition, attrs, between)
+            if first.node.op is OPS[form.inner] and first.index == 0:
+                attrs = form.joined(first.node.attrs, node.attrs)
+                return None if attrs is None else _Fit(op, form, attrs, between)
         return None
 
     def fit(self, node: Node) -> _Fit | None:
@@ -117,14 +109,14 @@ class _Fusion:
         fit = self.fits.get(node)
         if fit is None:
             return None
-        v, first = node.operands[fit.composition.operand], fit.result(node.operands)
+        v, first = node.operands[fit.form.operand], fit.result(node.operands)
         alone = first is v or (first not in self.roots and len(self.readers[first]) == 1)
         return fit if alone and self.is_never_read(v) else None
 
-    def alone(self, node: Node) -> str:
-        """The op that computes the first result of a call of which nothing reads the others; "" if there is none."""
+    def alone(self, node: Node) -> Op | None:
+        """The op that computes only the first result of a call, if nothing reads the others."""
         unread = all(r not in self.roots and not self.readers.get(r) for r in node.results[1:])
-        return node.op.lower.alone if unread and isinstance(node.op.lower, Call) else ""
+        return in_form(node.op, First) if unread else None
 
     def is_never_read(self, v: Value) -> bool:
         """Whether all that read v read something else instead."""
@@ -132,7 +124,7 @@ class _Fusion:
 
     def _reads_otherwise(self, node: Node, v: Value) -> bool:
         fit = self.fits.get(node)
-        composed = fit is not None and node.operands[fit.composition.operand] is v
+        composed = fit is not None and node.operands[fit.form.operand] is v
         return self.is_sum_of_scattered(node) or (composed and node.operands.count(v) == 1)
 
     def is_sum_of_scattered(self, node: Node) -> bool:
@@ -140,11 +132,11 @@ class _Fusion:
         if not is_sum(node):
             return False
         (v,) = node.operands
-        scatters = v.node.op.lower.scatters if isinstance(v.node.op.lower, Call) else ()
+        scatters = v.node.op.scatters
         return bool(scatters) and set(scatters) <= set(normalise_axes(node.attrs["axes"], v.ndim))
 
 
-def _is_served(node: Node, alone: str, context: Context) -> bool:
+def _is_served(node: Node, alone: Op, context: Context) -> bool:
     """Whether the backend that serves a call serves the op of its first result alone too; in place of `ref` any may."""
     backends = context.backends
     if backends is None:
@@ -157,21 +149,21 @@ def _is_served(node: Node, alone: str, context: Context) -> bool:
         call = lower.choose(layouts, [r.type for r in results], node.attrs)
         return backends.select(call.kernel, call.facts()).backend
 
-    return backend(node.op) in (backend(OPS[alone]), REF)
+    return backend(node.op) in (backend(alone), REF)
 
 
 def fuse_calls(graph: Graph, context: Context) -> Graph:
     """See the module."""
     fusion = _Fusion(graph)
-    found = {n: name for n in graph.of(Call) if (name := fusion.alone(n))}
-    alone = {n: name for n, name in found.items() if _is_served(n, name, context)}
+    found = {n: op for n in graph.of(Call) if (op := fusion.alone(n)) is not None}
+    alone = {n: op for n, op in found.items() if _is_served(n, op, context)}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         fit = fusion.fit(node)
         if fit is not None:
             return fit.applied(operands)
         if node in alone:
-            first = apply(alone[node], *operands, **node.attrs)
+            first = apply(alone[node].name, *operands, **node.attrs)
             return (first if node.origin.labels else with_role(first, node.op.name), *node.results[1:])
         if node not in fusion.fits and fusion.is_never_read(node.operands[0]):
             return (apply(node.op.name, operands[0].node.operands[0], **node.attrs),)

@@ -33,7 +33,8 @@ from types import UnionType
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.names import with_role
-from ...ir.node import Node, Value, base
+from ...ir.node import Node, Op, Value, base, in_form
+from ...ir.op_forms import Finished
 from ...ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ...ir.origin import BACKWARD, building
 from ...ir.rewrite import rewritten
@@ -67,14 +68,11 @@ def _is_plain(v: Value) -> bool:
     return at is not None and at.dense and has_address(v)
 
 
-def _finished(node: Node) -> str:
-    """The name of the op that computes the node with an epilogue, if there is one. A product of matrices that may
-    become an outer product or a column has none."""
-    lower = node.op.lower
-    if isinstance(lower, Contraction):
-        inner, columns = node.operands[0].type.shape[-1], node.results[0].type.shape[-1]
-        return "" if 1 in (inner, columns) else lower.finished
-    return lower.finished if isinstance(lower, Call) else ""
+def _finished(node: Node) -> Op | None:
+    """The op that computes the node with an epilogue, if there is one. A product of matrices that may become an outer
+    product or a column has none."""
+    is_vector = 1 in (node.operands[0].type.shape[-1], node.results[0].type.shape[-1])
+    return None if isinstance(node.op.lower, Contraction) and is_vector else in_form(node.op, Finished)
 
 
 class _Chains:
@@ -243,8 +241,10 @@ def _fused(graph: Graph, chains: _Chains) -> Graph:
             wanted = y if kind == "residual" else y[-1:]
             given[kind] = with_shape(v, wanted)
         names = tuple(name for name in _ORDER if name in given)
+        op = _finished(product)
+        assert op is not None
         made = apply(
-            _finished(product),
+            op.name,
             *operands,
             *(given[name] for name in names),
             **product.attrs,

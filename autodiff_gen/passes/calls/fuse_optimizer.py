@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...ir.build import apply, constant, with_shape
 from ...ir.graph import Graph, State
-from ...ir.node import OPS, STATE, Node, Value, base
+from ...ir.node import STATE, Node, Value, base
 from ...ir.op_kinds import Call, Contraction
 from ...ir.origin import building
 from ...ir.rewrite import replaced, rewritten
-from ...ir.traits import adding_op, changes, uniform
+from ...ir.traits import adding_op, by_rows, changes, is_plain_product, uniform
 from ...ir.types import f32, planned_size
 from ...ir.views import whole_views
 from ...targets.cost_table import CostTable
@@ -75,12 +75,14 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         if any(len(readers.get(v, ())) != 1 for v in way):
             return None
         product = way[-1]
+        op = adding_op(product.node)
+        assert op is not None
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
         attrs = {**product.node.attrs, "beta": beta, "negate": negate}
         with building(product.node.origin.scope, product.node.origin.phase):
             old_value = with_shape(leaf, product.type.shape)
-            result = apply(adding_op(product.node), *product.node.operands, old_value, alpha, **attrs)
+            result = apply(op.name, *product.node.operands, old_value, alpha, **attrs)
             return with_shape(result, state.type.shape)
     return None
 
@@ -144,22 +146,16 @@ def _added_from_memory(graph: Graph, cost: CostTable) -> dict[Value, Value]:
     return found
 
 
-def _op_by_rows(v: Value) -> str:
-    """The name of the op that computes the product v row by row, if there is one."""
-    return v.node.op.lower.by_rows if isinstance(v.node.op.lower, Contraction) else ""
-
-
 def _by_rows(graph: Graph) -> Graph:
     """Products that only feed elementwise rules of updates of their own shape are computed by rows."""
-    chosen = {
-        v.node: by_rows
-        for v in graph.users
-        if (by_rows := _op_by_rows(v)) and v.ndim == 2 and updates_of(graph, v)
-    }
+    products = [n for n in graph.of(Contraction) if is_plain_product(n) and n.results[0].ndim == 2]
+    read = [n for n in products if n.results[0] in graph.users]
+    chosen = [n for n in read if updates_of(graph, n.results[0])]
 
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        return Node(
-            OPS[chosen[node]], operands, node.attrs, (node.results[0].type,), origin=node.origin
-        ).results
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        made = by_rows(node, operands)
+        assert made is not None
+        made.node.origin = node.origin
+        return (made,)
 
     return rewritten(graph, rewrite, chosen)

@@ -38,7 +38,8 @@ from ...ir.op_kinds import Call, Elementwise, Iota
 from ...ir.origin import BACKWARD, Origin, building
 from ...ir.rewrite import replaced
 from ...ir.strides import dense
-from ...ir.types import Shape, planned_size
+from ...ir.traits import by_rows
+from ...ir.types import Shape, planned, planned_size
 from ...ir.views import layout
 from ..context import Context
 from ..costs import rows_are_worth_it
@@ -62,9 +63,7 @@ def _chains(graph: Graph) -> list[list[Value]]:
     of the rules."""
     found = []
     for node in graph.of(Call):
-        lower = node.op.lower
-        assert isinstance(lower, Call)
-        if len(node.results) == 1 and lower.by_rows(node.operands, node.attrs) is not None:
+        if len(node.results) == 1 and by_rows(node, node.operands) is not None:
             chain = updates_of(graph, node.results[0])
             found += [chain] if chain else []
     return found
@@ -95,14 +94,13 @@ def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tup
     not worth it."""
     gradient = chain[0]
     node, shape = gradient.node, gradient.type.shape
-    lower = node.op.lower
-    assert isinstance(lower, Call)
     with building(node.origin.scope, node.origin.phase):
-        product = lower.by_rows(node.operands, node.attrs)
+        product = by_rows(node, node.operands)
+    assert product is not None
     origin = _origin_of_gradient(chain)
     rows = product.base
     rows.node.origin = product.node.origin = origin
-    (count, columns), inner = rows.type.shape, rows.node.operands[0].type.shape[-1]
+    (count, columns), inner = planned(rows.type.shape), rows.node.operands[0].type.shape[-1]
     counts = rows_at_once(
         rows.node, [layout(v) or dense(v.type.shape) for v in rows.node.operands], context.backends
     )

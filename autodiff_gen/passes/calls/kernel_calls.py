@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...ir.kernel_call import Epilogue, KernelCall, Scalar
 from ...ir.node import Node, Value
+from ...ir.op_forms import Added, Finished
 from ...ir.op_kinds import Call, Contraction, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.views import known_layout, layout, stored
@@ -23,11 +24,12 @@ def call_of(node: Node) -> KernelCall:
         return lower.choose([known_layout(v) for v in node.operands], types, node.attrs)
     assert isinstance(lower, Contraction), node.op.name
     a, b = (known_layout(v) for v in node.operands[:2])
-    if lower.epilogue:
-        return replace(choose(a, b), epilogue=Epilogue.of(node.attrs))
-    if lower.into is None:
-        return choose(a, b, c=stored(node.results[0]))
-    return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
+    match node.op.form:
+        case Finished():
+            return replace(choose(a, b), epilogue=Epilogue.of(node.attrs))
+        case Added(into=into):
+            return choose(a, b, Scalar(into + 1, node.attrs["negate"]), node.attrs["beta"])
+    return choose(a, b, c=stored(node.results[0]))
 
 
 def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) -> KernelCall | None:
@@ -36,7 +38,7 @@ def call_in_place(node: Node, arena: Mapping[Value, int], backends: Backends) ->
     if not isinstance(node.op.lower, Call):
         return None
     call, x, y = call_of(node), node.operands[0], node.results[0]
-    other = replace(call, kernel=node.op.lower.in_place(call))
+    other = replace(call, kernel=call.in_place)
     source = x.base
     last = arena.get(source) == 1 and arena.get(y, 0) > 0
     fits = source.type.dtype == y.type.dtype and source.type.bytes >= y.type.bytes

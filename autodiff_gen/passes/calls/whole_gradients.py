@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...ir.graph import Graph
-from ...ir.node import OPS, Node, Op, Value
-from ...ir.op_kinds import Contraction, RowContraction
+from ...ir.node import OPS, Node, Value
+from ...ir.op_kinds import RowContraction
 from ...ir.rewrite import rewritten
 from ..arena_use import liveness
 from ..context import Context
@@ -25,8 +25,7 @@ from ..worth import excess
 
 def whole_gradients(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    known = _op_of_rows()
-    products = [n for n in graph.of(RowContraction) if n.op in known]
+    products = [n for n in graph.of(RowContraction) if _is_of_matrices(n)]
     if graph.inner or not products or context.backends is None or excess(graph, context):
         return graph
     most = liveness(graph, context).peak
@@ -41,21 +40,16 @@ def whole_gradients(graph: Graph, context: Context) -> Graph:
     return graph
 
 
+def _is_of_matrices(node: Node) -> bool:
+    return isinstance(node.op.lower, RowContraction) and node.op.lower.call is None
+
+
 def with_whole(graph: Graph, products: Collection[Node]) -> Graph:
     """The graph in which one call computes each of these products."""
-    whole = _op_of_rows()
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         types = tuple(r.type for r in node.results)
-        return Node(whole[node.op], operands, node.attrs, types, origin=node.origin).results
+        assert node.op.form is not None
+        return Node(OPS[node.op.form.of], operands, node.attrs, types, origin=node.origin).results
 
     return rewritten(graph, rewrite, products)
-
-
-def _op_of_rows() -> dict[Op, Op]:
-    """For each op that completes a product by rows, the op that computes it in one call."""
-    found = {}
-    for op in OPS.values():
-        if isinstance(op.lower, Contraction) and op.lower.by_rows:
-            found[OPS[op.lower.by_rows]] = op
-    return found

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from ...ir.build import apply, apply_node, with_shape
 from ...ir.names import with_role
 from ...ir.node import Node, Value, topological, users
-from ...ir.op_kinds import Call, ViewKind
+from ...ir.op_kinds import ViewKind
 from ...ir.rewrite import substitute
 from ...ir.traits import view_kind
 
@@ -40,7 +40,8 @@ def commute_pooling(roots: Sequence[Value]) -> list[Value]:
     outputs = set(roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if not isinstance(node.op.lower, Call) or not node.op.lower.maximum:
+        windows = node.op.windows([v.type.shape for v in node.operands], node.attrs)
+        if windows is None or not windows.takes_largest:
             return None
         passed: list[Node] = []  # from the pooling back
         image = operands[0]

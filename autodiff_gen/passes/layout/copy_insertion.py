@@ -24,6 +24,7 @@ from ...ir.build import apply
 from ...ir.dependences import guarded, ordering_edges, state_of
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
+from ...ir.op_forms import Added
 from ...ir.op_kinds import (
     Call,
     Cond,
@@ -170,7 +171,7 @@ def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
     for state, new in graph.updates.items():
         node = base(new).node
         if isinstance(node.op.lower, (Contraction, Call)):
-            into = node.op.lower.into
+            into = node.op.form.into if isinstance(node.op.form, Added) else None
             late += [(node, i) for i, v in enumerate(node.operands[:into]) if state_of(v) is state]
             if (
                 into is not None

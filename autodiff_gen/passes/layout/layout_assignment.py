@@ -235,7 +235,7 @@ class _Propagation:
         for i, v in enumerate(node.operands):
             view = self.views[v]
             state = _state(view)
-            if i in call.strided or i in call.scalars or state is None:
+            if i in call.strided or state is None:
                 continue
             source, axes = parts(view)
             split, dims = planned(source.type.shape), tuple(a for group in axes for a in group)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.node import CONST, Node, Value, base
+from ...ir.op_forms import Added
 from ...ir.op_kinds import Call, Cond, Contraction, Leaf, RowContraction, Scan
 from ...ir.strides import Strided, dense
-from ...ir.traits import has_address, macs
+from ...ir.traits import has_address, has_epilogue, macs
 from ...ir.types import planned_size
 from ...ir.views import known_layout, layout
 from ..context import Context
@@ -27,7 +28,7 @@ def _is_readable(node: Node, i: int, v: Value) -> bool:
     if isinstance(lower, Contraction | RowContraction) and i < 2:
         return readable_by_kernels(v)
     if isinstance(lower, Contraction):
-        return not lower.epilogue or _is_dense(v)
+        return not has_epilogue(node) or _is_dense(v)
     return not isinstance(lower, Call | Scan | Cond) or _serves(node, i, v)
 
 
@@ -91,7 +92,7 @@ def _serves(node: Node, i: int, v: Value) -> bool:
     if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
         source = base(v).node
         return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
-    if i in call.scalars or i == call.into:
+    if isinstance(node.op.form, Added) and i in (node.op.form.into, node.op.form.into + 1):
         return True
     return (i in call.strided and has_address(v)) or _is_dense(v)
 

@@ -28,8 +28,9 @@ contiguous.
 from __future__ import annotations
 
 from ...ir.graph import Graph
-from ...ir.node import OPS, Node, Value
-from ...ir.op_kinds import Assemble, Contraction, Elementwise, View
+from ...ir.node import Node, Value, in_form
+from ...ir.op_forms import Placed
+from ...ir.op_kinds import Assemble, Elementwise, View
 from ...ir.rewrite import rewritten
 from ...ir.strides import Strided, dense
 from ...ir.traits import is_plain_product
@@ -71,10 +72,10 @@ def _with_products_in_order(graph: Graph, context: Context) -> Graph:
         if not columns:
             a, b, steps = transposed(b), transposed(a), (*steps[:-2], steps[-1], steps[-2])
         shape = (*a.type.shape[:-1], b.type.shape[-1])
-        lower = node.op.lower
-        assert isinstance(lower, Contraction)
+        placed = in_form(node.op, Placed)
+        assert placed is not None
         attrs = {"layout": Strided(shape, steps), "of": ""}
-        made = Node(OPS[lower.placed], (a, b), attrs, (Type(y.dtype, shape),), origin=node.origin).results[0]
+        made = Node(placed, (a, b), attrs, (Type(y.dtype, shape),), origin=node.origin).results[0]
         return (made if columns else transposed(made),)
 
     return rewritten(graph, rewrite, orders)
@@ -86,16 +87,17 @@ def _with_parts_in_order(graph: Graph) -> Graph:
 
     def assembled(node: Node) -> Node | None:
         v = node.operands[0]
-        lower = v.node.op.lower
         alone = "layout" in node.attrs and v not in roots and len(readers[v]) == 1
-        return v.node if alone and isinstance(lower, Assemble) and lower.placed else None
+        is_assembled = isinstance(v.node.op.lower, Assemble) and in_form(v.node.op, Placed) is not None
+        return v.node if alone and is_assembled else None
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         parts = operands[0].node
-        assert isinstance(parts.op.lower, Assemble)
+        placed = in_form(parts.op, Placed)
+        assert placed is not None
         attrs = {**parts.attrs, **node.attrs}
         types = tuple([r.type for r in node.results])
-        return Node(OPS[parts.op.lower.placed], parts.operands, attrs, types, origin=parts.origin).results
+        return Node(placed, parts.operands, attrs, types, origin=parts.origin).results
 
     return rewritten(graph, rewrite, [n for n in graph.of(Elementwise) if assembled(n) is not None])
 

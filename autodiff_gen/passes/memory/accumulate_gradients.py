@@ -70,10 +70,11 @@ def _accumulated(graph: Graph, sums: Mapping[Node, tuple[int, int]]) -> Graph:
 def added(total: Value, product: Value) -> Value:
     """The sum of a value that nothing else reads, of the product's elements or its shape, and a product, of the
     product's shape, in the memory of that value."""
-    node = product.node
+    node, op = product.node, adding_op(product.node)
+    assert op is not None
     old = with_shape(total, product.type.shape)
     attrs = {**node.attrs, "beta": 1.0, "negate": False}
-    return apply(adding_op(node), *node.operands, old, constant(1.0, f32), **attrs)
+    return apply(op.name, *node.operands, old, constant(1.0, f32), **attrs)
 
 
 def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:

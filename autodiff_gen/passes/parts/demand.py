@@ -167,7 +167,7 @@ class Demand:
         elif joined is not None and is_sum(node) and self._separate and v.type.dtype == f32:
             return [] if joined.fill else [Cut([(v, at)]) for at in joined.ranges]
         elif joined is not None and isinstance(lower, Call):
-            found = _without_border(node, lower, joined)
+            found = _without_border(node, joined)
         return [] if found is None else [found]
 
 
@@ -179,9 +179,11 @@ def _is_whole(v: Value, part: Part | None) -> bool:
     return part is None or (isinstance(part, Range) and part == whole(v, part.axis))
 
 
-def _without_border(node: Node, lower: Call, joined: Joined) -> Cut | None:
+def _without_border(node: Node, joined: Joined) -> Cut | None:
     """What a call needs that can pad its image by as much more as the image is padded along an axis."""
-    (image, *rest), (at, *more), number = node.operands, joined.ranges, lower.border(node.attrs)
+    (image, *rest), (at, *more) = node.operands, joined.ranges
+    windows = node.op.windows([v.type.shape for v in node.operands], node.attrs)
+    number = None if windows is None else windows.border
     if number is None or more or joined.fill != number or at.axis not in (1, 2):
         return None
     padding, before = [*node.attrs["padding"]], 2 * at.axis - 2

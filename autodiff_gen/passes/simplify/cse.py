@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from ...ir.build import apply
 from ...ir.graph import Graph
-from ...ir.node import CONST, Node, Value
+from ...ir.node import CONST, Node, Value, in_form
+from ...ir.op_forms import First
 from ...ir.op_kinds import Leaf, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.traits import key_of
@@ -27,13 +28,13 @@ def cse(graph: Graph, context: Context) -> Graph:
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
-        alone = alone if read.isdisjoint(node.results[1:]) else None
-        key = key_of(node, operands, alone)
+        is_plain = isinstance(node.op.lower, Reduce) and read.isdisjoint(node.results[1:])
+        first = in_form(node.op, First) if is_plain else None
+        key = key_of(node, operands, first)
         if key in known:
             return known[key]
-        if alone is not None:  # nothing reads the other results
-            known[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
+        if first is not None:  # nothing reads the other results
+            known[key] = (apply(first.name, *operands, **node.attrs), *node.results[1:])
         else:
             known[key] = node.with_operands(operands).results
         return known[key]

@@ -37,6 +37,7 @@ from ...ir.dependences import guarded, is_product, state_of
 from ...ir.graph import Graph, State
 from ...ir.names import with_role
 from ...ir.node import CONST, Node, Op, Value, base, topological, users
+from ...ir.op_forms import Added
 from ...ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
 from ...ir.traits import added_to, changes, is_sum
 from ...ir.types import planned_size
@@ -214,8 +215,8 @@ class Bounds:
         bound: Bound = float(terms)
         for factor in factors:
             bound = _times(bound, self.of(factor))
-        if isinstance(lower, Call | Contraction) and lower.into is not None:
-            bound = _times(bound, self.of(node.operands[lower.into + 1]))
+        if isinstance(node.op.form, Added):
+            bound = _times(bound, self.of(node.operands[node.op.form.into + 1]))
         return bound
 
     def _of_formula(self, node: Node) -> Bound:

@@ -1,5 +1,4 @@
-"""Copy windows: a convolution of an image with few channels becomes one of a copy of its windows, which has a pixel for
-each window, and the elements of the window as channels.
+"""Copy images: kernels that read windows of an image read a copy of it, where that takes less time by the cost table.
 
     entry f(x: f32[1,9,9,1], w: f32[32,5,5,1])
       %0: f32[1,9,9,32] = conv2d(x, w, stride=(1, 1), padding=(2, 2, 2, 2), dilation=(1, 1), groups=1)
@@ -14,10 +13,15 @@ each window, and the elements of the window as channels.
       %5: f32[1,9,9,32] = conv2d(%3, %4, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
       y <- %5
 
-A kernel reads a row of a window where it is stored in the image, and begins anew at the next one; windows that are cut
-by the border are cases of their own. Where rows are short, as those of gray images are, that takes longer than the
-copy, by the cost table. The forward pass and the gradient of the weights each have a copy, which is in memory for that
-step alone. Nothing is copied where the RAM budget is exceeded.
+Windows of few channels are copied: the copy has a pixel for each window, and the elements of the window as channels. A
+kernel reads a row of a window where it is stored in the image, and begins anew at the next one. Rows are short in gray
+images for example.
+
+Images are copied with their border where the border cuts windows that kernels of pooled convolutions would compute one
+by one. Only inputs are: loops that compute an image would store both copies.
+
+The forward pass and the gradient of the weights each have a copy, which is in memory for that step only. Nothing is
+copied where the RAM budget is exceeded.
 """
 
 from __future__ import annotations
@@ -25,16 +29,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...ir.build import apply
+from ...ir.build import apply, apply_node
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
-from ...ir.op_kinds import Call, RowContraction, Windows
+from ...ir.op_kinds import Call, RowContraction
 from ...ir.origin import Label
 from ...ir.rewrite import rewritten
 from ...ir.types import planned, planned_size, product
+from ...ir.windows import Windows
 from ...ops.images.windows import Pair, output_size, pair_of
 from ..context import Context
-from ..costs import windows_are_copied
+from ..costs import image_is_padded, windows_are_copied
 from ..worth import excess
 
 ONE = {
@@ -45,32 +50,46 @@ ONE = {
 }  # a window of one pixel
 
 
-def copy_windows(graph: Graph, context: Context) -> Graph:
+def copy_images(graph: Graph, context: Context) -> Graph:
     """See the module."""
     found = {n: of for n in graph.of(Call, RowContraction) if (of := _worth_a_copy(n, context)) is not None}
     if not found or excess(graph, context):
         return graph
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        return (_of_copy(node, operands, found[node]),)
+        of = found[node]
+        return _of_windows(node, operands, of) if of.filters else _of_padded(node, operands, of)
 
     return rewritten(graph, rewrite, found)
 
 
 def _worth_a_copy(node: Node, context: Context) -> Windows | None:
-    """The windows of which a node is a product, if they are."""
-    lower = node.op.lower
-    assert isinstance(lower, Call | RowContraction)
-    shapes = [v.type.shape for v in node.operands]
-    of = lower.windows(shapes, node.attrs)
-    if of is None or node.operands[of.image].type.quantization is not None:  # windows of floats
+    """The windows that a node reads, if a copy takes less time than it saves."""
+    of = node.op.windows([v.type.shape for v in node.operands], node.attrs)
+    if of is None:
         return None
-    channels, outputs = planned((shapes[of.image][-1], of.outputs))
+    is_worth = _windows_are_copied if of.filters else _image_is_padded
+    return of if is_worth(node, of, context) else None
+
+
+def _windows_are_copied(node: Node, of: Windows, context: Context) -> bool:
+    batch, _, _, channels = planned(node.operands[of.image].type.shape)
+    (filters,) = planned((of.filters,))
     columns = of.kernel[1] * channels
     run = columns if node.attrs["dilation"][1] == 1 else channels
     whole = of.kernel[0] * columns
-    elements = planned_size((shapes[of.image][0], *_count(node, of), whole))
-    return of if windows_are_copied(context.cost, elements, outputs, run, whole) else None
+    elements = planned_size((batch, *_count(node, of), whole))
+    return windows_are_copied(context.cost, elements, filters, run, whole)
+
+
+def _image_is_padded(node: Node, of: Windows, context: Context) -> bool:
+    """Kernels that are no reference compute cut windows one by one."""
+    image, cut = node.operands[of.image], of.cut
+    if cut is None or cut.calls == 0 or image.base.node.operands:
+        return False
+    if context.backends is None or context.backends.only_ref:
+        return False
+    return image_is_padded(context.cost, planned_size(image.type.shape[1:]), cut.calls, cut.terms)
 
 
 def _count(node: Node, of: Windows) -> tuple[int, int]:
@@ -79,7 +98,14 @@ def _count(node: Node, of: Windows) -> tuple[int, int]:
     return output_size(pair_of(node.operands[of.image].type.shape), of.kernel, stride, padding, dilation)
 
 
-def _of_copy(node: Node, operands: tuple[Value, ...], of: Windows) -> Value:
+def _of_padded(node: Node, operands: tuple[Value, ...], of: Windows) -> tuple[Value, ...]:
+    """The results of the same op on a padded image."""
+    new = list(operands)
+    new[of.image] = _padded(operands[of.image], of.kernel, _count(node, of), node.attrs)
+    return apply_node(node.op.name, *new, **{**node.attrs, "padding": ONE["padding"]}).results
+
+
+def _of_windows(node: Node, operands: tuple[Value, ...], of: Windows) -> tuple[Value, ...]:
     """The same product of a copy of the windows."""
     new = list(operands)
     new[of.image] = _copied(operands[of.image], node, of)
@@ -88,14 +114,14 @@ def _of_copy(node: Node, operands: tuple[Value, ...], of: Windows) -> Value:
         new[k] = apply("reshape", operands[k], shape=(operands[k].type.shape[0], *pixel))
     attrs = {name: ONE.get(name, value) for name, value in node.attrs.items()}
     made = apply(node.op.name, *new, **attrs)
-    return apply("reshape", made, shape=node.results[0].type.shape) if of.is_gradient else made
+    return (apply("reshape", made, shape=node.results[0].type.shape) if of.is_gradient else made,)
 
 
 def _copied(image: Value, node: Node, of: Windows) -> Value:
     """The windows [n, p, q, elements] of an image."""
     count = _count(node, of)
     stride, dilation = node.attrs["stride"], node.attrs["dilation"]
-    image = padded_image(image, of.kernel, count, node.attrs)
+    image = _padded(image, of.kernel, count, node.attrs)
     windows = apply(
         "copy", apply("sliding_windows", image, kernel=of.kernel, stride=stride, dilation=dilation)
     )
@@ -103,7 +129,7 @@ def _copied(image: Value, node: Node, of: Windows) -> Value:
     return apply("reshape", windows, shape=(image.type.shape[0], *count, product(windows.type.shape[3:])))
 
 
-def padded_image(image: Value, kernel: Pair, count: Pair, attrs: Mapping[str, Any]) -> Value:
+def _padded(image: Value, kernel: Pair, count: Pair, attrs: Mapping[str, Any]) -> Value:
     """The image with its padding, as far as so many rows and columns of windows reach."""
     n, *size, channels = image.type.shape
     top, _, left, _ = attrs["padding"]

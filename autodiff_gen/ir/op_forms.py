@@ -1,0 +1,62 @@
+"""Forms: how an op computes what another op computes. The record of the op names the other one; passes look an op up by
+the other one and the form (`in_form` in node.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .op_kinds import Attrs
+
+
+@dataclass(frozen=True)
+class Form:
+    """The op computes what the op `of` computes, in a form that the class says."""
+
+    of: str
+
+
+@dataclass(frozen=True)
+class Added(Form):
+    """Added to memory: y = (+ or -) alpha term + beta old, where `of` computes the term. Operand `into` is the old
+    value, whose memory the result reuses; the next one is alpha; `beta` and `negate` are attributes. Without `of` the
+    term is operand 0."""
+
+    into: int
+
+
+@dataclass(frozen=True)
+class Finished(Form):
+    """Followed by an epilogue (ops/products/epilogue.py), whose operands follow the operands of `of`."""
+
+
+@dataclass(frozen=True)
+class Placed(Form):
+    """Stored with a layout, an attribute."""
+
+
+@dataclass(frozen=True)
+class ByRows(Form):
+    """Completed by rows in a fused loop. made: (operands, attributes) of `of` -> the same value by rows, None where
+    there is none."""
+
+    made: Callable[[Sequence[Any], Attrs], Any]
+
+
+@dataclass(frozen=True)
+class First(Form):
+    """The first result only, for when nothing reads the others."""
+
+
+@dataclass(frozen=True)
+class Composed(Form):
+    """In one call with another op: operand `operand` of `of` is the first result of op `inner`. The op has the operands
+    of `of`, with the operands of `inner` in place of that one, and at the end, if it is `biased`, a number for each
+    channel that is added to the result of `inner`. joined: (attributes of inner, of `of`) -> the op's attributes, or
+    None where the two have no kernel in common."""
+
+    inner: str
+    operand: int
+    joined: Callable[[Attrs, Attrs], dict[str, Any] | None]
+    biased: bool = False
