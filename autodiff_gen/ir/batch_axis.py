@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from .added_terms import added_to
 from .node import Node, Value
 from .op_kinds import (
     Assemble,
@@ -23,7 +24,7 @@ from .op_kinds import (
     View,
     ViewKind,
 )
-from .traits import added_to, has_epilogue
+from .traits import has_epilogue
 from .types import Dim, Type, normalise_axes, planned, product, varies
 
 SECOND = 1, 2  # the range that is the second element of an axis

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 
+from .added_terms import added_to
 from .graph import Graph, State
 from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
 from .ordered_dag import OrderedDag
-from .traits import added_to, has_epilogue
+from .traits import has_epilogue
 from .types import planned_size
 
 

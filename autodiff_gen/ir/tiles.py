@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .build import apply
-from .node import OPS, Node, Value, inferred
-from .op_forms import Added
+from .node import Node, Value, inferred
 from .op_kinds import Assemble, Call, Composite, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
 from .strides import row_major
 from .traits import is_plain_product, view_kind
@@ -87,27 +86,6 @@ def term_of(node: Node, operand: int, at: Range) -> Tile | None:
         return Tile({0: at}) if lower.sums and at.axis in axes else None
     shapes = [v.type.shape for v in node.operands]
     return lower.term_of(operand, at, shapes, node.attrs) if isinstance(lower, Call) else None
-
-
-def added_term(node: Node) -> Node:
-    """Of a node that adds to memory, (+ or -) alpha term + beta old, the node of the term; other nodes themselves."""
-    form = node.op.form
-    if not isinstance(form, Added) or not form.of:
-        return node
-    operands = tuple(v for k, v in enumerate(node.operands) if k not in (form.into, form.into + 1))
-    attrs = {k: a for k, a in node.attrs.items() if k not in ("beta", "negate")}
-    op = OPS[form.of]
-    return Node(op, operands, attrs, inferred(op, [v.type for v in operands], attrs), origin=node.origin)
-
-
-def with_term(node: Node, term: Value) -> Value:
-    """What a node that adds to memory gives with this term; the term itself for other nodes."""
-    form = node.op.form
-    if not isinstance(form, Added) or not form.of:
-        return term
-    old, alpha = node.operands[form.into : form.into + 2]
-    kept = old if node.attrs["beta"] == 1 else apply("mul", old, node.attrs["beta"])
-    return apply("sub" if node.attrs["negate"] else "add", kept, apply("mul", alpha, term))
 
 
 def axis_of_result(node: Node, operand: int, axis: int) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .node import CONST, Node, Op, Value, in_form
-from .op_forms import Added, ByRows, Finished
+from .op_forms import ByRows, Finished
 from .op_kinds import (
     Assemble,
     Call,
@@ -42,19 +42,6 @@ def is_plain_product(node: Node) -> bool:
     return isinstance(node.op.lower, Contraction) and node.op.form is None
 
 
-def adding_op(node: Node) -> Op | None:
-    """The op that adds what a node computes to memory, if there is one; kernels add matrices, but no stacks of them."""
-    if isinstance(node.op.lower, Contraction) and node.results[0].ndim != 2:
-        return None
-    return in_form(node.op, Added)
-
-
-def added_to(node: Node) -> Value | None:
-    """The old value of the memory to which a node adds a product."""
-    form = node.op.form
-    return node.operands[form.into] if isinstance(form, Added) else None
-
-
 def by_rows(node: Node, operands: tuple[Value, ...]) -> Value | None:
     """What a node computes of these operands, completed by rows in a fused loop; None where it cannot be."""
     op = in_form(node.op, ByRows)
@@ -79,6 +66,11 @@ def is_work(node: Node) -> bool:
     """Whether computing the node in every iteration of a loop costs more than reading it: random numbers are drawn
     again rather than kept from step to step, but not for every place of a channel."""
     return is_expensive(node) or (isinstance(node.op.lower, Elementwise) and bool(node.op.lower.header))
+
+
+def is_by_channel(v: Value, y: Value) -> bool:
+    """Whether v has one number for each channel of y, its last axis."""
+    return v.type.shape[-1:] == y.type.shape[-1:] and all(d == 1 for d in v.type.shape[:-1])
 
 
 def uniform(v: Value) -> np.generic | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from ..ir.added_terms import added_to
 from ..ir.build import make_input
 from ..ir.dependences import state_of
 from ..ir.graph import Graph, State
@@ -18,7 +19,7 @@ from ..ir.liveness import pool_of
 from ..ir.node import STATE, Node, Value, base
 from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
-from ..ir.traits import added_to, is_free
+from ..ir.traits import is_free
 from ..ir.types import Type
 from ..ir.views import known_layout, layout, stored
 from ..kernels.registry import Backends

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ..ir.added_terms import added_to
 from ..ir.dependences import state_of
 from ..ir.liveness import Computation, Liveness, pool_of
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import View
-from ..ir.traits import added_to
 from ..ir.types import planned_size
 from ..ir.views import is_stored_as, lengths
 from ..passes.context import Context

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
+from ..ir.added_terms import added_to, adding_op
 from ..ir.dependences import state_of
 from ..ir.graph import Graph
 from ..ir.liveness import Computation, Liveness
@@ -16,7 +17,7 @@ from ..ir.node import Node, Region, Value, base
 from ..ir.op_kinds import Call, Cond, Leaf, Reduce, RowContraction, Scan
 from ..ir.origin import is_late
 from ..ir.scan_memory import reused_by_stacks
-from ..ir.traits import added_to, adding_op, is_free, key_of
+from ..ir.traits import is_free, key_of
 from ..ir.types import planned_size
 from ..ir.views import is_stored_as, known_layout, layout, whole_views
 from .calls.kernel_calls import call_in_place, call_of, is_gathered

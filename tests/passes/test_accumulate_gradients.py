@@ -17,7 +17,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.host.trainer import Trainer
-from autodiff_gen.ir.traits import added_to
+from autodiff_gen.ir.added_terms import added_to
 from autodiff_gen.lowering import left_out
 from autodiff_gen.passes.memory.accumulate_gradients import accumulate_gradients
 from autodiff_gen.targets import board

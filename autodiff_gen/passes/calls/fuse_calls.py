@@ -34,7 +34,7 @@ from ...ir.op_forms import Composed, First
 from ...ir.op_kinds import Call, Reduce
 from ...ir.rewrite import rewritten
 from ...ir.strides import dense
-from ...ir.traits import is_sum
+from ...ir.traits import is_by_channel, is_sum
 from ...ir.types import normalise_axes
 from ...ir.views import layout
 from ...kernels.registry import REF
@@ -73,10 +73,7 @@ def _as_biased(v: Value) -> Iterator[int]:
     """Which operand of v is an image to which v adds a number for each channel."""
     if v.node.op.signs == (1, 1):
         for k, (image, bias) in enumerate((v.node.operands, v.node.operands[::-1])):
-            by_channel = (
-                all(d == 1 for d in bias.type.shape[:-1]) and bias.type.shape[-1:] == v.type.shape[-1:]
-            )
-            if image.type.shape == v.type.shape and by_channel:
+            if image.type.shape == v.type.shape and is_by_channel(bias, v):
                 yield k
 
 

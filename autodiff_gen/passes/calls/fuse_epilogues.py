@@ -38,7 +38,7 @@ from ...ir.op_forms import Finished
 from ...ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ...ir.origin import BACKWARD, building
 from ...ir.rewrite import rewritten
-from ...ir.traits import has_address
+from ...ir.traits import has_address, is_by_channel
 from ...ir.types import planned_size
 from ...ir.views import layout, whole_views
 from ...targets.cost_table import CostTable
@@ -140,18 +140,14 @@ class _Chains:
         other = node.operands[1 - index]
         if not _is_plain(other):
             return
-        if node.op.powers == (1, 1) and self._is_by_channel(other, y, channels) and _rows(y) > 1:
+        by_channel = y.type.shape[-1:] == (channels,) and is_by_channel(other, y)
+        if node.op.powers == (1, 1) and by_channel and planned_size(y.type.shape[:-1]) > 1:
             yield _Part(node, "scale", index)
         if node.op.signs == (1, 1):
-            if self._is_by_channel(other, y, channels):
+            if by_channel:
                 yield _Part(node, "bias", index)
             elif other.type == y.type and self._is_in_memory(other):
                 yield _Part(node, "residual", index)
-
-    def _is_by_channel(self, v: Value, y: Value, channels: object) -> bool:
-        """Whether v has one number for each channel of y."""
-        by_channel = v.type.shape[-1:] == y.type.shape[-1:] == (channels,)
-        return by_channel and all(d == 1 for d in v.type.shape[:-1])
 
     def _is_in_memory(self, v: Value) -> bool:
         """Whether v is stored though no kernel reads it as a residual."""
@@ -201,10 +197,6 @@ class _Chains:
                 return True
             shown += [n.results[0] for n in readers if isinstance(n.op.lower, View)]
         return False
-
-
-def _rows(v: Value) -> int:
-    return planned_size(v.type.shape[:-1])
 
 
 def fuse_epilogues(graph: Graph, context: Context) -> Graph:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ...ir.added_terms import added, adding_op
 from ...ir.build import apply, constant, with_shape
 from ...ir.graph import Graph, State
 from ...ir.node import STATE, Node, Value, base
 from ...ir.op_kinds import Call, Contraction
 from ...ir.origin import building
 from ...ir.rewrite import replaced, rewritten
-from ...ir.traits import adding_op, by_rows, changes, is_plain_product, uniform
+from ...ir.traits import by_rows, changes, is_plain_product, uniform
 from ...ir.types import f32, planned_size
 from ...ir.views import whole_views
 from ...targets.cost_table import CostTable
@@ -75,15 +76,9 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         if any(len(readers.get(v, ())) != 1 for v in way):
             return None
         product = way[-1]
-        op = adding_op(product.node)
-        assert op is not None
-        alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
-        attrs = {**product.node.attrs, "beta": beta, "negate": negate}
         with building(product.node.origin.scope, product.node.origin.phase):
-            old_value = with_shape(leaf, product.type.shape)
-            result = apply(op.name, *product.node.operands, old_value, alpha, **attrs)
-            return with_shape(result, state.type.shape)
+            return with_shape(added(product, leaf, scale, beta, negate), state.type.shape)
     return None
 
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
+from ...ir.added_terms import added_operands
 from ...ir.build import apply
 from ...ir.dependences import guarded, ordering_edges, state_of
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
-from ...ir.op_forms import Added
 from ...ir.op_kinds import (
     Call,
     Cond,
@@ -171,7 +171,7 @@ def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
     for state, new in graph.updates.items():
         node = base(new).node
         if isinstance(node.op.lower, (Contraction, Call)):
-            into = node.op.form.into if isinstance(node.op.form, Added) else None
+            into = next(iter(added_operands(node)), None)
             late += [(node, i) for i, v in enumerate(node.operands[:into]) if state_of(v) is state]
             if (
                 into is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...ir.added_terms import added_operands
 from ...ir.node import CONST, Node, Value, base
-from ...ir.op_forms import Added
 from ...ir.op_kinds import Call, Cond, Contraction, Leaf, RowContraction, Scan
 from ...ir.strides import Strided, dense
 from ...ir.traits import has_address, has_epilogue, macs
@@ -92,7 +92,7 @@ def _serves(node: Node, i: int, v: Value) -> bool:
     if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
         source = base(v).node
         return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
-    if isinstance(node.op.form, Added) and i in (node.op.form.into, node.op.form.into + 1):
+    if i in added_operands(node):
         return True
     return (i in call.strided and has_address(v)) or _is_dense(v)
 

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...ir.build import apply, constant, with_shape
+from ...ir.added_terms import added, adding_op
+from ...ir.build import with_shape
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Elementwise
 from ...ir.origin import is_late
 from ...ir.rewrite import rewritten
-from ...ir.traits import adding_op
 from ...ir.types import f32
 from ...ir.views import whole_views
 from ..calls.fuse_optimizer import fuse_optimizer
@@ -62,19 +62,9 @@ def _accumulated(graph: Graph, sums: Mapping[Node, tuple[int, int]]) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         total, term = (operands[i] for i in sums[node])
-        return (with_shape(added(total, whole_views(term)[-1]), node.results[0].type.shape),)
+        return (with_shape(added(whole_views(term)[-1], total), node.results[0].type.shape),)
 
     return rewritten(graph, rewrite, sums)
-
-
-def added(total: Value, product: Value) -> Value:
-    """The sum of a value that nothing else reads, of the product's elements or its shape, and a product, of the
-    product's shape, in the memory of that value."""
-    node, op = product.node, adding_op(product.node)
-    assert op is not None
-    old = with_shape(total, product.type.shape)
-    attrs = {**node.attrs, "beta": 1.0, "negate": False}
-    return apply(op.name, *node.operands, old, constant(1.0, f32), **attrs)
 
 
 def _sums(graph: Graph) -> dict[Node, tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from ...ir.added_terms import added, added_term, adding_op, with_term
 from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
@@ -12,7 +13,6 @@ from ...ir.op_kinds import Elementwise, Iota, Leaf, Range, Tile, View
 from ...ir.origin import Label, Origin, building
 from ...ir.rewrite import rewritten
 from ...ir.tiles import (
-    added_term,
     axis_of_result,
     computed,
     indices,
@@ -20,10 +20,8 @@ from ...ir.tiles import (
     term_of,
     tile_of,
     whole,
-    with_term,
 )
-from ...ir.traits import adding_op, is_fusable
-from .accumulate_gradients import added
+from ...ir.traits import is_fusable
 
 
 class _Infeasible(Exception):
@@ -216,7 +214,7 @@ class _Strips:
         origin = term.node.origin
         with building(origin.scope, origin.phase):
             in_place = adding_op(term.node) and not is_result
-            new = added(total, term) if in_place else apply("add", total, term)
+            new = added(term, total) if in_place else apply("add", total, term)
         labels = {0: origin.labels[0]}
         new.node.origin = Origin(origin.scope, origin.phase, labels, origin.module, strip=origin.strip)
         return new

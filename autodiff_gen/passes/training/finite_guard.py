@@ -32,14 +32,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...ir.added_terms import added_operands, added_to
 from ...ir.build import apply, constant, with_shape
 from ...ir.dependences import guarded, is_product, state_of
 from ...ir.graph import Graph, State
 from ...ir.names import with_role
 from ...ir.node import CONST, Node, Op, Value, base, topological, users
-from ...ir.op_forms import Added
 from ...ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
-from ...ir.traits import added_to, changes, is_sum
+from ...ir.traits import changes, is_sum
 from ...ir.types import planned_size
 from ..context import Context
 
@@ -215,8 +215,8 @@ class Bounds:
         bound: Bound = float(terms)
         for factor in factors:
             bound = _times(bound, self.of(factor))
-        if isinstance(node.op.form, Added):
-            bound = _times(bound, self.of(node.operands[node.op.form.into + 1]))
+        for k in added_operands(node)[1:]:
+            bound = _times(bound, self.of(node.operands[k]))
         return bound
 
     def _of_formula(self, node: Node) -> Bound:
