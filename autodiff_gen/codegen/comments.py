@@ -76,8 +76,8 @@ def _applied(names: Names, node: Node) -> str:
     """The op of a call, applied to its operands."""
     name, last = node.op.name, len(node.operands)
     match node.op.form:
-        case Added(of, into):
-            name, last = of, into
+        case Added(of):
+            name, last = of, last - 2
         case Finished(of):
             name, last = of, last - len(node.attrs["epilogue"])
     terms = (f"{viewed(v, names.bare(names.place(v)))}{shown(v.type.shape)}" for v in node.operands[:last])

@@ -29,8 +29,8 @@ def added(
 
 def added_operands(node: Node) -> range:
     """Which operands of a node that adds to memory are the old value and alpha; none of other nodes."""
-    form = node.op.form
-    return range(form.into, form.into + 2) if isinstance(form, Added) else range(0)
+    count = len(node.operands)
+    return range(count - 2, count) if isinstance(node.op.form, Added) else range(0)
 
 
 def added_to(node: Node) -> Value | None:
@@ -43,7 +43,7 @@ def added_term(node: Node) -> Node:
     form = node.op.form
     if not isinstance(form, Added) or not form.of:
         return node
-    operands = tuple(v for k, v in enumerate(node.operands) if k not in added_operands(node))
+    operands = node.operands[:-2]
     attrs = {k: a for k, a in node.attrs.items() if k not in ("beta", "negate")}
     op = OPS[form.of]
     return Node(op, operands, attrs, inferred(op, [v.type for v in operands], attrs), origin=node.origin)
@@ -54,6 +54,6 @@ def with_term(node: Node, term: Value) -> Value:
     form = node.op.form
     if not isinstance(form, Added) or not form.of:
         return term
-    old, alpha = (node.operands[k] for k in added_operands(node))
+    old, alpha = node.operands[-2:]
     kept = old if node.attrs["beta"] == 1 else apply("mul", old, node.attrs["beta"])
     return apply("sub" if node.attrs["negate"] else "add", kept, apply("mul", alpha, term))

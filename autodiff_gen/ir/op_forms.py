@@ -19,11 +19,9 @@ class Form:
 
 @dataclass(frozen=True)
 class Added(Form):
-    """Added to memory: y = (+ or -) alpha term + beta old, where `of` computes the term. Operand `into` is the old
-    value, whose memory the result reuses; the next one is alpha; `beta` and `negate` are attributes. Without `of` the
-    term is operand 0."""
-
-    into: int
+    """Added to memory: y = (+ or -) alpha term + beta old, where `of` computes the term; without `of` it is operand 0.
+    The last two operands are the old value, whose memory the result reuses, and alpha; `beta` and `negate` are
+    attributes."""
 
 
 @dataclass(frozen=True)

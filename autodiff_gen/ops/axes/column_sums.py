@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...errors import ShapeError
 from ...ir.build import apply
-from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, define
-from ...ir.op_forms import Added
 from ...ir.op_kinds import Attrs, Call, Tile
 from ...ir.strides import Strided
 from ...ir.types import Type
+from ..products.added import OVERWRITES, register_added
 from ..support import by_operand
 
 
@@ -25,10 +24,8 @@ def _type(x: Type) -> Type:
 
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     m, n = layouts[0].shape
-    alpha: float | Scalar = Scalar(2, attrs["negate"]) if "beta" in attrs else 1.0
-    factors = {"alpha": alpha, "beta": attrs.get("beta", 0.0)}
     sizes = {"lda": n, "m": m, "n": n}
-    return KernelCall("column_sums_f32", {"a": Operand(0), "y": Result()}, sizes, factors)
+    return KernelCall("column_sums_f32", {"a": Operand(0), "y": Result()}, sizes, OVERWRITES)
 
 
 column_sums = define(
@@ -46,23 +43,4 @@ column_sums = define(
     torch="torch.sum(a, dim=0)",
 )
 
-
-def _into_type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
-    y = _type(x)
-    if y != old or alpha != Type(old.dtype, ()):
-        raise ShapeError(f"adds {y} times a scalar to {old}")
-    return y
-
-
-def _into(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
-    return (-alpha if negate else alpha) * x.sum(axis=0, dtype=x.dtype) + old.dtype.type(beta) * old
-
-
-column_sums_into = define(
-    "column_sums_into",  # (+ or -) alpha column_sums + beta old; created by the pass fuse_optimizer
-    infer=_into_type,
-    ref=_into,
-    vjp=None,
-    lower=Call(_call, summed=(0,)),
-    form=Added("column_sums", into=1),
-)
+column_sums_into = register_added("column_sums_into", column_sums)

@@ -11,14 +11,15 @@ from typing import Any
 from ...errors import ShapeError
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import OPS, Sample, define
-from ...ir.op_forms import Added, Composed
+from ...ir.op_forms import Composed
 from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned
 from ...ir.windows import CutWindows, Windows
+from ..products.added import OVERWRITES, register_added
 from .convolution import convolving
 from .max_pooling import pooling
-from .window_products import conv_shape, factors_of, macs, size_of
+from .window_products import conv_shape, macs, size_of
 from .windows import Pair, output_size, pair_of
 
 
@@ -69,15 +70,6 @@ def _dw_type(x: Type, dy: Type, index: Type, *, kernel: Pair, **attrs: Any) -> T
     return _result_type("conv2d_dw", x, pooled, kernel=kernel, **conv)
 
 
-def _into_type(
-    x: Type, dy: Type, index: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any
-) -> Type:
-    dw = _dw_type(x, dy, index, **attrs)
-    if dw != old or alpha != Type(old.dtype, ()):
-        raise ShapeError(f"adds {dw} times a scalar to {old}")
-    return dw
-
-
 def _pool(x: Any, w: Any, bias: Any, **attrs: Any) -> Any:
     conv, pool = _parts(attrs)
     return OPS["max_pool2d"].ref(OPS["conv2d"].ref(x, w, **conv) + bias, **pool)
@@ -93,12 +85,6 @@ def _dw(x: Any, dy: Any, index: Any, *, kernel: Pair, **attrs: Any) -> Any:
     conv, pool = _parts(attrs)
     inner = OPS["max_pool2d_dx"].ref(dy, index, size=size_of(x.shape[1:3], kernel, attrs), **pool)
     return OPS["conv2d_dw"].ref(x, inner, kernel=kernel, **conv)
-
-
-def _into(
-    x: Any, dy: Any, index: Any, old: Any, alpha: Any, *, beta: float, negate: bool, **attrs: Any
-) -> Any:
-    return (-alpha if negate else alpha) * _dw(x, dy, index, **attrs) + old.dtype.type(beta) * old
 
 
 def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[str, int]:
@@ -129,10 +115,10 @@ def _dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) 
 
 
 def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-    (x, dy), (dw,) = layouts[:2], results
+    (x, dy, _), (dw,) = layouts, results
     shape = _shape(x, pair_of(x.shape), attrs["kernel"], Type(dw.dtype, dy.shape), attrs)
     pointers = {"x": Operand(0), "dy": Operand(1), "index": Operand(2), "dw": Result()}
-    return KernelCall("conv2d_pool_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs, scalar=4), shape)
+    return KernelCall("conv2d_pool_dw_f32", pointers, {"n": x.shape[0]}, OVERWRITES, shape)
 
 
 def _pooled_macs(call: KernelCall) -> int:
@@ -234,12 +220,4 @@ conv2d_pool_dw = define(
     windows=_windows_of_gradient,
 )
 
-conv2d_pool_dw_into = define(
-    "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; created by fuse_optimizer
-    infer=_into_type,
-    ref=_into,
-    vjp=None,
-    lower=Call(_dw_call, _pooled_macs, strided=(0,), summed=(0, 1)),
-    form=Added("conv2d_pool_dw", into=3),
-    windows=_windows_of_gradient,
-)
+conv2d_pool_dw_into = register_added("conv2d_pool_dw_into", conv2d_pool_dw)

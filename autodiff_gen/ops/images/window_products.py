@@ -12,13 +12,14 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...ir.build import apply
-from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Op, Sample, Value, register
-from ...ir.op_forms import Added, ByRows
+from ...ir.op_forms import ByRows
 from ...ir.op_kinds import Attrs, Call, Range, RowContraction, Tile
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned, product
 from ...ir.windows import Windows
+from ..products.added import OVERWRITES, register_added
 from ..products.epilogue import register_with_epilogue
 from ..support import by_operand
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows
@@ -58,13 +59,6 @@ def macs(call: KernelCall, rows: str = "oh", columns: str = "ow") -> int:
     """Multiply-accumulates of a product of windows: each element of y sums over a window."""
     s, (n,) = call.shape, planned((call.sizes["n"],))
     return n * s[rows] * s[columns] * s["o"] * s["kh"] * s["kw"] * (s["c"] // s.get("groups", 1))
-
-
-def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
-    """alpha and beta of a kernel that accumulates: 1 and 0, or for an `_into` op operand `scalar` and its beta."""
-    if "beta" not in attrs:
-        return {"alpha": 1.0, "beta": 0.0}
-    return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
 
 
 def gradient_by_rows(whole: str, name: str, by_channel: bool) -> ByRows:
@@ -118,9 +112,9 @@ class WindowProduct:
     def register(self) -> tuple[Op, Op, Op, Op]:
         """Register the ops; returns all but `name`_epilogue and the op of rows."""
         register(self._op_of_rows())
-        y, dx, dw, into = self._op_of_y(), self._op_of_dx(), self._op_of_dw(), self._op_of_sums()
+        y, dx, dw = self._op_of_y(), self._op_of_dx(), self._op_of_dw()
         register_with_epilogue(f"{self.name}_epilogue", register(y))
-        return y, register(dx), register(dw), register(into)
+        return y, register(dx), register(dw), register_added(f"{self.name}_dw_into", dw)
 
     def _op_of_y(self) -> Op:
         return Op(
@@ -181,18 +175,9 @@ class WindowProduct:
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
             ),
             torch=f"(lambda w: {gradient})" + _ZEROS.format(self.torch_w),
-            windows=self._dw_windows(),
-        )
-
-    def _op_of_sums(self) -> Op:
-        return Op(
-            f"{self.name}_dw_into",  # (+ or -) alpha dw + beta old; created by the pass fuse_optimizer
-            infer=self._into_type,
-            ref=self._into,
-            vjp=None,
-            lower=Call(self._dw_call, macs, strided=(0,), summed=(0, 1)),
-            form=Added(f"{self.name}_dw", into=2),
-            windows=self._dw_windows(weights=(2,)),
+            windows=lambda shapes, attrs: Windows(
+                0, attrs["kernel"], filters=self._filters(shapes[1][-1], attrs), is_gradient=True
+            ),
         )
 
     def _op_of_rows(self) -> Op:
@@ -207,13 +192,6 @@ class WindowProduct:
                 1, attrs["kernel"], filters=self._filters(shapes[0][0], attrs)
             ),
         )
-
-    def _dw_windows(self, weights: tuple[int, ...] = ()) -> Callable[[Sequence[Shape], Attrs], Windows]:
-        def windows(shapes: Sequence[Shape], attrs: Attrs) -> Windows:
-            filters = self._filters(shapes[1][-1], attrs)
-            return Windows(0, attrs["kernel"], filters=filters, weights=weights, is_gradient=True)
-
-        return windows
 
     @property
     def _by_channel(self) -> bool:
@@ -247,18 +225,7 @@ class WindowProduct:
         shape["ldy"] = dy.strides[1]
         if self._by_channel:
             shape["c"] = shape["groups"] = rows
-        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of({}), shape)
-
-    def _into_type(
-        self, x: Type, dy: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any
-    ) -> Type:
-        dw: Type = self.infer[2](x, dy, **attrs)
-        if dw != old or alpha != Type(old.dtype, ()):
-            raise ShapeError(f"adds {dw} times a scalar to {old}")
-        return dw
-
-    def _into(self, x: Any, dy: Any, old: Any, alpha: Any, *, beta: float, negate: bool, **attrs: Any) -> Any:
-        return (-alpha if negate else alpha) * self.ref[2](x, dy, **attrs) + old.dtype.type(beta) * old
+        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, OVERWRITES, shape)
 
     # Calls
 
@@ -277,11 +244,11 @@ class WindowProduct:
         return KernelCall(f"{self.name}_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
 
     def _dw_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-        x, dy = layouts[:2]
+        x, dy = layouts
         out = pair_of(dy.shape)
         shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, _channels(dy.shape), attrs)
         pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
-        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
+        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, OVERWRITES, shape)
 
     # Tiles
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.build import apply
-from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, Value, define
-from ...ir.op_forms import Added
 from ...ir.op_kinds import Attrs, Call, Pick, Range, Tile
 from ...ir.strides import Strided
 from ...ir.types import Dim, Shape, Size, Type, product, varies
+from ..products.added import OVERWRITES, register_added
 from ..support import as_s32, by_operand
 
 
@@ -214,10 +214,7 @@ def _sum_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs)
         "index_sum_f32",
         {"index": Operand(0), "x": Operand(1), "y": Result()},
         {"outer": outer, "rows": attrs["size"], "count": count, "inner": inner},
-        {
-            "alpha": Scalar(3, attrs["negate"]) if "negate" in attrs else 1.0,
-            "beta": attrs.get("beta", 0.0),
-        },
+        OVERWRITES,
     )
 
 
@@ -253,23 +250,4 @@ index_sum = define(
     "a.reshape(-1).long(), b.reshape([*b.shape[:dim], -1, *b.shape[dim + a.ndim:]]))",
 )
 
-
-def _into_type(
-    index: Type, src: Type, old: Type, alpha: Type, *, dim: int, size: int, beta: float, negate: bool
-) -> Type:
-    y = _sum_type(index, src, dim=dim, size=size)
-    if y != old or alpha != Type(old.dtype, ()):
-        raise ShapeError(f"adds {y} times a scalar to {old}")
-    return y
-
-
-index_sum_into = define(
-    "index_sum_into",  # (+ or -) alpha index_sum(index, src) + beta old; created by the pass fuse_optimizer
-    infer=_into_type,
-    ref=lambda index, src, old, alpha, *, beta, negate, **attrs: (
-        (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old
-    ),
-    vjp=None,
-    lower=Call(_sum_call, summed=(1,)),
-    form=Added("index_sum", into=2),
-)
+index_sum_into = register_added("index_sum_into", index_sum)

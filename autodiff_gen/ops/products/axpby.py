@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...errors import ShapeError
-from ...ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Sample, define
 from ...ir.op_forms import Added
 from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided
 from ...ir.types import Type
+from .added import factors_of, sum_of
 
 
 def _type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
@@ -20,22 +20,17 @@ def _type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type
     return x
 
 
-def _ref(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
-    return (-alpha if negate else alpha) * x + old.dtype.type(beta) * old
-
-
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-    factors = {"alpha": Scalar(2, attrs["negate"]), "beta": attrs["beta"]}
     pointers = {"x": Operand(0), "y": Result()}
-    return KernelCall("axpby_f32", pointers, {"n": layouts[0].shape[0]}, factors)
+    return KernelCall("axpby_f32", pointers, {"n": layouts[0].shape[0]}, factors_of(2, attrs))
 
 
 axpby = define(
     "axpby",  # y[n] = (+ or -) alpha x[n] + beta old[n]
     infer=_type,
-    ref=_ref,
+    ref=sum_of,
     vjp=None,
     lower=Call(_call, summed=(0,)),
-    form=Added("", into=1),
+    form=Added(""),
     samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
 )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.node import Sample, Value, define
-from ...ir.op_forms import Added, ByRows, Placed
+from ...ir.op_forms import ByRows, Placed
 from ...ir.op_kinds import Contraction, RowContraction
 from ...ir.types import Type, conversion
 from ..support import by_operand, same_dtype
+from .added import register_added
 from .epilogue import register_with_epilogue
 
 
@@ -55,29 +54,7 @@ matmul = define(
 )
 
 matmul_epilogue = register_with_epilogue("matmul_epilogue", matmul)
-
-
-def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
-    y = _matmul_type(a, b)
-    if y != c:
-        raise ShapeError(f"the product is {y}, the accumulator {c}")
-    if alpha != Type(c.dtype, ()):
-        raise ShapeError(f"alpha must be a scalar, not {alpha}")
-    return y
-
-
-def _accumulate(a: Any, b: Any, c: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
-    return (-alpha if negate else alpha) * np.matmul(a, b) + c.dtype.type(beta) * c
-
-
-accumulate = define(
-    "accumulate",  # y = (+ or -) alpha a . b + beta c; created by the pass fuse_optimizer, after differentiation
-    infer=_accumulate_type,
-    ref=_accumulate,
-    vjp=None,
-    lower=Contraction(),
-    form=Added("matmul", into=2),
-)
+accumulate = register_added("accumulate", matmul)
 
 matmul_rows = define(
     "matmul_rows",  # a product that is consumed row by row; created by the pass fuse_optimizer

@@ -72,8 +72,9 @@ def with_convention(op: str, clamp_gradient: str) -> tuple[str, dict[str, Any]]:
     that say so."""
     if clamp_gradient == OPEN:
         return op, {}
-    if isinstance(OPS[op].lower, Call):
-        return _WITH_MASK[op], {}
+    form = OPS[op].form
+    if isinstance(form, First):
+        return form.of, {}
     return op, {CLAMP_GRADIENT: clamp_gradient}
 
 
@@ -122,7 +123,6 @@ class Limited:
     def register(self) -> Op:
         """The op, and the same with a mask as its second result."""
         masked = self.name.replace("_s8", "_within_s8")
-        _WITH_MASK[self.name] = masked
         both = partial(define, vjp=through_limits(self.gradients), samples=self.samples, windows=self.windows)
         op = both(self.name, self.infer, self._limited, lower=self.lower, form=First(masked))
 
@@ -146,6 +146,3 @@ class Limited:
     def _masked_type(self, *types: Type, **attrs: Any) -> tuple[Type, Type]:
         y = self.infer(*types, **attrs)
         return y, Type(u8, (y.shape[0], -(-planned_size(y.shape[1:]) // BITS)))
-
-
-_WITH_MASK: dict[str, str] = {}  # by the op without one

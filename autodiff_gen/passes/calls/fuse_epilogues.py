@@ -71,8 +71,11 @@ def _is_plain(v: Value) -> bool:
 def _finished(node: Node) -> Op | None:
     """The op that computes the node with an epilogue, if there is one. A product of matrices that may become an outer
     product or a column has none."""
-    is_vector = 1 in (node.operands[0].type.shape[-1], node.results[0].type.shape[-1])
-    return None if isinstance(node.op.lower, Contraction) and is_vector else in_form(node.op, Finished)
+    if isinstance(node.op.lower, Contraction):
+        inner, columns = node.operands[0].type.shape[-1], node.results[0].type.shape[-1]
+        if 1 in (inner, columns):
+            return None
+    return in_form(node.op, Finished)
 
 
 class _Chains:

@@ -27,8 +27,9 @@ def call_of(node: Node) -> KernelCall:
     match node.op.form:
         case Finished():
             return replace(choose(a, b), epilogue=Epilogue.of(node.attrs))
-        case Added(into=into):
-            return choose(a, b, Scalar(into + 1, node.attrs["negate"]), node.attrs["beta"])
+        case Added():
+            alpha = Scalar(len(node.operands) - 1, node.attrs["negate"])
+            return choose(a, b, alpha, node.attrs["beta"])
     return choose(a, b, c=stored(node.results[0]))
 
 
