@@ -12,7 +12,7 @@ from ...ir.node import Sample, define
 from ...ir.op_kinds import Attrs, Call, Tile
 from ...ir.strides import Strided
 from ...ir.types import Type
-from ..products.added import OVERWRITES, register_added
+from ..added import OVERWRITES, register_added
 from ..support import by_operand
 
 

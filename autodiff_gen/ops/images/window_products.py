@@ -19,7 +19,7 @@ from ...ir.op_kinds import Attrs, Call, Range, RowContraction, Tile
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Size, Type, planned, product
 from ...ir.windows import Windows
-from ..products.added import OVERWRITES, register_added
+from ..added import OVERWRITES, register_added
 from ..products.epilogue import register_with_epilogue
 from ..support import by_operand
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows

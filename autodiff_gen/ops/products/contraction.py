@@ -10,8 +10,8 @@ from ...ir.node import Sample, Value, define
 from ...ir.op_forms import ByRows, Placed
 from ...ir.op_kinds import Contraction, RowContraction
 from ...ir.types import Type, conversion
+from ..added import register_added
 from ..support import by_operand, same_dtype
-from .added import register_added
 from .epilogue import register_with_epilogue
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...errors import ShapeError
-from ...ir.kernel_call import Factor, KernelCall, Scalar
-from ...ir.node import Op, define
-from ...ir.op_forms import Added
-from ...ir.op_kinds import Attrs, Call
-from ...ir.strides import Strided
-from ...ir.types import Shape, Type
-from ...ir.windows import Windows
+from ..errors import ShapeError
+from ..ir.kernel_call import Factor, KernelCall, Scalar
+from ..ir.node import Op, define
+from ..ir.op_forms import Added
+from ..ir.op_kinds import Attrs, Call
+from ..ir.strides import Strided
+from ..ir.types import Shape, Type
+from ..ir.windows import Windows
 
 OVERWRITES: dict[str, Factor] = {"alpha": 1.0, "beta": 0.0}  # the factors of a call that adds to nothing
 
