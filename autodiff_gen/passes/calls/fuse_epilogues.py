@@ -88,11 +88,9 @@ class _Chains:
         self.roots, self.readers = set(graph.roots), graph.users
         self.taken: set[Node] = set()
         self.by_last: dict[Node, list[_Part]] = {}
-        order = {node: i for i, node in enumerate(graph.nodes)}
-        products = sorted(filter(_finished, graph.of(Call, Contraction)), key=order.__getitem__, reverse=True)
-        self.finished: set[Node] = (
-            set()
-        )  # what a kernel computes that reads no residual, if it must be stored
+        products = [n for n in reversed(graph.nodes) if _finished(n)]
+        # what a kernel computes that reads no residual, if it must be stored
+        self.finished: set[Node] = set()
         self.finished = {p.node for node in products for p in self._parts(node) if p.kind != "residual"}
         for node in products:
             parts = self._parts(node)
