@@ -84,8 +84,7 @@ def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]
         floats = states | _arguments(entry)
         vector = cost.vector if is_wide else 0
         steps = with_independent_loops(code.steps, program.batch, cost.vector_loop, reorder, vector)
-        if is_wide:
-            steps = with_both_alternatives(steps, floats)
+        steps = with_both_alternatives(steps, program.batch, cost.vector_loop)
         steps = with_masked_sums(with_block_moves(steps, cost, floats), cost, floats)
         steps = with_next_blocks(steps, cost)
         if cost.vector > 1:

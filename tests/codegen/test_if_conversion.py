@@ -35,12 +35,15 @@ STAYS = {
         c.Binary("<", c.Name("row"), c.number(3)), ZERO, at("a", c.Name("row"))
     ),
     "the index is read": selected(MASK, ZERO, at("a", at("x"))),
-    "what is selected are integers": selected(MASK, c.number(0), at("labels")),
+    "what is selected are integers": selected(MASK, c.number(0), at("labels"), dtype=s32),
     "what is selected is an integer of a float": selected(
-        MASK, c.number(0), c.Binary("+", computed("to_s32", at("a"), dtype=s32), at("labels"))
+        MASK, c.number(0), c.Binary("+", computed("to_s32", at("a"), dtype=s32), at("labels")), dtype=s32
     ),
     "it depends on a float alone": selected(
-        MASK, c.number(0), c.Binary("+", selected(MASK, c.number(1), c.number(2), dtype=s32), at("labels"))
+        MASK,
+        c.number(0),
+        c.Binary("+", selected(MASK, c.number(1), c.number(2), dtype=s32), at("labels")),
+        dtype=s32,
     ),
     "numbers": selected(MASK, ZERO, c.Literal("1.0f")),
 }
@@ -50,27 +53,39 @@ def loop(value: c.Expr, *, independent: bool = True) -> c.For:
     return c.For("i", c.number(64), (c.Assign(at("y"), value),), independent=independent)
 
 
-def lines(statement: c.For) -> list[str]:
-    (found,) = with_both_alternatives([(statement,)], FLOATS)
+def lines(statement: c.For, shortest: int = 64) -> list[str]:
+    (found,) = with_both_alternatives([(statement,)], 1, shortest)
     return PRINTER.lines(found)
 
 
 def test_both_alternatives_are_computed() -> None:
     inner = selected(MASK, ZERO, at("b"))
-    assert lines(loop(selected(MASK, at("a"), inner)))[2:-1] == [
-        "    const float other = b[i];",
-        "    const float other_2 = a[i];",
-        "    const float other_3 = x[i] <= 0.0f ? 0.0f : other;",
-        "    y[i] = x[i] <= 0.0f ? other_2 : other_3;",
-    ]
+    assert lines(loop(selected(MASK, at("a"), inner)))[-2] == (
+        "    y[i] = ag_select(x[i] <= 0.0f, a[i], ag_select(x[i] <= 0.0f, 0.0f, b[i]));"
+    )
 
 
 def test_masks_in_an_alternative_are_read_too() -> None:
     inner = selected(at("ties"), c.Name("d_max"), ZERO)
-    assert lines(loop(selected(at("mask"), ZERO, inner)))[2:-1] == [
-        "    const float other = ties[i] ? d_max : 0.0f;",
-        "    y[i] = mask[i] ? 0.0f : other;",
-    ]
+    assert lines(loop(selected(at("mask"), ZERO, inner)))[-2] == (
+        "    y[i] = ag_select(mask[i], 0.0f, ties[i] ? d_max : 0.0f);"
+    )
+
+
+def test_arithmetic_of_one_op() -> None:
+    leaky = computed("leaky_relu", at("x"), negative_slope=0.25)
+    assert lines(loop(leaky))[-2] == "    y[i] = ag_select(x[i] > 0.0f, x[i], x[i] * 0.25f);"
+    leaky = computed("leaky_relu", c.Sum((at("x"), at("a"))), negative_slope=0.25)
+    assert "(x[i] + a[i]) * 0.25f" in lines(loop(leaky))[-2]
+    for name in ("relu", "elu", "logsigmoid"):  # numbers; functions; no selection of a whole expression
+        stays = computed(name, at("x"), **({"alpha": 1.0} if name == "elu" else {}))
+        assert lines(loop(stays)) == PRINTER.lines((loop(stays),))
+
+
+@pytest.mark.parametrize("shortest", [0, 65])
+def test_loops_that_no_compiler_makes_vectors_of(shortest: int) -> None:
+    stays = loop(selected(MASK, ZERO, SUM))
+    assert lines(stays, shortest) == PRINTER.lines((stays,))
 
 
 @pytest.mark.parametrize("case", STAYS)

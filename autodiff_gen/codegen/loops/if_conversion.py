@@ -1,48 +1,54 @@
 """If-conversion: innermost loops compute both alternatives of a selection, so that compilers may vectorise them.
 
-    AG_IVDEP                                 AG_IVDEP
-    for (i = 0; i < 64; i++) {               for (i = 0; i < 64; i++) {
-        y[i] = x[i] <= 0.0f              ->      const float other = a[i] + b[i];
-                ? 0.0f : a[i] + b[i];            y[i] = x[i] <= 0.0f ? 0.0f : other;
-    }                                        }
+    AG_IVDEP                                      AG_IVDEP
+    for (i = 0; i < 64; i++) {                    for (i = 0; i < 64; i++) {
+        y[i] = x[i] <= 0.0f ? 0.0f : a[i] + b[i];     y[i] = ag_select(x[i] <= 0.0f, 0.0f, a[i] + b[i]);
+    }                                             }
 
 A compiler does not know that an element may be read where C does not read it, or arithmetic done that may raise a
-floating-point exception, and branches. The plan knows: where the condition depends on data alone, not on indices, any
+floating-point exception, and branches. The plan knows: where the condition depends only on data, not on indices, any
 element may be read in any iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...ir.identifiers import unused
+from ...ir.op_kinds import ATOM, SELECT
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
-from .loop_accesses import Memory, Pointers, linear, memory_of, with_innermost_loops
+from .loop_accesses import Pointers, linear, with_innermost_loops
+from .vector_loops import iterations
 
 
 def with_both_alternatives(
-    steps: Sequence[c.Statements], floats: Mapping[str, Memory]
+    steps: Sequence[c.Statements], batch: int, shortest: int
 ) -> tuple[c.Statements, ...]:
-    """The steps of an entry with such loops. floats: arguments and states that are arrays of floats, as C spells
-    them."""
-    pointers: Pointers = dict(floats)
-    return tuple(with_innermost_loops(step, pointers, _changed) for step in steps)
+    """The steps of an entry, in which innermost loops of at least `shortest` iterations compute both alternatives;
+    unchanged if `shortest` is 0. batch: the most that `n` can be."""
+    change = _Change(batch, shortest)
+    return tuple(with_innermost_loops(step, {}, change.changed) if shortest else step for step in steps)
 
 
-def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
-    elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
-    indices = {loop.variable, *c_query.names([e.index for e in elements])}
-    taken = c_query.variables(loop.body)
-    body: list[c.Statement] = []
-    for statement in loop.body:
-        if not any(_is_guarded(node, indices) for node in c_query.nodes(statement)):
-            alternatives = _Alternatives(pointers, taken, body)
-            statement = c_query.rewritten(statement, alternatives.named)
-        body.append(statement)
-    return (replace(loop, body=tuple(body)),)
+@dataclass(frozen=True)
+class _Change:
+    batch: int
+    shortest: int
+
+    def changed(self, loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
+        if iterations(loop, self.batch, self.shortest) < self.shortest:
+            return (loop,)
+        elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
+        indices = {loop.variable, *c_query.names([e.index for e in elements])}
+        body = [
+            statement
+            if any(_is_guarded(node, indices) for node in c_query.nodes(statement))
+            else c_query.rewritten(statement, _selected)
+            for statement in loop.body
+        ]
+        return (replace(loop, body=tuple(body)),)
 
 
 def _is_guarded(node: Any, indices: set[str]) -> bool:
@@ -57,40 +63,26 @@ def _is_guarded(node: Any, indices: set[str]) -> bool:
     return not indices.isdisjoint(c_query.names(condition))
 
 
-@dataclass(frozen=True)
-class _Alternatives:
-    pointers: Pointers
-    taken: set[str]
-    before: list[c.Statement]  # the statements before this one
+def _selected(node: Any) -> Any:
+    """A selection of floats by ag_select, where an alternative is more than a variable or a number."""
+    if not isinstance(node, c.Template) or node.choice is None or node.calls or not node.is_float:
+        return node
+    condition, *values = node.choice
+    if not any(_is_computed(text, condition, node.operands) for text in values):
+        return node
+    elements = [e for e in c_query.nodes(node.operands) if isinstance(e, c.Element)]
+    if any(linear(e.index) is None for e in elements):
+        return node
+    text = f"ag_select({condition}, {', '.join(values)})"
+    names = [f"{{{k}}}" for k in range(len(node.operands))]
+    arguments = {name for name in names if name in node.choice and text.count(name) == 1}
+    needs = [SELECT if name in arguments else need for name, need in zip(names, node.needs, strict=True)]
+    return replace(node, text=text, precedence=ATOM, needs=tuple(needs), calls=("ag_select",))
 
-    def named(self, node: Any) -> Any:
-        """A selection whose alternatives are variables, where they are more than that."""
-        if not isinstance(node, c.Template) or not node.selects:
-            return node
-        condition, *values = node.operands
-        return replace(node, operands=(condition, *map(self._name, values)))
 
-    def _name(self, value: c.Expr) -> c.Expr:
-        if isinstance(value, c.Name | c.Literal):
-            return value
-        elements = [e for e in c_query.nodes(value) if isinstance(e, c.Element)]
-        if any(linear(e.index) is None for e in elements):
-            return value
-        if not self._is_float(value):
-            return value
-        name = unused("other", self.taken)
-        self.taken.add(name)
-        self.before.append(c.declare("float", name, value, const=True))
-        return c.Name(name)
-
-    def _is_float(self, value: Any) -> bool:
-        """Whether a value is known to be a float."""
-        match value:
-            case c.Literal() | c.Template():
-                return value.is_float
-            case c.Element(array):
-                found = memory_of(array, self.pointers)
-                return found is not None and found[0].is_float
-            case c.Cast(c_type):
-                return c_type == "float"
-        return any(map(self._is_float, c_query.children(value)))
+def _is_computed(text: str, condition: str, operands: Sequence[c.Expr]) -> bool:
+    """Whether an alternative of a template is computed, or read from an array that the condition does not read."""
+    for k, operand in enumerate(operands):
+        if text == f"{{{k}}}":
+            return text not in condition and not isinstance(operand, c.Name | c.Literal)
+    return " " in text

@@ -137,6 +137,14 @@ class Template:
         """Whether the result is the sum or the difference of two operands."""
         return len(self.signs) == 2
 
+    @property
+    def choice(self) -> tuple[str, str, str] | None:
+        """The condition and the two alternatives of a text that chooses one of two expressions."""
+        condition, _, rest = self.text.partition(" ? ")
+        value, _, other = rest.partition(" : ")
+        is_one = other and "?" not in rest and "(" not in condition
+        return (condition, value, other) if is_one else None
+
 
 Expr: TypeAlias = (
     Name
