@@ -6,28 +6,10 @@ A value that follows the batch has one axis with an extent c*n, of which c eleme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from .added_terms import added_to
 from .node import Node, Value
-from .op_kinds import (
-    Assemble,
-    Call,
-    Contraction,
-    Elementwise,
-    Iota,
-    Pick,
-    Range,
-    Reduce,
-    Scan,
-    Tile,
-    View,
-    ViewKind,
-)
-from .traits import has_epilogue
-from .types import Dim, Type, normalise_axes, planned, product, varies
-
-SECOND = 1, 2  # the range that is the second element of an axis
+from .op_kinds import Iota, Range, Scan, Tile
+from .tiles import term_of, tile_of_first
+from .types import Dim, Type, planned, varies
 
 
 class Mixed(Exception):
@@ -64,94 +46,40 @@ def check(node: Node) -> None:
         raise Mixed(node, "makes a sample depend on others")
 
 
-def _axes(values: Iterable[Value]) -> dict[int, int]:
-    """The axes of the samples of those values that follow the batch, by index."""
-    return {k: axis_of_samples(v) for k, v in enumerate(values) if follows(v)}
-
-
 def _is_aligned(node: Node) -> bool:
     """Whether each sample of the results is computed from the same sample of the operands."""
     lower, y = node.op.lower, node.results[0]
-    axis, axes = axis_of_samples(y), _axes(node.operands)
+    axis = axis_of_samples(y)
     if isinstance(lower, Scan):
         return isinstance(node.attrs["length"], int) and all(
             _stays_aligned(n) for n in node.regions[0].nodes if _reads_samples(n)
         )
     if len({axis_of_samples(r) for r in node.results}) > 1:
         return False
-    if isinstance(lower, Elementwise):
-        return all(a - node.operands[k].ndim == axis - y.ndim for k, a in axes.items())
     if isinstance(lower, Iota):
         return planned(y.type.shape[:axis]) == (1,) * axis
-    if isinstance(lower, View):
-        return not axes or _is_aligned_view(node, lower.kind, axis, axes[0])
-    if isinstance(lower, Pick):
-        picked = lower.axes(node.operands[0].type.shape, node.operands[1].type.shape, node.attrs)
-        return all(picked[k][a] == axis for k, a in axes.items())
-    if isinstance(lower, Reduce):
-        summed = normalise_axes(node.attrs["axes"], node.operands[0].ndim)
-        kept = [a for a in range(node.operands[0].ndim) if node.attrs["keepdim"] or a not in summed]
-        return axes[0] not in summed and kept[axis] == axes[0]
-    if isinstance(lower, Assemble):
-        windows = zip(node.attrs["starts"], node.attrs["steps"], strict=True)
-        whole = all((start[axis], step[axis]) == (0, 1) for start, step in windows)
-        return whole and all(a == axis for a in axes.values()) and _equal(node)
-    if isinstance(lower, Contraction):
-        from_end = axis - y.ndim
-        own = {k: a - node.operands[k].ndim for k, a in axes.items()}
-        inner = {0: -1, 1: -2}
-        return added_to(node) is None and all(a == from_end and a != inner.get(k) for k, a in own.items())
-    if isinstance(lower, Call):
-        shapes = [planned(v.type.shape) for v in node.operands]
-        return _reads(lower.tile(Range(axis, *SECOND), shapes, node.attrs), axes) and _equal(node)
-    return False
-
-
-def _is_aligned_view(node: Node, kind: ViewKind, axis: int, before: int) -> bool:
-    (x,), y = node.operands, node.results[0]
-    if kind is ViewKind.PERMUTE:
-        return bool(node.attrs["dims"][axis] == before)
-    if kind is ViewKind.WINDOW:
-        is_whole = node.attrs["starts"][axis] == 0 and node.attrs["steps"][axis] == 1
-        return axis == before and bool(is_whole) and _equal(node)
-    if kind is ViewKind.WINDOWS:
-        return axis == before == 0
-    if kind is ViewKind.BROADCAST:
-        return bool(axis - y.ndim == before - x.ndim)
-    outer = (product(shape) for shape in (x.type.shape[:before], y.type.shape[:axis]))
-    return len({*outer}) == 1
-
-
-def _equal(node: Node) -> bool:
-    """Whether all have as many elements of each sample."""
-    every = [*node.results, *(v for v in node.operands if follows(v))]
-    return len({v.type.shape[axis_of_samples(v)] for v in every}) == 1
+    return _is_of_second(node, tile_of_first(node, _second(y)))
 
 
 def _adds_samples(node: Node) -> bool:
     """Whether the only result, which does not follow the batch, is a sum of terms, each of a sample of the operands."""
-    lower, axes = node.op.lower, _axes(node.operands)
-    if len(node.results) != 1:
+    operand, v = next((k, v) for k, v in enumerate(node.operands) if follows(v))
+    return len(node.results) == 1 and _is_of_second(node, term_of(node, operand, _second(v)))
+
+
+def _second(v: Value) -> Range:
+    """The elements of the second sample."""
+    axis = axis_of_samples(v)
+    extent = v.type.shape[axis]
+    assert isinstance(extent, Dim)
+    return Range(axis, extent.at(1), extent.at(2))
+
+
+def _is_of_second(node: Node, tile: Tile | None) -> bool:
+    """Whether a tile is computed from the second sample of the operands, as the op computes all samples."""
+    if tile is None or any(node.attrs[k] != changed for k, changed in tile.changes.items() if k != "shape"):
         return False
-    if isinstance(lower, Reduce):
-        return lower.sums and axes[0] in normalise_axes(node.attrs["axes"], node.operands[0].ndim)
-    if isinstance(lower, Contraction):
-        own = {k: a - node.operands[k].ndim for k, a in axes.items()}
-        return added_to(node) is None and not has_epilogue(node) and own == {0: -1, 1: -2}
-    if isinstance(lower, Call) and added_to(node) is None:
-        shapes = [planned(v.type.shape) for v in node.operands]
-        operand, axis = next(iter(axes.items()))
-        return _reads(lower.term_of(operand, Range(axis, *SECOND), shapes, node.attrs), axes)
-    return False
-
-
-def _reads(tile: Tile | None, axes: Mapping[int, int]) -> bool:
-    """Whether a tile that is the second element along an axis reads no more than that along these axes of operands."""
-    return (
-        tile is not None
-        and not tile.changes
-        and tile.ranges == {k: Range(a, *SECOND) for k, a in axes.items()}
-    )
+    return tile.ranges == {k: _second(v) for k, v in enumerate(node.operands) if follows(v)}
 
 
 def _reads_samples(node: Node) -> bool:

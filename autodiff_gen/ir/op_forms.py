@@ -37,9 +37,10 @@ class Placed(Form):
 @dataclass(frozen=True)
 class ByRows(Form):
     """Completed by rows in a fused loop. made: (operands, attributes) of `of` -> the same value by rows, None where
-    there is none."""
+    there is none. whole: (operands, attributes) of the op by rows -> the same matrix, computed by `of`."""
 
     made: Callable[[Sequence[Any], Attrs], Any]
+    whole: Callable[[Sequence[Any], Attrs], Any]
 
 
 @dataclass(frozen=True)

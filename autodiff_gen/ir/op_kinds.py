@@ -135,14 +135,14 @@ class Assemble:
     Windows do not overlap."""
 
 
+def _nothing(*given: Any) -> None:
+    """What ops are that lack a property."""
+
+
 @dataclass(frozen=True)
 class Contraction:
     """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
     strided view."""
-
-
-def _nothing(*given: Any) -> None:
-    """What ops are that lack a property."""
 
 
 def _no_macs(call: KernelCall) -> int:

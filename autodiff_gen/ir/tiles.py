@@ -14,7 +14,7 @@ from .node import Node, Value, inferred
 from .op_kinds import Assemble, Call, Composite, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
 from .strides import row_major
 from .traits import is_plain_product, view_kind
-from .types import Shape, normalise_axes, planned_size
+from .types import Shape, normalise_axes, planned, planned_size, varies
 
 
 def whole(v: Value, axis: int) -> Range:
@@ -48,15 +48,19 @@ def shape_of(shape: Shape, at: Range) -> Shape:
 
 
 def tile_of(node: Node, at: Range) -> Tile | None:
-    """Of what the node computes this part of its only result, or of all that a composite has; None where it cannot."""
+    """The parts of the operands from which the node computes this part of its only result, or of all results of a
+    composite; None where it cannot."""
+    return tile_of_first(node, at) if len(node.results) == 1 or isinstance(node.op.lower, Composite) else None
+
+
+def tile_of_first(node: Node, at: Range) -> Tile | None:
+    """As tile_of, of the first result."""
     lower = node.op.lower
+    shapes = [planned(v.type.shape) for v in node.operands]
     if isinstance(lower, Composite) and not lower.elementwise:
-        y, axes = node.results[0], node.attrs.get("axes")
-        computes_each = axes is not None and at.axis not in normalise_axes(axes, y.ndim)
-        return _of_elementwise(node, at) if computes_each and isinstance(y.type.shape[at.axis], int) else None
-    if len(node.results) != 1 or not isinstance(node.results[0].type.shape[at.axis], int):
-        return None
-    shapes = [v.type.shape for v in node.operands]
+        axes = node.attrs.get("axes")
+        computes_each = axes is not None and at.axis not in normalise_axes(axes, node.results[0].ndim)
+        return _of_elementwise(node, at) if computes_each else None
     if isinstance(lower, Elementwise | Composite):
         return _of_elementwise(node, at)
     if is_plain_product(node):
@@ -72,7 +76,7 @@ def tile_of(node: Node, at: Range) -> Tile | None:
         axes = normalise_axes(node.attrs["axes"], len(shapes[0]))
         rest = [a for a in range(len(shapes[0])) if node.attrs["keepdim"] or a not in axes]
         axis = rest[at.axis]
-        return None if axis in axes or lower.indexed else Tile({0: replace(at, axis=axis)})
+        return None if axis in axes else Tile({0: replace(at, axis=axis)})
     return lower.tile(at, shapes, node.attrs) if isinstance(lower, Call) else None
 
 
@@ -84,7 +88,10 @@ def term_of(node: Node, operand: int, at: Range) -> Tile | None:
     if isinstance(lower, Reduce):
         axes = normalise_axes(node.attrs["axes"], node.operands[0].ndim)
         return Tile({0: at}) if lower.sums and at.axis in axes else None
-    shapes = [v.type.shape for v in node.operands]
+    if is_plain_product(node):
+        a, b = (v.ndim - k for v, k in zip(node.operands, (1, 2), strict=True))
+        return Tile({0: replace(at, axis=a), 1: replace(at, axis=b)}) if at.axis == (a, b)[operand] else None
+    shapes = [planned(v.type.shape) for v in node.operands]
     return lower.term_of(operand, at, shapes, node.attrs) if isinstance(lower, Call) else None
 
 
@@ -128,9 +135,12 @@ def _of_elementwise(node: Node, at: Range) -> Tile | None:
 
 
 def _of_product(node: Node, at: Range) -> Tile:
-    from_end = at.axis - node.results[0].ndim
-    own = (k for k in range(len(node.operands)) if from_end != (-1, -2)[k])
-    return Tile({k: replace(at, axis=node.operands[k].ndim + from_end) for k in own})
+    y, found = node.results[0], {}
+    for k, v in enumerate(node.operands):
+        axis = at.axis - y.ndim + v.ndim
+        if axis >= 0 and axis != v.ndim - (1, 2)[k] and v.type.shape[axis] == y.type.shape[at.axis]:
+            found[k] = replace(at, axis=axis)
+    return Tile(found)
 
 
 def _of_assembled(node: Node, at: Range) -> Tile | None:
@@ -145,9 +155,14 @@ def _of_assembled(node: Node, at: Range) -> Tile | None:
 def _of_view(node: Node, at: Range) -> Tile | None:
     (x,), (y,), kind = node.operands, node.results, node.op.lower
     assert isinstance(kind, View)
-    if kind.kind in (ViewKind.WINDOW, ViewKind.WINDOWS):
+    if kind.kind is ViewKind.WINDOWS:
         return None
     changes: dict[str, Any] = {} if kind.kind is ViewKind.PERMUTE else {"shape": shape_of(y.type.shape, at)}
+    if kind.kind is ViewKind.WINDOW:  # the elements that a range reads, and those between them
+        starts, step = [*node.attrs["starts"]], node.attrs["steps"][at.axis]
+        places = [starts[at.axis] + i * step for i in (at.start, at.stop - 1)]
+        starts[at.axis] = places[0] - min(places)
+        return Tile({0: Range(at.axis, min(places), max(places) + 1)}, {**changes, "starts": tuple(starts)})
     if kind.kind is ViewKind.RESHAPE:
         found = _reshaped(x.type.shape, y.type.shape, at)
         return None if found is None else Tile({0: found}, changes)
@@ -163,11 +178,11 @@ def _reshaped(x: Shape, y: Shape, at: Range) -> Range | None:
     before, after = planned_size(y[: at.axis]), planned_size(y[at.axis + 1 :])
     for axis, extent in enumerate(x):
         inner = planned_size(x[axis + 1 :])
-        if not isinstance(extent, int) or planned_size(x[:axis]) != before or extent == 1:
+        if varies([extent]) != varies([y[at.axis]]) or planned_size(x[:axis]) != before or extent == 1:
             continue
         if (extent, inner) == (y[at.axis], after):
             return replace(at, axis=axis)
         start, stop = at.start * after, at.stop * after
-        if before == 1 and not start % inner and not stop % inner:
+        if not start % inner and not stop % inner:
             return Range(axis, start // inner, stop // inner)
     return None

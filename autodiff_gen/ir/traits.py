@@ -52,6 +52,13 @@ def by_rows(node: Node, operands: tuple[Value, ...]) -> Value | None:
     return value
 
 
+def whole(node: Node, operands: tuple[Value, ...]) -> Value:
+    """What a node that completes a matrix by rows computes of these operands, in one call."""
+    assert isinstance(node.op.form, ByRows)
+    value: Value = node.op.form.whole(operands, node.attrs)
+    return value
+
+
 def has_epilogue(node: Node) -> bool:
     """Whether the kernel of a node computes an epilogue too."""
     return isinstance(node.op.form, Finished)

@@ -25,7 +25,6 @@ from ..passes.calls.copy_images import copy_images
 from ..passes.calls.fuse_calls import fuse_calls
 from ..passes.calls.fuse_epilogues import fuse_epilogues
 from ..passes.calls.fuse_optimizer import fuse_optimizer
-from ..passes.calls.gradient_rows import gradient_rows
 from ..passes.calls.inline_small_matmul import inline_small_matmul
 from ..passes.calls.select_column_sums import select_column_sums
 from ..passes.calls.whole_gradients import whole_gradients
@@ -129,8 +128,7 @@ FUSE: tuple[Stage, ...] = (
     on_entries(inline_small_matmul),  # let small products join the loops around them
     on_entries(select_column_sums),  # let a kernel add up values that are in memory anyway
     on_entries(accumulate_gradients),  # let each product of a sum be added to it by its kernel
-    on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
-    on_entries(gradient_rows),  # complete gradients of convolutions by rows, where an update reads the whole
+    on_entries(fuse_optimizer),  # W - lr * (a . b) accumulates into W; other rules read rows of gradients
     on_entries(copy_images),  # copy windows of few channels, and images whose border cuts windows
     on_entries(fuse_epilogues),  # let bias, residual and ReLU join the kernel before them
     on_entries(finite_guard),  # add a number that is finite only if all new states are
@@ -140,7 +138,7 @@ FUSE: tuple[Stage, ...] = (
     on_entries(rematerialize),  # compute elementwise values again in the backward pass
     on_entries(pack_masks),  # store one bit of a value that the backward pass compares with limits
     on_entries(snapshot_states),  # copy parameters whose gradient would wait for their last reader
-    on_entries(whole_gradients),  # compute weight gradients in one call where the arena has room
+    on_entries(whole_gradients),  # compute these gradients in one call where the arena has room
 )
 
 # To a graph within the budget of RAM.

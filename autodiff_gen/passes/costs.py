@@ -142,7 +142,7 @@ def block_of_a_product(
     if counts and 1 not in counts:
         least = math.inf
     best = None
-    for r in (counts or divisors(rows)) if terms > 1 else ():
+    for r in counts or (divisors(rows) if terms > 1 else ()):
         for c in (columns,) if counts else divisors(columns):
             if r > 1 and r * c < rows * columns:
                 calls = rows // r * (columns // c)
@@ -150,18 +150,6 @@ def block_of_a_product(
                 if total < least:
                     least, best = total, (r, c)
     return best
-
-
-def rows_are_worth_it(cost: CostTable, rows: int, inner: Size, columns: int, counts: Sequence[int]) -> bool:
-    """Whether a product of which whole rows are computed at a time, one of these numbers, takes less, its memory
-    counted, than a product that is stored before it is consumed."""
-    (terms,) = planned((inner,))
-    block = block_of_a_product(cost, rows, inner, columns, False, counts)
-    if block is None and 1 not in counts:
-        return False
-    count = 1 if block is None else block[0]
-    by_rows = rows // count * cost.gemm.total((count, columns), terms) + cost.arena * count * columns
-    return by_rows < cost.gemm.total((rows, columns), terms) + cost.arena * rows * columns
 
 
 def divisors(number: int) -> list[int]:

@@ -100,5 +100,5 @@ def test_blocks_give_the_bits_of_rows_and_of_whole_products(
     blocks = trained()
     monkeypatch.setattr("autodiff_gen.passes.loops.product_blocks.block_of_a_product", lambda *_: None)
     assert blocks == trained()
-    monkeypatch.setattr("autodiff_gen.passes.calls.fuse_optimizer.updates_of", lambda *_: [])
+    monkeypatch.setattr("autodiff_gen.passes.calls.gradient_rows.updates_of", lambda *_: [])
     assert blocks == trained()

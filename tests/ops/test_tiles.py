@@ -28,7 +28,7 @@ PRODUCTS = {
     "avg_pool2d_s8",
     "dense_s8",
 }
-SUMS = {"sum", "column_sums", "conv2d_dw", "depthwise2d_dw_s8_f32", "conv2d", "conv2d_dx"}
+SUMS = {"sum", "matmul", "column_sums", "conv2d_dw", "depthwise2d_dw_s8_f32", "conv2d", "conv2d_dx"}
 
 
 def _ranges(extent: int) -> list[tuple[int, int]]:
@@ -75,8 +75,8 @@ def test_products_and_poolings_have_tiles() -> None:
     assert {name for name, _ in TILED} >= PRODUCTS
 
 
-def test_composites_and_assembled_values_have_tiles() -> None:
-    assert {name for name, _ in TILED} >= {"standardize", "softmax", "assemble"}
+def test_composites_and_parts_of_arrays_have_tiles() -> None:
+    assert {name for name, _ in TILED} >= {"standardize", "softmax", "assemble", "slice"}
 
 
 @by_first(TILED)

@@ -46,6 +46,7 @@ FOLDED: dict[str, tuple[Callable[[], Value], tuple[int, ...]]] = {
         (0, 0, 1, 1),
     ),
     "8-bit": (quantised, (1, 0, 0, 1)),
+    "backwards": (lambda: F.conv2d(F.flip(F.pad(IMAGE, (1, 1)), (3,)), FILTERS), (0, 0, 1, 1)),
 }
 KEPT: dict[str, Callable[[], Value]] = {
     "another number": lambda: F.conv2d(F.pad(IMAGE, (1, 1), value=0.5), FILTERS),
@@ -56,6 +57,7 @@ KEPT: dict[str, Callable[[], Value]] = {
     "channels": lambda: F.conv2d(F.pad(IMAGE[:, 1:], (0, 0, 0, 0, 1, 0)), FILTERS),
     "two images": lambda: F.conv2d(F.cat([IMAGE, IMAGE], 2), FILTERS),
     "another reader": lambda: (lambda p: F.conv2d(p, FILTERS).sum() + F.exp(p).sum())(F.pad(IMAGE, (1, 1))),
+    "backwards, with more on one side": lambda: F.conv2d(F.flip(F.pad(IMAGE, (1, 2)), (3,)), FILTERS),
     "mirrored": lambda: F.conv2d(F.pad(IMAGE, (1, 1), mode="reflect"), FILTERS),
 }
 

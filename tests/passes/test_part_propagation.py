@@ -76,6 +76,18 @@ def test_nothing_is_joined(y: Function, rng: np.random.Generator) -> None:
     assert joined_sizes(before) and not joined_sizes(after)
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        lambda a, b: F.sum(F.flip(F.cat([a, b[:1]], 0), (0,)) * weights(4, 4), 0),
+        lambda a, b: F.sum(F.cat([a, b], 0)[::2] * weights(3, 4), 0),
+        lambda a, b: F.tanh(F.cat([a, b], 0))[1:5] * weights(4, 4),
+    ],
+)
+def test_slices_of_joined_values(y: Function, rng: np.random.Generator) -> None:
+    both(y, rng)
+
+
 def test_sums_over_another_axis_are_joined(rng: np.random.Generator) -> None:
     before, after = both(lambda a, b: F.sum(F.square(F.cat([a, b], 1)), 0), rng)
     assert (joined_sizes(before), joined_sizes(after)) == ([24], [8])

@@ -19,6 +19,7 @@ from autodiff_gen.ir.origin import BACKWARD, is_late
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.calls.copy_images import copy_images
+from autodiff_gen.passes.calls.gradient_rows import gradient_rows
 from autodiff_gen.passes.calls.whole_gradients import with_whole
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.commute_pooling import commute_pooling
@@ -54,6 +55,7 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     ),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
     "copy_images": lambda graph: copy_images(graph, _for_a_board()),
+    "gradient_rows": lambda graph: gradient_rows(graph, Context()),
     "whole_gradients": lambda graph: with_whole(graph, graph.of(RowContraction)),
     "rematerialize_products": lambda graph: _computed_again(_with_backward_pass(graph)),
     "snapshot_states": lambda graph: with_old_states_copied(

@@ -5,23 +5,21 @@ The adjoints are ops too; each of the three is an adjoint of the others, so that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand, Result
 from ...ir.node import Op, Sample, Value, register
-from ...ir.op_forms import ByRows
-from ...ir.op_kinds import Attrs, Call, Range, RowContraction, Tile
+from ...ir.op_kinds import Attrs, Call, Range, Tile
 from ...ir.strides import Strided, dense
-from ...ir.types import Shape, Size, Type, planned, product
+from ...ir.types import Shape, Size, Type, planned
 from ...ir.windows import Windows
 from ..added import OVERWRITES, register_added
 from ..products.epilogue import register_with_epilogue
 from ..support import by_operand
+from .gradient_rows import register_rows
 from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_windows
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
@@ -61,21 +59,6 @@ def macs(call: KernelCall, rows: str = "oh", columns: str = "ow") -> int:
     return n * s[rows] * s[columns] * s["o"] * s["kh"] * s["kw"] * (s["c"] // s.get("groups", 1))
 
 
-def gradient_by_rows(whole: str, name: str, by_channel: bool) -> ByRows:
-    """dw by the op `name`, of dy[o, pixels] and x: [o, elements of a filter], or its transpose where the weights are
-    stored channel-last; the op `whole` computes dw of x and dy."""
-
-    def made(operands: Sequence[Value], attrs: Attrs) -> Value | None:
-        x, dy = operands
-        if attrs.get("groups", 1) != 1:
-            return None
-        pixels = apply("reshape", dy, shape=(product(dy.type.shape[:-1]), dy.type.shape[-1]))
-        rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
-        return apply("permute", rows, dims=(1, 0)) if by_channel else rows
-
-    return ByRows(whole, made)
-
-
 def _channels(shape: Shape) -> int:
     assert isinstance(shape[-1], int)
     return shape[-1]
@@ -111,9 +94,9 @@ class WindowProduct:
 
     def register(self) -> tuple[Op, Op, Op, Op]:
         """Register the ops; returns all but `name`_epilogue and the op of rows."""
-        register(self._op_of_rows())
         y, dx, dw = self._op_of_y(), self._op_of_dx(), self._op_of_dw()
         register_with_epilogue(f"{self.name}_epilogue", register(y))
+        register_rows(f"{self.name}_dw_rows", dw)
         return y, register(dx), register(dw), register_added(f"{self.name}_dw_into", dw)
 
     def _op_of_y(self) -> Op:
@@ -180,52 +163,9 @@ class WindowProduct:
             ),
         )
 
-    def _op_of_rows(self) -> Op:
-        return Op(
-            f"{self.name}_dw_rows",  # dw that is consumed row by row; created by the pass gradient_rows
-            infer=self._rows_type,
-            ref=self._rows,
-            vjp=None,
-            lower=RowContraction(self._rows_call, self._by_channel),
-            form=gradient_by_rows(f"{self.name}_dw", f"{self.name}_dw_rows", self._by_channel),
-            windows=lambda shapes, attrs: Windows(
-                1, attrs["kernel"], filters=self._filters(shapes[0][0], attrs)
-            ),
-        )
-
-    @property
-    def _by_channel(self) -> bool:
-        """Whether a channel of y has weights only for the same channel of x, stored channel-last, as in depthwise
-        convolutions."""
-        return not self._sums_channels(self.rows[0][2])
-
     def _filters(self, count: Size, attrs: Attrs) -> Size:
         """So many filters, if each is multiplied by all channels of a window."""
         return count if self._sums_channels(attrs) else 0
-
-    def _rows_type(self, dy: Type, x: Type, *, kernel: Any, **attrs: Any) -> Type:
-        out = size_of(pair_of(x.shape), kernel, attrs)
-        image = Type(dy.dtype, (x.shape[0], *out, dy.shape[0]))
-        if image.bytes != dy.bytes:
-            raise ShapeError(f"{dy} is no gradient of {image}")
-        filters = self.infer[2](x, image, kernel=kernel, **attrs).shape
-        return Type(dy.dtype, (dy.shape[0], math.prod(filters) // dy.shape[0]))
-
-    def _rows(self, dy: Any, x: Any, *, kernel: Any, **attrs: Any) -> Any:
-        out = size_of(x.shape[1:3], kernel, attrs)
-        image = dy.T.reshape(x.shape[0], *out, len(dy))
-        filters = self.ref[2](x, image, kernel=kernel, **attrs)
-        return filters.reshape(-1, len(dy)).T if self._by_channel else filters.reshape(len(dy), -1)
-
-    def _rows_call(self, layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
-        dy, x = layouts
-        out = size_of(pair_of(x.shape), attrs["kernel"], attrs)
-        shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, rows, attrs)
-        pointers = {"x": Operand(1), "dy": Operand(0), "dw": Result()}
-        shape["ldy"] = dy.strides[1]
-        if self._by_channel:
-            shape["c"] = shape["groups"] = rows
-        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, OVERWRITES, shape)
 
     # Calls
 

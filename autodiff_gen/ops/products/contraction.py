@@ -62,7 +62,13 @@ matmul_rows = define(
     ref=lambda a, b: np.matmul(a, b),
     vjp=None,
     lower=RowContraction(),
-    form=ByRows("matmul", lambda operands, attrs: apply("matmul_rows", *operands)),
+    form=ByRows(
+        "matmul",
+        lambda operands, attrs: (
+            apply("matmul_rows", *operands) if {v.ndim for v in operands} == {2} else None
+        ),
+        lambda operands, attrs: apply("matmul", *operands),
+    ),
 )
 
 matmul_placed = define(

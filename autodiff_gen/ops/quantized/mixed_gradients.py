@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...ir.kernel_call import KernelCall
-from ...ir.node import OPS, Op, Sample, define
-from ...ir.op_kinds import Attrs, Call, RowContraction
+from ...ir.node import Op, Sample, define
+from ...ir.op_kinds import Attrs, Call
 from ...ir.strides import Strided
 from ...ir.types import Type
 from ..images.convolution import conv2d_dw, conv2d_dx
 from ..images.depthwise import depthwise2d_dw, depthwise2d_dx
-from ..images.window_products import gradient_by_rows
+from ..images.gradient_rows import register_rows
 from .limits import is_s8
 
 
@@ -66,8 +66,7 @@ def _register_dw(of: Op) -> Op:
         return replace(found, kernel=name, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
 
     name = f"{of.name}_s8_f32"
-    _register_rows(of, name)
-    return define(
+    made = define(
         name,
         infer=infer,
         ref=lambda x, dy, *, x_zero, **attrs: of.ref(x.astype(dy.dtype) - x_zero, dy, **attrs),
@@ -76,28 +75,8 @@ def _register_dw(of: Op) -> Op:
         samples=_samples(of, 0, x_zero=-7),
         torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
     )
-
-
-def _register_rows(whole: Op, kernel: str) -> None:
-    """The op that completes the gradient of the weights by rows; the op `kernel` computes it whole."""
-    of = OPS[f"{whole.name}_rows"]
-    lower = of.lower
-    assert isinstance(lower, RowContraction) and lower.call is not None
-    call_of_floats = lower.call
-
-    def call(layouts: Sequence[Strided], rows: int, attrs: Attrs) -> KernelCall:
-        found = call_of_floats(layouts, rows, attrs)
-        return replace(found, kernel=kernel, sizes={**found.sizes, "x_zero": attrs["x_zero"]})
-
-    name = f"{of.name}_s8_f32"
-    define(
-        name,
-        infer=lambda dy, x, *, x_zero, **attrs: of.infer(dy, Type(dy.dtype, x.shape), **attrs),
-        ref=lambda dy, x, *, x_zero, **attrs: of.ref(dy, x.astype(dy.dtype) - x_zero, **attrs),
-        vjp=None,
-        lower=replace(lower, call=call),
-        form=gradient_by_rows(kernel, name, lower.by_channel),
-    )
+    register_rows(f"{of.name}_rows_s8_f32", made)
+    return made
 
 
 conv2d_dx_f32_s8, depthwise2d_dx_f32_s8 = (_register_dx(op) for op in (conv2d_dx, depthwise2d_dx))

@@ -9,8 +9,8 @@ stored.
 
 The same holds for v' = mu * v + (a . b) with beta = mu, and for every op whose record names one that adds to memory
 (`conv2d_dw` and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True).
-Under any other elementwise rule a product is computed row by row into one row of scratch (`matmul_rows`), and the rule
-is the epilogue that reads the row and writes the state (see also `whole_gradients`).
+Under any other elementwise rule the gradient is completed a few rows at a time, each of which updates a row of the
+state (`gradient_rows`), until it is known which gradients the arena has room for (`whole_gradients`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ...ir.graph import Graph, State
 from ...ir.node import STATE, Node, Value, base
 from ...ir.op_kinds import Call, Contraction
 from ...ir.origin import building
-from ...ir.rewrite import replaced, rewritten
-from ...ir.traits import by_rows, changes, is_plain_product, uniform
+from ...ir.rewrite import replaced
+from ...ir.traits import changes, uniform
 from ...ir.types import f32, planned_size
 from ...ir.views import whole_views
 from ...targets.cost_table import CostTable
 from ..context import Context
 from ..costs import addition_is_inlined
-from .gradient_rows import updates_of
+from .gradient_rows import gradient_rows
 
 
 def _product(
@@ -86,7 +86,7 @@ def fuse_optimizer(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_updates(graph, _accumulated(graph))
     graph = _with_updates(graph, _added_from_memory(graph, context.cost))
-    return graph if graph.inner else _by_rows(graph)
+    return graph if graph.inner else gradient_rows(graph, context)
 
 
 def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
@@ -139,18 +139,3 @@ def _added_from_memory(graph: Graph, cost: CostTable) -> dict[Value, Value]:
             found[new] = with_shape(result, state.type.shape)
             break
     return found
-
-
-def _by_rows(graph: Graph) -> Graph:
-    """Products that only feed elementwise rules of updates of their own shape are computed by rows."""
-    products = [n for n in graph.of(Contraction) if is_plain_product(n) and n.results[0].ndim == 2]
-    read = [n for n in products if n.results[0] in graph.users]
-    chosen = [n for n in read if updates_of(graph, n.results[0])]
-
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        made = by_rows(node, operands)
-        assert made is not None
-        made.node.origin = node.origin
-        return (made,)
-
-    return rewritten(graph, rewrite, chosen)

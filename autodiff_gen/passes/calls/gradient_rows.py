@@ -1,5 +1,5 @@
-"""Gradient rows: the gradient of a convolution's weights is completed a few output channels at a time, and the rule of
-the optimizer applied to these, so that the gradient of all of them is nowhere stored.
+"""Gradient rows: the gradient of weights is completed a few rows at a time, and the rule of the optimizer applied to
+these, so that the whole gradient is nowhere stored. A row of a convolution's weights is an output channel.
 
     entry f(x: f32[1,4,4,2], dy: f32[1,4,4,8], lr: f32[])
       %0: f32[8,3,3,2] = conv2d_dw(x, dy, stride=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1, kernel=(3, 3))
@@ -21,10 +21,10 @@ the optimizer applied to these, so that the gradient of all of them is nowhere s
       w' <- %7
 
 Of depthwise convolutions, whose weights are stored channel-last, a channel is a column: its gradient is of the same
-channel of x. `fuse_optimizer` does the same for products of matrices. It is done where the memory of the gradient is
-worth more than the calls, by the cost table. Rules that a kernel computes, such as plain gradient descent, store no
-gradient anyway. The calls read the whole of dy; where the RAM budget is exceeded, and dy may be computed strip by strip
-instead, that is done only where the gradient is larger than dy.
+channel of x. Products of matrices become `matmul_rows`, whose result has the shape of the product. Rules that a kernel
+computes, such as plain gradient descent, store no gradient anyway (`fuse_optimizer`). `whole_gradients` decides which
+gradients stay by rows. Calls by rows read the whole of dy: where the RAM budget is exceeded, a gradient that is no
+larger than dy is not completed by rows, since dy may then be computed strip by strip.
 """
 
 from __future__ import annotations
@@ -34,39 +34,23 @@ from collections.abc import Sequence
 from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
-from ...ir.op_kinds import Call, Elementwise, Iota
+from ...ir.op_kinds import Call, Contraction, Elementwise, Iota, RowContraction
 from ...ir.origin import BACKWARD, Origin, building
 from ...ir.rewrite import replaced
 from ...ir.strides import dense
 from ...ir.traits import by_rows
-from ...ir.types import Shape, planned, planned_size
+from ...ir.types import Shape, planned_size
 from ...ir.views import layout
 from ..context import Context
-from ..costs import rows_are_worth_it
 from ..worth import excess
 from .kernel_calls import rows_at_once
 
 
 def gradient_rows(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    if graph.inner:
-        return graph
-    chains = _chains(graph)
-    if chains and excess(graph, context):
-        chains = [chain for chain in chains if chain[0].type.bytes > chain[0].node.operands[1].type.bytes]
-    rows = {v: new for chain in chains for v, new in _by_rows(graph, chain, context)}
+    chains = [updates_of(graph, n.results[0]) for n in graph.of(Call, Contraction) if len(n.results) == 1]
+    rows = {v: new for chain in chains if chain for v, new in _by_rows(graph, chain, context)}
     return graph.with_roots(replaced(graph.roots, rows))
-
-
-def _chains(graph: Graph) -> list[list[Value]]:
-    """Gradients that could be completed by rows and that only feed elementwise rules of updates, each with the values
-    of the rules."""
-    found = []
-    for node in graph.of(Call):
-        if len(node.results) == 1 and by_rows(node, node.operands) is not None:
-            chain = updates_of(graph, node.results[0])
-            found += [chain] if chain else []
-    return found
 
 
 def updates_of(graph: Graph, gradient: Value) -> list[Value]:
@@ -90,27 +74,35 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
 
 
 def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tuple[Value, Value]]:
-    """The new values of updates, computed by rows; none where a rule reads something that has no rows, or the memory is
-    not worth it."""
+    """Values that are computed by rows, with the ones that replace them: the gradient, or the new values of updates
+    where rows are stored in another shape. None where the gradient, or something that a rule reads, has no rows, or
+    strips save more."""
     gradient = chain[0]
     node, shape = gradient.node, gradient.type.shape
     with building(node.origin.scope, node.origin.phase):
         product = by_rows(node, node.operands)
-    assert product is not None
-    origin = _origin_of_gradient(chain)
-    rows = product.base
-    rows.node.origin = product.node.origin = origin
-    (count, columns), inner = planned(rows.type.shape), rows.node.operands[0].type.shape[-1]
-    counts = rows_at_once(
-        rows.node, [layout(v) or dense(v.type.shape) for v in rows.node.operands], context.backends
-    )
-    if not rows_are_worth_it(context.cost, count, inner, columns, counts):
+    if product is None or not _is_in_parts(product.base.node, context):
         return []
-    new, axis = {gradient: product}, 0 if rows is product else len(shape) - 1
+    if excess(graph, context) and gradient.type.bytes <= product.base.node.operands[0].type.bytes:
+        return []
+    origin = _origin_of_gradient(chain)
+    product.base.node.origin = product.node.origin = origin
+    if product.type.shape == shape:
+        return [(gradient, product)]
+    new, axis = {gradient: product}, 0 if product is product.base else len(shape) - 1
     updates = [v for v in graph.updates.values() if v in chain]
     if not all(_has_rows(v, shape, axis, product.type.shape, new, origin) for v in updates):
         return []
     return [(v, apply("reshape", new[v], shape=shape)) for v in updates]
+
+
+def _is_in_parts(rows: Node, context: Context) -> bool:
+    """Whether a call can complete fewer rows than all."""
+    assert isinstance(rows.op.lower, RowContraction)
+    if rows.op.lower.call is None:
+        return True
+    counts = rows_at_once(rows, [layout(v) or dense(v.type.shape) for v in rows.operands], context.backends)
+    return len(counts) > 1
 
 
 def _origin_of_gradient(chain: Sequence[Value]) -> Origin:

@@ -35,7 +35,7 @@ class Cut:
 
 def cut_of(node: Node, part: Part, graph: Graph) -> Cut | None:
     """What a part of the results is computed of; None where only the whole can be computed. As tile_of (ir/tiles.py),
-    also of slices, joined values, loops, and rows of each sample."""
+    also of joined values, loops, and rows of each sample."""
     lower, y = node.op.lower, node.results[0]
     if isinstance(part, Picked):
         tile = tile_of(node, whole(y, part.axis)) if isinstance(y.type.shape[part.axis], int) else None
@@ -53,23 +53,12 @@ def cut_of(node: Node, part: Part, graph: Graph) -> Cut | None:
         return Cut([], indices(node, part).node.attrs)
     if isinstance(lower, Assemble):
         return _of_joined(node, part)
-    if view_kind(node) is ViewKind.WINDOW:
-        return of_slice(node, part)
     tile = tile_of(node, part)
     return None if tile is None else _cut(node, tile.ranges, tile.changes)
 
 
 def _cut(node: Node, parts: Mapping[int, Part], changes: Attrs | None = None) -> Cut:
     return Cut([(v, parts.get(k)) for k, v in enumerate(node.operands)], changes or {})
-
-
-def of_slice(node: Node, at: Range) -> Cut:
-    """The elements that a range of a slice reads, and those between them."""
-    (v,), starts, step = node.operands, [*node.attrs["starts"]], node.attrs["steps"][at.axis]
-    places = [starts[at.axis] + i * step for i in (at.start, at.stop - 1)]
-    starts[at.axis] = places[0] - min(places)
-    changes = {"shape": shape_of(node.results[0].type.shape, at), "starts": tuple(starts)}
-    return Cut([(v, Range(at.axis, min(places), max(places) + 1))], changes)
 
 
 def _of_joined(node: Node, at: Range) -> Cut | None:

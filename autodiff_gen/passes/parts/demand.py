@@ -29,7 +29,7 @@ from ...ir.origin import is_late
 from ...ir.tiles import computed, part_of, shape_of, whole
 from ...ir.traits import is_sum, view_kind
 from ...ir.types import f32, planned_size
-from .cuts import Cut, Part, Picked, cut_of, iterations, of_slice, picked, rows_of
+from .cuts import Cut, Part, Picked, cut_of, iterations, picked, rows_of
 from .joined import MOST_PARTS, Joined, joined_values
 
 
@@ -161,7 +161,7 @@ class Demand:
         if view_kind(node) is ViewKind.WINDOW:
             is_in_order = axis < v.ndim and abs(node.attrs["steps"][axis]) == 1
             if is_in_order and all(isinstance(u.type.shape[axis], int) for u in (v, node.results[0])):
-                found = of_slice(node, whole(node.results[0], axis))
+                found = cut_of(node, whole(node.results[0], axis), self._graph)
         elif isinstance(lower, Pick):
             found = picked(node) if self._separate else None
         elif joined is not None and is_sum(node) and self._separate and v.type.dtype == f32:

@@ -61,7 +61,8 @@ def _through(node: Node, found: Mapping[Value, Joined]) -> Joined | None:
             continue
         at = whole(v, joined.ranges[0].axis)
         for axis in (a for a, extent in enumerate(y.type.shape) if extent == at.stop):
-            tile = tile_of(node, whole(y, axis))
-            if tile is not None and tile.ranges.get(k) == at:
-                return replace(joined, ranges=tuple([replace(r, axis=axis) for r in joined.ranges]))
+            ranges = tuple([replace(r, axis=axis) for r in joined.ranges])
+            tiles = [tile_of(node, r) for r in ranges]
+            if all(t is not None and t.ranges.get(k) == r for t, r in zip(tiles, joined.ranges, strict=True)):
+                return replace(joined, ranges=ranges)
     return None

@@ -213,8 +213,8 @@ def _along(vector: Value, axis: int, of: Value) -> Value:
 
 
 def _same_axis(node: Node, operand: int, axis: int) -> int | None:
-    """The axis of an operand whose element i, and no other element of the operand, gives element i along an axis of the
-    result; None where there is none. Cuts of the axis at the powers of two tell all elements apart."""
+    """The axis of an operand, as long as an axis of the result, whose element i, and no other element of the operand,
+    gives element i there; None where there is none. Cuts of the axis at the powers of two tell all elements apart."""
     extent = node.results[0].type.shape[axis]
     assert isinstance(extent, int)
     found: set[int] = set()
@@ -225,7 +225,8 @@ def _same_axis(node: Node, operand: int, axis: int) -> int | None:
             if at is None or (at.start, at.stop) != (start, stop):
                 return None
             found.add(at.axis)
-    return found.pop() if len(found) == 1 else None
+    same = [a for a in found if node.operands[operand].type.shape[a] == extent]
+    return same[0] if len(found) == 1 and same else None
 
 
 def _fixed(nodes: Sequence[Node], changed: Set[State]) -> set[Value]:
