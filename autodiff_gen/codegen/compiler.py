@@ -12,6 +12,7 @@ from ..ir.canonical_text import canonical_text, number_of
 from ..ir.graph import Check, Graph, State
 from ..ir.identifiers import HEADERS, OK_OF, Scope, identifier, of_program
 from ..ir.index_checks import valid_inputs
+from ..ir.module import Module
 from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, Value, topological
 from ..ir.types import of_one_sample, varies
@@ -23,6 +24,7 @@ from ..lowering.pipeline import Dump, without_cycle_collection
 from ..lowering.plan import EntryPlan
 from ..lowering.plan_search import lower
 from ..passes.context import Context
+from ..passes.layout.layout_assignment import layout_assignment
 from ..targets.board import Board
 from ..targets.memory import Space
 from .does_not_fit import does_not_fit, states_do_not_fit
@@ -105,7 +107,7 @@ def compile_function(function: FunctionSpec, name: str, kernels: Sequence[str] =
     if identifier(name) != name:
         raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
-    entries = _entries([function.graph], name, tables, c_names=[name])
+    entries = _entries(_graphs([function]), name, tables, c_names=[name])
     return _with_scratch(_functions(name, [function], entries, tables))
 
 
@@ -125,12 +127,18 @@ def compile_functions(
     for f in functions:
         if f"{name}_{f.name}" in of_program(name):
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
-    entries = _entries([f.graph for f in functions], name, tables, dump)
+    entries = _entries(_graphs(functions), name, tables, dump)
     program = _functions(name, functions, entries, tables)
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
         raise PlanError(does_not_fit(program, spaces[:1], small, board))
     return _with_scratch(program)
+
+
+def _graphs(functions: Sequence[FunctionSpec]) -> list[Graph]:
+    """The graphs of functions with their layouts assigned."""
+    modules = [layout_assignment(Module((f.graph,)), Context()) for f in functions]
+    return [graph for module in modules for graph in module.entries]
 
 
 def _with_scratch(program: Program) -> Program:

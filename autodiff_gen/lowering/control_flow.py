@@ -19,7 +19,6 @@ from ..ir.op_kinds import Leaf, Scan
 from ..ir.rewrite import replaced
 from ..ir.scan_memory import reused_by_stacks
 from ..ir.strides import Strided, dense
-from ..ir.traits import is_plain_product
 from ..ir.types import Dim
 from .plan import CondPlan, EntryPlan, InnerPlan, RegionPlan, ScanPlan, Written
 from .region_inputs import RegionInputs
@@ -152,9 +151,9 @@ def _placed(
         v = out[k]
         if at.dense:
             continue
-        placed = in_form(v.node.op, Placed) if is_plain_product(v.node) else None
-        operands = v.node.operands if placed else (v,)
-        attrs = {"layout": at, "of": names[k]}
+        placed = in_form(v.node.op, Placed)
+        operands, attrs = (v.node.operands, v.node.attrs) if placed else ((v,), {})
+        attrs = {**attrs, "layout": at, "of": names[k]}
         node = Node(placed or OPS["place"], operands, attrs, (v.type,), origin=v.node.origin)
         (there,) = node.results
         if not isinstance(v.node.op.lower, Leaf) and v not in moved:

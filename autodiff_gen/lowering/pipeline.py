@@ -34,7 +34,6 @@ from ..passes.layout.copy_insertion import copy_insertion
 from ..passes.layout.layout_assignment import layout_assignment
 from ..passes.layout.rematerialize_random import rematerialize_random
 from ..passes.layout.store_in_order import store_in_order
-from ..passes.layout.transpose_elimination import transpose_elimination
 from ..passes.memory.accumulate_gradients import accumulate_gradients
 from ..passes.memory.early_derivatives import early_derivatives
 from ..passes.memory.micro_batches import is_divided, micro_batches
@@ -47,6 +46,7 @@ from ..passes.memory.tile_and_fuse import tile_and_fuse
 from ..passes.parts.demand_propagation import demand_propagation
 from ..passes.parts.part_propagation import part_propagation
 from ..passes.regions import Pass, with_regions
+from ..passes.simplify.commute_pooling import commute_pooling
 from ..passes.simplify.cse import cse
 from ..passes.simplify.expand_composites import expand_composites
 from ..passes.simplify.fold_constants import fold_constants
@@ -101,6 +101,7 @@ MODEL: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     on_entries(check_indices),  # collect the indices that a call compares with limits before its first step
     layout_assignment,  # cancel permutes of NCHW and NHWC; store weights as kernels read them
+    on_entries(commute_pooling),  # let poolings by maximum come before monotone functions
     on_entries(demand_propagation),  # compute only the range of a value that is read; let kernels pad images
     scale_weights,  # multiply weights by a factor for each channel, instead of the images
     select_trained_channels,  # if only some channels of a parameter train, only they are the state
@@ -119,7 +120,7 @@ SIMPLIFY: tuple[Stage, ...] = (
     everywhere(part_propagation),  # compute a value in parts if its readers need only parts or sums
     on_entries(micro_batches),  # divide the batch into a loop where the context limits it
     on_entries(rematerialize_random),  # compute masks in the order in which they are read
-    on_entries(transpose_elimination),  # move transposes onto the operands of contractions
+    on_entries(store_in_order),  # store values in the order in which they are read with the fewest copies
 )
 
 # To the calls of the target's kernels, and the values that the backward pass reads from memory.
@@ -149,7 +150,6 @@ BUDGET: tuple[Stage, ...] = (
 
 # To a plan.
 PLAN: tuple[Stage, ...] = (
-    on_entries(store_in_order),  # store products in the order of their readers
     on_entries(copy_insertion),  # copy values that a view cannot serve, and old states that are still read
     on_entries(fuse_elementwise),  # turn everything between the contractions into loops
     on_entries(copy_overwritten_states),  # copy old states that a loop overwrites before their last read

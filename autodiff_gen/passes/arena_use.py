@@ -24,8 +24,7 @@ from .calls.kernel_calls import call_in_place, call_of, is_gathered
 from .context import Context
 from .fusion.fused_node import fused_node
 from .fusion.partition import Part, partition
-from .layout.copies import copied
-from .layout.readable_operands import better_copied, unreadable
+from .layout.copies import better_copied, copied, in_memory_late, unreadable
 from .loops.shared_nests import nest_of
 
 
@@ -35,7 +34,7 @@ def liveness(graph: Graph, context: Context) -> Liveness:
 
 
 def _liveness(graph: Graph, context: Context) -> Liveness:
-    copies = _Copies(context)
+    copies = _Copies(graph, context)
     parts = partition(graph, context.cost)
     read = [copies.read_by(part) for part in parts]
     readers = Counter(v for values in read for v in values)
@@ -50,11 +49,12 @@ def _liveness(graph: Graph, context: Context) -> Liveness:
 
 
 class _Copies:
-    """The copies of operands that cannot be read in place. All readers of a value share one copy. A value outside the
-    arena has one copy for each pass. An operand that is only cheaper to copy has a copy for each reader."""
+    """The copies of operands that cannot be read in place. All readers of a value share one copy. A value that is in
+    memory in the backward pass anyway has one copy for each pass. An operand that is only cheaper to copy has a copy
+    for each reader."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, graph: Graph, context: Context) -> None:
+        self._context, self._lasting = context, in_memory_late(graph)
         self._made: dict[tuple[Value, Node | bool], Value] = {}
 
     def read_by(self, part: Part) -> list[Value]:
@@ -67,8 +67,7 @@ class _Copies:
             better = better_copied(n, self._context) if is_call else set()
             for i, v in enumerate(n.operands):
                 if v.base not in inside and not is_free(v.base.node):
-                    outside = isinstance(v.base.node.op.lower, Leaf)
-                    readers = outside and is_late(n.origin) if i in failing else n
+                    readers = v.base in self._lasting and is_late(n.origin) if i in failing else n
                     is_copied = i in failing or i in better
                     read[self._made.setdefault((v, readers), copied(v)) if is_copied else v.base] = None
         return list(read)

@@ -70,7 +70,7 @@ def test_what_settling_saves(monkeypatch: pytest.MonkeyPatch) -> None:
         assert program.struct_bytes < 0.97 * other.struct_bytes
 
 
-def unpropagated(roots: list[Value]) -> Layouts:
+def unpropagated(roots: list[Value], may_store: bool) -> Layouts:
     return Layouts(list(roots), {})
 
 

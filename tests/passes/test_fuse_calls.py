@@ -23,7 +23,8 @@ from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.types import Dim, Type, f32
 from autodiff_gen.ops.images.convolution import convolving
 from autodiff_gen.ops.images.max_pooling import pooling
-from autodiff_gen.passes.layout.commute_pooling import commute_pooling
+from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.simplify.commute_pooling import commute_pooling
 
 # image, weights, convolution, pooling
 CASES = [
@@ -49,7 +50,7 @@ def built(case: Any, batch: int | None = None, relu: bool = True) -> tuple[list[
     b = make_input("b", Type(f32, weights[:1]))
     y = apply("conv2d", x, w, **conv) + b
     y = apply_node("max_pool2d", F.relu(y) if relu else y, **pool).results[0]
-    (y,) = commute_pooling([y])
+    (y,) = commute_pooling(Graph("f", (x, w, b), {"y": y}), Context()).roots
     return [x, w, b], [y, *grad(F.sum(F.square(y)), [x, w, b])]
 
 

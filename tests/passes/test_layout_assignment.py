@@ -391,7 +391,8 @@ def test_storage_order_is_part_of_the_graph_id(monkeypatch: pytest.MonkeyPatch, 
     """The same model stored in the logical order learns the same, but rejects the checkpoint."""
     one = folded(optim.SGD(lr=0.1)).on_host()
     monkeypatch.setattr(
-        "autodiff_gen.passes.layout.layout_assignment.assign_layouts", lambda roots: Layouts(list(roots), {})
+        "autodiff_gen.passes.layout.layout_assignment.assign_layouts",
+        lambda roots, may_store: Layouts(list(roots), {}),
     )
     other = folded(optim.SGD(lr=0.1)).on_host()
     for x, label in batches(4):

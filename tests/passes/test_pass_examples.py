@@ -22,7 +22,6 @@ from autodiff_gen.passes.calls.copy_images import copy_images
 from autodiff_gen.passes.calls.gradient_rows import gradient_rows
 from autodiff_gen.passes.calls.whole_gradients import with_whole
 from autodiff_gen.passes.context import Context
-from autodiff_gen.passes.layout.commute_pooling import commute_pooling
 from autodiff_gen.passes.layout.copy_insertion import with_old_states_copied
 from autodiff_gen.passes.layout.layout_assignment import assign_layouts
 from autodiff_gen.passes.memory.accumulate_gradients import accumulate_gradients
@@ -49,7 +48,6 @@ PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith(
 RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "scale_weights": scaled,
-    "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "early_derivatives": lambda graph: _forward_pass(
         early_derivatives(_with_rest_as_backward_pass(graph), Context())
     ),

@@ -31,7 +31,7 @@ from autodiff_gen.passes.calls.fuse_optimizer import fuse_optimizer
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.fusion.groups import LARGEST_GROUP
 from autodiff_gen.passes.layout.copy_insertion import copy_insertion
-from autodiff_gen.passes.layout.transpose_elimination import transpose_elimination
+from autodiff_gen.passes.layout.store_in_order import store_in_order
 from autodiff_gen.passes.simplify.cse import cse
 from autodiff_gen.passes.simplify.fold_constants import fold_constants
 
@@ -154,7 +154,7 @@ ROWS = (
     Row("index that nothing reads", cse, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
     Row(
         "transposed product",
-        transpose_elimination,
+        store_in_order,
         _transposed,
         "%2 = permute(b, dims=(1, 0)) | %3 = permute(a, dims=(1, 0)) | %4 = matmul(%2, %3) | y <- %4 | z <- a",
     ),

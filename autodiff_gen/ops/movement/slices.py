@@ -152,7 +152,7 @@ assemble = define(
 )
 
 assemble_placed = define(
-    "assemble_placed",  # an assembled value that is stored with `layout`; created by store_in_order, for scans
+    "assemble_placed",  # an assembled value that is stored with `layout`; created for scans
     infer=lambda *parts, layout, of, **windows: _assemble_type(*parts, **windows),
     ref=lambda *parts, layout, of, **windows: _assemble(*parts, **windows),
     vjp=None,

@@ -1,12 +1,120 @@
-"""Nodes that copy values into memory of their own, with the scope, phase and name of each."""
+"""Which operands kernels, and the loops of regions, can read where they are, and read best; the others are copied, by
+nodes with the scope, phase and name of the value."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...ir.added_terms import added_operands
 from ...ir.build import apply
-from ...ir.graph import State
+from ...ir.graph import Graph, State
 from ...ir.identifiers import identifier
-from ...ir.node import Value, base
-from ...ir.origin import UPDATE, Label, building
+from ...ir.node import CONST, Node, Value, base
+from ...ir.op_kinds import Call, Cond, Contraction, Leaf, RowContraction, Scan, View
+from ...ir.origin import UPDATE, Label, building, is_late
+from ...ir.strides import Strided, dense
+from ...ir.traits import has_address, has_epilogue, macs
+from ...ir.types import planned_size
+from ...ir.views import known_layout, layout
+from ..context import Context
+from ..costs import is_gathered_once
+
+
+def unreadable(node: Node, operands: Sequence[Value]) -> set[int]:
+    """Which of these operands the kernel, the region or the loops of a node cannot read where they are."""
+    return {i for i, v in enumerate(operands) if layout(v) is None or not _is_readable(node, i, v)}
+
+
+def _is_readable(node: Node, i: int, v: Value) -> bool:
+    """Whether the node can read v, which has a layout, as its i-th operand."""
+    lower = node.op.lower
+    if isinstance(lower, RowContraction) and lower.call is not None and i < 2:
+        return has_address(v) if i else _has_adjacent_rows(v)
+    if isinstance(lower, Contraction | RowContraction) and i < 2:
+        return readable_by_kernels(v)
+    if isinstance(lower, Contraction):
+        return not has_epilogue(node) or _is_dense(v)
+    return not isinstance(lower, Call | Scan | Cond) or _serves(node, i, v)
+
+
+def in_memory_late(graph: Graph) -> set[Value]:
+    """The values that are in memory during the backward pass and updates, whatever is copied: inputs, states and
+    constants, and what something there reads in place."""
+    nodes = [n for n in graph.nodes if not isinstance(n.op.lower, View)]
+    late = [n for n in nodes if is_late(n.origin)]
+    read = {v.base for n in late for i, v in enumerate(n.operands) if i not in unreadable(n, n.operands)}
+    return read | {v.base for n in nodes for v in n.operands if isinstance(v.base.node.op.lower, Leaf)}
+
+
+def better_copied(node: Node, context: Context) -> set[int]:
+    """Which operands of a call it would gather, where to read copies of them is cheaper."""
+    lower = node.op.lower
+    assert isinstance(lower, Call)
+
+    def is_cheaper(i: int) -> bool:
+        elements = planned_size(node.operands[i].type.shape)
+        return is_gathered_once(context.cost, elements, macs(node), _is_tiled(node, i, context))
+
+    return {i for i in lower.strided if has_gaps(node.operands[i]) and is_cheaper(i)}
+
+
+def _is_tiled(node: Node, i: int, context: Context) -> bool:
+    """Whether the backend that serves a call for dense operands also serves it for operand i as it is, which reference
+    kernels do where no other ones can."""
+    lower, layouts = node.op.lower, [layout(v) or dense(v.type.shape) for v in node.operands]
+    assert isinstance(lower, Call)
+    if context.backends is None:
+        return True
+    backends, types = set(), [r.type for r in node.results]
+    for at in (layouts[i], dense(node.operands[i].type.shape)):
+        call = lower.choose([at if k == i else other for k, other in enumerate(layouts)], types, node.attrs)
+        backends.add(context.backends.select(call.kernel, call.facts()).backend)
+    return len(backends) == 1
+
+
+def has_gaps(v: Value) -> bool:
+    """Whether elements that follow each other along the last axis do not do so in memory."""
+    at = known_layout(v)
+    return next(
+        (step != 1 for d, step in zip(at.shape[::-1], at.strides[::-1], strict=True) if d != 1), False
+    )
+
+
+def readable_by_kernels(v: Value) -> bool:
+    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
+    if not has_address(v):
+        return False
+    at = known_layout(v)
+    (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
+    if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
+        return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
+    return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
+
+
+def _has_adjacent_rows(v: Value) -> bool:
+    """Whether rows of a matrix, the channels of an image, are next to each other in memory, and no column repeats."""
+    if not has_address(v):
+        return False
+    at = known_layout(v)
+    (rows, columns), (row_step, column_step) = at.shape, at.strides
+    return (rows == 1 or row_step == 1) and (columns == 1 or column_step > 0)
+
+
+def _serves(node: Node, i: int, v: Value) -> bool:
+    """Whether a call or a region can read v as its i-th operand."""
+    call = node.op.lower
+    if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
+        source = base(v).node
+        return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
+    if i in added_operands(node):
+        return True
+    return (i in call.strided and has_address(v)) or _is_dense(v)
+
+
+def _is_dense(v: Value) -> bool:
+    """Whether the elements of v are stored one after the other, in its order."""
+    at = known_layout(v)
+    return has_address(v) and Strided(at.shape, at.strides).dense
 
 
 def copied(v: Value) -> Value:

@@ -23,7 +23,7 @@ from ...ir.build import make_state
 from ...ir.graph import Graph, State
 from ...ir.module import Module
 from ...ir.node import STATE, Node, Value, base, topological
-from ...ir.op_kinds import Call, Contraction, Elementwise, View, ViewKind
+from ...ir.op_kinds import Call, Contraction, View, ViewKind
 from ...ir.parameter_layout import Storage
 from ...ir.strides import dense
 from ...ir.traits import view_kind
@@ -31,7 +31,7 @@ from ...ir.types import planned
 from ...ir.views import layout
 from ...ops.products.contraction import transposed
 from ..context import Context
-from .commute_pooling import commute_pooling
+from .copies import unreadable
 from .permute_propagation import propagate
 from .permuted_view import (
     Permuted,
@@ -44,7 +44,6 @@ from .permuted_view import (
     simplified,
     value_of,
 )
-from .readable_operands import unreadable
 
 
 @dataclass(frozen=True)
@@ -56,27 +55,24 @@ class Layouts:
 
 
 def layout_assignment(module: Module[Graph], context: Context) -> Module[Graph]:
-    """All entries of a model at once, since they share its states; functions have transpose_elimination alone."""
-    if context.training is None:
-        return module
-    found = assign_layouts([v for graph in module.entries for v in graph.roots])
-    roots = iter(found.roots)
-    entries = [graph.with_roots([next(roots) for _ in graph.roots]) for graph in module.entries]
+    """All entries of a model at once, since they share its states. A function has its parameters as arguments, which
+    are stored as PyTorch stores them."""
+    roots = [v for graph in module.entries for v in graph.roots]
+    found = assign_layouts(roots, may_store=context.training is not None)
+    new = iter(found.roots)
+    entries = [graph.with_roots([next(new) for _ in graph.roots]) for graph in module.entries]
     return Module(tuple(entries), found.states)
 
 
-def assign_layouts(roots: Sequence[Value]) -> Layouts:
-    """The same values with as few permutes between as possible, and states stored as their readers need them.
+def assign_layouts(roots: Sequence[Value], may_store: bool = True) -> Layouts:
+    """The same values with as few permutes between as possible, and states stored as their readers need them if they
+    `may_store` another order.
 
-    Poolings come before monotone functions. A graph without a reader that needs its operands dense stays as it is:
-    strides cost nothing there. A graph also stays as it is if more bytes would be copied.
+    A graph stays as it is unless fewer bytes are copied: strides cost nothing.
     """
-    if not needs_dense(roots):
-        return Layouts(list(roots), {})
-    found = propagated(roots)
-    if _bytes_copied(found.roots) > _bytes_copied(roots):
-        found = Layouts(list(roots), {})
-    return Layouts(commute_pooling(found.roots), found.states)
+    found = propagated(roots, may_store)
+    saves = _bytes_copied(found.roots) < _bytes_copied(roots)
+    return found if saves else Layouts(list(roots), {})
 
 
 def _bytes_copied(roots: Sequence[Value]) -> int:
@@ -88,24 +84,16 @@ def _bytes_copied(roots: Sequence[Value]) -> int:
     return sum(v.type.bytes for v in copied)
 
 
-def needs_dense(roots: Sequence[Value]) -> bool:
-    """Whether the order of axes matters to anything below `roots`: a kernel, or a reshape that needs a copy."""
-    return any(
-        isinstance(n.op.lower, Call) or (isinstance(n.op.lower, View) and layout(n.results[0]) is None)
-        for n in topological(roots)
-    )
-
-
 def propagated(roots: Sequence[Value], may_store: bool = True) -> Layouts:
-    """As assign_layouts, whatever the graph; `may_store`: whether states may be stored in another order."""
+    """The same as assign_layouts, also if no fewer bytes are copied."""
     storage: dict[State, Storage] = {}
     if may_store:
-        collecting = _Propagation(collecting=True)
+        collecting = _Propagation({}, collecting=True)
         collecting.run(roots)
         for state, (wanted, *others) in collecting.requests.items():
             if wanted is not None and all(other == wanted for other in others):
                 storage[state] = wanted
-    propagation = _Propagation(storage, may_store=may_store)
+    propagation = _Propagation(storage)
     return Layouts(propagation.run(roots), propagation.states)
 
 
@@ -114,10 +102,8 @@ class _Propagation:
     `collecting`: nothing is rewritten, but the storage that readers request of states is noted (None for the logical
     order)."""
 
-    def __init__(
-        self, storage: Mapping[State, Storage] | None = None, collecting: bool = False, may_store: bool = True
-    ) -> None:
-        self.storage, self.collecting, self.may_store = storage or {}, collecting, may_store
+    def __init__(self, storage: Mapping[State, Storage], collecting: bool = False) -> None:
+        self.storage, self.collecting = storage, collecting
         self.requests: dict[State, list[Storage | None]] = {}
         self.states: dict[State, Value] = {}
         self.views: dict[Value, Permuted] = {}
@@ -146,21 +132,13 @@ class _Propagation:
         found: Sequence[Permuted] | None = None
         if isinstance(lower, Contraction):
             found = self._contraction(node)
-        elif self.may_store or not self._is_update(node):
+        else:
             found = propagate(node, [self.views[v] for v in node.operands])
         if found is not None:
             return found
         if self.collecting and isinstance(lower, Call):
             self._request_dense(node, lower)
         return self._with(node, [self.value(v) for v in node.operands])
-
-    def _is_update(self, node: Node) -> bool:
-        """Whether the node has a whole state as operand, which keeps its own order."""
-        shape = node.results[0].type.shape
-        whole = [self.views[v] for v in node.operands if v.type.shape == shape]
-        return isinstance(node.op.lower, Elementwise) and any(
-            isinstance(view, Value) and base(view).node.op is STATE for view in whole
-        )
 
     def _with(self, node: Node, operands: Sequence[Value]) -> Sequence[Value]:
         """The node on other operands of the same types."""

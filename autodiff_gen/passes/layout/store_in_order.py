@@ -1,128 +1,172 @@
-"""Store products and assembled values in the order in which they are read.
+"""Store values in the order in which they are read.
 
-    entry f(a: f32[4,3], b: f32[3,2])
-      %0: f32[4,2] = matmul(a, b)
-      %1: f32[2,4] = permute(%0, dims=(1, 0))
-      %2: f32[8] = reshape(%1, shape=(8,))
-      %3: f32[8] = exp(%2)
-      y <- %3
-    ->
-    entry f(a: f32[4,3], b: f32[3,2])
-      %0: f32[2,3] = permute(b, dims=(1, 0))
-      %1: f32[3,4] = permute(a, dims=(1, 0))
-      %2: f32[2,4] = matmul_placed(%0, %1, layout=Strided(shape=(2, 4), strides=(4, 1), offset=0), of='')
-      %3: f32[4,2] = permute(%2, dims=(1, 0))
-      %4: f32[2,4] = permute(%3, dims=(1, 0))
-      %5: f32[8] = reshape(%4, shape=(8,))
-      %6: f32[8] = exp(%5)
-      y <- %6
+    entry f(a: f32[4,3], b: f32[3,2])              entry f(a: f32[4,3], b: f32[3,2])
+      %0: f32[4,2] = matmul(a, b)                    %0: f32[2,3] = permute(b, dims=(1, 0))
+      %1: f32[2,4] = permute(%0, dims=(1, 0))        %1: f32[3,4] = permute(a, dims=(1, 0))
+      %2: f32[8] = reshape(%1, shape=(8,))     ->    %2: f32[2,4] = matmul(%0, %1)
+      %3: f32[8] = exp(%2)                           %3: f32[8] = reshape(%2, shape=(8,))
+      y <- %3                                        %4: f32[8] = exp(%3)
+                                                     y <- %4
 
-- A product of which a reshape reads nothing but a permute is stored in the order of the permute, so that the reshape
-  needs no copy. So is one of which a loop would read columns, where it reads rows in wide vectors.
-- What is assembled to be stored with a layout, as in a loop, is assembled there.
+A reader needs a copy of a view that it cannot read in place. For each value, every order in which a reader reads it is
+a candidate, and the value is stored in the order for which the fewest bytes are copied.
 
-Kernels write with any leading dimension: a product can be stored in an order in which its rows or its columns stay
-contiguous.
+- A product is stored in the order in which a reshape or an update reads it: (a . b)' = b' . a', and kernels write with
+  any leading dimension, so that a product can have any order in which its rows or its columns stay contiguous. Of two
+  orders with as many copies, the one is chosen for which fewer bytes are read by columns.
+- A value that loops compute is copied in the order in which a kernel reads it, and all others read the copy. The loops
+  that compute the value store only the copy.
+
+Two permutes in a row become one.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, in_form
 from ...ir.op_forms import Placed
-from ...ir.op_kinds import Assemble, Elementwise, View
+from ...ir.op_kinds import Assemble, Elementwise, Pick, Reduce, View, ViewKind
 from ...ir.rewrite import rewritten
 from ...ir.strides import Strided, dense
-from ...ir.traits import is_plain_product
+from ...ir.traits import is_plain_product, view_kind
 from ...ir.types import Dim, Type, planned_size
 from ...ir.views import layout
-from ...ops.products.contraction import transposed
 from ..context import Context
-from ..costs import has_wide_vectors
-from .readable_operands import has_gaps
+from .copies import copied, unreadable
+
+
+class _Read(NamedTuple):
+    """A view `v`, operand i of a node that is no view; of the graph's roots without a node."""
+
+    v: Value
+    node: Node | None = None
+    i: int = 0
 
 
 def store_in_order(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    return _with_parts_in_order(_with_products_in_order(graph, context))
-
-
-def _with_products_in_order(graph: Graph, context: Context) -> Graph:
-    """Where a reshape does not line up with a permute of a product that nothing else reads, or loops over wide vectors
-    would read columns of it, the product is stored in the order of the permute, if its rows or its columns stay
-    contiguous: kernels write with any leading dimension."""
-    readers, roots = graph.users, graph.homes
-    views = [n.operands[0] for n in graph.of(View) if layout(n.results[0]) is None]
-    if context.backends is not None and has_wide_vectors(context.cost):
-        views += [v for n in graph.of(Elementwise, Assemble) for v in n.operands if _has_far_columns(v)]
-    orders: dict[Node, tuple[int, ...]] = {}
-    for v in views:
-        if not is_plain_product(v.base.node) or v.base in roots:
-            continue
-        steps, at, alone = _steps_of_order(v), v, True
-        while at is not v.base:
-            at = at.node.operands[0]
-            alone = alone and len(readers[at]) == 1
-        if steps is not None and alone:
-            orders[v.base.node] = steps
-
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        steps, y, (a, b) = orders[node], node.results[0].type, operands
-        columns = y.shape[-1] == 1 or steps[-1] == 1
-        if not columns:
-            a, b, steps = transposed(b), transposed(a), (*steps[:-2], steps[-1], steps[-2])
-        shape = (*a.type.shape[:-1], b.type.shape[-1])
-        placed = in_form(node.op, Placed)
-        assert placed is not None
-        attrs = {"layout": Strided(shape, steps), "of": ""}
-        made = Node(placed, (a, b), attrs, (Type(y.dtype, shape),), origin=node.origin).results[0]
-        return (made if columns else transposed(made),)
-
-    return rewritten(graph, rewrite, orders)
-
-
-def _with_parts_in_order(graph: Graph) -> Graph:
-    """What is assembled only to be stored with a layout is assembled there."""
-    readers, roots = graph.users, graph.homes
-
-    def assembled(node: Node) -> Node | None:
-        v = node.operands[0]
-        alone = "layout" in node.attrs and v not in roots and len(readers[v]) == 1
-        is_assembled = isinstance(v.node.op.lower, Assemble) and in_form(v.node.op, Placed) is not None
-        return v.node if alone and is_assembled else None
+    orders = {
+        source.node: steps
+        for source, reads in _reads(graph).items()
+        if _has_any_order(source, graph) and (steps := _best_order(source, reads)) is not None
+    }
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        parts = operands[0].node
-        placed = in_form(parts.op, Placed)
-        assert placed is not None
-        attrs = {**parts.attrs, **node.attrs}
-        types = tuple([r.type for r in node.results])
-        return Node(placed, parts.operands, attrs, types, origin=parts.origin).results
+        if node in orders:
+            return (_in_order(node.with_operands(operands), orders[node]),)
+        return (_permuted(operands[0], node.attrs["dims"]),)
 
-    return rewritten(graph, rewrite, [n for n in graph.of(Elementwise) if assembled(n) is not None])
+    permutes = [n for n in graph.of(View) if view_kind(n) is ViewKind.PERMUTE]
+    return rewritten(graph, rewrite, [*orders, *permutes])
 
 
-def _has_far_columns(v: Value) -> bool:
-    """Whether v is a view whose elements along the last axis are apart in memory."""
-    return v is not v.base and layout(v) is not None and has_gaps(v)
+def _reads(graph: Graph) -> dict[Value, list[_Read]]:
+    """For each value in memory how it is read."""
+    found: dict[Value, list[_Read]] = defaultdict(list)
+    for node in graph.nodes:
+        for i, v in enumerate(node.operands if not isinstance(node.op.lower, View) else ()):
+            found[v.base].append(_Read(v, node, i))
+    for v in graph.roots:
+        found[v.base].append(_Read(v))
+    return found
+
+
+def _has_any_order(v: Value, graph: Graph) -> bool:
+    """Whether a kernel or a loop can store a value in any order."""
+    if isinstance(v.node.op.lower, Elementwise | Reduce | Pick | Assemble):
+        return v not in graph.homes and len(v.node.results) == 1 and "layout" not in v.node.attrs
+    return is_plain_product(v.node)
+
+
+def _best_order(source: Value, reads: Sequence[_Read]) -> tuple[int, ...] | None:
+    """The strides with the least cost; None where the value has them."""
+    least, best = _cost(source, source, reads), None
+    for steps in {_steps_of_order(read.v): None for read in reads} if any(least) else ():
+        if steps is not None:
+            cost = _cost(source, _in_order(source.node, steps), reads)
+            least, best = (cost, steps) if cost < least else (least, best)
+    return best
+
+
+def _cost(source: Value, there: Value, reads: Sequence[_Read]) -> tuple[int, int]:
+    """The bytes that are copied, and the bytes of a product that are read by columns, where a value is the view `there`
+    of memory."""
+    copies: set[Value] = set()
+    by_columns = 0
+    for v, node, i in reads:
+        moved = _on(v, source, there)
+        at = layout(moved)
+        if node is None:
+            is_copied = at is None or not at.dense
+        else:
+            is_copied = i in unreadable(node, [moved if k == i else u for k, u in enumerate(node.operands)])
+        if is_copied:
+            copies.add(v)
+        if at is not None and at.strides[-1:] != (1,) and is_plain_product(source.node):
+            by_columns += v.type.bytes
+    return sum(v.type.bytes for v in copies), by_columns
+
+
+def _on(v: Value, source: Value, there: Value) -> Value:
+    """The same view of `there` as v is of `source`."""
+    if v is source or there is source:
+        return there if v is source else v
+    return v.node.with_operands((_on(v.node.operands[0], source, there),)).results[0]
+
+
+def _in_order(node: Node, steps: Sequence[int]) -> Value:
+    """The only result of a node, a view of memory with these strides."""
+    y = node.results[0]
+    if not is_plain_product(node):
+        dims = sorted(range(y.ndim), key=lambda k: -steps[k])
+        return _permuted(copied(_permuted(y, dims)), [dims.index(k) for k in range(y.ndim)])
+    a, b = node.operands
+    columns = y.type.shape[-1] == 1 or steps[-1] == 1
+    if not columns:
+        a, b, steps = _transposed(b), _transposed(a), (*steps[:-2], steps[-1], steps[-2])
+    shape = (*a.type.shape[:-1], b.type.shape[-1])
+    at, placed = Strided(shape, tuple(steps)), in_form(node.op, Placed)
+    assert placed is not None
+    op, attrs = (node.op, node.attrs) if at.dense else (placed, {"layout": at, "of": ""})
+    made = Node(op, (a, b), attrs, (Type(y.type.dtype, shape),), origin=node.origin).results[0]
+    return made if columns else _transposed(made)
+
+
+def _transposed(v: Value) -> Value:
+    return _permuted(v, (*range(v.ndim - 2), v.ndim - 1, v.ndim - 2))
+
+
+def _permuted(v: Value, dims: Sequence[int]) -> Value:
+    """permute(v), composed with a permute that v already is, and dropped when it is the identity."""
+    if view_kind(v.node) is ViewKind.PERMUTE:
+        inner = v.node.attrs["dims"]
+        return _permuted(v.node.operands[0], [inner[i] for i in dims])
+    return v if list(dims) == list(range(v.ndim)) else apply("permute", v, dims=tuple(dims))
 
 
 def _steps_of_order(v: Value) -> tuple[int, ...] | None:
-    """The strides of the product of which v shows all elements, if it is stored in the order of v; None where an axis
-    of v is not whole axes of the product, or neither rows nor columns of the product would be contiguous."""
-    at, shape = layout(v), v.base.type.shape
-    if at is None:
-        return None
+    """The strides of the value of which v shows all elements, if it is stored in the order of v; None where an axis
+    of v is not whole axes of the value, or where neither rows nor columns of a product would be contiguous."""
+    while (at := layout(v)) is None:
+        v = v.node.operands[0]
+    shape = v.base.type.shape
     axes = {step: i for i, (step, d) in enumerate(zip(dense(shape).strides, shape, strict=True)) if d != 1}
     steps: dict[int, int] = {}
     for rest, old, new in zip(at.shape, at.strides, dense(at.shape).strides, strict=True):
         while rest != 1:
-            i = axes.pop(old, -1)
+            i = axes.pop(old, None)
+            if i is None:
+                return None
             d = shape[i]
-            if i < 0 or (rest != d and (isinstance(d, Dim) or planned_size((rest,)) % d)):
+            if rest != d and (isinstance(d, Dim) or planned_size((rest,)) % d):
                 return None
             steps[i] = new
             rest = 1 if isinstance(d, Dim) else rest // d
             old, new = (step * planned_size((d,)) for step in (old, new))
     found = tuple(steps.get(i, 1) for i in range(len(shape)))
-    return None if axes or 1 not in found[-2:] else found
+    return None if axes or (is_plain_product(v.base.node) and 1 not in found[-2:]) else found

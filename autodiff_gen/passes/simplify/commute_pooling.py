@@ -16,14 +16,14 @@ is left with a quarter of the work, or less.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...ir.build import apply, apply_node, with_shape
+from ...ir.graph import Graph
 from ...ir.names import with_role
-from ...ir.node import Node, Value, topological, users
-from ...ir.op_kinds import ViewKind
-from ...ir.rewrite import substitute
+from ...ir.node import Node, Value
+from ...ir.op_kinds import Call, ViewKind
+from ...ir.rewrite import rewritten
 from ...ir.traits import view_kind
+from ..context import Context
 
 
 def _only_ones_differ(node: Node) -> bool:
@@ -34,15 +34,11 @@ def _only_ones_differ(node: Node) -> bool:
     return a[-1:] == b[-1:] and [d for d in a if d != 1] == [d for d in b if d != 1]
 
 
-def commute_pooling(roots: Sequence[Value]) -> list[Value]:
+def commute_pooling(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    readers = users(topological(roots))
-    outputs = set(roots)
+    readers, outputs = graph.users, set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        windows = node.op.windows([v.type.shape for v in node.operands], node.attrs)
-        if windows is None or not windows.takes_largest:
-            return None
         passed: list[Node] = []  # from the pooling back
         image = operands[0]
         old, new = node.operands[0], operands[0]
@@ -60,4 +56,10 @@ def commute_pooling(roots: Sequence[Value]) -> list[Value]:
             value = apply(step.op.name, value, **step.attrs)
         return value, *pooled.results[1:]
 
-    return substitute(roots, rewrite)
+    return rewritten(graph, rewrite, filter(_takes_largest, graph.of(Call)))
+
+
+def _takes_largest(node: Node) -> bool:
+    """Whether a node is a pooling by maximum."""
+    windows = node.op.windows([v.type.shape for v in node.operands], node.attrs)
+    return windows is not None and windows.takes_largest
