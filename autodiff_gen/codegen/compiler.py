@@ -20,7 +20,7 @@ from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
 from ..lowering.arena.optional_scratch import grant_scratch
-from ..lowering.pipeline import Dump, without_cycle_collection
+from ..lowering.pipeline import Dump, run, without_cycle_collection
 from ..lowering.plan import EntryPlan
 from ..lowering.plan_search import lower
 from ..passes.context import Context
@@ -127,7 +127,7 @@ def compile_functions(
     for f in functions:
         if f"{name}_{f.name}" in of_program(name):
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
-    entries = _entries(_graphs(functions), name, tables, dump)
+    entries = _entries(_graphs(functions, dump), name, tables, dump)
     program = _functions(name, functions, entries, tables)
     spaces = spaces_of(board, ram)
     if must_fit and (small := over(program, spaces)):
@@ -135,10 +135,15 @@ def compile_functions(
     return _with_scratch(program)
 
 
-def _graphs(functions: Sequence[FunctionSpec]) -> list[Graph]:
+def _graphs(functions: Sequence[FunctionSpec], dump: Dump | None = None) -> list[Graph]:
     """The graphs of functions with their layouts assigned."""
-    modules = [layout_assignment(Module((f.graph,)), Context()) for f in functions]
-    return [graph for module in modules for graph in module.entries]
+    graphs: list[Graph] = []
+    for f in functions:
+        for stage, made in run((layout_assignment,), Module((f.graph,)), Context()):
+            graphs += made.entries
+            if dump is not None:
+                dump.write(stage, made)
+    return graphs
 
 
 def _with_scratch(program: Program) -> Program:

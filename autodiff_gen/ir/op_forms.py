@@ -37,10 +37,10 @@ class Placed(Form):
 @dataclass(frozen=True)
 class ByRows(Form):
     """Completed by rows in a fused loop. made: (operands, attributes) of `of` -> the same value by rows, None where
-    there is none. whole: (operands, attributes) of the op by rows -> the same matrix, computed by `of`."""
+    there is none. in_one_call: (operands, attributes) of the op by rows -> the same matrix, computed by `of`."""
 
     made: Callable[[Sequence[Any], Attrs], Any]
-    whole: Callable[[Sequence[Any], Attrs], Any]
+    in_one_call: Callable[[Sequence[Any], Attrs], Any]
 
 
 @dataclass(frozen=True)

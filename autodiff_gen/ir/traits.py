@@ -52,10 +52,10 @@ def by_rows(node: Node, operands: tuple[Value, ...]) -> Value | None:
     return value
 
 
-def whole(node: Node, operands: tuple[Value, ...]) -> Value:
+def in_one_call(node: Node, operands: tuple[Value, ...]) -> Value:
     """What a node that completes a matrix by rows computes of these operands, in one call."""
     assert isinstance(node.op.form, ByRows)
-    value: Value = node.op.form.whole(operands, node.attrs)
+    value: Value = node.op.form.in_one_call(operands, node.attrs)
     return value
 
 

@@ -24,7 +24,7 @@ from .calls.kernel_calls import call_in_place, call_of, is_gathered
 from .context import Context
 from .fusion.fused_node import fused_node
 from .fusion.partition import Part, partition
-from .layout.copies import better_copied, copied, in_memory_late, unreadable
+from .layout.copies import better_copied, copied, copied_again, unreadable
 from .loops.shared_nests import nest_of
 
 
@@ -54,7 +54,7 @@ class _Copies:
     for each reader."""
 
     def __init__(self, graph: Graph, context: Context) -> None:
-        self._context, self._lasting = context, in_memory_late(graph)
+        self._context, self._lasting = context, copied_again(graph, context)
         self._made: dict[tuple[Value, Node | bool], Value] = {}
 
     def read_by(self, part: Part) -> list[Value]:

@@ -74,6 +74,11 @@ class Context:
         return host_cost() if self.backends is None else self.backends.cost
 
     @property
+    def weighs_memory(self) -> bool:
+        """Whether some of the time is given for a smaller arena."""
+        return self.backends is not None and (self.budget is not None or bool(self.cost.memory))
+
+    @property
     def target(self) -> Backends:
         assert self.backends is not None, "kernels are selected for a target"
         return self.backends

@@ -14,11 +14,6 @@ from .context import Context
 from .work import work
 
 
-def weighs_memory(context: Context) -> bool:
-    """Whether some of the time is given for a smaller arena."""
-    return context.backends is not None and (context.budget is not None or bool(context.cost.memory))
-
-
 def excess(graph: Graph, context: Context) -> int:
     """By how many bytes the steps of an entry exceed the budget, all added up; 0 if it fits."""
     if context.budget is None or surely_fits(graph, context):

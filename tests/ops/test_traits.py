@@ -16,7 +16,7 @@ from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS, Op, topological
 from autodiff_gen.ir.op_forms import ByRows, First, Form, Placed
 from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
-from autodiff_gen.ir.traits import by_rows, macs, whole
+from autodiff_gen.ir.traits import by_rows, in_one_call, macs
 from autodiff_gen.ir.views import layout
 from autodiff_gen.passes.calls.kernel_calls import call_of
 
@@ -295,7 +295,7 @@ def test_products_by_rows_compute_the_same_as_in_one_call(name: str, of: str, i:
         return
     rows = made.base
     assert rows.node.op is OPS[name]
-    again = whole(rows.node, rows.node.operands)
+    again = in_one_call(rows.node, rows.node.operands)
     y, of_rows, matrix, one = evaluate([c.outs[0], made, rows, again], c.feeds)
     assert agree(of_rows.reshape(y.shape), y) and agree(one, matrix)
 

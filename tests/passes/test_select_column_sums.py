@@ -118,3 +118,12 @@ def test_ref_gives_the_bits_of_a_loop(
     called = trained()
     monkeypatch.setattr(PASS, "sums_are_inlined", lambda *_: True)
     assert trained() == called
+
+
+@pytest.mark.cc
+def test_columns_that_follow_the_batch() -> None:
+    """The rows are as far apart as with a full batch."""
+    x = ag.Input("x", (6, 8), batch_axis=0)
+    sums = ag.function([x], [F.sum(F.reshape(x, (8, x.shape[0])), 0)]).on_host()
+    array = np.arange(32, dtype=np.float32).reshape(4, 8)
+    np.testing.assert_array_equal(sums(array)[0], array.reshape(8, 4).sum(0))

@@ -80,3 +80,26 @@ def test_training_equals_pytorchs(name: str) -> None:
     ]
     trainer = Trainer(compiled(name), Compiler(find_compiler(None), ""))
     trains_as_pytorchs(trainer, twin, torch.optim.SGD(twin.parameters(), lr=0.5), batches)
+
+
+class _Twice(nn.Module):
+    """One layer of an image and of its transpose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(192, 64), nn.Linear(64, CLASSES)
+
+    def forward(self, x: Any) -> Any:
+        turned = x.permute(0, 2, 1).reshape(8, 192)
+        return self.head(self.layer(x.reshape(8, 192)) + self.layer(turned).tanh())
+
+
+def test_a_copy_of_an_input_is_made_again_in_the_backward_pass() -> None:
+    """Also where it is a reshape that fails, whose node both passes share."""
+    loss = nn.CrossEntropyLoss()
+    model = ag.Model.supervised(_Twice(), input=(8, 12, 16), loss=loss, optimizer=optim.Adam())
+    program = compile_model(model, "m", ["ref"], board.load("mps2_an386"))
+    (plan,) = (e.plan for e in program.entries if e.name == "train_step")
+    size = 4 * 8 * 192
+    copies = [b for b in lifetimes(plan, Context(backends=program.backends)) if b.bytes == size]
+    assert len(copies) == 2 and max(b.end - b.start for b in copies) < len(plan.steps) // 2

@@ -74,3 +74,21 @@ def test_elements_of_a_row_that_a_loop_reads_are(text: str, step: int) -> None:
     graph = store_in_order(parsed(text), Context())
     operand = graph.outputs["y"].node.operands[0]
     assert known_layout(operand).strides[-1] == step
+
+
+def test_joined_values_are_stored_once() -> None:
+    """In the order in which a product reads them, which is the only copy."""
+    graph = parsed("""
+    entry f(a: f32[2,6,4], b: f32[2,6,4], w: f32[6,3])
+      %0: f32[2,6,8] = assemble(a, b, shape=(2, 6, 8), starts=((0, 0, 0), (0, 0, 4)),
+          steps=((1, 1, 1), (1, 1, 1)), fill=0.0)
+      %1: f32[2,8,6] = permute(%0, dims=(0, 2, 1))
+      %2: f32[16,6] = reshape(%1, shape=(16, 6))
+      %3: f32[16,3] = matmul(%2, w)
+      %4: f32[2,6,8] = exp(%0)
+      y <- %3
+      z <- %4
+    """)
+    made = store_in_order(graph, Context())
+    names = [n.op.name for n in made.nodes]
+    assert "copy" not in names and names.count("assemble_placed") == 1

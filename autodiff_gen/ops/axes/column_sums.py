@@ -24,7 +24,7 @@ def _type(x: Type) -> Type:
 
 def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     m, n = layouts[0].shape
-    sizes = {"lda": n, "m": m, "n": n}
+    sizes = {"lda": layouts[0].strides[0], "m": m, "n": n}
     return KernelCall("column_sums_f32", {"a": Operand(0), "y": Result()}, sizes, OVERWRITES)
 
 

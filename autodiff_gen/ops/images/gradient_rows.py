@@ -13,19 +13,18 @@ from ...ir.build import apply
 from ...ir.kernel_call import KernelCall, Operand
 from ...ir.node import Op, Value, define
 from ...ir.op_forms import ByRows
-from ...ir.op_kinds import Attrs, Call, Range, RowContraction
+from ...ir.op_kinds import Attrs, Call, RowContraction
 from ...ir.strides import Strided, dense
 from ...ir.types import Shape, Type, planned_size, product
 from ...ir.windows import Windows
 from .windows import output_size, pair_of
 
 
-def register_rows(name: str, of: Op) -> Op:
-    """The op `name`, which completes by rows what `of` computes, the gradient dw of x and dy."""
+def register_rows(name: str, of: Op, by_channel: bool) -> Op:
+    """The op `name`, which completes by rows what `of` computes, the gradient dw of x and dy. by_channel: dw is
+    stored channel-last, with a row for each channel of x, as the weights of depthwise convolutions are."""
     lower = of.lower
     assert isinstance(lower, Call)
-    # Of depthwise convolutions, dw is stored channel-last: its first axis has no channels of dy.
-    by_channel = lower.tile(Range(0, 0, 1), (), {"groups": 1}) is None
 
     def made(operands: Sequence[Value], attrs: Attrs) -> Value | None:
         x, dy = operands
@@ -35,7 +34,7 @@ def register_rows(name: str, of: Op) -> Op:
         rows = apply(name, apply("permute", pixels, dims=(1, 0)), x, **attrs)
         return apply("permute", rows, dims=(1, 0)) if by_channel else rows
 
-    def whole(operands: Sequence[Value], attrs: Attrs) -> Value:
+    def in_one_call(operands: Sequence[Value], attrs: Attrs) -> Value:
         dy, x = operands
         pixels = apply("permute", dy, dims=(1, 0))
         dw = apply(
@@ -74,7 +73,7 @@ def register_rows(name: str, of: Op) -> Op:
         found = of.windows((x, _image(dy, x, attrs)), attrs)
         return None if found is None else replace(found, image=1, is_gradient=False)
 
-    form = ByRows(of.name, made, whole)
+    form = ByRows(of.name, made, in_one_call)
     return define(name, infer, ref, None, RowContraction(call, by_channel), form=form, windows=windows)
 
 

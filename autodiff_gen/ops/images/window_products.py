@@ -96,7 +96,7 @@ class WindowProduct:
         """Register the ops; returns all but `name`_epilogue and the op of rows."""
         y, dx, dw = self._op_of_y(), self._op_of_dx(), self._op_of_dw()
         register_with_epilogue(f"{self.name}_epilogue", register(y))
-        register_rows(f"{self.name}_dw_rows", dw)
+        register_rows(f"{self.name}_dw_rows", dw, by_channel=not self._sums_channels(self.rows[0][2]))
         return y, register(dx), register(dw), register_added(f"{self.name}_dw_into", dw)
 
     def _op_of_y(self) -> Op:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...ir.kernel_call import KernelCall
-from ...ir.node import Op, Sample, define
-from ...ir.op_kinds import Attrs, Call
+from ...ir.node import Op, Sample, define, in_form
+from ...ir.op_forms import ByRows
+from ...ir.op_kinds import Attrs, Call, RowContraction
 from ...ir.strides import Strided
 from ...ir.types import Type
 from ..images.convolution import conv2d_dw, conv2d_dx
@@ -75,7 +76,9 @@ def _register_dw(of: Op) -> Op:
         samples=_samples(of, 0, x_zero=-7),
         torch=f"(lambda a, b: {of.torch})(a.to(b.dtype) - x_zero, b)",
     )
-    register_rows(f"{of.name}_rows_s8_f32", made)
+    rows = in_form(of, ByRows)
+    assert rows is not None and isinstance(rows.lower, RowContraction)
+    register_rows(f"{of.name}_rows_s8_f32", made, rows.lower.by_channel)
     return made
 
 

@@ -19,7 +19,7 @@ from ...ir.node import Node, Value
 from ...ir.op_kinds import RowContraction
 from ...ir.origin import building
 from ...ir.rewrite import rewritten
-from ...ir.traits import whole
+from ...ir.traits import in_one_call
 from ..arena_use import liveness
 from ..context import Context
 from ..worth import excess
@@ -49,7 +49,7 @@ def with_whole(graph: Graph, gradients: Collection[Node]) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         origin = node.origin
         with building(origin.scope, origin.phase):
-            made = whole(node, operands)
+            made = in_one_call(node, operands)
         made.base.node.origin = origin
         return (made,)
 

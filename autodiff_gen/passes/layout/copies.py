@@ -37,9 +37,12 @@ def _is_readable(node: Node, i: int, v: Value) -> bool:
     return not isinstance(lower, Call | Scan | Cond) or _serves(node, i, v)
 
 
-def in_memory_late(graph: Graph) -> set[Value]:
-    """The values that are in memory during the backward pass and updates, whatever is copied: inputs, states and
+def copied_again(graph: Graph, context: Context) -> set[Value]:
+    """The values of which copies for the forward pass are not kept for later, where memory is weighed against time:
+    those that are in memory during the backward pass and updates, whatever is copied. They are inputs, states and
     constants, and what something there reads in place."""
+    if not context.weighs_memory:
+        return set()
     nodes = [n for n in graph.nodes if not isinstance(n.op.lower, View)]
     late = [n for n in nodes if is_late(n.origin)]
     read = {v.base for n in late for i, v in enumerate(n.operands) if i not in unreadable(n, n.operands)}

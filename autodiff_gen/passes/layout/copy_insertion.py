@@ -40,37 +40,44 @@ from ...ir.origin import BACKWARD, UPDATE, is_late
 from ...ir.rewrite import rewritten
 from ...ir.views import layout
 from ..context import Context
-from ..worth import weighs_memory
-from .copies import better_copied, copied, copied_for, in_memory_late, snapshot, unreadable
+from .copies import better_copied, copied, copied_again, copied_for, snapshot, unreadable
 
 
 def _with_copies(graph: Graph, context: Context) -> Graph:
     """Views that fail and operands that do not serve are copied, each once for all its readers in a pass. What would be
     gathered is copied for each reader."""
-    lasting = in_memory_late(graph) if weighs_memory(context) else set()
+    lasting = copied_again(graph, context)
     copies: dict[tuple[Value, bool], Value] = {}
 
-    def copy_of(v: Value, node: Node, old: Value) -> Value:
-        is_again = is_late(node.origin) and old.base in lasting
+    def copy_of(v: Value, is_again: bool) -> Value:
         if (v, is_again) not in copies:
-            copies[v, is_again] = copied_for(v, v.node.origin.scope, BACKWARD) if is_again else copied(v)
+            origin = base(v).node.origin
+            phase = BACKWARD if is_again and not is_late(origin) else origin.phase
+            copies[v, is_again] = copied_for(v, v.node.origin.scope, phase)
         return copies[v, is_again]
 
+    def shown(v: Value, is_again: bool) -> Value:
+        """v, as a view of a copy if it is a view that fails."""
+        if layout(v) is not None:
+            return v
+        source = shown(v.node.operands[0], is_again)
+        made = v.node.with_operands((source,)).results[0]
+        return v.node.with_operands((copy_of(source, is_again),)).results[0] if layout(made) is None else made
+
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-        lower, old = node.op.lower, node.operands
-        if isinstance(lower, View):
-            made = node.with_operands(operands)
-            fails = layout(made.results[0]) is None
-            return (node.with_operands((copy_of(operands[0], node, old[0]),)) if fails else made).results
+        lower = node.op.lower
+        again = [is_late(node.origin) and v.base in lasting for v in node.operands]
+        operands = tuple([shown(v, is_again) for v, is_again in zip(operands, again, strict=True)])
         failing = unreadable(node, operands)
         if isinstance(lower, RowContraction) and lower.call is not None and 0 in failing:
-            pixels = copy_of(apply("permute", operands[0], dims=(1, 0)), node, old[0])
+            pixels = copy_of(apply("permute", operands[0], dims=(1, 0)), again[0])
             operands, failing = (apply("permute", pixels, dims=(1, 0)), *operands[1:]), failing - {0}
-        fixed = [copy_of(v, node, old[i]) if i in failing else v for i, v in enumerate(operands)]
+        fixed = [copy_of(v, again[i]) if i in failing else v for i, v in enumerate(operands)]
         made = node.with_operands(tuple(fixed))
         return (_with_rows(made, context) if isinstance(lower, Call) else made).results
 
-    return rewritten(graph, rewrite, graph.of(View, Contraction, RowContraction, Call, Scan, Cond))
+    made = rewritten(graph, rewrite, [n for n in graph.nodes if not isinstance(n.op.lower, View)])
+    return made.with_roots([shown(v, False) for v in made.roots])
 
 
 def _with_rows(node: Node, context: Context) -> Node:

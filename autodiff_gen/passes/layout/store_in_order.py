@@ -121,7 +121,10 @@ def _on(v: Value, source: Value, there: Value) -> Value:
 
 def _in_order(node: Node, steps: Sequence[int]) -> Value:
     """The only result of a node, a view of memory with these strides."""
-    y = node.results[0]
+    y, placed = node.results[0], in_form(node.op, Placed)
+    if not is_plain_product(node) and placed is not None:
+        attrs = {**node.attrs, "layout": Strided(y.type.shape, tuple(steps)), "of": ""}
+        return Node(placed, node.operands, attrs, (y.type,), origin=node.origin).results[0]
     if not is_plain_product(node):
         dims = sorted(range(y.ndim), key=lambda k: -steps[k])
         return _permuted(copied(_permuted(y, dims)), [dims.index(k) for k in range(y.ndim)])
@@ -130,7 +133,7 @@ def _in_order(node: Node, steps: Sequence[int]) -> Value:
     if not columns:
         a, b, steps = _transposed(b), _transposed(a), (*steps[:-2], steps[-1], steps[-2])
     shape = (*a.type.shape[:-1], b.type.shape[-1])
-    at, placed = Strided(shape, tuple(steps)), in_form(node.op, Placed)
+    at = Strided(shape, tuple(steps))
     assert placed is not None
     op, attrs = (node.op, node.attrs) if at.dense else (placed, {"layout": at, "of": ""})
     made = Node(op, (a, b), attrs, (Type(y.type.dtype, shape),), origin=node.origin).results[0]

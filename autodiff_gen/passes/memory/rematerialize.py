@@ -50,7 +50,7 @@ from ...ir.traits import compared_with_their_extremes, is_free, is_fusable
 from ...ir.types import planned_size
 from ..arena_use import liveness
 from ..context import Context
-from ..worth import excess, is_worth_its_time, takes_no_more, weighs_memory
+from ..worth import excess, is_worth_its_time, takes_no_more
 from .nested_concatenations import Place, contained, read_in
 from .recomputation import SMALLEST_PART, copy_of, is_large_part
 from .snapshot_states import with_early_updates
@@ -98,7 +98,7 @@ def _is_worth_it(new: Graph, old: Graph, context: Context) -> bool:
 def _may_be_smaller(each: Graph, best: Graph, context: Context) -> bool:
     """Whether a graph with more copies than `best` may take much less of the arena, by the least that the graph `each`
     takes, in which no readers share them."""
-    if not weighs_memory(context):
+    if not context.weighs_memory:
         return False
     each, best = with_early_updates(each, context), with_early_updates(best, context)
     if excess(best, context):

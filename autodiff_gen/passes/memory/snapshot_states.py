@@ -31,14 +31,14 @@ from ...ir.origin import is_late
 from ..arena_use import liveness
 from ..context import Context
 from ..layout.copy_insertion import with_old_states_copied
-from ..worth import is_worth_its_time, weighs_memory
+from ..worth import is_worth_its_time
 
 MOST_TRIES = 3  # copies that are measured one after the other, at each peak: a limit of compile time
 
 
 def snapshot_states(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    if graph.inner or not weighs_memory(context) or not larger_results(graph):
+    if graph.inner or not context.weighs_memory or not larger_results(graph):
         return graph
     while True:
         reads = _at_the_peak(graph, context)
