@@ -1,5 +1,5 @@
-"""Samples of a batch: whether an op computes each of a sample of its operands, or adds up terms of which each is a
-sample's.
+"""Samples of a batch: whether an op computes each sample from the same sample of its operands, or adds up one term for
+each sample.
 
 A value that follows the batch has one axis with an extent c*n, of which c elements after each other belong to a sample.
 """
@@ -36,8 +36,8 @@ def axis_of_samples(v: Value) -> int:
 
 
 def check(node: Node) -> None:
-    """Raise Mixed unless each sample of what the node computes is computed of the same sample of its operands, or,
-    where the results do not follow the batch, is the sum of terms of which each is computed of one sample."""
+    """Raise Mixed unless the node computes each sample from the same sample of its operands, or, where the results do
+    not follow the batch, adds up terms, each computed from one sample."""
     if any(follows(r) for r in node.results):
         aligned = all(follows(r) for r in node.results) and _is_aligned(node)
     else:

@@ -81,7 +81,7 @@ def tile_of_first(node: Node, at: Range) -> Tile | None:
 
 
 def term_of(node: Node, operand: int, at: Range) -> Tile | None:
-    """Of what the node computes the term of its only result that a range of one operand gives."""
+    """The operand ranges from which the node computes the term of its result that this range of one operand gives."""
     lower = node.op.lower
     if len(node.results) != 1:
         return None
@@ -96,7 +96,7 @@ def term_of(node: Node, operand: int, at: Range) -> Tile | None:
 
 
 def axis_of_result(node: Node, operand: int, axis: int) -> int | None:
-    """The axis of the result of which a range is computed of a range along an axis of an operand."""
+    """The axis of the result along which a range is computed from a range along this axis of an operand."""
     if len(node.results) != 1:
         return None
     (y,) = node.results

@@ -113,12 +113,12 @@ def is_gathered_once(cost: CostTable, elements: int, macs: int, is_tiled: bool =
     return copy < macs / (cost.gemm.tile if is_tiled else 1) * (cost.load + cost.store + cost.loop)
 
 
-def windows_are_copied(cost: CostTable, elements: int, outputs: int, run: int, whole: int) -> bool:
-    """Whether the windows of an image, so many elements, are copied for a product with filters of so many outputs. A
-    kernel begins anew, as for a result, after `run` elements of a window that are next to each other in the image; of a
-    copy, all elements of a window, `whole`, are. A kernel without tiles has no registers to load anew."""
+def windows_are_copied(cost: CostTable, elements: int, filters: int, run: int, whole: int) -> bool:
+    """Whether the windows of an image, so many elements, are copied for a product with so many filters. A kernel
+    begins anew, as for a result, after `run` elements of a window that are next to each other in the image; of a copy,
+    all elements of a window, `whole`, are. A kernel without tiles has no registers to load anew."""
     copy = elements * (cost.load + cost.store + cost.arena + cost.loop / run)
-    begun = elements * outputs * cost.gemm.result * (1 / run - 1 / whole)
+    begun = elements * filters * cost.gemm.result * (1 / run - 1 / whole)
     return cost.gemm.tile > 1 and copy < begun
 
 
@@ -187,10 +187,9 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
 
 
 def has_wide_vectors(cost: CostTable) -> bool:
-    """Whether loops are written for compilers to make vectors of them. A row that is contiguous in memory is added up
-    in vectors, as with AG_REDUCTION on hosts: faster than the sums of several rows at a time, of which each term is
-    loaded alone. Both alternatives of a selection are computed: faster than a branch for each
-    element, so that masks are rather computed again than stored."""
+    """Whether loops are written for compilers to make vectors of them. A contiguous row is added up in vectors, as with
+    AG_REDUCTION on hosts: faster than sums of several rows at a time, which load each term by itself. Masks are
+    computed again rather than stored."""
     return cost.vector > 4
 
 

@@ -1,6 +1,6 @@
 """Fuse two calls, of which the second reads the result of the first, where one kernel computes both: a convolution and
-the pooling by maximum that alone reads it, and likewise their gradients. The image between them, the largest of a small
-net, is never stored, and zeros that the pooling's gradient would hold are never multiplied.
+the pooling by maximum that is its only reader, and likewise their gradients. The image between them, the largest of a
+small net, is never stored, and zeros that the pooling's gradient would hold are never multiplied.
 
     entry f(x: f32[1,6,6,1], w: f32[4,3,3,1])
       %0: f32[1,4,4,4] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
@@ -15,9 +15,9 @@ net, is never stored, and zeros that the pooling's gradient would hold are never
           pool_ceil_mode=False)
       y <- %1
 
-Which ops are compositions of two others, their records say. Of a call of which nothing reads the other results, as a
-pooling by maximum in `predict`, the first result alone is computed, where its record says how, unless the kernel that
-computes all of them is of a backend that has none for the first alone.
+Ops of the form `Composed` are compositions of two others. Where nothing reads the other results of a call, as of a
+pooling by maximum in `predict`, an op of the form `First` computes only the first result. The call stays if the kernel
+that computes all results is of a backend that has none for only the first.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class _Fusion:
         if fit is None:
             return None
         v, first = node.operands[fit.form.operand], fit.result(node.operands)
-        alone = first is v or (first not in self.roots and len(self.readers[first]) == 1)
-        return fit if alone and self.is_never_read(v) else None
+        is_only_reader = first is v or (first not in self.roots and len(self.readers[first]) == 1)
+        return fit if is_only_reader and self.is_never_read(v) else None
 
-    def alone(self, node: Node) -> Op | None:
+    def only_first(self, node: Node) -> Op | None:
         """The op that computes only the first result of a call, if nothing reads the others."""
         unread = all(r not in self.roots and not self.readers.get(r) for r in node.results[1:])
         return in_form(node.op, First) if unread else None
@@ -133,8 +133,8 @@ class _Fusion:
         return bool(scatters) and set(scatters) <= set(normalise_axes(node.attrs["axes"], v.ndim))
 
 
-def _is_served(node: Node, alone: Op, context: Context) -> bool:
-    """Whether the backend that serves a call serves the op of its first result alone too; in place of `ref` any may."""
+def _is_served(node: Node, first: Op, context: Context) -> bool:
+    """Whether the backend that serves a call also serves the op of only its first result; in place of `ref` any may."""
     backends = context.backends
     if backends is None:
         return True
@@ -146,25 +146,25 @@ def _is_served(node: Node, alone: Op, context: Context) -> bool:
         call = lower.choose(layouts, [r.type for r in results], node.attrs)
         return backends.select(call.kernel, call.facts()).backend
 
-    return backend(node.op) in (backend(alone), REF)
+    return backend(node.op) in (backend(first), REF)
 
 
 def fuse_calls(graph: Graph, context: Context) -> Graph:
     """See the module."""
     fusion = _Fusion(graph)
-    found = {n: op for n in graph.of(Call) if (op := fusion.alone(n)) is not None}
-    alone = {n: op for n, op in found.items() if _is_served(n, op, context)}
+    found = {n: op for n in graph.of(Call) if (op := fusion.only_first(n)) is not None}
+    first_only = {n: op for n, op in found.items() if _is_served(n, op, context)}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         fit = fusion.fit(node)
         if fit is not None:
             return fit.applied(operands)
-        if node in alone:
-            first = apply(alone[node].name, *operands, **node.attrs)
+        if node in first_only:
+            first = apply(first_only[node].name, *operands, **node.attrs)
             return (first if node.origin.labels else with_role(first, node.op.name), *node.results[1:])
         if node not in fusion.fits and fusion.is_never_read(node.operands[0]):
             return (apply(node.op.name, operands[0].node.operands[0], **node.attrs),)
         return None
 
     scattered = filter(fusion.is_sum_of_scattered, graph.of(Reduce))
-    return rewritten(graph, rewrite, [*{**fusion.fits, **alone}, *scattered])
+    return rewritten(graph, rewrite, [*{**fusion.fits, **first_only}, *scattered])

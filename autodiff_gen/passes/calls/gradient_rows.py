@@ -75,8 +75,8 @@ def updates_of(graph: Graph, gradient: Value) -> list[Value]:
 
 def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tuple[Value, Value]]:
     """Values that are computed by rows, with the ones that replace them: the gradient, or the new values of updates
-    where rows are stored in another shape. None where the gradient, or something that a rule reads, has no rows, or
-    strips save more."""
+    where rows are stored in another shape. The list is empty if the gradient or a value that the rule reads has no
+    rows, or if strips save more."""
     gradient = chain[0]
     node, shape = gradient.node, gradient.type.shape
     with building(node.origin.scope, node.origin.phase):
@@ -106,8 +106,8 @@ def _is_in_parts(rows: Node, context: Context) -> bool:
 
 
 def _origin_of_gradient(chain: Sequence[Value]) -> Origin:
-    """That of the gradient itself, which may be a product times scales: what is computed for it belongs to the update
-    as it does."""
+    """The origin of the gradient itself, which may be a product times scales, so that its rows belong to the same
+    update."""
     origins = [v.node.origin for v in chain if v.node.origin.phase == BACKWARD]
     named = (o for o in origins if any(label.gradient_of is not None for label in o.labels.values()))
     return next(named, chain[0].node.origin)

@@ -1,5 +1,5 @@
-"""Whole gradients: a gradient that is completed by rows, each of which updates a row of a state, is computed whole
-where the arena is not larger with it, as one call of a kernel and one loop take less time.
+"""Whole gradients: one call computes a gradient that would be completed by rows, where the arena is not larger with it.
+One call and one loop take less time.
 
     entry f(a: f32[4,2], b: f32[2,3])           entry f(a: f32[4,2], b: f32[2,3])
       %0: f32[4,3] = matmul_rows(a, b)            %0: f32[4,3] = matmul(a, b)
@@ -7,7 +7,8 @@ where the arena is not larger with it, as one call of a kernel and one loop take
       %2: f32[4,3] = add(w, %1)           ->      %2: f32[4,3] = add(w, %1)
       w' <- %2                                    w' <- %2
 
-Where the RAM budget is exceeded, all gradients stay by rows.
+Where the RAM budget is exceeded, gradients that are completed by rows stay so; gradients no larger than dy are not
+(`gradient_rows`).
 """
 
 from __future__ import annotations

@@ -153,8 +153,9 @@ def _permuted(v: Value, dims: Sequence[int]) -> Value:
 
 
 def _steps_of_order(v: Value) -> tuple[int, ...] | None:
-    """The strides of the value of which v shows all elements, if it is stored in the order of v; None where an axis
-    of v is not whole axes of the value, or where neither rows nor columns of a product would be contiguous."""
+    """The strides that the value has if it is stored in the order in which its view v shows all of its elements; None
+    where an axis of v is not whole axes of the value, or where neither rows nor columns of a product would be
+    contiguous."""
     while (at := layout(v)) is None:
         v = v.node.operands[0]
     shape = v.base.type.shape

@@ -34,8 +34,8 @@ class Cut:
 
 
 def cut_of(node: Node, part: Part, graph: Graph) -> Cut | None:
-    """What a part of the results is computed of; None where only the whole can be computed. As tile_of (ir/tiles.py),
-    also of joined values, loops, and rows of each sample."""
+    """The parts of the operands from which a part of the results is computed; None where only the whole can be
+    computed. As tile_of (ir/tiles.py), also of joined values, loops, and rows of each sample."""
     lower, y = node.op.lower, node.results[0]
     if isinstance(part, Picked):
         tile = tile_of(node, whole(y, part.axis)) if isinstance(y.type.shape[part.axis], int) else None
