@@ -20,8 +20,9 @@ from ..ir.op_kinds import (
     Reduce,
     RowContraction,
     View,
+    ViewKind,
 )
-from ..ir.traits import uniform
+from ..ir.traits import uniform, view_kind
 from ..ir.types import normalise_axes, planned_size
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
@@ -136,7 +137,8 @@ class _Formulas:
 
     def _formula(self, v: Value, is_top: bool = True) -> tuple[str, int]:
         """The text, and the precedence of its outermost operator."""
-        if v in self.outer or (v.base in self.done and not is_top):
+        is_shown = v.base in self.done and view_kind(v.node) is not ViewKind.PERMUTE
+        if v in self.outer or (is_shown and not is_top):
             text = self._named(v)
             return text, UNARY if text.startswith(("-", "old ")) else ATOM
         if v in self.locals and not is_top and (not self.is_whole or self.uses[v] > 1):

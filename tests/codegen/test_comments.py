@@ -248,6 +248,10 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     ),
     "transposes and slices": (lambda a, b: [a[:, 1:4] * b.T[::2, :3] - F.tanh(a[:, :3])], [(2, 4), (5, 4)]),
     "permutes": (lambda a, b: [F.exp(a.permute(2, 0, 1)) * b], [(2, 3, 4), (4, 2, 3)]),
+    "a result in another order that another one needs": (
+        lambda a, b: [F.exp(a).permute(0, 2, 1).reshape(8, 2) @ b, F.tanh(F.exp(a))],
+        [(2, 2, 4), (2, 3)],
+    ),
     "sums over axes": (lambda a: [F.sum(a * a, (0, 2)), F.sum(a, 1) * 2.0, F.mean(a)], [(2, 3, 4)]),
     "parts that are joined": (
         lambda a, b: [F.cat([F.exp(a), b * 2.0, a[:, :1]], 1), F.stack([F.tanh(a), b])],
