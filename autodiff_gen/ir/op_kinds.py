@@ -175,7 +175,7 @@ class Call:
     macs: the multiply-accumulates of a call with a full batch.
     strided: the operands that may be any view; all others have been made dense, from an offset on. Numbers that are
     added to memory are passed by value (`Added` in op_forms.py).
-    summed: the operands, each an operand of its own, of whose products the results are sums; the elements of the last
+    summed: the results are sums of products of these operands, each a different operand; the elements of the last
     of them over all axes but its last one are as many as the terms, or more.
     tile: (a range of the first result, shapes of the operands, attributes) -> how the op computes that part of it, None
     where it cannot.

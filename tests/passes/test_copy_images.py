@@ -72,7 +72,7 @@ def test_training_is_that_of_the_interpreter(
 
 
 def test_images_of_8_bits_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of which the gradient of weights of 8 bits is computed."""
+    """The gradient of their weights is computed."""
     monkeypatch.setattr("autodiff_gen.passes.calls.copy_images.windows_are_copied", lambda *_: True)
     x = np.random.default_rng(3).uniform(-0.5, 1, (8, 1, 10, 8)).astype(np.float32)
     backbone = quant.quantize(nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU()), x)

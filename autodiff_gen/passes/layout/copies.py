@@ -38,9 +38,9 @@ def _is_readable(node: Node, i: int, v: Value) -> bool:
 
 
 def copied_again(graph: Graph, context: Context) -> set[Value]:
-    """The values of which copies for the forward pass are not kept for later, where memory is weighed against time:
-    those that are in memory during the backward pass and updates, whatever is copied. They are inputs, states and
-    constants, and what something there reads in place."""
+    """The values that are in memory during the backward pass and updates, whatever is copied: inputs, states, constants,
+    and values that a node there reads in place. Where memory is weighed against time, their copies are made again there
+    instead of being kept."""
     if not context.weighs_memory:
         return set()
     nodes = [n for n in graph.nodes if not isinstance(n.op.lower, View)]
