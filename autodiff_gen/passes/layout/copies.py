@@ -38,9 +38,8 @@ def _is_readable(node: Node, i: int, v: Value) -> bool:
 
 
 def copied_again(graph: Graph, context: Context) -> set[Value]:
-    """The values that are in memory during the backward pass and updates, whatever is copied: inputs, states, constants,
-    and values that a node there reads in place. Where memory is weighed against time, their copies are made again there
-    instead of being kept."""
+    """The values whose copies are made again in the backward pass and updates, where memory is weighed against time:
+    inputs, states and constants, and values that a node there reads in place. They are in memory in any case."""
     if not context.weighs_memory:
         return set()
     nodes = [n for n in graph.nodes if not isinstance(n.op.lower, View)]
