@@ -1,5 +1,5 @@
-"""Forms: how an op computes what another op computes. The record of the op names the other one; passes look an op up by
-the other one and the form (`in_form` in node.py)."""
+"""Forms: the ways in which an op computes the results of another op. The record of the op names the other op; passes
+look an op up by the other op and the form (`in_form` in node.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .op_kinds import Attrs
 
 @dataclass(frozen=True)
 class Form:
-    """The op computes what the op `of` computes, in a form that the class says."""
+    """The op has the results of the op `of`; each subclass says how it computes them."""
 
     of: str
 

@@ -9,7 +9,7 @@ from autodiff_gen.ir.views import known_layout
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout.store_in_order import store_in_order
 
-ALONE = """
+READ_ONCE = """
     entry f(a: f32[2,16,8], b: f32[2,8,32], c: f32[2,32,16])
       %0: f32[2,16,32] = matmul(a, b)
       %1: f32[2,32,16] = permute(%0, dims=(0, 2, 1))
@@ -62,7 +62,7 @@ COMPUTED_BY_LOOPS = """
 @pytest.mark.parametrize(
     ("text", "step"),
     [
-        (ALONE, 1),
+        (READ_ONCE, 1),
         (READ_TWICE, 1),  # in the same order
         (READ_BY_ROWS_TOO, 32),  # as many bytes in each order
         (RESHAPED_AND_READ_BY_ROWS, 16),  # the reshape would need a copy

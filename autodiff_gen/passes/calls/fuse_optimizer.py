@@ -9,7 +9,7 @@ stored.
 
 The same holds for v' = mu * v + (a . b) with beta = mu, and for every op whose record names one that adds to memory
 (`conv2d_dw` and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True).
-Under any other elementwise rule the gradient is completed a few rows at a time, each of which updates a row of the
+Under any other elementwise rule the gradient is completed a few rows at a time, and each row updates a row of the
 state (`gradient_rows`), until it is known which gradients the arena has room for (`whole_gradients`).
 """
 
