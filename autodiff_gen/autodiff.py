@@ -14,7 +14,7 @@ from .ir.build import apply, constant, filled
 from .ir.names import set_gradient, set_part
 from .ir.node import Node, Value, topological
 from .ir.op_kinds import Leaf
-from .ir.origin import BACKWARD, building
+from .ir.origin import BACKWARD, FunctionCall, building
 
 
 def zeros_like(v: Value) -> Value:
@@ -88,7 +88,8 @@ def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value
                 set_gradient(grads[r], r)
         needed = [v in active for v in node.operands]
         if any(needed):
-            with building(node.origin.scope, BACKWARD):
+            call = node.origin.call or FunctionCall(node.op.name)
+            with building(node.origin.scope, BACKWARD, call=call):
                 _pull_back(node, needed, grads, xs)
     return grads
 

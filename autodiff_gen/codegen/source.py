@@ -3,7 +3,7 @@ loops have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -24,12 +24,13 @@ from .loops.loop_functions import LoopFunction
 from .loops.masked_sums import with_masked_sums
 from .loops.next_blocks import with_next_blocks
 from .loops.outlining import outlined
-from .loops.role_names import Layers, kind_of
+from .loops.role_names import Layers
 from .loops.row_results import with_row_results
 from .loops.sums_in_order import with_sums_in_order
 from .loops.tiles_from_zero import with_tiles_from_zero
 from .loops.vector_loops import all_short
 from .program import Entry, Program
+from .step_names import StepName, step_names
 
 
 @dataclass(frozen=True)
@@ -124,16 +125,18 @@ def _with_own_functions(
 
 
 def _with_outlined_loops(
-    codes: Sequence[EntryCode], program: Program, taken: Iterable[str]
+    codes: Sequence[EntryCode], program: Program, taken: Collection[str]
 ) -> tuple[list[EntryCode], list[LoopFunction]]:
     """Code that calls functions where steps have loops in common, and these functions."""
     states: dict[Variable, str] = {c.Member(s.owner, s.c_name): f"{s.type.dtype.c} *" for s in program.slots}
     entries = []
+    names: dict[tuple[str, str], StepName] = {}
     for code in codes:
+        names |= {(code.entry.name, n): name for n, name in step_names(code.entry.plan).items()}
         _, *own = parameters(code.entry, program)
         types = states | {c.Name(p.name): p.c_type for p in own}
         entries.append((code.entry.name, code.steps, Known(types)))
     scopes = program.scopes - {"", *(s.name for s in program.slots)}
-    layers = Layers({identifier(program.layers.get(scope, scope)): kind_of(scope) for scope in scopes})
-    steps, functions = outlined(entries, taken, layers, program.backends.cost, program.batch)
+    layers = Layers({identifier(program.layers.get(scope, scope)) for scope in scopes})
+    steps, functions = outlined(entries, taken, layers, program.backends.cost, program.batch, names)
     return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions

@@ -12,6 +12,7 @@ from typing import Any as _Any
 
 from .. import ops as _ops  # noqa: F401  (fills the registry)
 from ..errors import unknown_name as _unknown_name
+from ..ir.origin import named as _named
 from .activations import *
 from .alternatives import ALTERNATIVES as _ALTERNATIVES
 from .arguments import torch_lacks as torch_lacks
@@ -55,6 +56,8 @@ from .tensor_methods import install as _install
 # What a module of this package exports is in its own __all__.
 __all__ = sorted(name for name, value in globals().items() if _inspect.isfunction(value) and name[0] != "_")
 
+# Each call from outside of the package is a call of a function that comments and names of generated code know.
+globals().update({_name: _named(_name)(globals()[_name]) for _name in __all__})
 _install(globals())
 
 if not _TYPE_CHECKING:

@@ -173,10 +173,20 @@ def _by_value(v: Value) -> str:
 
 def _temporary(node: Node) -> str:
     """A number of which no more is known than how it is computed."""
-    lower = node.op.lower
+    op, lower = node.op, node.op.lower
     if isinstance(lower, Reduce):
-        return "acc"
-    return "val" if isinstance(lower, Elementwise) and not lower.calls else _kind(node)
+        return "total" if lower.sums else "reduced"
+    if isinstance(lower, Elementwise) and not lower.calls:
+        return _NOUNS.get((op.signs, op.powers), "val")
+    return _kind(node)
+
+
+_NOUNS: Mapping[tuple[tuple[int, ...], tuple[float, ...]], str] = {
+    ((1, 1), ()): "total",
+    ((1, -1), ()): "difference",
+    ((), (1, 1)): "product",
+    ((), (1, -1)): "ratio",
+}
 
 
 def _kind(node: Node) -> str:

@@ -252,12 +252,12 @@ def _created(operands: tuple[Value, ...]) -> Origin:
     if scope:
         inside = {v.node.origin.scope for v in operands if v.node.origin.scope.startswith(f"{scope}.")}
         is_of_one = len(inside) == 1 and operands[0].node.origin.scope in inside
-        return Origin(inside.pop() if is_of_one else scope, phase, module=scope)
+        return Origin(inside.pop() if is_of_one else scope, phase, module=scope, call=here.call)
     for v in operands:
         near = v.node.origin.scope
         if near and (not scope or (v.ndim > 1 and "state" in base(v).node.attrs)):
             scope = near
-    return Origin(scope, phase)
+    return Origin(scope, phase, call=here.call)
 
 
 class Value:

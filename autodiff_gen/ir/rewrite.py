@@ -38,7 +38,8 @@ def _substituted(
             if not replaced.isdisjoint(operands):
                 operands = tuple([mapping.get(v, v) for v in operands])
             if node in chosen:
-                here.scope, here.phase = node.origin.scope, node.origin.phase
+                at = node.origin
+                here.scope, here.phase, here.call = at.scope, at.phase, at.call
                 results = rewrite(node, operands)
             if results is None:
                 if operands is node.operands:

@@ -13,6 +13,7 @@ from ..functional import torch_lacks
 from ..functional.arguments import TensorLike, as_value
 from ..ir.names import with_role
 from ..ir.node import Value
+from ..ir.origin import named
 from .module import Module
 from .parameter import Parameter
 
@@ -23,7 +24,7 @@ Step = Callable[[States, Value, Product], States]
 
 def _rnn(nonlinearity: str) -> Step:
     activation = F.tanh if nonlinearity == "tanh" else F.relu
-    return lambda states, x, product: (with_role(activation(x + product(states[0])), "h"),)
+    return named("rnn_cell")(lambda states, x, product: (with_role(activation(x + product(states[0])), "h"),))
 
 
 def _parts(x: Value, *roles: str) -> list[Value]:
@@ -31,6 +32,7 @@ def _parts(x: Value, *roles: str) -> list[Value]:
     return [with_role(v, role) for v, role in zip(F.chunk(x, len(roles), -1), roles, strict=True)]
 
 
+@named("lstm_cell")
 def _lstm(states: States, x: Value, product: Product) -> States:
     i, f, g, o = F.chunk(x + product(states[0]), 4, -1)
     i, f, o = (with_role(F.sigmoid(v), role) for v, role in ((i, "i"), (f, "f"), (o, "o")))
@@ -38,6 +40,7 @@ def _lstm(states: States, x: Value, product: Product) -> States:
     return with_role(o * with_role(F.tanh(c), "tanh_c"), "h"), c
 
 
+@named("gru_cell")
 def _gru(states: States, x: Value, product: Product) -> States:
     h = product(states[0])
     (x_r, x_z, x_n), (h_r, h_z, h_n) = _parts(x, "x_r", "x_z", "x_n"), _parts(h, "h_r", "h_z", "h_n")
@@ -46,6 +49,7 @@ def _gru(states: States, x: Value, product: Product) -> States:
     return (with_role(n + z * with_role(states[0] - n, "h_minus_n"), "h"),)
 
 
+@named("gru_cell")
 def _gru_reset_before(states: States, x: Value, product: Product) -> States:
     x_r, x_z, x_n = _parts(x, "x_r", "x_z", "x_n")
     h_r, h_z = _parts(product(states[0], 0, 2), "h_r", "h_z")

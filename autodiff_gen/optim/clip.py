@@ -10,7 +10,7 @@ from .. import functional as F
 from ..errors import ModelError
 from ..ir.names import with_role
 from ..ir.node import Value
-from ..ir.origin import building
+from ..ir.origin import building, named
 from ..ir.types import plain
 
 
@@ -21,6 +21,7 @@ def _positive(name: str, argument: str, value: Any) -> float:
     return float(value)
 
 
+@named("clip_grad_norm")
 def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
     """All gradients times min(1, max_norm / (norm + 1e-6)), with the Euclidean norm of all gradients together.
 
@@ -38,6 +39,7 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
     return [_clipped(g, lambda g: g * factor) for g in gradients]
 
 
+@named("clip_grad_value")
 def clip_grad_value(gradients: Sequence[Value], clip_value: float) -> list[Value]:
     """All elements clamped to [-clip_value, clip_value]. Raises ModelError for a limit that is not positive."""
     limit = _positive("clip_grad_value", "clip_value", clip_value)

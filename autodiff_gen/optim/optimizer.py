@@ -13,7 +13,7 @@ from ..ir.build import make_state
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import STATE, Value
-from ..ir.origin import OPTIMIZER, UPDATE, building
+from ..ir.origin import OPTIMIZER, UPDATE, FunctionCall, building
 from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
 from .alternatives import METHODS
@@ -266,7 +266,7 @@ class Optimizer:
             members = set(group.states)
             for state, w, g in params:
                 if state in members:
-                    with building(state.name, UPDATE):
+                    with building(state.name, UPDATE, call=FunctionCall(type(self).__name__.lower())):
                         made = self.rule(step, state, w, -g if group.options.get("maximize") else g)
                     new[state] = checked_result(self._name, state, made, w)
         return new | clock.updates() | states

@@ -37,7 +37,8 @@ def code(example: str) -> str:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_no_name_is_an_op_with_a_number(example: str) -> None:
-    names = set(re.findall(r"[A-Za-z_]\w*", code(example))) - {example}
+    functions = re.findall(r"^static (?:AG_NOINLINE )?void (\w+)\(", code(example), re.MULTILINE)
+    names = set(re.findall(r"[A-Za-z_]\w*", code(example))) - {example, *functions}
     assert not {name for name in names if re.sub(r"_?\d+$", "", name) in OPS and name not in OPS}
 
 

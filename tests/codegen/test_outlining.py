@@ -14,7 +14,8 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.loop_forms import Known, Outer
 from autodiff_gen.codegen.loops.loop_functions import LoopFunction
 from autodiff_gen.codegen.loops.outlining import outlined
-from autodiff_gen.codegen.loops.role_names import Layers, kind_of, role_name
+from autodiff_gen.codegen.loops.role_names import Layers, role_name
+from autodiff_gen.codegen.step_names import StepName
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
@@ -22,8 +23,9 @@ from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable
 
 M4F, AVX2 = board.load("stm32").cost, board.load("host_avx2").cost
-LAYERS = Layers({"fc1": "fc", "fc2": "fc"})
+LAYERS = Layers({"fc1", "fc2"})
 INDEX, ARENA = c.Name("i"), c.Member("t", "arena")
+NUMBERS = [*map(str, range(1, 10)), "1.1", "1.2"]
 ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", c.Member("t", "fc1_weight"): "float *"}
 
 
@@ -42,7 +44,8 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
 
 def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[LoopFunction]]:
     entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
-    (changed,), functions = outlined(entries, ["table"], LAYERS, cost, 1)
+    names = {("train_step", number): StepName(f"step{number}", number == "7") for number in NUMBERS}
+    (changed,), functions = outlined(entries, ["table"], LAYERS, cost, 1, names)
     return changed, functions
 
 
@@ -63,9 +66,9 @@ def test_loops_that_differ_in_names() -> None:
     ]
     assert PRINTER.lines(first[1:]) == [
         "float *const fc1_out = t->arena + 32; /* [64] */",
-        "compute_fc_out(x, fc1_out);",
+        "step1(x, fc1_out);",
     ]
-    assert PRINTER.lines(second[2:]) == ["compute_fc_out(fc1_out, fc2_out);"]
+    assert PRINTER.lines(second[2:]) == ["step1(fc1_out, fc2_out);"]
 
 
 OTHER_NUMBERS = step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Literal("0.5f"), 60))
@@ -85,8 +88,8 @@ def test_loops_that_differ_in_names_and_numbers() -> None:
         "    out[i] = out[i] * 3.0f;",
         "}",
     ]
-    assert PRINTER.lines(first[2:]) == ["compute_fc_out(x, fc1_out, 64, 2.0f);"]
-    assert PRINTER.lines(second[2:]) == ["compute_fc_out(fc1_out, fc2_out, 60, 0.5f);"]
+    assert PRINTER.lines(first[2:]) == ["step1(x, fc1_out, 64, 2.0f);"]
+    assert PRINTER.lines(second[2:]) == ["step1(fc1_out, fc2_out, 60, 0.5f);"]
 
 
 def scaled_twice(target: c.Expr, source: c.Expr, factor: c.Expr, count: int) -> c.Statements:
@@ -167,12 +170,12 @@ def test_a_result_in_place_of_an_operand() -> None:
             step(2 * k + 1, *pointers[1:], c.For("i", c.number(64), body)),
         ]
     changed, functions = made(*steps)
-    assert [f.name for f in functions] == ["compute_fc_out", "compute_fc_last"]
+    assert [f.name for f in functions] == ["step2", "step3"]
     assert functions[1].parameters == (c.Parameter("float *", "last"), c.Parameter("float", "lr"))
     assert PRINTER.lines(functions[1].body[:2]) == ["float *const act = last;", "float *const out = last;"]
     assert PRINTER.lines(changed[3][1:]) == [
         "float *const fc2_last = t->arena + 64; /* [64] */",
-        "compute_fc_last(fc2_last, lr);",
+        "step3(fc2_last, lr);",
     ]
 
 
@@ -186,7 +189,7 @@ def test_what_is_read_before_it_is_overwritten() -> None:
     changed, (function,) = made(*steps)
     assert function.parameters == (c.Parameter("float *", "out"),)
     assert PRINTER.lines(function.body)[0] == "const float *const x = out;"
-    assert PRINTER.lines(changed[1][2:]) == ["compute_fc_out(fc2_out);"]
+    assert PRINTER.lines(changed[1][2:]) == ["step1(fc2_out);"]
 
 
 def test_a_pointer_that_a_call_does_not_pass_is_declared_where_another_one_of_its_name_is_used() -> None:
@@ -205,11 +208,17 @@ def test_a_pointer_that_a_call_does_not_pass_is_declared_where_another_one_of_it
     )
 
 
-def test_a_function_that_writes_a_state_updates_it() -> None:
+def test_a_part_of_a_call_is_named_after_what_it_computes() -> None:
     """The last of what is written gives the name."""
     loops = scaled_twice(c.Member("t", "fc1_weight"), c.Name("x"), TWO, 64)
-    _, (function,) = made(step(1, *loops), step(2, *loops))
-    assert function.name == "update_fc_weight"
+    _, (function,) = made(step(7, *loops), step(8, *loops))
+    assert function.name == "step7_weight"
+
+
+def test_a_function_has_no_name_of_a_variable() -> None:
+    first = step(1, c.declare("float", "step1", c.number(0)), *FIRST[1:])
+    _, (function,) = made(first, SECOND)
+    assert function.name == "step1_2"
 
 
 def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
@@ -223,7 +232,7 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     ]
     ((_, _, loop),), (function,) = made(step(1, A, c.For("time_step", c.number(5), tuple(inner))))
     assert isinstance(loop, c.For)
-    assert PRINTER.lines(loop.body)[1::2] == ["compute_fc_out(x, fc1_out, time_step);"] * 2
+    assert PRINTER.lines(loop.body)[1::2] == ["step1_1(x, fc1_out, time_step);"] * 2
     assert c.Parameter("int32_t", "time_step") in function.parameters
 
 
@@ -282,15 +291,6 @@ def test_names_of_roles(role: str) -> None:
     assert role_name(ROLES[role], LAYERS) == role
 
 
-def test_kinds_of_modules() -> None:
-    assert [kind_of(path) for path in ("block1.norm2", "head", "layers.0", "down_1")] == [
-        "norm",
-        "head",
-        "",
-        "down",
-    ]
-
-
 def test_variables_of_a_function_are_named_after_the_roles_of_arrays() -> None:
     steps = []
     for k, name in enumerate(("fc1_out", "fc2_act"), 1):
@@ -298,5 +298,4 @@ def test_variables_of_a_function_are_named_after_the_roles_of_arrays() -> None:
         store = c.Assign(c.Element(c.Member("t", "fc1_weight"), INDEX), c.Name(f"{name}_i"))
         steps.append(step(k, pointer(name, 64 * k), c.For("i", c.number(64), (block, store))))
     _, (function,) = made(*steps)
-    assert function.name == "update_fc_weight"
     assert PRINTER.lines(function.body)[1:3] == ["    float x_i = x[i];", "    weight[i] = x_i;"]

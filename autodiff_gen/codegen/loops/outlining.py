@@ -15,7 +15,7 @@ too, where they differ. With wide vectors compilers have to know the sizes of lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -24,6 +24,7 @@ from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
+from ..step_names import StepName
 from .loop_forms import Known, Loops, loops_of
 from .loop_functions import LoopFunction, differing, function_of
 from .role_names import Layers, function_name
@@ -88,23 +89,26 @@ def _visited(body: c.Statements, step: str, known: Known, visit: Visit) -> c.Sta
 
 def outlined(
     entries: Sequence[tuple[str, Sequence[c.Statements], Known]],
-    taken: Iterable[str],
+    taken: Collection[str],
     layers: Layers,
     cost: CostTable,
     batch: int,
+    step_names: Mapping[tuple[str, str], StepName],
 ) -> tuple[list[tuple[c.Statements, ...]], list[LoopFunction]]:
     """The steps of entries, given by name with what is known before their first step, and the functions that they
     call. taken: names at file scope; layers: modules, whose names those in functions do without; batch: the most
-    samples that a call may have."""
+    samples that a call may have; step_names: those of steps, by entry and number."""
     found = _all_loops(entries)
     groups: dict[tuple[Any, ...], list[Loops]] = {}
     for loops in found:
         if loops is not None and _is_worth_a_call(loops, cost, batch):
             groups.setdefault(_form(loops, cost), []).append(loops)
-    names = Scope(taken)
     common = [group for group in groups.values() if _is_smaller(group)]
+    names = Scope([*taken, *c_query.variables([steps for _, steps, _ in entries])])
+    called_so = [names.fresh(function_name(group, layers, step_names)) for group in common]
+    inside = Scope([*taken, *called_so])
     functions = [
-        function_of(names.fresh(function_name(group, layers)), group, names, layers) for group in common
+        function_of(name, group, inside, layers) for name, group in zip(called_so, common, strict=True)
     ]
     called = {
         id(loops): function for group, function in zip(common, functions, strict=True) for loops in group

@@ -1,7 +1,7 @@
 """What a function of loops that steps have in common calls its parameters, and what it is called: names that hold for
 each of its callers.
 
-    block1_norm1_out, block2_norm2_out              -> out, of compute_norm_out
+    block1_norm1_out, block2_norm2_out              -> out
     lstm_bias_ih_l0_square_avg, lstm_bias_hh_l1_... -> bias_square_avg
     d_lstm_h, d_lstm_c                              -> grad
 """
@@ -9,12 +9,14 @@ each of its callers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from ...ir.identifiers import LIBRARY
 from ...ir.origin import OUTPUT
 from ...lowering.c import c_ast as c
+from ..step_names import StepName
 from .loop_forms import Loops, Outer
 
 OPERAND = "x"  # what is read of the result of another layer
@@ -28,28 +30,18 @@ ENDINGS = (
 
 @dataclass(frozen=True)
 class Layers:
-    """Modules in the names of values: by what each is called there, what kind of module its own name says, `norm` of
-    `block1.norm2`; empty if that is a number."""
+    """Modules in the names of values: what they are called there."""
 
-    kinds: Mapping[str, str]
+    names: Set[str]
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self.kinds, key=lambda name: (-len(name), name))
+        longest_first = sorted(self.names, key=lambda name: (-len(name), name))
         return re.compile(rf"(?<![^_])({'|'.join(map(re.escape, longest_first))})_(?=[A-Za-z])")
 
     def without(self, name: str) -> str:
         """A name without the names of modules."""
-        return self._pattern.sub("", name) if self.kinds else name
-
-    def kind(self, name: str) -> str:
-        found = self._pattern.search(name) if self.kinds else None
-        return self.kinds[found[1]] if found else ""
-
-
-def kind_of(path: str) -> str:
-    """What kind of module the last name of its path says: `block1.norm2` is a norm."""
-    return re.sub(r"[\d_]+$", "", path.rpartition(".")[2])
+        return self._pattern.sub("", name) if self.names else name
 
 
 def text_of(variable: Outer) -> str:
@@ -77,18 +69,14 @@ def role_name(same: Sequence[Outer], layers: Layers) -> str:
     return "_".join([role, *(w for w in ENDINGS if w in common)])
 
 
-def function_name(group: Sequence[Loops], layers: Layers) -> str:
-    """What a function is named after: the last of what its loops write, scratch memory aside, and the kind of module
-    if that is the same for all loops: they update states or compute results."""
+def function_name(group: Sequence[Loops], layers: Layers, steps: Mapping[tuple[str, str], StepName]) -> str:
+    """What a function is called: as the first of its steps; where that is a part of a call, with what it computes, the
+    last of what its loops write, scratch memory aside. steps: the names of steps by entry and number."""
     first, *_ = group
+    step = steps[first.caller]
+    name = f"{step.name}_array" if step.name in LIBRARY else step.name
+    if not step.is_part:
+        return name
     written = [k for k in first.passed if first.outer[k].c_type.endswith("*") and not first.outer[k].is_const]
     results = [k for k in written if not text_of(first.outer[k]).endswith(f"_{ENDINGS[-1]}")]
-    same = [loops.outer[(results or written)[-1]] for loops in group]
-    verb = "update" if isinstance(same[0].name, c.Member) else "compute"
-    role = role_name(same, layers)
-    kinds = {layers.kind(text_of(v)) for v in same}
-    kind = kinds.pop() if len(kinds) == 1 else ""
-    if not kind or kind in role.split("_"):
-        return f"{verb}_{role}"
-    gradient = f"{GRADIENT}_" if role.startswith(f"{GRADIENT}_") else ""
-    return f"{verb}_{gradient}{kind}_{role.removeprefix(gradient)}"
+    return f"{name}_{role_name([loops.outer[(results or written)[-1]] for loops in group], layers)}"

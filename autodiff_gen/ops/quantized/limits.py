@@ -20,7 +20,7 @@ from ...ir.names import with_role
 from ...ir.node import OPS, VJP, Op, OptionalValues, Sample, Value, Values, Wanted, define
 from ...ir.op_forms import First
 from ...ir.op_kinds import ATOM, Attrs, Call, Elementwise
-from ...ir.origin import building
+from ...ir.origin import building_as
 from ...ir.quantization import HIGH, LOW
 from ...ir.strides import Strided
 from ...ir.types import Shape, Type, bool_, planned_size, s8, u8
@@ -98,7 +98,7 @@ def through_limits(gradients: Gradients, of_s8: bool = False, mask: str = "") ->
         elif CLAMP_GRADIENT in attrs:
             origin = y.node.origin
             known = {k: v for k, v in attrs.items() if k != CLAMP_GRADIENT}
-            with building(origin.scope, origin.phase):
+            with building_as(origin):
                 bits = packed(partial(apply, mask, **known), inputs, y.type.shape)
             passes = unpacked(bits, y.type.shape)
         else:

@@ -36,7 +36,7 @@ from ...ir.names import with_role
 from ...ir.node import Node, Op, Value, base, in_form
 from ...ir.op_forms import Finished
 from ...ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
-from ...ir.origin import BACKWARD, building
+from ...ir.origin import BACKWARD, building_as
 from ...ir.rewrite import rewritten
 from ...ir.traits import has_address, is_by_channel
 from ...ir.types import planned_size
@@ -223,7 +223,7 @@ def _fused(graph: Graph, chains: _Chains) -> Graph:
         y = product.results[0].type.shape
         if "bias_before_scale" in given:
             (scaling,) = [p.node.origin for p in chains.by_last[node] if p.kind == "scale"]
-            with building(scaling.scope, scaling.phase):
+            with building_as(scaling):
                 shift = with_shape(given.pop("bias_before_scale"), y[-1:]) * with_shape(
                     given["scale"], y[-1:]
                 )

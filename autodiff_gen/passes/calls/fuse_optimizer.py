@@ -22,7 +22,7 @@ from ...ir.build import apply, constant, with_shape
 from ...ir.graph import Graph, State
 from ...ir.node import STATE, Node, Value, base
 from ...ir.op_kinds import Call, Contraction
-from ...ir.origin import building
+from ...ir.origin import building_as
 from ...ir.rewrite import replaced
 from ...ir.traits import changes, uniform
 from ...ir.types import f32, planned_size
@@ -77,7 +77,7 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
             return None
         product = way[-1]
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
-        with building(product.node.origin.scope, product.node.origin.phase):
+        with building_as(product.node.origin):
             return with_shape(added(product, leaf, scale, beta, negate), state.type.shape)
     return None
 

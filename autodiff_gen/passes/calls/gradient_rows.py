@@ -35,7 +35,7 @@ from ...ir.build import apply, with_shape
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Call, Contraction, Elementwise, Iota, RowContraction
-from ...ir.origin import BACKWARD, Origin, building
+from ...ir.origin import BACKWARD, Origin, building_as
 from ...ir.rewrite import replaced
 from ...ir.strides import dense
 from ...ir.traits import by_rows
@@ -79,7 +79,7 @@ def _by_rows(graph: Graph, chain: Sequence[Value], context: Context) -> list[tup
     rows, or if strips save more."""
     gradient = chain[0]
     node, shape = gradient.node, gradient.type.shape
-    with building(node.origin.scope, node.origin.phase):
+    with building_as(node.origin):
         product = by_rows(node, node.operands)
     if product is None or not _is_in_parts(product.base.node, context):
         return []

@@ -18,7 +18,7 @@ from collections.abc import Collection
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import RowContraction
-from ...ir.origin import building
+from ...ir.origin import building_as
 from ...ir.rewrite import rewritten
 from ...ir.traits import in_one_call
 from ..arena_use import liveness
@@ -49,7 +49,7 @@ def with_whole(graph: Graph, gradients: Collection[Node]) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         origin = node.origin
-        with building(origin.scope, origin.phase):
+        with building_as(origin):
             made = in_one_call(node, operands)
         made.base.node.origin = origin
         return (made,)

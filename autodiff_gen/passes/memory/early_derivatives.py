@@ -31,11 +31,12 @@ time, rematerialize computes that again too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from dataclasses import replace
 
 from ...ir.graph import Graph
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Elementwise, Leaf
-from ...ir.origin import BACKWARD, FORWARD, Label, Origin, is_late
+from ...ir.origin import BACKWARD, FORWARD, Label, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_free
 from ..context import Context
@@ -52,7 +53,7 @@ def early_derivatives(graph: Graph, context: Context) -> Graph:
         old = node.origin
         labels = {0: Label("derivative", old.scope)} if node in last else old.labels
         types = tuple([r.type for r in node.results])
-        origin = Origin(old.scope, FORWARD, labels, old.module)
+        origin = replace(old, phase=FORWARD, labels=labels, again=False, strip=None)
         return Node(node.op, operands, node.attrs, types, origin=origin).results
 
     return rewritten(graph, rewrite, moved)

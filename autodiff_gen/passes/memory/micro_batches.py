@@ -42,7 +42,7 @@ from ...ir.graph import Graph
 from ...ir.names import name_of
 from ...ir.node import CONST, INPUT, OPS, STATE, Node, Region, Value, base
 from ...ir.op_kinds import Call, Contraction, Extent, Iota, Leaf, Scan, View, ViewKind
-from ...ir.origin import Label, Origin, building
+from ...ir.origin import Label, Origin, building_as
 from ...ir.rewrite import replaced
 from ...ir.traits import view_kind
 from ...ir.types import Dim, planned_size
@@ -161,7 +161,7 @@ def _as_read(v: Value, graph: Graph) -> Value:
 
 
 def _zeros(v: Value) -> Value:
-    with building(v.node.origin.scope, v.node.origin.phase):
+    with building_as(v.node.origin):
         return filled(0, v.type)
 
 
@@ -228,7 +228,7 @@ class _Body:
     def increased(self, old: Value, total: Value) -> Value:
         """A sum over the samples so far, with this part's."""
         term = self._term(total)
-        with building(term.node.origin.scope, term.node.origin.phase):
+        with building_as(term.node.origin):
             return apply("add", old, term)
 
     def _term(self, total: Value) -> Value:
@@ -290,7 +290,7 @@ class _Body:
         size, extent = planned_size(v.type.shape[axis + 1 :]), v.type.shape[axis]
         assert isinstance(extent, Dim)
         step = node.attrs["strides"][axis] if "strides" in node.attrs else size
-        with building(node.origin.scope, node.origin.phase):
+        with building_as(node.origin):
             return apply(
                 "add", index, apply("first_element", extent=Dim(extent.coef * step, extent.cap, 1, "start"))
             )

@@ -34,7 +34,7 @@ from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import CONST, Node, Value, base, topological
 from ...ir.op_kinds import Elementwise, Leaf
-from ...ir.origin import building, is_late
+from ...ir.origin import building_as, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import is_fusable
 from ...ir.types import planned_size
@@ -120,11 +120,11 @@ def _packed(mask: _Mask) -> Value:
         return new[mask.result]
 
     origin = base(mask.of).node.origin
-    with building(origin.scope, origin.phase):
+    with building_as(origin):
         return packed(computed, [mask.of], mask.of.type.shape)
 
 
 def _unpacked(bits: Value, mask: Value) -> Value:
     """The mask, of its bits."""
-    with building(mask.node.origin.scope, mask.node.origin.phase):
+    with building_as(mask.node.origin):
         return unpacked(bits, mask.type.shape)

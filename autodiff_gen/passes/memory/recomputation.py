@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 
 from ...ir.graph import Graph
 from ...ir.liveness import Liveness
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import Leaf, View
-from ...ir.origin import Label, Origin, is_late
+from ...ir.origin import Label, is_late
 from ...ir.rewrite import rewritten
 from ...ir.traits import compared_with_their_extremes, is_free
 from ..context import Context
@@ -152,7 +153,7 @@ def _copied(node: Node, operands: tuple[Value, ...], phase: str) -> Node:
     """The node over other operands, whose results are called copies of its own."""
     types = tuple([r.type for r in node.results])
     labels = {k: Label("again", copy_of=node.results[k]) for k in range(len(types))}
-    again = Origin(node.origin.scope, phase, labels, node.origin.module, again=True)
+    again = replace(node.origin, phase=phase, labels=labels, again=True, strip=None)
     origin = node.origin if isinstance(node.op.lower, View) else again
     return Node(node.op, operands, node.attrs, types, node.regions, origin)
 

@@ -49,7 +49,7 @@ from ...ir.graph import Graph
 from ...ir.names import short_name, with_role
 from ...ir.node import Node, Region, Value
 from ...ir.op_kinds import Elementwise, Scan, ViewKind
-from ...ir.origin import Origin, building
+from ...ir.origin import Origin, building_as
 from ...ir.rewrite import replaced, rewritten
 from ...ir.traits import key_of, view_kind
 from ...ir.types import Shape, planned_size
@@ -237,7 +237,7 @@ def _assembled(parts: dict[Value, Window], shape: Shape, scan: Node) -> Value | 
         return None
     starts, steps = (tuple(at[k] for at in parts.values()) for k in (0, 1))
     try:
-        with building(scan.origin.scope, scan.origin.phase):
+        with building_as(scan.origin):
             whole = apply("assemble", *parts, shape=shape, starts=starts, steps=steps, fill=0.0)
     except ShapeError:
         return None

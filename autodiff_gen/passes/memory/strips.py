@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...ir.added_terms import added, added_term, adding_op, with_term
 from ...ir.build import apply
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Elementwise, Iota, Leaf, Range, Tile, View
-from ...ir.origin import Label, Origin, building
+from ...ir.origin import Label, building_as
 from ...ir.rewrite import rewritten
 from ...ir.tiles import (
     axis_of_result,
@@ -165,7 +166,7 @@ class StripRegion:
             return None
         made = {n: _assembled(n, axis, parts[n]) for n, axis in self.maps.items()}
         for n, total in sums.items():
-            with building(n.origin.scope, n.origin.phase):
+            with building_as(n.origin):
                 made[n] = with_term(n, total)
         return rewritten(self.graph, lambda node, _: (made[node],), made)
 
@@ -202,21 +203,21 @@ class _Strips:
             raise _Infeasible
         ranges, origin, (y,) = tile.ranges, node.origin, node.results
         operands = [self._part(u, ranges[i], k) if i in ranges else u for i, u in enumerate(node.operands)]
-        with building(origin.scope, origin.phase):
+        with building_as(origin):
             new = computed(node, tile, tuple(operands))
         labels = {} if isinstance(node.op.lower, View) else {0: Label("strip", copy_of=y)}
         strip = (self.region, k)
-        new.origin = Origin(origin.scope, origin.phase, labels, origin.module, origin.again, strip)
+        new.origin = replace(origin, labels=labels, strip=strip)
         return new.results[0]
 
     def sum(self, total: Value, term: Value, is_result: bool) -> Value:
         """The sum of the terms of the strips so far; a result of the graph is not stored where the first term is."""
         origin = term.node.origin
-        with building(origin.scope, origin.phase):
+        with building_as(origin):
             in_place = adding_op(term.node) and not is_result
             new = added(term, total) if in_place else apply("add", total, term)
         labels = {0: origin.labels[0]}
-        new.node.origin = Origin(origin.scope, origin.phase, labels, origin.module, strip=origin.strip)
+        new.node.origin = replace(origin, labels=labels, again=False)
         return new
 
     def _part(self, v: Value, at: Range, k: int) -> Value:
@@ -240,5 +241,5 @@ def _assembled(node: Node, axis: int, parts: Sequence[Value]) -> Value:
     starts = [stop - whole(p, axis).stop for stop, p in zip(stops, parts, strict=True)]
     corners = tuple(tuple(start if a == axis else 0 for a in range(y.ndim)) for start in starts)
     steps = ((1,) * y.ndim,) * len(parts)
-    with building(node.origin.scope, node.origin.phase):
+    with building_as(node.origin):
         return apply("assemble", *parts, shape=y.type.shape, starts=corners, steps=steps, fill=0.0)

@@ -75,7 +75,7 @@ def _computed(node: Node, cut: Cut, operands: tuple[Value, ...], is_named: bool)
     if is_one and {*cut.changes["steps"][0]} == {1}:
         return operands
     made, origin = computed(node, Tile({}, cut.changes), operands), node.origin
-    made.origin = origin if is_named else Origin(origin.scope, origin.phase)
+    made.origin = origin if is_named else Origin(origin.scope, origin.phase, call=origin.call)
     return made.results
 
 

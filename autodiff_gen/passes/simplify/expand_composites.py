@@ -21,6 +21,7 @@ from __future__ import annotations
 from ...ir.graph import Graph
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Composite
+from ...ir.origin import FunctionCall, building
 from ...ir.rewrite import rewritten
 from ..context import Context
 
@@ -30,6 +31,7 @@ def expand_composites(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         assert isinstance(node.op.lower, Composite)
-        return tuple(node.op.lower.expand(operands, node.attrs))
+        with building(call=FunctionCall(node.op.name, node.origin.call)):
+            return tuple(node.op.lower.expand(operands, node.attrs))
 
     return rewritten(graph, rewrite, graph.of(Composite))

@@ -31,6 +31,7 @@ from ...ir.module import Module
 from ...ir.names import with_role
 from ...ir.node import CONST, STATE, Node, Value
 from ...ir.op_kinds import Range, View
+from ...ir.origin import building
 from ...ir.rewrite import rewritten
 from ...ir.tiles import tile_of
 from ...ir.types import f32, planned_size
@@ -190,7 +191,8 @@ class _Scaling:
         if k in known:
             self.fixed.add(operands[k])
             self.single.add(operands[k])
-        return apply(node.op.name, *operands, **node.attrs)
+        with building(call=node.origin.call):
+            return apply(node.op.name, *operands, **node.attrs)
 
     def _is_replaced(self, v: Value) -> bool:
         """Whether the product of v and a constant takes the place of v in flash: v is a constant without other

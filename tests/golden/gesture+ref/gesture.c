@@ -16,7 +16,7 @@
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
 /* Loops of step 2.1 of train_step and step 2.1 of predict */
-static void compute_gru_h(float *h, int32_t n) {
+static void fill(float *h, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -25,7 +25,7 @@ static void compute_gru_h(float *h, int32_t n) {
 }
 
 /* Loops of steps 16, 17, 18, 19, 20 of train_step */
-static AG_NOINLINE void update_state(const float *grad_scale, const float *step_size,
+static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, const float *step_size,
         const float *rescale, const float *grad, float *exp_avg, float *exp_avg_sq, float *state,
         int32_t count) {
     const float grad_scale_0 = grad_scale[0];
@@ -73,7 +73,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    compute_gru_h(gru_h, n);
+    fill(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
@@ -133,7 +133,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const loss_exp_shifted = t->arena + 18320; /* [n,5] steps 4 to 13 */
     float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 4 to 5 */
     {
-        float acc = 0.0f;
+        float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
             float max = -INFINITY;
             for (int32_t j = 0; j < 5; j++) {
@@ -146,9 +146,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 exp_sum += exp_shifted;
             }
             loss_exp_sum[i] = exp_sum;
-            acc += ag_logf(exp_sum) - (head_out[i * 5 + label[i]] - max);
+            total += ag_logf(exp_sum) - (head_out[i * 5 + label[i]] - max);
         }
-        loss[0] = acc / (float)n;
+        loss[0] = total / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return GESTURE_ERR_LOSS;
@@ -368,8 +368,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_weight_ih_l0[180] -= step_size *
      *            (gru_weight_ih_l0_exp_avg / (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    update_state(grad_scale, step_size, rescale, d_gru_weight_ih_l0, t->gru_weight_ih_l0_exp_avg,
-            t->gru_weight_ih_l0_exp_avg_sq, t->gru_weight_ih_l0, 180);
+    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_weight_ih_l0,
+            t->gru_weight_ih_l0_exp_avg, t->gru_weight_ih_l0_exp_avg_sq, t->gru_weight_ih_l0, 180);
 
     /* 17 let clipped_grad = d_gru_weight_hh_l0 * grad_scale
      *    gru_weight_hh_l0_exp_avg[1200] += (clipped_grad - gru_weight_hh_l0_exp_avg) * 0.1
@@ -377,15 +377,15 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_weight_hh_l0[1200] -= step_size *
      *            (gru_weight_hh_l0_exp_avg / (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    update_state(grad_scale, step_size, rescale, d_gru_weight_hh_l0, t->gru_weight_hh_l0_exp_avg,
-            t->gru_weight_hh_l0_exp_avg_sq, t->gru_weight_hh_l0, 1200);
+    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_weight_hh_l0,
+            t->gru_weight_hh_l0_exp_avg, t->gru_weight_hh_l0_exp_avg_sq, t->gru_weight_hh_l0, 1200);
 
     /* 18 let clipped_grad = d_gru_bias_ih_l0 * grad_scale
      *    gru_bias_ih_l0_exp_avg[60] += (clipped_grad - gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_ih_l0[60] -= step_size *
      *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    update_state(grad_scale, step_size, rescale, d_gru_bias_ih_l0, t->gru_bias_ih_l0_exp_avg,
+    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_bias_ih_l0, t->gru_bias_ih_l0_exp_avg,
             t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0, 60);
 
     /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
@@ -393,7 +393,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_hh_l0[60] -= step_size *
      *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    update_state(grad_scale, step_size, rescale, d_gru_bias_hh_l0, t->gru_bias_hh_l0_exp_avg,
+    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_bias_hh_l0, t->gru_bias_hh_l0_exp_avg,
             t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0, 60);
 
     /* ---- update: head ---- */
@@ -402,7 +402,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    head_weight[100] -=
      *            step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) * rescale + 1e-08)) */
-    update_state(grad_scale, step_size, rescale, d_head_weight, t->head_weight_exp_avg,
+    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_head_weight, t->head_weight_exp_avg,
             t->head_weight_exp_avg_sq, t->head_weight, 100);
 
     /* 21 let clipped_grad = d_head_bias * grad_scale
@@ -447,7 +447,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2  gru_h[n,20]: 32 times */
     float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    compute_gru_h(gru_h, n);
+    fill(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const gru_x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 

@@ -30,7 +30,7 @@ static const ag_conv2d_pool_shape layer3_shape = {
 };
 
 /* Loops of steps 2, 4 of train_step and steps 2, 4 of predict */
-static AG_NOINLINE void compute_out(float *out, int32_t n, int32_t stride) {
+static AG_NOINLINE void relu(float *out, int32_t n, int32_t stride) {
     float *const pooled = out;
     for (int32_t i = 0; i < stride * n; i++) {
         out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
@@ -38,7 +38,7 @@ static AG_NOINLINE void compute_out(float *out, int32_t n, int32_t stride) {
 }
 
 /* Loops of steps 13, 17, 21, 25 of train_step */
-static AG_NOINLINE void compute_grad(const float *d_out, float *grad, int32_t n, int32_t stride) {
+static AG_NOINLINE void relu_backward(const float *d_out, float *grad, int32_t n, int32_t stride) {
     float *const out = grad;
     for (int32_t i = 0; i < stride * n; i++) {
         const float d_out_i = d_out[i];
@@ -47,7 +47,8 @@ static AG_NOINLINE void compute_grad(const float *d_out, float *grad, int32_t n,
 }
 
 /* Loops of steps 14, 18 of train_step */
-static AG_NOINLINE void update_bias(const float *d_out, float *bias, int32_t n, float lr, int32_t count) {
+static AG_NOINLINE void sum_sgd_update(const float *d_out, float *bias, int32_t n, float lr,
+        int32_t count) {
     for (int32_t i = 0; i < count; i += 12) {
         float d_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
@@ -88,7 +89,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    compute_out(layer2_out, n, 864);
+    relu(layer2_out, n, 864);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
@@ -100,7 +101,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 13824; /* [256n] in place of layer5_pooled */
-    compute_out(layer5_out, n, 256);
+    relu(layer5_out, n, 256);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
@@ -136,7 +137,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     float *const loss_exp_shifted = t->arena + 7584; /* [n,10] steps 8 to 12 */
     float *const loss_exp_sum = t->arena + 6992;     /* [n] steps 8 to 9 */
     {
-        float acc = 0.0f;
+        float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
             float max = -INFINITY;
             for (int32_t j = 0; j < 10; j++) {
@@ -149,9 +150,9 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
                 exp_sum += exp_shifted;
             }
             loss_exp_sum[i] = exp_sum;
-            acc += ag_logf(exp_sum) - (layer11_out[i * 10 + label[i]] - max);
+            total += ag_logf(exp_sum) - (layer11_out[i * 10 + label[i]] - max);
         }
-        loss[0] = acc / (float)n;
+        loss[0] = total / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return LENET_ERR_LOSS;
@@ -199,10 +200,10 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer9 ---- */
     /* 13 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
     float *const d_layer9_out = t->arena + 7872; /* [84n] in place of layer10_out */
-    compute_grad(d_layer10_out, d_layer9_out, n, 84);
+    relu_backward(d_layer10_out, d_layer9_out, n, 84);
 
     /* 14 layer9_bias[84] -= lr * sum(d_layer9_out, axis=0) */
-    update_bias(d_layer9_out, t->layer9_bias, n, lr, 84);
+    sum_sgd_update(d_layer9_out, t->layer9_bias, n, lr, 84);
 
     /* 15 d_layer8_out[n,120] = d_layer9_out[n,84] . layer9_weight[84,120] */
     float *const d_layer8_out = t->arena + 6912; /* [n,120] steps 15 to 17 */
@@ -215,10 +216,10 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer7 ---- */
     /* 17 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
     float *const d_layer7_out = t->arena + 8960; /* [120n] in place of layer8_out */
-    compute_grad(d_layer8_out, d_layer7_out, n, 120);
+    relu_backward(d_layer8_out, d_layer7_out, n, 120);
 
     /* 18 layer7_bias[120] -= lr * sum(d_layer7_out, axis=0) */
-    update_bias(d_layer7_out, t->layer7_bias, n, lr, 120);
+    sum_sgd_update(d_layer7_out, t->layer7_bias, n, lr, 120);
 
     /* 19 d_layer5_out[n,256] = d_layer7_out[n,120] . layer7_weight[120,256] */
     float *const d_layer5_out = t->arena + 6912; /* [n,256] steps 19 to 21 */
@@ -232,7 +233,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer3 ---- */
     /* 21 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
     float *const d_layer5_pooled = t->arena + 13824; /* [256n] in place of layer5_out */
-    compute_grad(d_layer5_out, d_layer5_pooled, n, 256);
+    relu_backward(d_layer5_out, d_layer5_pooled, n, 256);
 
     /* 22 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
     ag_column_sums_f32_ref(d_layer5_pooled, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
@@ -251,7 +252,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer0 ---- */
     /* 25 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
     float *const d_layer2_pooled = t->arena; /* [864n] in place of layer2_out */
-    compute_grad(d_layer2_out, d_layer2_pooled, n, 864);
+    relu_backward(d_layer2_out, d_layer2_pooled, n, 864);
 
     /* 26 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
@@ -281,7 +282,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    compute_out(layer2_out, n, 864);
+    relu(layer2_out, n, 864);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
@@ -293,7 +294,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 6912; /* [256n] in place of layer5_pooled */
-    compute_out(layer5_out, n, 256);
+    relu(layer5_out, n, 256);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */

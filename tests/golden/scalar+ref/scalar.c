@@ -33,20 +33,20 @@ int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, f
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  let val = x * y + 1.0
-     *    value = (x + 2.0 * y) / val
-     *    let d_val = -(value / val)
-     *    let d_val_2 = 1.0 / val
-     *    dx = d_val * y + d_val_2
-     *    dy = d_val * x + d_val_2 * 2.0 */
+    /* 1  let total = x * y + 1.0
+     *    value = (x + 2.0 * y) / total
+     *    let d_total = -(value / total)
+     *    let d_total_2 = 1.0 / total
+     *    dx = d_total * y + d_total_2
+     *    dy = d_total * x + d_total_2 * 2.0 */
     {
-        const float val = x * y + 1.0f;
-        const float val_2 = (x + 2.0f * y) / val;
-        value[0] = val_2;
-        const float d_val = -(val_2 / val);
-        const float d_val_2 = 1.0f / val;
-        dx[0] = d_val * y + d_val_2;
-        dy[0] = d_val * x + d_val_2 * 2.0f;
+        const float total = x * y + 1.0f;
+        const float ratio = (x + 2.0f * y) / total;
+        value[0] = ratio;
+        const float d_total = -(ratio / total);
+        const float d_total_2 = 1.0f / total;
+        dx[0] = d_total * y + d_total_2;
+        dy[0] = d_total * x + d_total_2 * 2.0f;
     }
     return SCALAR_OK;
 }
@@ -79,30 +79,32 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
     }
 
     /* 1  let val = sqrt(x)
-     *    let val_2 = x * y + val
-     *    let val_3 = (val_2 - y) / val_2
-     *    let val_4 = y - val_2
-     *    let val_5 = pow(val_2, y)
-     *    let val_6 = val_4 * val_5
-     *    value = val_2 * val_2 - val_3 + val_6
-     *    let d_val = -1.0 / val_2
-     *    let d_val_2 = where(y == 0.0, 0.0, val_4 * y * pow(val_2, y - 1.0)) - val_5 -
-     *            -1.0 * (val_3 / val_2) + d_val + val_2 + val_2
-     *    dx = d_val_2 * 0.5 / val + d_val_2 * y
-     *    dy = val_6 * log(where(val_2 == 0.0 && y >= 0.0, 1.0, val_2)) + val_5 - d_val + d_val_2 * x */
+     *    let total = x * y + val
+     *    let ratio = (total - y) / total
+     *    let difference = y - total
+     *    let val_2 = pow(total, y)
+     *    let product = difference * val_2
+     *    value = total * total - ratio + product
+     *    let d_difference = -1.0 / total
+     *    let d_total = where(y == 0.0, 0.0, difference * y * pow(total, y - 1.0)) - val_2 -
+     *            -1.0 * (ratio / total) + d_difference + total + total
+     *    dx = d_total * 0.5 / val + d_total * y
+     *    dy = product * log(where(total == 0.0 && y >= 0.0, 1.0, total)) + val_2 - d_difference +
+     *            d_total * x */
     {
         const float val = sqrtf(x);
-        const float val_2 = x * y + val;
-        const float val_3 = (val_2 - y) / val_2;
-        const float val_4 = y - val_2;
-        const float val_5 = ag_powf(val_2, y);
-        const float val_6 = val_4 * val_5;
-        value[0] = val_2 * val_2 - val_3 + val_6;
-        const float d_val = -1.0f / val_2;
-        const float d_val_2 = (y == 0.0f ? 0.0f : val_4 * y * ag_powf(val_2, y - 1.0f)) - val_5 -
-                -1.0f * (val_3 / val_2) + d_val + val_2 + val_2;
-        dx[0] = d_val_2 * 0.5f / val + d_val_2 * y;
-        dy[0] = val_6 * ag_logf(val_2 == 0.0f && y >= 0.0f ? 1.0f : val_2) + val_5 - d_val + d_val_2 * x;
+        const float total = x * y + val;
+        const float ratio = (total - y) / total;
+        const float difference = y - total;
+        const float val_2 = ag_powf(total, y);
+        const float product = difference * val_2;
+        value[0] = total * total - ratio + product;
+        const float d_difference = -1.0f / total;
+        const float d_total = (y == 0.0f ? 0.0f : difference * y * ag_powf(total, y - 1.0f)) - val_2 -
+                -1.0f * (ratio / total) + d_difference + total + total;
+        dx[0] = d_total * 0.5f / val + d_total * y;
+        dy[0] = product * ag_logf(total == 0.0f && y >= 0.0f ? 1.0f : total) + val_2 - d_difference +
+                d_total * x;
     }
     return SCALAR_OK;
 }

@@ -46,7 +46,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     float *const layer2_xw_row = t->arena + 72;        /* [2] step 1 */
     float *const loss_exp_shifted_row = t->arena + 74; /* [2] step 1 */
     {
-        float acc = 0.0f;
+        float total = 0.0f;
         const float d_log_sum = 1.0f / (float)n;
         const float d_of_target = -d_log_sum;
         for (int32_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 loss_exp_shifted_row[j] = exp_shifted;
                 exp_sum += exp_shifted;
             }
-            acc += ag_logf(exp_sum) - (layer2_xw_row[label[i]] + t->layer2_bias[label[i]] - max);
+            total += ag_logf(exp_sum) - (layer2_xw_row[label[i]] + t->layer2_bias[label[i]] - max);
             const int32_t chosen = (int32_t)label[i];
             const float d_exp_sum = d_log_sum / exp_sum;
             for (int32_t j = 0; j < 2; j++) {
@@ -100,7 +100,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 d_layer0_out[i * 8 + j] = layer1_out[i * 8 + j] <= 0.0f ? 0.0f : d_out;
             }
         }
-        loss[0] = acc / (float)n;
+        loss[0] = total / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return XOR_ERR_LOSS;

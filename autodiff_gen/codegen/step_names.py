@@ -1,0 +1,116 @@
+"""What steps are called: by the functions of the library whose calls made their nodes, in the order of these.
+
+    relu(batch_norm(x))                              batch_norm_relu
+    the gradient of relu(batch_norm(x))              batch_norm_relu_backward
+    w - step_size * m / (sqrt(v) + eps) of Adam      adam_update
+    the running mean, a part of batch_norm           batch_norm_running_mean
+
+A call that has a kernel of its own, such as `linear`, gives no loops its name: its other nodes are called after their
+ops and the parameters that they read, `bias_add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import groupby
+
+from ..ir.node import CONST, STATE, Node
+from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, View
+from ..ir.origin import BACKWARD, UPDATE, FunctionCall
+from ..lowering.plan import EntryPlan, Step
+
+MOST = 3  # functions in a name: the last ones
+PHASES = {BACKWARD: "backward", UPDATE: "update"}  # that a name tells
+Key = tuple[FunctionCall, str]  # a call, and the phase in which nodes of it are computed
+
+
+@dataclass(frozen=True)
+class StepName:
+    """The name of a step; is_part: another step computes the result of the call that the name ends with."""
+
+    name: str
+    is_part: bool
+
+
+def step_names(plan: EntryPlan) -> Mapping[str, StepName]:
+    """The names of an entry's steps, by their numbers."""
+    states = {r for inside in plan.all_plans() for r, s in inside.states.items() if s.role == "buffer"}
+    steps = list(plan.all_steps())
+    kernels = {key for _, s in steps if s.nest is None and (key := _key(s.node)) is not None}
+    found: dict[str, StepName] = {}
+    later: set[Key] = set()  # the calls that later steps compute
+    for number, step in reversed(steps):
+        if step.nest is None:
+            call = step.node.origin.call
+            found[number] = StepName(step.node.op.name if call is None else call.function, False)
+            continue
+        words: list[tuple[str, str]] = []
+        last: Key | None = None
+        own: set[Key] = set()
+        for node in _computing(step):
+            key = _outermost(node, kernels)
+            words.append((_op(node, step), "") if key is None else (key[0].function, PHASES.get(key[1], "")))
+            if key is not None:
+                last = key
+                own.add(key)
+        is_kept = states.issuperset(step.node.results)
+        found[number] = StepName(_joined(words) or _moved(step), is_kept or last in later)
+        if not is_kept:
+            later |= own
+    return found
+
+
+def _computing(step: Step) -> Iterator[Node]:
+    """The nodes of a step's loops that compute elements, other than those that only move them."""
+    for node in step.node.regions[0].nodes:
+        lower = node.op.lower
+        moves = node.op.materializes or isinstance(lower, (View, Assemble))
+        moves = moves or (isinstance(lower, Elementwise) and lower.is_identity)
+        if node.op is not CONST and not moves and not isinstance(lower, (Extent, Iota)):
+            yield node
+
+
+def _moved(step: Step) -> str:
+    """The name of a step that computes nothing."""
+    sources = [v.base.node for v in step.node.regions[0].results]
+    sources = [n.operands[0].base.node if n.op.materializes else n for n in sources]
+    return "fill" if all(n.op is CONST for n in sources) else "copy"
+
+
+def _key(node: Node) -> Key | None:
+    call = node.origin.call
+    return None if call is None else (call, node.origin.phase)
+
+
+def _outermost(node: Node, kernels: Set[Key]) -> Key | None:
+    """The outermost call that made a node and has no kernel of its own."""
+    found = None
+    call, phase = node.origin.call, node.origin.phase
+    while call is not None:
+        if (call, phase) not in kernels:
+            found = call, phase
+        call = call.within
+    return found
+
+
+def _op(node: Node, step: Step) -> str:
+    """The op of a node, after what a parameter that it reads is called in its layer."""
+    params = step.node.regions[0].params
+    outer = [step.node.operands[params.index(v.base)].base for v in node.operands if v.base in params]
+    states = [v.node.attrs["state"] for v in outer if v.node.op is STATE]
+    roles = [s.name.rpartition(".")[2] for s in states if s.role == "parameter"]
+    return "_".join([*dict.fromkeys(roles), node.op.name])
+
+
+def _joined(words: Sequence[tuple[str, str]]) -> str:
+    """`batch_norm_relu_backward` of relu and batch_norm, whose gradients are computed in this order. The gradient of a
+    function includes what it computes of the function itself again."""
+    parts = []
+    backward = PHASES[BACKWARD]
+    once = [w for w in dict.fromkeys(words) if w[1] or (w[0], backward) not in words]
+    for phase, group in groupby(once[-MOST:], lambda word: word[1]):
+        functions = [function for function, _ in group]
+        parts += functions[::-1] if phase == backward else functions
+        parts += [phase] if phase else []
+    return "_".join(parts)
