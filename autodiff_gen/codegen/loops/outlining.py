@@ -106,7 +106,7 @@ def outlined(
     common = [group for group in groups.values() if _is_smaller(group)]
     names = Scope([*taken, *c_query.variables([steps for _, steps, _ in entries])])
     called_so = [names.fresh(function_name(group, layers, step_names)) for group in common]
-    inside = Scope([*taken, *called_so])
+    inside = Scope(taken)  # functions of loops do not call each other
     functions = [
         function_of(name, group, inside, layers) for name, group in zip(called_so, common, strict=True)
     ]
