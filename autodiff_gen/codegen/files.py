@@ -107,7 +107,8 @@ def _header(program: Program, source: Source) -> dict[str, Any]:
         else "functions"
         if len(program.entries) > 1
         else "a function",
-        "facts": [*_facts(program), *(f"  {f.shown}" for f in source.own), *_stack(program, source)],
+        "facts": [*_facts(program), *_stack(program, source)],
+        "calls": [*_calls(program), *(f.shown for f in source.own)],
         "slots": [_slot(s) for s in program.slots],
         "regions": [
             (r, [_slot(s) for s in r.slots], _arena_comment(program, r.arenas[0])) for r in program.regions
@@ -153,7 +154,7 @@ def _head(start: str, parameters: Iterable[c.Parameter]) -> str:
 
 
 def _facts(program: Program) -> list[str]:
-    """What the header tells: sizes, and the kernel of every call."""
+    """What the header tells first: sizes, and where kernels are from."""
     lines = []
     if program.slots:
         lines.append(
@@ -174,15 +175,22 @@ def _facts(program: Program) -> list[str]:
     lines.append(f"Kernel backends by priority: {', '.join(program.backends.names)}.")
     lines += [f"  but for {k}: {', '.join(names)}" for k, names in program.backends.use.items()]
     for entry in program.entries:
+        for state in entry.plan.copies:
+            lines.append(
+                f"{entry.name} keeps a copy of the old {state}, which is still read after its update."
+            )
+    return lines
+
+
+def _calls(program: Program) -> list[str]:
+    """The kernel of every call."""
+    lines = []
+    for entry in program.entries:
         for number, step in entry.plan.all_steps():
             for call, kernel in step.calls.values():
                 owner = "" if kernel.declared else f" of {kernel.backend}"
-                lines.append(f"  {entry.name} step {number}: {kernel.symbol}{owner} ({sizes(call)})")
-                lines += [f"    not {why}" for why in program.backends.rejected(call.kernel, call.facts())]
-        for state in entry.plan.copies:
-            lines.append(
-                f"  {entry.name} keeps a copy of the old {state}, which is still read after its update"
-            )
+                lines.append(f"{entry.name} step {number}: {kernel.symbol}{owner} ({sizes(call)})")
+                lines += [f"  not {why}" for why in program.backends.rejected(call.kernel, call.facts())]
     return lines
 
 

@@ -125,7 +125,7 @@ def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_p
     assert main(["build", "mnist", "--board", str(path), "--out", str(tmp_path)]) == 0
     header = (tmp_path / "mnist.h").read_text()
     assert " *   but for ger_f32: ref\n" in header
-    assert f" step 8: ag_ger_f32_ref (m=10 n=32)\n *     {why}" in header
+    assert f" step 8: ag_ger_f32_ref (m=10 n=32)\n *   {why}" in header
     assert main(["explain", "mnist", "--board", str(path), "--kernels", "armv7em"]) == 0
     assert "ag_ger_f32_armv7em" in capsys.readouterr().out  # the command line overrides all
 

@@ -4,18 +4,6 @@
  * State 19264 bytes, arena 73360, together 92624;
  * lower bound of this order: 92624.
  * Kernel backends by priority: ref.
- *   train_step step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
- *   train_step step 2.3: ag_gemm_nt_f32_ref (m=n n=60 k=20)
- *   train_step step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
- *   train_step step 6: ag_gemm_nn_f32_ref (m=n n=20 k=5)
- *   train_step step 7.4: ag_gemm_nn_f32_ref (m=n n=20 k=60)
- *   train_step step 8: ag_gemm_tn_f32_ref (m=60 n=3 k=32 * n)
- *   train_step step 9: ag_column_sums_f32_ref (m=32 * n n=60)
- *   train_step step 10: ag_gemm_tn_f32_ref (m=60 n=20 k=32 * n)
- *   train_step step 12: ag_gemm_tn_f32_ref (m=5 n=20 k=n)
- *   predict step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
- *   predict step 2.2: ag_gemm_nt_f32_ref (m=n n=60 k=20)
- *   predict step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
  * Stack on Cortex-M, at most, in bytes: init, save and load 256, train_step 1,644, predict 1,328.
  */
 #ifndef GESTURE_H
@@ -97,5 +85,21 @@ const char *gesture_strstatus(int status);
 #ifdef __cplusplus
 }
 #endif
+
+/* The kernels of all calls, with their sizes:
+ *
+ * train_step step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
+ * train_step step 2.3: ag_gemm_nt_f32_ref (m=n n=60 k=20)
+ * train_step step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
+ * train_step step 6: ag_gemm_nn_f32_ref (m=n n=20 k=5)
+ * train_step step 7.4: ag_gemm_nn_f32_ref (m=n n=20 k=60)
+ * train_step step 8: ag_gemm_tn_f32_ref (m=60 n=3 k=32 * n)
+ * train_step step 9: ag_column_sums_f32_ref (m=32 * n n=60)
+ * train_step step 10: ag_gemm_tn_f32_ref (m=60 n=20 k=32 * n)
+ * train_step step 12: ag_gemm_tn_f32_ref (m=5 n=20 k=n)
+ * predict step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
+ * predict step 2.2: ag_gemm_nt_f32_ref (m=n n=60 k=20)
+ * predict step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
+ */
 
 #endif

@@ -4,27 +4,6 @@
  * State 177704 bytes, arena 72448, together 250152;
  * lower bound of this order: 250152.
  * Kernel backends by priority: ref.
- *   train_step step 1: ag_conv2d_pool_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
- *   train_step step 3: ag_conv2d_pool_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
- *   train_step step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)
- *   train_step step 6: ag_gemm_nt_f32_ref (m=n n=84 k=120)
- *   train_step step 7: ag_gemm_nt_f32_ref (m=n n=10 k=84)
- *   train_step step 11: ag_gemm_nn_f32_ref (m=n n=84 k=10)
- *   train_step step 12: ag_gemm_tn_f32_ref (m=10 n=84 k=n)
- *   train_step step 15: ag_gemm_nn_f32_ref (m=n n=120 k=84)
- *   train_step step 16: ag_gemm_tn_f32_ref (m=84 n=120 k=n)
- *   train_step step 19: ag_gemm_nn_f32_ref (m=n n=256 k=120)
- *   train_step step 20: ag_gemm_tn_f32_ref (m=120 n=256 k=n)
- *   train_step step 22: ag_column_sums_f32_ref (m=16 * n n=16)
- *   train_step step 23: ag_conv2d_pool_dx_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
- *   train_step step 24: ag_conv2d_pool_dw_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
- *   train_step step 26: ag_conv2d_pool_dw_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
- *   train_step step 27: ag_column_sums_f32_ref (m=144 * n n=6)
- *   predict step 1: ag_conv2d_pool_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
- *   predict step 3: ag_conv2d_pool_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
- *   predict step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)
- *   predict step 6: ag_gemm_nt_f32_ref (m=n n=84 k=120)
- *   predict step 7: ag_gemm_nt_f32_ref (m=n n=10 k=84)
  * Stack on Cortex-M, at most, in bytes: init, save and load 256, train_step 1,472, predict 1,344.
  */
 #ifndef LENET_H
@@ -99,5 +78,30 @@ const char *lenet_strstatus(int status);
 #ifdef __cplusplus
 }
 #endif
+
+/* The kernels of all calls, with their sizes:
+ *
+ * train_step step 1: ag_conv2d_pool_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ * train_step step 3: ag_conv2d_pool_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ * train_step step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)
+ * train_step step 6: ag_gemm_nt_f32_ref (m=n n=84 k=120)
+ * train_step step 7: ag_gemm_nt_f32_ref (m=n n=10 k=84)
+ * train_step step 11: ag_gemm_nn_f32_ref (m=n n=84 k=10)
+ * train_step step 12: ag_gemm_tn_f32_ref (m=10 n=84 k=n)
+ * train_step step 15: ag_gemm_nn_f32_ref (m=n n=120 k=84)
+ * train_step step 16: ag_gemm_tn_f32_ref (m=84 n=120 k=n)
+ * train_step step 19: ag_gemm_nn_f32_ref (m=n n=256 k=120)
+ * train_step step 20: ag_gemm_tn_f32_ref (m=120 n=256 k=n)
+ * train_step step 22: ag_column_sums_f32_ref (m=16 * n n=16)
+ * train_step step 23: ag_conv2d_pool_dx_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ * train_step step 24: ag_conv2d_pool_dw_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ * train_step step 26: ag_conv2d_pool_dw_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ * train_step step 27: ag_column_sums_f32_ref (m=144 * n n=6)
+ * predict step 1: ag_conv2d_pool_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ * predict step 3: ag_conv2d_pool_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ * predict step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)
+ * predict step 6: ag_gemm_nt_f32_ref (m=n n=84 k=120)
+ * predict step 7: ag_gemm_nt_f32_ref (m=n n=10 k=84)
+ */
 
 #endif

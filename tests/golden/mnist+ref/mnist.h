@@ -4,13 +4,6 @@
  * State 101632 bytes, arena 296, together 101928;
  * lower bound of this order: 101928.
  * Kernel backends by priority: ref.
- *   train_step step 1: ag_gemv_f32_ref (m=32 n=784)
- *   train_step step 3: ag_gemv_f32_ref (m=10 n=32)
- *   train_step step 7: ag_gemv_t_f32_ref (m=10 n=32)
- *   train_step step 8: ag_ger_f32_ref (m=10 n=32)
- *   train_step step 10: ag_ger_f32_ref (m=32 n=784)
- *   predict step 1: ag_gemv_f32_ref (m=32 n=784)
- *   predict step 3: ag_gemv_f32_ref (m=10 n=32)
  * Stack on Cortex-M, at most, in bytes: init, save and load 256, train_step 1,348, predict 1,324.
  */
 #ifndef MNIST_H
@@ -75,5 +68,16 @@ const char *mnist_strstatus(int status);
 #ifdef __cplusplus
 }
 #endif
+
+/* The kernels of all calls, with their sizes:
+ *
+ * train_step step 1: ag_gemv_f32_ref (m=32 n=784)
+ * train_step step 3: ag_gemv_f32_ref (m=10 n=32)
+ * train_step step 7: ag_gemv_t_f32_ref (m=10 n=32)
+ * train_step step 8: ag_ger_f32_ref (m=10 n=32)
+ * train_step step 10: ag_ger_f32_ref (m=32 n=784)
+ * predict step 1: ag_gemv_f32_ref (m=32 n=784)
+ * predict step 3: ag_gemv_f32_ref (m=10 n=32)
+ */
 
 #endif
