@@ -1,22 +1,33 @@
-/* Blocks of four or eight floats that generated loops load and store (codegen/loops/block_moves.py).
+/* Loops over blocks of four or eight floats, for cores that load and store several floats by one instruction.
  *
- * AG_LOAD_BLOCK(k, v, p): v[0] = p[0], ..., all of the array v; AG_STORE_BLOCK(k, p, v): the other way. With
- * Arm's single-precision FPU each is one VLDM or VSTM, from the k-th four of registers on, k from 0 to 5:
- * blocks that are in use at the same time have other registers, and compilers compute in these. Elsewhere k
- * means nothing. The zeros take no instruction. GCC looks for what is stored in such a variable before it is
- * read, back to the beginning of the function if need be, and in long functions gives up, with every local
- * array in memory.
+ *     AG_BLOCKS(i, count, j, 8, read(x_block, x), update(y_block, y)) {
+ *         y_block[j] += x_block[j] * scale[i + j];
+ *     }
  *
- * AG_LOAD_NEXT(k, v, p), AG_STORE_NEXT(k, p, v): the same, and p moves to the next block, by the same
- * instruction. AG_MOVE(p, n): p += n, by an addition of its own in each iteration of a loop, where compilers
- * would add an index to each pointer.
+ * is, for i = 0, 8, 16, ... below count, a multiple of 8,
  *
- * AG_STORE_POSITIVE(k, p, v), AG_STORE_NEXT_POSITIVE(k, p, v): p[0] = v[0] <= 0 ? 0 : v[0], ...
- * AG_STORE_LIMITED(k, p, v, high), AG_STORE_NEXT_LIMITED(k, p, v, high): the same, and high where it is more;
- * high is positive and finite. With that FPU, in core registers, where BIC with the sign of a number is 0 for
- * a negative one; a NaN must be 0x7fc00000. All that arithmetic computes between ag_begin_default_nan() and
- * ag_end_default_nan() are. Then 0x400000 more is the lowest integer, which QADD leaves as it is: it limits
- * other numbers where they are `high` plus ag_from_limit(high). */
+ *     float x_block[8], y_block[8];
+ *     x_block[0] = x[i]; ... y_block[7] = y[i + 7];
+ *     for (int32_t j = 0; j < 8; j++) y_block[j] += x_block[j] * scale[i + j];
+ *     y[i] = y_block[0]; ... y[i + 7] = y_block[7];
+ *
+ * read(block, from): the block is loaded; write(block, to): it is stored; update(block, at): both;
+ * replace(block, to): it is stored, and each element is computed when the element of the operand before it is
+ * not needed any more. write_relu and replace_relu(block, to): max(block[j], 0) is stored; write_limited and
+ * replace_limited(block, to, high): and at most `high`, which is positive and finite. They keep a NaN. Loops
+ * with one of these four are AG_RELU_BLOCKS.
+ *
+ * AG_BLOCK_ROWS(k, rows, j, 4, read(x_block, x, stride), ...): one block of each row; from row to row what is
+ * read and written moves by `stride` floats. AG_BLOCK(j, 4, read(x_block, x), ...): one block.
+ *
+ * With Arm's single-precision FPU a block is one VLDM or VSTM, whose registers follow from the place of the
+ * operand, and compilers compute in these; `replace` takes the registers of the operand before it. The others
+ * are among the first six operands with blocks of four, and among the first three with blocks of eight.
+ * Elsewhere blocks are plain loops.
+ *
+ * GCC looks for what is stored in a register variable before it is read, back to the beginning of the function
+ * if need be, and in long functions gives up, with every local array in memory: the variables are set to zeros,
+ * which takes no instruction. */
 #ifndef AG_BLOCKS_H
 #define AG_BLOCKS_H
 
@@ -92,20 +103,20 @@ typedef struct {
         v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
         return p;                                                                                            \
     }                                                                                                        \
-    AG_INLINE void ag_store_block_##k(float *p, const float *v, int wide) {                                  \
+    AG_INLINE void ag_store_block_##k(const float *p, const float *v, int wide) {                                  \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         if (wide) {                                                                                          \
             AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
             __asm__("vstmia %1, {" s0 "-" s7 "}"                                                             \
-                    : "=m"(*(ag_eight *)p)                                                                   \
+                    : "=m"(*(ag_eight *)(uintptr_t)p)                                                                   \
                     : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d), "t"(e), "t"(f), "t"(g), "t"(h));               \
         } else {                                                                                             \
             __asm__("vstmia %1, {" s0 "-" s3 "}"                                                             \
-                    : "=m"(*(ag_four *)p)                                                                    \
+                    : "=m"(*(ag_four *)(uintptr_t)p)                                                                    \
                     : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                               \
         }                                                                                                    \
     }                                                                                                        \
-    AG_INLINE float *ag_store_next_##k(float *p, const float *v, int wide) {                                 \
+    AG_INLINE const float *ag_store_next_##k(const float *p, const float *v, int wide) {                                 \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         if (wide) {                                                                                          \
             AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
@@ -121,7 +132,7 @@ typedef struct {
         }                                                                                                    \
         return p;                                                                                            \
     }                                                                                                        \
-    AG_INLINE float *ag_store_next_positive_##k(float *p, const float *v, int wide) {                        \
+    AG_INLINE const float *ag_store_next_positive_##k(const float *p, const float *v, int wide) {                        \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         __asm__ volatile(AG_POSITIVE(s0, s1, s2, s3) "stm %0!, {r4, r5, r6, r8}"                             \
                          : "+r"(p)                                                                           \
@@ -136,7 +147,7 @@ typedef struct {
         }                                                                                                    \
         return p;                                                                                            \
     }                                                                                                        \
-    AG_INLINE float *ag_store_next_limited_##k(float *p, const float *v, float high, int wide) {             \
+    AG_INLINE const float *ag_store_next_limited_##k(const float *p, const float *v, float high, int wide) {             \
         const int32_t most = ag_from_limit(high), back = most + 0x400000;                                    \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         __asm__ volatile(AG_POSITIVE(s0, s1, s2, s3) AG_EACH(AG_LIMITED) "stm %0!, {r4, r5, r6, r8}"         \
@@ -159,18 +170,37 @@ AG_BLOCK_REGISTERS(3, "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19")
 AG_BLOCK_REGISTERS(4, "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23")
 AG_BLOCK_REGISTERS(5, "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27")
 #undef AG_BLOCK_REGISTERS
-#define AG_IS_WIDE(v) (sizeof(v) == 8 * sizeof(float))
-#define AG_LOAD_NEXT(k, v, p) p = ag_load_next_##k(v, p, AG_IS_WIDE(v))
-#define AG_STORE_NEXT(k, p, v) p = ag_store_next_##k(p, v, AG_IS_WIDE(v))
-#define AG_STORE_NEXT_POSITIVE(k, p, v) p = ag_store_next_positive_##k(p, v, AG_IS_WIDE(v))
-#define AG_STORE_NEXT_LIMITED(k, p, v, high) p = ag_store_next_limited_##k(p, v, high, AG_IS_WIDE(v))
-#define AG_MOVE(p, n)                                                                                        \
-    p += n;                                                                                                  \
-    __asm__("" : "+r"(p))
-#define AG_LOAD_BLOCK(k, v, p) ag_load_block_##k(v, p, AG_IS_WIDE(v))
-#define AG_STORE_BLOCK(k, p, v) ag_store_block_##k(p, v, AG_IS_WIDE(v))
-#define AG_STORE_POSITIVE(k, p, v) (void)ag_store_next_positive_##k(p, v, AG_IS_WIDE(v))
-#define AG_STORE_LIMITED(k, p, v, high) (void)ag_store_next_limited_##k(p, v, high, AG_IS_WIDE(v))
+/* The first four registers of an operand. */
+#define AG_BANK_4_0 0
+#define AG_BANK_4_1 1
+#define AG_BANK_4_2 2
+#define AG_BANK_4_3 3
+#define AG_BANK_4_4 4
+#define AG_BANK_4_5 5
+#define AG_BANK_8_0 0
+#define AG_BANK_8_1 2
+#define AG_BANK_8_2 4
+#define AG_OF_BANK_(function, k) function##_##k
+#define AG_OF_BANK(function, k) AG_OF_BANK_(function, k)
+#define AG_LOAD(w, k, v, p) AG_OF_BANK(ag_load_block, AG_BANK_##w##_##k)(v, p, w == 8)
+#define AG_STORE(w, k, p, v) AG_OF_BANK(ag_store_block, AG_BANK_##w##_##k)(p, v, w == 8)
+#define AG_LOAD_NEXT(w, k, v, p) AG_OF_BANK(ag_load_next, AG_BANK_##w##_##k)(v, p, w == 8)
+#define AG_STORE_NEXT(w, k, p, v) AG_OF_BANK(ag_store_next, AG_BANK_##w##_##k)(p, v, w == 8)
+#define AG_STORE_RELU(w, k, p, v) AG_OF_BANK(ag_store_next_positive, AG_BANK_##w##_##k)(p, v, w == 8)
+#define AG_STORE_LIMITED(w, k, p, v, high)                                                                   \
+    AG_OF_BANK(ag_store_next_limited, AG_BANK_##w##_##k)(p, v, high, w == 8)
+/* An addition of its own in each iteration, where compilers would add an index to each pointer. */
+static inline __attribute__((always_inline, unused)) const float *ag_moved(const float *p, int32_t n) {
+    p += n;
+    __asm__("" : "+r"(p));
+    return p;
+}
+
+/* Numbers are stored as max(x, 0) in core registers, where BIC with the sign of a number is 0 for a negative one;
+ * a NaN must be 0x7fc00000. All that arithmetic computes in this mode are. Then 0x400000 more is the lowest integer,
+ * which QADD leaves as it is: it limits other numbers where they are `high` plus ag_from_limit(high). */
+#define AG_BLOCKS_FUNCTION static __attribute__((noinline, unused))
+#define AG_ROLLED _Pragma("GCC unroll 1")
 
 static inline __attribute__((unused)) uint32_t ag_begin_default_nan(void) {
     uint32_t modes;
@@ -183,35 +213,52 @@ static inline __attribute__((unused)) void ag_end_default_nan(uint32_t modes) {
     __asm__ volatile("vmsr fpscr, %0" : : "r"(modes) : "memory");
 }
 #else
-#define AG_BLOCK_OF(v) ((int)(sizeof(v) / sizeof(float)))
-static inline void ag_copy_block(float *to, const float *from, int count) {
-    for (int k = 0; k < count; k++) {
-        to[k] = from[k];
+#define AG_BLOCKS_FUNCTION static inline
+#define AG_ROLLED
+
+static inline void ag_load(float *block, const float *from, int width) {
+    for (int k = 0; k < width; k++) {
+        block[k] = from[k];
     }
 }
 
-static inline void ag_store_positive(float *p, const float *v, int count) {
-    for (int k = 0; k < count; k++) {
-        p[k] = v[k] <= 0.0f ? 0.0f : v[k];
+static inline const float *ag_store(const float *to, const float *block, int width) {
+    float *const p = (float *)(uintptr_t)to;
+    for (int k = 0; k < width; k++) {
+        p[k] = block[k];
     }
+    return to + width;
 }
 
-static inline void ag_store_limited(float *p, const float *v, float high, int count) {
-    for (int k = 0; k < count; k++) {
-        p[k] = v[k] <= 0.0f ? 0.0f : v[k] >= high ? high : v[k];
-    }
+static inline const float *ag_load_next(float *block, const float *from, int width) {
+    ag_load(block, from, width);
+    return from + width;
 }
-#define AG_LOAD_NEXT(k, v, p) ag_copy_block(v, (p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), AG_BLOCK_OF(v))
-#define AG_STORE_NEXT(k, p, v) ag_copy_block((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, AG_BLOCK_OF(v))
-#define AG_STORE_NEXT_POSITIVE(k, p, v)                                                                      \
-    ag_store_positive((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, AG_BLOCK_OF(v))
-#define AG_STORE_NEXT_LIMITED(k, p, v, high)                                                                 \
-    ag_store_limited((p += AG_BLOCK_OF(v)) - AG_BLOCK_OF(v), v, high, AG_BLOCK_OF(v))
-#define AG_MOVE(p, n) p += n
-#define AG_LOAD_BLOCK(k, v, p) ag_copy_block(v, p, AG_BLOCK_OF(v))
-#define AG_STORE_BLOCK(k, p, v) ag_copy_block(p, v, AG_BLOCK_OF(v))
-#define AG_STORE_POSITIVE(k, p, v) ag_store_positive(p, v, AG_BLOCK_OF(v))
-#define AG_STORE_LIMITED(k, p, v, high) ag_store_limited(p, v, high, AG_BLOCK_OF(v))
+
+static inline const float *ag_store_relu(const float *to, const float *block, int width) {
+    float *const p = (float *)(uintptr_t)to;
+    for (int k = 0; k < width; k++) {
+        p[k] = block[k] <= 0.0f ? 0.0f : block[k];
+    }
+    return to + width;
+}
+
+static inline const float *ag_store_limited(const float *to, const float *block, float high, int width) {
+    float *const p = (float *)(uintptr_t)to;
+    for (int k = 0; k < width; k++) {
+        p[k] = block[k] <= 0.0f ? 0.0f : block[k] >= high ? high : block[k];
+    }
+    return to + width;
+}
+#define AG_LOAD(w, k, v, p) ag_load(v, p, w)
+#define AG_STORE(w, k, p, v) (void)ag_store(p, v, w)
+#define AG_LOAD_NEXT(w, k, v, p) ag_load_next(v, p, w)
+#define AG_STORE_NEXT(w, k, p, v) ag_store(p, v, w)
+#define AG_STORE_RELU(w, k, p, v) ag_store_relu(p, v, w)
+#define AG_STORE_LIMITED(w, k, p, v, high) ag_store_limited(p, v, high, w)
+static inline const float *ag_moved(const float *p, int32_t n) {
+    return p + n;
+}
 
 static inline uint32_t ag_begin_default_nan(void) {
     return 0;
@@ -221,5 +268,161 @@ static inline void ag_end_default_nan(uint32_t modes) {
     (void)modes;
 }
 #endif
+
+/* For each of up to seven operands, with the width of blocks and the number of the operand. */
+#define AG_COUNT(...) AG_COUNT_(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0)
+#define AG_COUNT_(a, b, c, d, e, f, g, count, ...) count
+#define AG_JOINED(a, b) AG_JOINED_(a, b)
+#define AG_JOINED_(a, b) a##b
+#define AG_MAP(f, w, ...) AG_JOINED(AG_MAP_, AG_COUNT(__VA_ARGS__))(f, w, __VA_ARGS__)
+#define AG_MAP_1(f, w, a) AG_OPERAND(f, w, 0, a)
+#define AG_MAP_2(f, w, a, b) AG_MAP_1(f, w, a), AG_OPERAND(f, w, 1, b)
+#define AG_MAP_3(f, w, a, b, c) AG_MAP_2(f, w, a, b), AG_OPERAND(f, w, 2, c)
+#define AG_MAP_4(f, w, a, b, c, d) AG_MAP_3(f, w, a, b, c), AG_OPERAND(f, w, 3, d)
+#define AG_MAP_5(f, w, a, b, c, d, e) AG_MAP_4(f, w, a, b, c, d), AG_OPERAND(f, w, 4, e)
+#define AG_MAP_6(f, w, a, b, c, d, e, g) AG_MAP_5(f, w, a, b, c, d, e), AG_OPERAND(f, w, 5, g)
+#define AG_MAP_7(f, w, a, b, c, d, e, g, h) AG_MAP_6(f, w, a, b, c, d, e, g), AG_OPERAND(f, w, 6, h)
+#define AG_OPERAND(f, w, k, operand) AG_APPLIED(f, w, k, AG_KIND_##operand)
+#define AG_APPLIED(f, ...) AG_APPLIED_(f, __VA_ARGS__)
+#define AG_APPLIED_(f, w, k, kind, ...) f##_##kind(w, k, __VA_ARGS__)
+#define AG_KIND_read(...) read, __VA_ARGS__
+#define AG_KIND_write(...) write, __VA_ARGS__
+#define AG_KIND_update(...) update, __VA_ARGS__
+#define AG_KIND_write_relu(...) write_relu, __VA_ARGS__
+#define AG_KIND_write_limited(...) write_limited, __VA_ARGS__
+#define AG_KIND_replace(...) replace, __VA_ARGS__
+#define AG_KIND_replace_relu(...) replace_relu, __VA_ARGS__
+#define AG_KIND_replace_limited(...) replace_limited, __VA_ARGS__
+#define AG_BEFORE_1 0
+#define AG_BEFORE_2 1
+#define AG_BEFORE_3 2
+#define AG_BEFORE_4 3
+#define AG_BEFORE_5 4
+#define AG_BEFORE_6 5
+
+/* What is declared for an operand: where its next block is, and the block. */
+#define AG_AT(block, p) *block##_at = (p)
+#define AG_AT_read(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_write(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_update(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_write_relu(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_write_limited(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_replace(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_replace_relu(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT_replace_limited(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_FIRST(p, ...) p
+#define AG_ARRAY_read(w, k, block, ...) block[w]
+#define AG_ARRAY_write(w, k, block, ...) block[w]
+#define AG_ARRAY_update(w, k, block, ...) block[w]
+#define AG_ARRAY_write_relu(w, k, block, ...) block[w]
+#define AG_ARRAY_write_limited(w, k, block, ...) block[w]
+#define AG_ARRAY_replace(w, k, block, ...) block[w]
+#define AG_ARRAY_replace_relu(w, k, block, ...) block[w]
+#define AG_ARRAY_replace_limited(w, k, block, ...) block[w]
+
+/* What is done with it before the elements of a block are computed, and after: of blocks that follow each other, of one
+ * block in each row, and of one block. */
+#define AG_BEGIN_read(w, k, block, p) block##_at = AG_LOAD_NEXT(w, k, block, block##_at)
+#define AG_BEGIN_write(w, k, block, p) (void)0
+#define AG_BEGIN_update(w, k, block, p) AG_LOAD(w, k, block, block##_at)
+#define AG_BEGIN_write_relu(w, k, block, p) (void)0
+#define AG_BEGIN_write_limited(w, k, block, p, high) (void)0
+#define AG_END_read(w, k, block, p) (void)0
+#define AG_END_write(w, k, block, p) block##_at = AG_STORE_NEXT(w, k, block##_at, block)
+#define AG_END_update(w, k, block, p) AG_END_write(w, k, block, p)
+#define AG_END_write_relu(w, k, block, p) block##_at = AG_STORE_RELU(w, k, block##_at, block)
+#define AG_END_write_limited(w, k, block, p, high) block##_at = AG_STORE_LIMITED(w, k, block##_at, block, high)
+#define AG_BEGIN_replace(w, k, block, p) (void)0
+#define AG_END_replace(w, k, block, p) AG_END_write(w, AG_BEFORE_##k, block, p)
+#define AG_BEGIN_replace_relu(w, k, block, p) (void)0
+#define AG_END_replace_relu(w, k, block, p) AG_END_write_relu(w, AG_BEFORE_##k, block, p)
+#define AG_BEGIN_replace_limited(w, k, block, p, high) (void)0
+#define AG_END_replace_limited(w, k, block, p, high) AG_END_write_limited(w, AG_BEFORE_##k, block, p, high)
+
+#define AG_ROW_BEGIN_read(w, k, block, p, stride) AG_LOAD(w, k, block, block##_at)
+#define AG_ROW_BEGIN_write(w, k, block, p, stride) (void)0
+#define AG_ROW_BEGIN_update(w, k, block, p, stride) AG_LOAD(w, k, block, block##_at)
+#define AG_ROW_BEGIN_write_relu(w, k, block, p, stride) (void)0
+#define AG_ROW_BEGIN_write_limited(w, k, block, p, stride, high) (void)0
+#define AG_ROW_END_read(w, k, block, p, stride) block##_at = ag_moved(block##_at, stride)
+#define AG_ROW_END_write(w, k, block, p, stride)                                                             \
+    AG_STORE(w, k, block##_at, block), AG_ROW_END_read(w, k, block, p, stride)
+#define AG_ROW_END_update(w, k, block, p, stride) AG_ROW_END_write(w, k, block, p, stride)
+#define AG_ROW_END_write_relu(w, k, block, p, stride)                                                        \
+    (void)AG_STORE_RELU(w, k, block##_at, block), AG_ROW_END_read(w, k, block, p, stride)
+#define AG_ROW_END_write_limited(w, k, block, p, stride, high)                                               \
+    (void)AG_STORE_LIMITED(w, k, block##_at, block, high), AG_ROW_END_read(w, k, block, p, stride)
+#define AG_ROW_BEGIN_replace(w, k, block, p, stride) (void)0
+#define AG_ROW_END_replace(w, k, block, p, stride) AG_ROW_END_write(w, AG_BEFORE_##k, block, p, stride)
+#define AG_ROW_BEGIN_replace_relu(w, k, block, p, stride) (void)0
+#define AG_ROW_END_replace_relu(w, k, block, p, stride) AG_ROW_END_write_relu(w, AG_BEFORE_##k, block, p, stride)
+#define AG_ROW_BEGIN_replace_limited(w, k, block, p, stride, high) (void)0
+#define AG_ROW_END_replace_limited(w, k, block, p, stride, high) AG_ROW_END_write_limited(w, AG_BEFORE_##k, block, p, stride, high)
+
+#define AG_ONE_BEGIN_read(w, k, block, p) AG_LOAD(w, k, block, block##_at)
+#define AG_ONE_BEGIN_write(w, k, block, p) (void)0
+#define AG_ONE_BEGIN_update(w, k, block, p) AG_LOAD(w, k, block, block##_at)
+#define AG_ONE_BEGIN_write_relu(w, k, block, p) (void)0
+#define AG_ONE_BEGIN_write_limited(w, k, block, p, high) (void)0
+#define AG_ONE_END_read(w, k, block, p) (void)0
+#define AG_ONE_END_write(w, k, block, p) AG_STORE(w, k, block##_at, block)
+#define AG_ONE_END_update(w, k, block, p) AG_STORE(w, k, block##_at, block)
+#define AG_ONE_END_write_relu(w, k, block, p) (void)AG_STORE_RELU(w, k, block##_at, block)
+#define AG_ONE_END_write_limited(w, k, block, p, high) (void)AG_STORE_LIMITED(w, k, block##_at, block, high)
+#define AG_ONE_BEGIN_replace(w, k, block, p) (void)0
+#define AG_ONE_END_replace(w, k, block, p) AG_ONE_END_write(w, AG_BEFORE_##k, block, p)
+#define AG_ONE_BEGIN_replace_relu(w, k, block, p) (void)0
+#define AG_ONE_END_replace_relu(w, k, block, p) AG_ONE_END_write_relu(w, AG_BEFORE_##k, block, p)
+#define AG_ONE_BEGIN_replace_limited(w, k, block, p, high) (void)0
+#define AG_ONE_END_replace_limited(w, k, block, p, high) AG_ONE_END_write_limited(w, AG_BEFORE_##k, block, p, high)
+
+/* Loops that run once: around a loop over blocks, for the pointers to them, and around the loop over the elements of
+ * one, to load before it and to store after it. */
+#define AG_POINTERS(w, ...)                                                                                  \
+    for (const float AG_MAP(AG_AT, w, __VA_ARGS__), *ag_once = (const float *)sizeof(float); ag_once; ag_once = 0)
+#define AG_ELEMENTS(begin, end, j, w, ...)                                                                   \
+    for (float AG_MAP(AG_ARRAY, w, __VA_ARGS__), ag_flag[1], *ag_todo = ag_flag;                             \
+            ag_todo && (AG_MAP(begin, w, __VA_ARGS__), 1); AG_MAP(end, w, __VA_ARGS__), ag_todo = 0)         \
+        for (int32_t j = 0; j < w; j++)
+#define AG_BLOCKS(i, count, j, w, ...)                                                                       \
+    AG_POINTERS(w, __VA_ARGS__)                                                                              \
+    AG_ROLLED for (int32_t i = 0; i < (count); i += w) AG_ELEMENTS(AG_BEGIN, AG_END, j, w, __VA_ARGS__)
+#define AG_BLOCK_ROWS(i, rows, j, w, ...)                                                                    \
+    AG_POINTERS(w, __VA_ARGS__)                                                                              \
+    AG_ROLLED for (int32_t i = 0; i < (rows); i++) AG_ELEMENTS(AG_ROW_BEGIN, AG_ROW_END, j, w, __VA_ARGS__)
+#define AG_BLOCK(j, w, ...)                                                                                  \
+    AG_POINTERS(w, __VA_ARGS__) AG_ELEMENTS(AG_ONE_BEGIN, AG_ONE_END, j, w, __VA_ARGS__)
+#define AG_KEEPING_NAN                                                                                       \
+    for (uint32_t ag_modes = ag_begin_default_nan(), ag_open = 1; ag_open;                                   \
+            ag_end_default_nan(ag_modes), ag_open = 0)
+#define AG_RELU_BLOCKS(...) AG_KEEPING_NAN AG_BLOCKS(__VA_ARGS__)
+#define AG_RELU_BLOCK_ROWS(...) AG_KEEPING_NAN AG_BLOCK_ROWS(__VA_ARGS__)
+#define AG_RELU_BLOCK(...) AG_KEEPING_NAN AG_BLOCK(__VA_ARGS__)
+
+/* Copies `count` floats to a place that does not begin inside of them. */
+AG_BLOCKS_FUNCTION void ag_copy(float *to, const float *from, int32_t count) {
+    const int32_t eights = count - count % 8, fours = count - count % 4;
+    AG_BLOCKS(i, eights, j, 8, read(from_block, from), replace(to_block, to)) {
+        to_block[j] = from_block[j];
+    }
+    if (fours > eights) {
+        AG_BLOCK(j, 4, read(from_block, from + eights), replace(to_block, to + eights)) {
+            to_block[j] = from_block[j];
+        }
+    }
+    for (int32_t i = fours; i < count; i++) {
+        to[i] = from[i];
+    }
+}
+
+AG_BLOCKS_FUNCTION void ag_fill(float *to, float value, int32_t count) {
+    const int32_t eights = count - count % 8;
+    AG_BLOCKS(i, eights, j, 8, write(to_block, to)) {
+        to_block[j] = value;
+    }
+    for (int32_t i = eights; i < count; i++) {
+        to[i] = value;
+    }
+}
 
 #endif

@@ -215,6 +215,11 @@ class Printer:
                 operands = {f"acc{k}": a for k, a in enumerate(accumulators)} | {"x": x}
                 operands |= {} if index is None else {"i": index}
                 return self._folded(text.format(**{k: self._text(v, need) for k, v in operands.items()}))
+            case c.For(blocks=(_, *_)):
+                body = statement.body
+                if statement.step != 1 or statement.blocks[0].stride is not None:
+                    body = next(s.body for s in body if isinstance(s, c.For))
+                return [*self._folded(self._block_head(statement)), *self._inside(c.unbraced(body)), "}"]
             case c.For():
                 said = self._said(statement)
                 return [*said, self._head(statement), *self._inside(c.unbraced(statement.body)), "}"]
@@ -267,6 +272,27 @@ class Printer:
         return (
             f"for ({loop.c_type} {v} = {start}; {v} {'<' if loop.step > 0 else '>='} {stop}; {v}{next_}) {{"
         )
+
+    def _block_head(self, loop: c.For) -> str:
+        """The macro of runtime/ag_blocks.h for a loop over blocks and the loop over the elements of one."""
+        kind = "RELU_" if any(o.limit is not None for o in loop.blocks) else ""
+        inner = loop if loop.step == 1 and loop.blocks[0].stride is None else loop.body[0]
+        assert isinstance(inner, c.For)
+        element = [inner.variable, self._text(inner.stop)]
+        around = [] if inner is loop else [loop.variable, self._text(loop.stop)]
+        name = "BLOCK" if inner is loop else "BLOCKS" if loop.step != 1 else "BLOCK_ROWS"
+        arguments = [*around, *element, *map(self._block_operand, loop.blocks)]
+        return f"AG_{kind}{name}({', '.join(arguments)}) {{"
+
+    def _block_operand(self, operand: c.BlockOperand) -> str:
+        kind = "replace" if operand.replaces else "write" if operand.is_written else "read"
+        kind = "update" if operand.is_read and operand.is_written else kind
+        given = [operand.name, self._text(operand.pointer)]
+        given += [] if operand.stride is None else [self._text(operand.stride)]
+        if operand.limit is not None:
+            kind += "_relu" if operand.limit == c.Literal("INFINITY") else "_limited"
+            given += [] if operand.limit == c.Literal("INFINITY") else [self._text(operand.limit)]
+        return f"{kind}({', '.join(given)})"
 
     def _comment(self, comment: c.Comment) -> list[str]:
         """A line of the text begins a line of the comment; what follows a cut is set in further."""

@@ -25,8 +25,8 @@ from .constants import declared
 from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
 from .init_function import init_statements
+from .loops.block_moves import COPY, FILL
 from .loops.loop_functions import LoopFunction
-from .loops.next_blocks import NEXT
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts
 from .source import Source, source_of
@@ -91,7 +91,8 @@ def _source(program: Program, source: Source) -> dict[str, Any]:
         "function_headers": dict.fromkeys(f.header for f in source.own),
         "state_parts": _state_parts(program),
         "missing": "".join(f" || t->{r.member} == NULL" for r in program.regions),
-        "blocks": not c_query.calls(source.steps).isdisjoint((*NEXT, *NEXT.values())),
+        "blocks": any(loop.blocks for loop in c_query.loops(source.steps))
+        or not c_query.calls(source.steps).isdisjoint((COPY, FILL)),
         "loops_header": any(f.numbers for f in source.functions)
         or any(x.independent or x.reduction or x.rolled for x in loops),
         "all_short": source.all_short,

@@ -17,6 +17,7 @@ from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
 from ..targets.cost_table import CostTable
 from .executed_trees import SELECT, array_of, coefficient, is_product, operators, stores, value_of
+from .loops.block_moves import COPY, FILL
 from .program import Program
 from .source import Source, source_of
 
@@ -24,13 +25,8 @@ OWN = 18  # the same, of a backend's own
 FUNCTION = 40  # operations of exp, tanh, ... of ag_math.h, on every core
 UNROLLED = 16  # iterations of an innermost loop that compilers write out
 CALL = 12  # instructions around a function of loops: arguments, registers that are saved
-_MOVES = ("AG_LOAD_BLOCK", "AG_LOAD_NEXT", "AG_STORE_BLOCK", "AG_STORE_NEXT", "AG_MOVE")
-_LIMITED = {
-    "AG_STORE_POSITIVE": 7,
-    "AG_STORE_NEXT_POSITIVE": 7,
-    "AG_STORE_LIMITED": 19,
-    "AG_STORE_NEXT_LIMITED": 19,
-}
+_MOVED = {COPY: 5 / 8, FILL: 4 / 8}  # instructions for a float
+_RELU, _LIMITED = 7 / 4, 19 / 4  # instructions for a float that is stored between limits
 Numbers = Mapping[str, float]
 
 
@@ -105,6 +101,7 @@ class _Counter:
         return 0
 
     def _loop(self, s: c.For) -> float:
+        self.local.update(o.name for o in s.blocks)
         start, stop = self._number(s.start) or 0.0, self._number(s.stop) or 0.0
         times = float(-(-max(0.0, (stop - start) / s.step + (s.step < 0)) // 1))
         self.numbers[s.variable] = start + max(0.0, times - 1) / 2 * s.step
@@ -120,9 +117,23 @@ class _Counter:
         self.around.append(loop)
         body = self.of(s.body)
         self.around.pop()
+        if is_short and s.blocks:
+            return times * body + self._block_moves(s.blocks, times)
         if is_short:
             return times * body
+        if s.blocks:
+            inner = next(x for x in c_query.loops(s.body))
+            body += self._block_moves(s.blocks, self._number(inner.stop) or 0.0)
         return times * (body + self.cost.loop + sum(loop.streams.values())) + 1
+
+    def _block_moves(self, blocks: Sequence[c.BlockOperand], width: float) -> float:
+        """Loads and stores of one block of each operand; pointers move by the same instructions, or by one more."""
+        total = 0.0
+        for o in blocks:
+            total += o.is_read + o.is_written + (o.stride is not None)
+            if o.limit is not None:
+                total += width * (_RELU if o.limit == c.Literal("INFINITY") else _LIMITED) - 1
+        return total
 
     def _declare(self, s: c.Declare) -> float:
         total = 0.0
@@ -173,9 +184,9 @@ class _Counter:
         self._move(e)
         return self.cost.load * share + self._index(e.index)
 
-    def _move(self, e: c.Element, is_block: bool = False) -> None:
+    def _move(self, e: c.Element) -> None:
         """Note by how much the innermost loop moves through an array."""
-        real, inside = None, is_block
+        real, inside = None, False
         for loop in reversed(self.around):
             if not loop.is_short:
                 real = loop
@@ -254,11 +265,8 @@ class _Counter:
         return 0
 
     def _call(self, e: c.Call) -> float:
-        if e.function in _MOVES or e.function in _LIMITED:
-            for a in e.arguments:
-                if isinstance(a, c.Unary) and a.symbol == "&" and isinstance(a.operand, c.Element):
-                    self._move(a.operand, is_block=True)
-            return _LIMITED.get(e.function, 1)
+        if e.function in _MOVED:
+            return CALL + _MOVED[e.function] * (self._number(e.arguments[2]) or 0.0)
         if e.function in self.functions:
             return self._own(e)
         if e.function in self.kernels:

@@ -16,13 +16,13 @@ from .constants import Table, constant_tables
 from .entries import EntryCode, entry_code, parameters
 from .geometry import Geometry, geometry_names
 from .loops.block_moves import with_block_moves
+from .loops.collapsed_loops import with_collapsed_loops
 from .loops.if_conversion import with_both_alternatives
 from .loops.independent_loops import with_independent_loops
 from .loops.loop_accesses import CALLER, Memory
 from .loops.loop_forms import Known, Variable
 from .loops.loop_functions import LoopFunction
 from .loops.masked_sums import with_masked_sums
-from .loops.next_blocks import with_next_blocks
 from .loops.outlining import outlined
 from .loops.role_names import Layers
 from .loops.row_results import with_row_results
@@ -84,10 +84,11 @@ def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]
     for code, entry in zip(codes, program.entries, strict=True):
         floats = states | _arguments(entry)
         vector = cost.vector if is_wide else 0
-        steps = with_independent_loops(code.steps, program.batch, cost.vector_loop, reorder, vector)
+        steps = with_independent_loops(
+            tuple(map(with_collapsed_loops, code.steps)), program.batch, cost.vector_loop, reorder, vector
+        )
         steps = with_both_alternatives(steps, program.batch, cost.vector_loop)
         steps = with_masked_sums(with_block_moves(steps, cost, floats), cost, floats)
-        steps = with_next_blocks(steps, cost)
         if cost.vector > 1:
             steps = tuple(map(with_sums_in_order, steps))
         out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))

@@ -1,4 +1,4 @@
-/* AG_STORE_POSITIVE and AG_STORE_LIMITED, of blocks of four and of eight sums that are positive, negative,
+/* AG_RELU_BLOCKS and AG_RELU_BLOCK, of blocks of four and of eight sums that are positive, negative,
  * zeros, infinite, at the limit, and NaN of either sign; exits with the number of elements that differ from
  * `v <= 0 ? 0 : v` and from that which is `high` where it is more, or with 64 where the mode of the FPU is
  * not what it was. */
@@ -24,35 +24,22 @@ static uint32_t bits(float v) {
 }
 
 static __attribute__((noinline)) void sums(void) {
-    const uint32_t fpu_modes = ag_begin_default_nan();
     for (int i = 0; i < 16; i += 4) {
-        float x_block[4], y_block[4], sum[4];
-        AG_LOAD_BLOCK(0, x_block, &x[i]);
-        AG_LOAD_BLOCK(1, y_block, &y[i]);
-        for (int k = 0; k < 4; k++) {
+        AG_RELU_BLOCK(k, 4, read(x_block, &x[i]), read(y_block, &y[i]), replace_relu(sum, &found[i]),
+                write_limited(first, &limited[0][i], highs[0]), write_limited(second, &limited[1][i], highs[1]),
+                write_limited(third, &limited[2][i], highs[2])) {
+            sum[k] = first[k] = second[k] = third[k] = x_block[k] - y_block[k];
+        }
+    }
+    AG_RELU_BLOCKS(i, 16, k, 8, read(x_block, x), read(y_block, y), replace_relu(sum, again)) {
+        sum[k] = x_block[k] - y_block[k];
+    }
+    for (int h = 0; h < HIGHS; h++) {
+        AG_RELU_BLOCK_ROWS(i, 2, k, 8, read(x_block, x, 8), read(y_block, y, 8),
+                replace_limited(sum, limited_again[h], 8, highs[h])) {
             sum[k] = x_block[k] - y_block[k];
         }
-        AG_STORE_POSITIVE(2, &found[i], sum);
-        AG_STORE_LIMITED(2, &limited[0][i], sum, highs[0]);
-        AG_STORE_LIMITED(1, &limited[1][i], sum, highs[1]);
-        AG_STORE_LIMITED(0, &limited[2][i], sum, highs[2]);
     }
-    const float *x_next = x, *y_next = y;
-    float *again_next = again, *limited_next = limited_again[0], *limited_next_2 = limited_again[1];
-    float *limited_next_3 = limited_again[2];
-    for (int i = 0; i < 16; i += 8) {
-        float x_block[8], y_block[8], sum[8];
-        AG_LOAD_NEXT(4, x_block, x_next);
-        AG_LOAD_NEXT(2, y_block, y_next);
-        for (int k = 0; k < 8; k++) {
-            sum[k] = x_block[k] - y_block[k];
-        }
-        AG_STORE_NEXT_POSITIVE(4, again_next, sum);
-        AG_STORE_NEXT_LIMITED(3, limited_next, sum, highs[0]);
-        AG_STORE_NEXT_LIMITED(5, limited_next_2, sum, highs[1]);
-        AG_STORE_NEXT_LIMITED(0, limited_next_3, sum, highs[2]);
-    }
-    ag_end_default_nan(fpu_modes);
 }
 
 int main(void) {

@@ -118,7 +118,6 @@ STAY: dict[str, tuple[c.Statements, ...]] = {
     ),
     "a number of another type": (FIRST, OTHER_NUMBERS),
     "another type": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("fc1_out"), c.Name("lr")))),
-    "in place": (FIRST, step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))),
     "an array at file scope": (FIRST, step(2, B, scaled(c.Name("fc2_out"), c.Name("table"), TWO))),
     "a local array from outside": tuple(
         (
@@ -154,58 +153,30 @@ def test_loops_that_stay(case: str) -> None:
 
 
 def test_a_result_in_place_of_an_operand() -> None:
-    """The function knows that both are at one address; a name that nothing else uses is not declared."""
-    steps = []
-    for k, offset in enumerate((0, 64), 1):
-        names = [f"fc{k}_{role}" for role in ("out", "act", "last")]
-        pointers = [pointer(name, offset) for name in names]
-        out, act, last = map(c.Name, names)
-        body = (
-            c.Assign(c.Element(act, INDEX), c.Binary("*", c.Element(out, INDEX), c.Name("lr"))),
-            c.Assign(c.Element(last, INDEX), c.Element(act, INDEX)),
-        )
-        use = scaled(out, c.Name("x"), TWO)
-        steps += [
-            step(2 * k, pointers[0], use),
-            step(2 * k + 1, *pointers[1:], c.For("i", c.number(64), body)),
-        ]
-    changed, functions = made(*steps)
-    assert [f.name for f in functions] == ["step2", "step3"]
-    assert functions[1].parameters == (c.Parameter("float *", "last"), c.Parameter("float", "lr"))
-    assert PRINTER.lines(functions[1].body[:2]) == ["float *const act = last;", "float *const out = last;"]
-    assert PRINTER.lines(changed[3][1:]) == [
-        "float *const fc2_last = t->arena + 64; /* [64] */",
-        "step3(fc2_last, lr);",
-    ]
+    """Loops in place and other loops share a function."""
+    in_place = step(2, B, C, scaled(c.Name("fc2_act"), c.Name("fc2_out"), TWO))
+    (_, second), (function,) = made(FIRST, in_place)
+    assert function.parameters == (c.Parameter("const float *", "x"), c.Parameter("float *", "out"))
+    assert PRINTER.lines(second[3:]) == ["step1(fc2_out, fc2_act);"]
 
 
-def test_what_is_read_before_it_is_overwritten() -> None:
-    """Of two pointers to one address the one that may write is passed."""
-    steps = []
-    for k in (1, 2):
-        out, old = c.Name(f"fc{k}_out"), c.Name(f"fc{k}_x")
-        alias = c.declare("const float *", old.text, out, const=True)
-        steps.append(step(k, pointer(out.text, 64 * k), alias, scaled(out, old, TWO)))
-    changed, (function,) = made(*steps)
-    assert function.parameters == (c.Parameter("float *", "out"),)
-    assert PRINTER.lines(function.body)[0] == "const float *const x = out;"
-    assert PRINTER.lines(changed[1][2:]) == ["step1(fc2_out);"]
-
-
-def test_a_pointer_that_a_call_does_not_pass_is_declared_where_another_one_of_its_name_is_used() -> None:
-    out, old, other = c.Name("fc1_out"), c.Name("old"), c.Name("fc1_x")
-    loops = []
-    for k in (1, 2):
-        alias = c.declare("const float *", old.text, out, const=True)
-        loops.append(c.For(f"k{k}", c.number(9), (*step(k), alias, scaled(out, old, TWO))))
-    kept = c.For(
-        "k3", c.number(9), (c.declare("const float *", old.text, out, const=True), scaled(other, old, TWO))
+def test_single_loops_of_steps_become_functions() -> None:
+    """The loop that three steps have in common is one function; the rest of each step stays where it is."""
+    common = [scaled(c.Name("fc1_out"), c.Name("x"), TWO), scaled(c.Name("fc1_out"), c.Name("x"), TWO, 60)]
+    other = c.For("i", c.number(64), (c.Assign(c.Element(c.Name("fc1_out"), INDEX), c.number(0), "+="),))
+    (_, first, second, third), (function,) = made(
+        (A,), step(1, common[0], other), step(2, common[1]), step(3, other, common[0], common[0])
     )
-    steps = [step(3, pointer("fc1_out", 64), pointer("fc1_x", 256)), *((loop,) for loop in loops), (kept,)]
-    (_, first, _, last), _ = made(*steps)
-    assert "old" not in "".join(PRINTER.lines(first)) and "*const old = fc1_out" in "".join(
-        PRINTER.lines(last)
-    )
+    assert function.callers == tuple(("train_step", k) for k in "1233")
+    assert PRINTER.lines(first[1:]) == ["step1_out(x, fc1_out, 64);", *PRINTER.lines((other,))]
+    assert PRINTER.lines(second[1:]) == ["step1_out(x, fc1_out, 60);"]
+    assert len(PRINTER.lines(third[1:])) == 2 + len(PRINTER.lines((other,)))
+
+
+def test_all_loops_of_steps_become_a_function_where_they_are_more() -> None:
+    one = scaled_twice(c.Name("fc1_out"), c.Name("x"), c.Literal("2.0f"), 64)
+    (_, first, second), (function,) = made((A,), step(1, *one), step(2, *one))
+    assert len(function.body) == 2 and len(first) == len(second) == 2
 
 
 def test_a_part_of_a_call_is_named_after_what_it_computes() -> None:

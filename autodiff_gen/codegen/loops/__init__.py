@@ -1,8 +1,8 @@
 """Loops of generated C in the forms that the target is fast with, and functions for those in common.
 
-independent_loops.py, if_conversion.py, masked_sums.py, reduction_loops.py, row_results.py, vector_loops.py:
-    for compilers
-block_moves.py, block_registers.py, block_stages.py, next_blocks.py: for instructions that move several floats
+collapsed_loops.py, independent_loops.py, if_conversion.py, masked_sums.py, reduction_loops.py, row_results.py,
+vector_loops.py: for compilers
+block_moves.py: for instructions that move several floats
 outlining.py, loop_forms.py, loop_functions.py, role_names.py: functions for loops in common, and their names
 loop_accesses.py, tiles_from_zero.py: what loops read and write; loops from 0
 """

@@ -1,44 +1,27 @@
 """Loops over floats that are next to each other in memory, for cores that load and store a block by one instruction.
 
-    for (i = 0; i < 64; i++) {         for (i = 0; i < 64; i += 8) {
-        y[i] = x[i] * s;          ->       float x_block[8], y_block[8];
-    }                                      AG_LOAD_BLOCK(0, x_block, &x[i]);
-                                           for (j = i; j < i + 8; j++) y_block[j - i] = x_block[j - i] * s;
-                                           AG_STORE_BLOCK(2, &y[i], y_block);
-                                       }
+    for (i = 0; i < 64; i++) {             AG_BLOCKS(i, 64, j, 8, read(x_block, x), write(y_block, y)) {
+        y[i] = x[i] * s;          ->           y_block[j] = x_block[j] * s;
+    }                                      }
 
 Blocks are of eight floats where all of a loop fit the registers, otherwise of four. Compilers merge neither loads nor
-stores of floats, nor do they unroll such a loop. What is computed, and in which order, stays the same; a copy is stored
-from the block that was loaded. A sum is limited to numbers from 0 on where a block of it is stored, by fewer
-instructions; the loops around are in a mode of the FPU in which their NaN is one that this leaves as it is. Loops that
-call functions stay as they are, and are not to be unrolled: four times the code of a function would save little of its
-time.
+stores of floats, nor do they unroll such a loop. A loop over the four elements of a tile has one block; where it is
+alone in a loop over rows, pointers move from row to row (AG_BLOCK_ROWS). A loop that only copies or fills calls
+ag_copy or ag_fill. Computations and their order stay the same. Loops that call functions stay as they are, and are not
+to be unrolled: four times the code of a function would save little of its time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...lowering.nests.statements import LOOP_NAMES
 from ...targets.cost_table import BLOCK, WIDE, CostTable
-from .block_registers import (
-    LOAD,
-    STORE,
-    added_to,
-    block_names,
-    call,
-    distance,
-    elements_of_blocks,
-    first_elements,
-    is_element,
-    registers_of,
-)
-from .block_stages import in_stages
 from .loop_accesses import (
     LOCAL,
     Access,
@@ -47,17 +30,13 @@ from .loop_accesses import (
     are_independent,
     elements_of,
     linear,
-    local_array,
     with_innermost_loops,
 )
 
-POSITIVE, LIMITED = "AG_STORE_POSITIVE", "AG_STORE_LIMITED"
-BEGIN, END, MODES = "ag_begin_default_nan", "ag_end_default_nan", "fpu_modes"
-_STORES: Mapping[str, tuple[Any, ...]] = {"": (STORE,), "INFINITY": (POSITIVE,)}  # by the upper limit
-BLOCKS = 6  # whose registers ag_blocks.h names
+COPY, FILL = "ag_copy", "ag_fill"  # runtime/ag_blocks.h
+REGISTERS, OPERANDS = 24, 7  # that ag_blocks.h has for blocks
 OPERATIONS = 12  # with those on elements, of a loop that compilers unroll for a wide block
 UNROLLED = 16  # iterations of a loop that compilers unroll completely
-SHORT = 32  # iterations of a loop that takes little time, unless it is inside of another one
 
 
 def with_block_moves(
@@ -69,38 +48,31 @@ def with_block_moves(
         return tuple(steps)
     pointers: Pointers = dict(floats)
     moved = (with_innermost_loops(step, pointers, _changed) for step in steps)
-    return tuple(tuple(_with_default_nan(s) for s in step) for step in moved)
+    return tuple(c_query.with_loops(step, _by_rows) for step in moved)
 
 
-def _with_default_nan(statement: c.Statement) -> c.Statement:
-    """A statement with the mode of the FPU that what it stores needs."""
-    stored = {
-        e.expr.function
-        for e in c_query.statements(statement)
-        if isinstance(e, c.ExprStatement) and isinstance(e.expr, c.Call)
-    }
-    if stored.isdisjoint((POSITIVE, LIMITED)):
-        return statement
-    begin = c.Declare("const uint32_t", ((MODES, c.Call(BEGIN, ())),))
-    return c.Block((begin, statement, c.ExprStatement(c.Call(END, (c.Name(MODES),)))))
-
-
-def _changed(loop: c.For, pointers: Pointers, is_inside: bool) -> c.Statements:
+def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
     if any(name.startswith("ag_") for name in c_query.calls(loop.body)):
         return (replace(loop, rolled=loop.rolled or _is_unrolled(loop)),)
     if loop.step != 1 or not _is_plain(loop.body):
         return (loop,)
     taken = c_query.variables(loop.body)
     if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
-        moved = _moved(loop, taken, pointers, BLOCK, repeated=True)
-        if moved:
-            pointers |= {s.name: local_array(s.c_type, s.name) for s in moved if isinstance(s, c.Array)}
-        return moved or (loop,)
+        operands = _operands(loop, taken, pointers, BLOCK, repeated=True)
+        return (_of_blocks(loop, operands) if operands else loop,)
     for width in (WIDE, BLOCK):
-        if _is_divided(loop, width, UNROLLED if is_inside else SHORT):
-            moved = _moved(_tile(loop, taken, width), taken, pointers, width)
-            if moved:
-                return (replace(loop, body=moved, step=width),)
+        if not _is_divided(loop, width):
+            continue
+        tile = _tile(loop, taken, width)
+        operands = _operands(tile, taken, pointers, width)
+        begins = {e: _begin(o.pointer, c.Name(loop.variable)) for e, o in operands.items()}
+        moved = {e: replace(operands[e], pointer=begin) for e, begin in begins.items() if begin is not None}
+        if operands and len(moved) == len(operands):
+            if call := _copied(loop, pointers, width):
+                return (call,)
+            inner = _of_blocks(tile, moved)
+            blocks, inner = inner.blocks, replace(inner, blocks=())
+            return (replace(loop, body=(inner,), step=width, rolled=False, blocks=blocks),)
     return (loop,)
 
 
@@ -109,11 +81,11 @@ def _is_unrolled(loop: c.For) -> bool:
     return isinstance(loop.stop, c.Literal) and BLOCK < int(loop.stop.text) <= UNROLLED and loop.step == 1
 
 
-def _is_divided(loop: c.For, width: int, short: int) -> bool:
-    """Whether a loop has more than so many iterations, and blocks are all of it."""
+def _is_divided(loop: c.For, width: int) -> bool:
+    """Whether a loop has several blocks, and blocks are all of it."""
     match loop.start, loop.stop:
         case c.Literal("0"), c.Literal(text) | c.Binary("*", c.Literal(text), c.Name("n" | "count")):
-            return int(text) % width == 0 and (loop.stop != c.Literal(text) or int(text) > short)
+            return int(text) % width == 0 and (loop.stop != c.Literal(text) or int(text) > WIDE)
     return False
 
 
@@ -129,91 +101,209 @@ def _tile(loop: c.For, taken: set[str], width: int) -> c.For:
         start=old,
         stop=c.Binary("+", old, c.number(width)),
         body=body,
+        rolled=False,
+        independent=False,
     )
 
 
-def _moved(
+def _operands(
     tile: c.For, taken: set[str], pointers: Pointers, width: int, *, repeated: bool = False
-) -> c.Statements:
-    """The loop over a block between its loads and its stores; nothing where there are none, or where wide ones do not
-    fit the registers. taken: the names in the loop; repeated: loops are around the tile; what does not change with them
-    stays an ordinary load, which compilers move out of them, unless a product is added to it, for which they would copy
-    each element."""
+) -> dict[c.Element, c.BlockOperand]:
+    """The blocks that the loop over the elements of one reads and writes; none where there are none, or where wide ones
+    do not fit the registers. taken: the names in the loop; repeated: loops are around the tile; what does not change
+    with them stays an ordinary load, which compilers move out of them, unless a product is added to it, for which they
+    would copy each element."""
     accesses = _in_order(tile.body, pointers)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, width):
-        return ()
-    counts = Counter(node for node in c_query.nodes(tile.body) if is_element(node))
-    again = {e for e in added_to(tile.body, counts) if not _varies(e, tile)} if repeated else set()
+        return {}
+    counts = Counter(node for node in c_query.nodes(tile.body) if isinstance(node, c.Element))
+    added = _added_to(tile.body, counts)
     moving = {
-        e for e, a in accesses if _is_in_memory(a) and (a.is_written or not repeated or _varies(e, tile))
+        e
+        for e, a in accesses
+        if (not a.memory.root.startswith(LOCAL) and (a.is_written or not repeated or _varies(e, tile)))
+        or (repeated and e in added and not _varies(e, tile))
     }
-    moving |= again
     elements = _blocks(accesses, moving, tile.variable)
-    size = width // BLOCK
-    registers = {e: k * size for e, k in registers_of(elements, accesses, tile.body, counts).items()}
-    fit = {e: moves for e, moves in elements.items() if registers[e] + size <= BLOCKS}
-    if size > 1 and (fit != elements or _operations(tile.body) > OPERATIONS):
-        names = block_names(elements, taken, pointers)
-        return in_stages(tile, names, width, BLOCKS // size)
-    elements = fit
+    limits = _limits(tile.body, elements, counts)
+    at = dict(reversed(accesses))
+    written = [e for e, (is_read, _) in elements.items() if not is_read]
+    places = {
+        e: next((r for r in elements if r not in written and distance(at[r], at[e]) == 0), e) for e in written
+    }
+    in_place = {e: r for e, r in places.items() if r is not e and e not in limits}
+    replaced = {term: e for e, term in _addends(elements, tile.body, counts).items() if e not in in_place}
+    order = sorted((e for e in elements if e not in in_place), key=lambda e: (e in replaced, elements[e][1]))
+    order = [x for e in order if e not in replaced.values() for x in (e, replaced.get(e)) if x is not None]
+    fits = [
+        e for k, e in enumerate(order) if k < REGISTERS // width + (e in replaced.values()) and k < OPERANDS
+    ]
+    if width > BLOCK and (fits != order or _size(tile.body) > OPERATIONS):
+        return {}
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
-    if not elements or not (sums or any(is_written for _, is_written in elements.values())):
-        return ()
-    copies = _copies(tile.body, elements, counts)
-    names = block_names([e for e in elements if e not in copies], taken, pointers)
-    here = elements_of_blocks(tile, names)
-    highs = _limits(tile.body, elements, counts)
-    computed = [s for s in tile.body if not (isinstance(s, c.Assign) and s.target in copies)]
-    limited = tuple(_unlimited(s, highs) for s in computed)
-    body = c_query.rewritten(limited, lambda node: here.get(node, node) if is_element(node) else node)
-    first = first_elements(tile, elements)
-    if repeated:
-        first = {e: first[_stored_over(e, elements, dict(reversed(accesses)))] for e in elements}
-    out: list[c.Statement] = [c.Array("float", name, width) for name in names.values()]
-    for e, (is_read, _) in elements.items():
-        if is_read:
-            out.append(call(LOAD, registers[e], c.Name(names[e]), c.Unary("&", first[e])))
-    if body:
-        out.append(replace(tile, body=body))
-    for e, (_, is_written) in elements.items():
-        if is_written:
-            high, block = highs.get(e, ""), copies.get(e, e)
-            store, *limit = _STORES.get(high, (LIMITED, c.Literal(high)))
-            out.append(call(store, registers[block], c.Unary("&", first[e]), c.Name(names[block]), *limit))
-    return tuple(out)
+    if not fits or not (sums or any(elements[e][1] for e in fits) or in_place):
+        return {}
+    names: dict[c.Element, str] = {}
+    for e in fits:
+        names[e] = unused(f"{c_query.words(e.array)[0]}_block", taken, pointers, names.values())
+    found: dict[c.Element, c.BlockOperand] = {}
+    for e in fits:
+        target = next((w for w, r in in_place.items() if r == e), e)
+        place = c.Unary("&", _first(target, tile))
+        is_read, is_written = elements[e]
+        is_written |= target is not e
+        found[e] = c.BlockOperand(
+            names[e], place, is_read, is_written, e in replaced.values(), None, limits.get(e)
+        )
+    return found | {e: found[r] for e, r in in_place.items() if r in found}
 
 
-def _copies(
-    body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]], counts: Mapping[c.Element, int]
-) -> dict[c.Element, c.Element]:
-    """Elements that nothing but a copy of another one is stored in, which stays as it is: the other one's block serves
-    both. counts: how often each element is in the body."""
-    found: dict[c.Element, c.Element] = {}
-    for s in body:
-        match s:
-            case c.Assign(c.Element() as target, c.Element() as source, "="):
-                alone = counts[target] == 1
-                if alone and elements.get(target) == (False, True) and elements.get(source) == (True, False):
-                    found[target] = source
+def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.For:
+    """The loop over the elements of a block, which are in local arrays."""
+    at = c.total([c.Name(tile.variable)], [tile.start] if tile.start != c.number(0) else [])
+    here = {e: c.Element(c.Name(o.name), at) for e, o in operands.items()}
+    limited = {e for e, o in operands.items() if o.limit is not None}
+    body = c_query.rewritten(
+        tuple(_unlimited(s, limited) for s in tile.body),
+        lambda node: here.get(node, node) if isinstance(node, c.Element) else node,
+    )
+    return replace(tile, body=body, blocks=tuple(dict.fromkeys(operands.values())))
+
+
+def _copied(loop: c.For, pointers: Pointers, width: int) -> c.Statement | None:
+    """The call in place of a loop that does nothing but copy or fill; None for another one."""
+    match loop.body:
+        case (c.Assign(c.Element() as target, value, "="),):
+            pass
+        case _:
+            return None
+    start = c.Name(loop.variable)
+    to = _begin(c.Unary("&", target), start)
+    if isinstance(value, c.Element):
+        operand = _operands(_tile(loop, set(), width), set(), pointers, width)
+        both = len(operand) == 2 and not any(o.is_read and o.is_written for o in operand.values())
+        source = _begin(c.Unary("&", value), start) if both else None
+        call = None if source is None or to is None else c.Call(COPY, (to, source, loop.stop), read_only=(1,))
+    else:
+        is_fixed = isinstance(value, (c.Literal, c.Name)) and value != start
+        call = c.Call(FILL, (to, value, loop.stop)) if to is not None and is_fixed else None
+    return None if call is None else c.ExprStatement(call)
+
+
+def _by_rows(loop: c.For) -> c.For:
+    """A loop over rows of which each has one block, with pointers that move from row to row."""
+    match c.unbraced(loop.body):
+        case (c.For(blocks=(_, *_) as blocks, step=1) as tile,) if blocks[0].stride is None:
+            pass
+        case _:
+            return loop
+    if loop.step != 1 or loop.start != c.number(0) or not isinstance(loop.stop, c.Literal):
+        return loop
+    variable, moved = c.Name(loop.variable), list[c.BlockOperand]()
+    for o in blocks:
+        assert isinstance(o.pointer, c.Unary) and isinstance(o.pointer.operand, c.Element)
+        place = _row(o.pointer.operand, variable)
+        if place is None:
+            return loop
+        begin, stride = place
+        moved.append(replace(o, pointer=begin, stride=c.number(stride)))
+    return replace(loop, body=(replace(tile, blocks=()),), rolled=False, blocks=tuple(moved))
+
+
+def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
+    """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
+    steps = linear(element.index)
+    if steps is None or variable in c_query.nodes(element.array):
+        return None
+    terms = element.index.terms if isinstance(element.index, c.Sum) else (element.index,)
+    rest = [t for t in terms if variable not in c_query.nodes(t)]
+    if len(rest) < len(terms) - (variable.text in steps) or (
+        isinstance(element.index, c.Sum) and element.index.less
+    ):
+        return None
+    return c.Unary("&", c.Element(element.array, c.total(rest))), steps.get(variable.text, 0)
+
+
+def _begin(place: c.Expr, variable: c.Name) -> c.Expr | None:
+    """Where a place is whose index is the sum of a variable, which is 0 there, and other terms; None for others."""
+    assert isinstance(place, c.Unary) and isinstance(place.operand, c.Element)
+    element = place.operand
+    match element.index:
+        case c.Name() as index if index == variable:
+            return element.array
+        case c.Sum(terms, ()) if terms.count(variable) == 1:
+            rest = [t for t in terms if t != variable]
+            return c.Unary("&", c.Element(element.array, c.total(rest)))
+    return None
+
+
+def _first(element: c.Element, tile: c.For) -> c.Element:
+    """The element of the first iteration of the loop over a block, without terms of its index that are 0 or cancel."""
+    old = c.Name(tile.variable)
+    moved = c_query.rewritten(element, lambda node: tile.start if node == old else node)
+    match moved.index:
+        case c.Sum(terms, less) if terms == less:
+            return replace(moved, index=c.number(0))
+        case c.Sum(terms, less):
+            return replace(moved, index=c.total([t for t in terms if t != c.number(0)], less))
+    return moved
+
+
+def _added_to(body: c.Statements, counts: Mapping[c.Element, int]) -> set[c.Element]:
+    """The elements that nothing but one sum reads, to which a product is added: a multiply-add replaces them by the
+    sum. counts: how often each element is in the body."""
+    found = set()
+    for node in c_query.nodes(body):
+        if isinstance(node, c.Template) and node.is_sum:
+            terms = node.operands
+            if any(isinstance(t, c.Template) and t.is_product for t in terms):
+                found |= {t for t in terms if isinstance(t, c.Element) and counts[t] == 1}
     return found
 
 
-def _stored_over(
-    element: c.Element, elements: Mapping[c.Element, tuple[bool, bool]], at: Mapping[c.Element, Access]
-) -> c.Element:
-    """The element that is stored at the address of one, which may have another name."""
-    places = (e for e, (_, is_written) in elements.items() if is_written)
-    return next((e for e in places if distance(at[e], at[element]) == 0), element)
+def _addends(
+    elements: Collection[c.Element], body: c.Statements, counts: Mapping[c.Element, int]
+) -> dict[c.Element, c.Element]:
+    """For elements that are sums, or functions of one, a term that nothing else reads: a multiply-add replaces it by
+    the sum. counts: how often each element is in the body."""
+    declared = {name: value for s in body if isinstance(s, c.Declare) for name, value in s.variables}
+    found: dict[c.Element, c.Element] = {}
+    for s in body:
+        if (
+            isinstance(s, c.Assign)
+            and s.op == "="
+            and isinstance(s.target, c.Element)
+            and s.target in elements
+        ):
+            terms = [t for t in _terms(_sum_of(s.value, declared)) if isinstance(t, c.Element)]
+            alone = (t for t in terms if t in elements and counts[t] == 1 and t not in found.values())
+            if (term := next(alone, None)) is not None:
+                found[s.target] = term
+    return found
 
 
-def _is_in_memory(access: Access) -> bool:
-    """Whether an access is not to a local array, which compilers keep in registers."""
-    return not access.memory.root.startswith(LOCAL)
+def _sum_of(value: c.Expr, declared: Mapping[str, c.Expr | None]) -> c.Expr | None:
+    """The expression that a value is the result of, but for functions of it alone."""
+    while True:
+        match value:
+            case c.Name(name) if (of := declared.get(name)) is not None:
+                value = of
+            case c.Template(operands=(operand,)) | c.Cast(operand=operand):
+                value = operand
+            case _:
+                return value
+
+
+def _terms(value: c.Expr | None) -> tuple[c.Expr, ...]:
+    """The terms of a sum, itself of sums if need be, from which it is computed without another copy."""
+    if isinstance(value, c.Template) and value.is_sum:
+        return tuple(t for k, v in enumerate(value.operands) for t in (_terms(v) if k == 0 else (v,)))
+    return () if value is None else (value,)
 
 
 def _limits(
     body: c.Statements, elements: Mapping[c.Element, tuple[bool, bool]], counts: Mapping[c.Element, int]
-) -> dict[c.Element, str]:
+) -> dict[c.Element, c.Expr]:
     """The upper limits that sums have where they are stored as elements, which nothing else in the loop is. counts: how
     often each element is in the body."""
     declared = [s for s in body if isinstance(s, c.Declare)]
@@ -223,24 +313,26 @@ def _limits(
         for name, value in s.variables
         if isinstance(value, c.Template) and value.is_sum
     }
-    found: dict[c.Element, str] = {}
+    found: dict[c.Element, c.Expr] = {}
     for s in body:
         match s:
-            case c.Assign(c.Element() as target, c.Template(operands=(c.Name(name),), high=high), "="):
+            case c.Assign(c.Element() as target, c.Template(operands=(c.Name(name),), high=high), "=") if (
+                high
+            ):
                 if name in sums and counts[target] == 1 and elements.get(target) == (False, True):
-                    found[target] = high
+                    found[target] = c.Literal(high)
     return found
 
 
-def _unlimited(statement: c.Statement, highs: Mapping[c.Element, str]) -> c.Statement:
+def _unlimited(statement: c.Statement, limited: set[c.Element]) -> c.Statement:
     """An assignment without the limits that the macro computes."""
     match statement:
-        case c.Assign(c.Element() as target, c.Template(operands=(operand,))) if highs.get(target):
+        case c.Assign(c.Element() as target, c.Template(operands=(operand,))) if target in limited:
             return replace(statement, value=operand)
     return statement
 
 
-def _operations(body: c.Statements) -> int:
+def _size(body: c.Statements) -> int:
     kinds = (c.Element, c.Template, c.Cast, c.StepTemplate)
     return sum(isinstance(node, kinds) for node in c_query.nodes(body))
 
@@ -292,6 +384,15 @@ def _blocks(
             is_read, is_written = found.get(element, (not access.is_written, False))
             found[element] = is_read, is_written or access.is_written
     return found
+
+
+def distance(a: Access, b: Access) -> int | None:
+    """The bytes between two accesses of one iteration; None where that is not known."""
+    if a.place is None or b.place is None or a.memory.anchor != b.memory.anchor:
+        return None
+    if any(a.place.get(v, 0) != b.place.get(v, 0) for v in {*a.place, *b.place} if v):
+        return None
+    return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
 
 
 def may_be_one(a: Access, b: Access) -> bool:

@@ -69,6 +69,8 @@ def with_innermost_loops(
     loop is inside of another one."""
     out: list[c.Statement] = []
     for statement in tree:
+        if isinstance(statement, c.For) and statement.blocks:
+            pointers = pointers | {o.name: local_array("float", o.name) for o in statement.blocks}
         match statement:
             case c.Declare(variables=((name, value),)) if statement.is_pointer and value is not None:
                 pointers[name] = declared(statement, name, value, pointers)

@@ -3,15 +3,13 @@ variables from outside and the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
-from .block_registers import LOAD
-from .loop_accesses import Memory, Pointers, declared, memory_of
 
 Variable: TypeAlias = c.Name | c.Member
 
@@ -20,31 +18,19 @@ ROLES = COUNT, STRIDE, FACTOR = "count", "stride", "factor"  # of numbers
 
 @dataclass(frozen=True)
 class Known:
-    """The variables that the loops of an entry may use: their types, what pointers among them point to, and in which
-    order these were declared."""
+    """The types of the variables that the loops of an entry may use."""
 
     types: dict[Variable, str]
-    pointers: Pointers = field(default_factory=dict)
-    numbers: dict[Variable, int] = field(default_factory=dict)
 
     def copy(self) -> Known:
-        return Known(dict(self.types), dict(self.pointers), dict(self.numbers))
+        return Known(dict(self.types))
 
     def declare(self, statement: c.Statement) -> None:
         match statement:
             case c.Declare(c_type, variables):
-                for name, value in variables:
-                    self.types[c.Name(name)] = c_type
-                    if statement.is_pointer and value is not None:
-                        self.pointers[name] = declared(statement, name, value, self.pointers)
-                        self.numbers[c.Name(name)] = len(self.numbers) + 1
+                self.types.update({c.Name(name): c_type for name, _ in variables})
             case c.Array(c_type, name):
                 self.types[c.Name(name)] = f"{c_type} []"
-
-    def memory(self, variable: Variable) -> Memory:
-        found = memory_of(variable, self.pointers)
-        assert found is not None
-        return found[0]
 
 
 @dataclass(frozen=True)
@@ -71,26 +57,14 @@ class Number:
 @dataclass(frozen=True)
 class Loops:
     """Loops of a step. caller: the entry and the step; form: what loops that differ in names and numbers only have in
-    common; outer: variables from outside, in the order in which they are first used; same: for each of them the index
-    of the one that a call passes of those that point to the same address, in most cases its own: of pointers that may
-    write the one that was last declared; numbers: in the order of the nodes of `body`."""
+    common; outer: variables from outside, in the order in which they are first used; numbers: in the order of the nodes
+    of `body`."""
 
     caller: tuple[str, str]
     body: c.Statements
     form: tuple[Any, ...]
     outer: tuple[Outer, ...]
-    same: tuple[int, ...]
     numbers: tuple[Number, ...]
-
-    @property
-    def passed(self) -> list[int]:
-        """The numbers of the variables that a call passes."""
-        return list(dict.fromkeys(self.same))
-
-    @property
-    def dropped(self) -> list[Outer]:
-        """The variables that a call does not pass, as another one is the same."""
-        return [v for k, v in enumerate(self.outer) if self.same[k] != k]
 
 
 def _role(literal: c.Literal) -> str:
@@ -107,27 +81,9 @@ def loops_of(body: c.Statements, caller: tuple[str, str], known: Known) -> Loops
     form.read(body)
     if not form.is_closed:
         return None
-    types = {v: known.types[v] for v in form.outer}
-    places = [(v, _address(v, c_type, known)) for v, c_type in types.items()]
-    reads = [types[v].startswith("const ") for v, _ in places]
-    written = {
-        place for (v, place), is_read in zip(places, reads, strict=True) if v in form.written and not is_read
-    }
-    outer = tuple(Outer(v, types[v], place not in written) for v, place in places)
-    last: dict[Any, int] = {}
-    for k in sorted(range(len(places)), key=lambda k: (not reads[k], known.numbers.get(places[k][0], 0))):
-        last[places[k][1]] = k
-    same = tuple(last[place] for _, place in places)
+    outer = tuple(Outer(v, t, t.startswith("const ") or v not in form.written) for v, t in form.outer_types())
     plain = tuple(v.c_type.removeprefix("const ") for v in outer)
-    return Loops(caller, body, (tuple(form.tokens), plain, same), outer, same, tuple(form.numbers))
-
-
-def _address(variable: Variable, c_type: str, known: Known) -> Any:
-    """What is equal for pointers of one type to one address; of other variables themselves."""
-    if not c_type.endswith("*"):
-        return variable
-    memory = known.memory(variable)
-    return memory.anchor, memory.origin, c_type.removeprefix("const ")
+    return Loops(caller, body, (tuple(form.tokens), plain), outer, tuple(form.numbers))
 
 
 @cache
@@ -151,6 +107,9 @@ class _Form:
     arrays: set[str] = field(default_factory=set)  # local ones
     numbers: list[Number] = field(default_factory=list)
     is_closed: bool = True  # whether the loops assign to no variable from outside and use no array from there
+
+    def outer_types(self) -> Iterator[tuple[Variable, str]]:
+        return ((v, self.known.types[v]) for v in self.outer)
 
     def read(self, node: Any) -> None:
         kind: Any = type(node)
@@ -185,6 +144,9 @@ class _Form:
     def _read_fields(self, node: Any) -> None:
         match node:
             case c.For(variable, stop, body, start):
+                for operand in node.blocks:
+                    self._define(operand.name)
+                    self.arrays.add(operand.name)
                 self._define(variable)
                 role = "" if self._is_of_local_arrays(variable, body) else COUNT
                 for limit in (stop, start):
@@ -196,6 +158,7 @@ class _Form:
                         self.read(body)
                 self.tokens += [node.step, node.c_type, node.independent, node.rolled]
                 self.read(node.reduction)
+                self.read(node.blocks)
                 return
             case c.Declare(variables=variables):
                 for name, value in variables:
@@ -221,18 +184,14 @@ class _Form:
             case c.StepTemplate():
                 for accumulator in node.accumulators:
                     self._assign(accumulator)
-            case c.Call() if node.function != LOAD:
+            case c.BlockOperand(pointer=pointer, is_written=True):
+                self._mark((pointer,))
+            case c.Call():
                 passed = [a for k, a in enumerate(node.arguments) if k not in node.read_only]
                 self._mark(a for a in passed if not isinstance(a, c.Element))
-        if isinstance(node, c.Call) and node.arguments and isinstance(node.arguments[0], c.Literal):
-            self.tokens += [node.function, len(node.arguments)]
-            self._read_number(node.arguments[0])  # of a macro, part of a name
-            for argument in node.arguments[1:]:
-                self.read(argument)
-            return
         kind: Any = type(node)
         for name in _fields(kind) or ():
-            if name != "name" or not isinstance(node, (c.Array, c.Table)):
+            if name != "name" or not isinstance(node, (c.Array, c.Table, c.BlockOperand)):
                 self.read(getattr(node, name))
 
     def _read_number(self, literal: c.Literal, role: str = "") -> None:

@@ -48,7 +48,7 @@ def function_of(name: str, group: Sequence[Loops], names: Scope, layers: Layers)
     """The function of this name for loops that have a form in common; names: those that are taken."""
     first, *_ = group
     called = _Names(group, Scope(names.taken), layers)
-    types = {k: _type(group, k) for k in first.passed}
+    types = {k: _type(group, k) for k in range(len(first.outer))}
     passed = sorted(types, key=lambda k: (not types[k].endswith("*"), not types[k].startswith("const ")))
     parameters = [c.Parameter(types[k], called[first.outer[k].name]) for k in passed]
     positions = list(differing(group).values())
@@ -57,22 +57,12 @@ def function_of(name: str, group: Sequence[Loops], names: Scope, layers: Layers)
         role = min({first.numbers[k].role for k in same}, key=ROLES.index)
         parameters.append(c.Parameter(first.numbers[same[0]].c_type, called.scope.fresh(role)))
         numbers |= dict.fromkeys(same, c.Name(parameters[-1].name))
-    copies = [
-        c.declare(
-            v.c_type if v.c_type.startswith("const ") else types[k],
-            called[v.name],
-            c.Name(called[first.outer[k].name]),
-            const=True,
-        )
-        for i, (v, k) in enumerate(zip(first.outer, first.same, strict=True))
-        if i != k
-    ]
     return LoopFunction(
         name,
         tuple(parameters),
         tuple(passed),
         tuple(same[0] for same in positions),
-        (*copies, *c.unbraced(_renamed(first.body, {v.name for v in first.outer}, called, numbers))),
+        c.unbraced(_renamed(first.body, {v.name for v in first.outer}, called, numbers)),
         tuple(loops.caller for loops in group),
     )
 
@@ -95,7 +85,7 @@ class _Names:
             str, str
         ] = {}  # by names of variables from outside, with and without those of layers
         first, *_ = group
-        for k in dict.fromkeys([*first.passed, *range(len(first.outer))]):
+        for k in range(len(first.outer)):
             text = text_of(first.outer[k])
             if text not in OURS or isinstance(first.outer[k].name, c.Member):
                 name = scope.fresh(role_name([loops.outer[k] for loops in group], layers))
@@ -127,7 +117,9 @@ def _renamed(
 ) -> c.Statements:
     """Loops with other names of local variables and of those from outside, and with names of numbers by position."""
     position = count()
-    declarations = [n for n in c_query.nodes(body) if isinstance(n, (c.For, c.Declare, c.Array, c.Table))]
+    declarations = [
+        n for n in c_query.nodes(body) if isinstance(n, (c.For, c.Declare, c.Array, c.Table, c.BlockOperand))
+    ]
     local = {name for node in declarations for name in _declared(node)}
 
     def new(name: str) -> str:
@@ -145,7 +137,7 @@ def _renamed(
                 return replace(node, variable=new(variable))
             case c.Declare(variables=pairs):
                 return replace(node, variables=tuple((new(name), value) for name, value in pairs))
-            case c.Array(name=name) | c.Table(name=name) | c.Increment(name):
+            case c.Array(name=name) | c.Table(name=name) | c.Increment(name) | c.BlockOperand(name):
                 return replace(node, name=new(name))
             case c.Reduction(names=names):
                 return replace(node, names=tuple(map(new, names)))
@@ -154,7 +146,7 @@ def _renamed(
     return c_query.rewritten(body, change)
 
 
-def _declared(node: c.For | c.Declare | c.Array | c.Table) -> list[str]:
+def _declared(node: c.For | c.Declare | c.Array | c.Table | c.BlockOperand) -> list[str]:
     match node:
         case c.For(variable):
             return [variable]

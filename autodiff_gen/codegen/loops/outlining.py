@@ -16,7 +16,8 @@ too, where they differ. With wide vectors compilers have to know the sizes of lo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
 from ...ir.identifiers import Scope
@@ -98,39 +99,70 @@ def outlined(
     """The steps of entries, given by name with what is known before their first step, and the functions that they
     call. taken: names at file scope; layers: modules, whose names those in functions do without; batch: the most
     samples that a call may have; step_names: those of steps, by entry and number."""
-    found = _all_loops(entries)
-    groups: dict[tuple[Any, ...], list[Loops]] = {}
-    for loops in found:
-        if loops is not None and _is_worth_a_call(loops, cost, batch):
-            groups.setdefault(_form(loops, cost), []).append(loops)
-    common = [group for group in groups.values() if _is_smaller(group)]
+    runs = _all_loops(entries)
+    common = _common_loops(runs, cost, batch)
+    divided = {id(part) for run in runs for part in run.parts}
     names = Scope([*taken, *c_query.variables([steps for _, steps, _ in entries])])
-    called_so = [names.fresh(function_name(group, layers, step_names)) for group in common]
     inside = Scope(taken)  # functions of loops do not call each other
-    functions = [
-        function_of(name, group, inside, layers) for name, group in zip(called_so, common, strict=True)
-    ]
-    called = {
-        id(loops): function for group, function in zip(common, functions, strict=True) for loops in group
-    }
-    dropped = {
-        v.name.text
-        for group in common
-        for loops in group
-        for v in loops.dropped
-        if isinstance(v.name, c.Name)
-    }
-    return [_without_unused(steps, dropped) for steps in _calling(entries, found, called)], functions
+    called: dict[int, LoopFunction] = {}
+    functions = []
+    for group in common:
+        name = names.fresh(function_name(group, layers, step_names, id(group[0]) in divided))
+        functions.append(function_of(name, group, inside, layers))
+        called |= {id(loops): functions[-1] for loops in group}
+    return _calling(entries, runs, called), functions
 
 
-def _all_loops(entries: Sequence[tuple[str, Sequence[c.Statements], Known]]) -> list[Loops | None]:
-    """What `_visited` visits, in its order: loops, or None for those that have to stay where they are."""
-    found: list[Loops | None] = []
+@dataclass(frozen=True)
+class Run:
+    """Statements of a step from the first loop to the last one, and each statement by itself where they are several;
+    None for those that have to stay where they are."""
+
+    statements: c.Statements
+    whole: Loops | None
+    parts: tuple[Loops | None, ...]
+
+
+def _common_loops(runs: Sequence[Run], cost: CostTable, batch: int) -> list[list[Loops]]:
+    """The loops that become a function each, in the order of their first callers: at each time those by which most code
+    is saved, of a run all loops or single ones."""
+    groups: dict[tuple[Any, ...], list[tuple[int, Loops]]] = {}
+    for k, run in enumerate(runs):
+        for loops in (run.whole, *run.parts):
+            if loops is not None and _is_worth_a_call(loops, cost, batch):
+                groups.setdefault(_form(loops, cost), []).append((k, loops))
+    whole, divided = set[int](), set[int]()  # the runs of which all loops, or single ones, are in functions
+
+    def is_free(k: int, loops: Loops) -> bool:
+        return k not in whole and not (k in divided and loops is runs[k].whole)
+
+    found: list[tuple[int, list[Loops]]] = []
+    several = [group for group in groups.values() if len(group) > 1]
+    order = [(-_saved(group), number) for number, group in enumerate(several)]
+    heapify(order)
+    while order and order[0][0] < 0:
+        _, number = heappop(order)
+        group = [member for member in several[number] if is_free(*member)]
+        if len(group) < len(several[number]):
+            several[number] = group
+            heappush(order, (-_saved(group), number))
+            continue
+        for k, loops in group:
+            (whole if loops is runs[k].whole else divided).add(k)
+        found.append((group[0][0], [loops for _, loops in group]))
+    return [group for _, group in sorted(found, key=lambda item: item[0])]
+
+
+def _all_loops(entries: Sequence[tuple[str, Sequence[c.Statements], Known]]) -> list[Run]:
+    """What `_visited` visits, in its order."""
+    found: list[Run] = []
     for name, steps, known in entries:
         scope = known.copy()
 
         def collect(body: c.Statements, step: str, known: Known, name: str = name) -> c.Statements:
-            found.append(loops_of(body, (name, step), known))
+            caller = name, step
+            parts = [loops_of((s,), caller, known) if _has(s, c.For) else None for s in body]
+            found.append(Run(body, loops_of(body, caller, known), tuple(parts) if len(body) > 1 else ()))
             return body
 
         for step in steps:
@@ -140,50 +172,27 @@ def _all_loops(entries: Sequence[tuple[str, Sequence[c.Statements], Known]]) -> 
 
 def _calling(
     entries: Sequence[tuple[str, Sequence[c.Statements], Known]],
-    found: Iterable[Loops | None],
+    found: Iterable[Run],
     called: Mapping[int, LoopFunction],
 ) -> list[tuple[c.Statements, ...]]:
     """The steps of entries with calls in place of loops; called: functions by the ids of loops that were found."""
     pending = iter(found)
 
-    def call(body: c.Statements, _: str, __: Known) -> c.Statements:
-        loops = next(pending)
+    def call(loops: Loops | None, body: c.Statements) -> c.Statements:
         function = called.get(id(loops))
         return body if loops is None or function is None else (c.ExprStatement(function.call(loops)),)
+
+    def visit(body: c.Statements, _: str, __: Known) -> c.Statements:
+        run = next(pending)
+        if id(run.whole) in called or not run.parts:
+            return call(run.whole, body)
+        return tuple(made for s, part in zip(body, run.parts, strict=True) for made in call(part, (s,)))
 
     changed = []
     for _, steps, known in entries:
         scope = known.copy()
-        changed.append(tuple(_visited(step, "", scope, call) for step in steps))
+        changed.append(tuple(_visited(step, "", scope, visit) for step in steps))
     return changed
-
-
-def _without_unused(steps: tuple[c.Statements, ...], names: set[str]) -> tuple[c.Statements, ...]:
-    """Steps without the pointers of these names that nothing uses any more."""
-    if not names:
-        return steps
-    used = c_query.names(steps)
-    return tuple(_without(step, names, used) for step in steps)
-
-
-def _without(body: c.Statements, names: set[str], used: set[str] | None = None) -> c.Statements:
-    """Statements without the declarations of pointers of these names that nothing uses. used: the names in use where
-    these are declared, by default those in the statements."""
-    declared = {s.variables[0][0] for s in body if isinstance(s, c.Declare) and s.is_pointer} & names
-    unused = declared - (c_query.names(body) if used is None else used) if declared else declared
-    out: list[c.Statement] = []
-    for s in body:
-        match s:
-            case c.Declare(variables=((name, _), *_)) if s.is_pointer and name in unused:
-                continue
-            case c.For(body=inside):
-                s = replace(s, body=_without(inside, names))
-            case c.Block(inside):
-                s = c.Block(_without(inside, names))
-            case c.If(test, then, otherwise):
-                s = c.If(test, _without(then, names), _without(otherwise, names))
-        out.append(s)
-    return tuple(out)
 
 
 def _form(loops: Loops, cost: CostTable) -> tuple[Any, ...]:
@@ -191,10 +200,13 @@ def _form(loops: Loops, cost: CostTable) -> tuple[Any, ...]:
     return (loops.form, loops.numbers) if has_wide_vectors(cost) else loops.form
 
 
-def _is_smaller(group: Sequence[Loops]) -> bool:
-    """Whether one function and its calls are less code than the loops."""
-    size, call = len(group[0].form[0]), 1 + len(group[0].passed) + len(differing(group))
-    return size + len(group) * call < len(group) * size
+def _saved(group: Sequence[tuple[int, Loops]]) -> int:
+    """How much less code one function and its calls are than the loops."""
+    same = [loops for _, loops in group]
+    if len(same) < 2:
+        return 0
+    size, call = len(same[0].form[0]), 1 + len(same[0].outer) + len(differing(same))
+    return (len(same) - 1) * size - len(same) * call
 
 
 def _is_worth_a_call(loops: Loops, cost: CostTable, batch: int) -> bool:

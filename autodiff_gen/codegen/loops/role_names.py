@@ -69,14 +69,17 @@ def role_name(same: Sequence[Outer], layers: Layers) -> str:
     return "_".join([role, *(w for w in ENDINGS if w in common)])
 
 
-def function_name(group: Sequence[Loops], layers: Layers, steps: Mapping[tuple[str, str], StepName]) -> str:
-    """What a function is called: as the first of its steps; where that is a part of a call, with what it computes, the
-    last of what its loops write, scratch memory aside. steps: the names of steps by entry and number."""
+def function_name(
+    group: Sequence[Loops], layers: Layers, steps: Mapping[tuple[str, str], StepName], is_part: bool
+) -> str:
+    """What a function is called: as the first of its steps; where that is a part of a call, or the loops are a part of
+    their steps, with what it computes, the last of what its loops write, scratch memory aside. steps: the names of
+    steps by entry and number."""
     first, *_ = group
     step = steps[first.caller]
     name = f"{step.name}_array" if step.name in LIBRARY else step.name
-    if not step.is_part:
+    if not step.is_part and not is_part:
         return name
-    written = [k for k in first.passed if first.outer[k].c_type.endswith("*") and not first.outer[k].is_const]
+    written = [k for k, v in enumerate(first.outer) if v.c_type.endswith("*") and not v.is_const]
     results = [k for k in written if not text_of(first.outer[k]).endswith(f"_{ENDINGS[-1]}")]
     return f"{name}_{role_name([loops.outer[(results or written)[-1]] for loops in group], layers)}"

@@ -238,10 +238,28 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class BlockOperand:
+    """A block of floats that a loop reads, writes or updates, in a local array `name`; `pointer`: where the block is,
+    or the first one. `stride`: the floats from the block of a row to that of the next one. `limit`: 0 and up to this
+    number are what numbers are limited to where they are stored. `replaces`: it is in the registers of the operand
+    before it, whose elements nothing needs once those of this one are computed."""
+
+    name: str
+    pointer: Expr
+    is_read: bool
+    is_written: bool
+    replaces: bool = False
+    stride: Expr | None = None
+    limit: Expr | None = None
+
+
+@dataclass(frozen=True)
 class For:
     """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
     iteration reads or writes what another one writes (codegen/loops/independent_loops.py), but for the variables of
-    `reduction`. `rolled`: compilers are not to unroll it."""
+    `reduction`. `rolled`: compilers are not to unroll it. `blocks`: what is loaded before and stored after the elements
+    of a block (runtime/ag_blocks.h): of a loop over the elements of one block, or of one around it, over the blocks of
+    a row or over rows."""
 
     variable: str
     stop: Expr
@@ -252,6 +270,7 @@ class For:
     independent: bool = False
     reduction: Reduction | None = None
     rolled: bool = False
+    blocks: tuple[BlockOperand, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from .c_ast import (
     Array,
     Block,
+    BlockOperand,
     Call,
     Cast,
     Comment,
@@ -155,7 +156,7 @@ def variables(tree: Any) -> set[str]:
     for node in nodes(tree):
         if isinstance(node, Name):
             found.add(node.text)
-        elif isinstance(node, Array):
+        elif isinstance(node, (Array, BlockOperand)):
             found.add(node.name)
         elif isinstance(node, For):
             found.add(node.variable)

@@ -1,5 +1,5 @@
-"""Long sums in two steps: the inner loops of a sum over several axes have an accumulator of their own, which is added
-to that of the sum.
+"""Sums over several axes in two steps: the inner loops have an accumulator, which is added to the accumulator of the
+sum.
 
     for i in 48:                      for i in 48:
         for j in 48:                      part = 0
@@ -21,14 +21,12 @@ from collections.abc import Sequence
 
 from ...ir.types import Size, planned
 
-SHORT = 64  # terms whose sum is as exact as its users need it; so many as AG_SUM_ROWS of the kernels
-
 
 def inner_loops(extents: Sequence[Size]) -> int:
-    """How many of the loops of a sum, outermost first, have an accumulator of their own; 0 where the sum is short. The
+    """How many of the loops of a sum, outermost first, have an accumulator of their own; 0 where there is one loop. The
     two steps are as equally long as the extents allow."""
     sizes = planned(tuple(extents))
-    if math.prod(sizes) <= SHORT or len(sizes) < 2:
+    if len(sizes) < 2:
         return 0
     return min(range(1, len(sizes)), key=lambda k: max(math.prod(sizes[:-k]), math.prod(sizes[-k:])))
 

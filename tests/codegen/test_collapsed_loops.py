@@ -1,0 +1,48 @@
+"""Two loops become one where rows follow each other in all arrays."""
+
+from __future__ import annotations
+
+import pytest
+
+from autodiff_gen.codegen.c_printer import PRINTER
+from autodiff_gen.codegen.loops.collapsed_loops import with_collapsed_loops
+from autodiff_gen.lowering.c import c_ast as c
+
+ROW, COLUMN, N = c.Name("i"), c.Name("j"), c.Name("n")
+
+
+def at(name: str, row: int, column: int = 1) -> c.Element:
+    return c.Element(c.Name(name), c.total([c.times(ROW, row), c.times(COLUMN, column)]))
+
+
+def loops(source: c.Expr, rows: c.Expr = N, target: c.Expr | None = None) -> c.Statements:
+    inner = c.For("j", c.number(16), (c.Assign(target or at("y", 16), source),))
+    return (c.For("i", rows, (inner,)),)
+
+
+COLLAPSED = {
+    "n rows": (loops(at("x", 16)), "16 * n", "y[i] = x[i];"),
+    "rows of known number": (loops(at("x", 16), c.number(3)), "48", "y[i] = x[i];"),
+    "a multiple of n rows": (loops(at("x", 16), c.Binary("*", c.number(3), N)), "48 * n", "y[i] = x[i];"),
+    "every second element": (loops(at("x", 32, 2)), "16 * n", "y[i] = x[i * 2 + 0];"),
+    "one number": (loops(c.Element(c.Name("x"), c.number(0))), "16 * n", "y[i] = x[0];"),
+}
+
+
+@pytest.mark.parametrize("case", COLLAPSED)
+def test_loops_that_become_one(case: str) -> None:
+    body, stop, statement = COLLAPSED[case]
+    assert PRINTER.lines(with_collapsed_loops(body)) == [
+        f"for (int32_t i = 0; i < {stop}; i++) {{",
+        f"    {statement}",
+        "}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [at("x", 20), at("x", 1, 16), at("x", 16, 0), at("x", 0), c.Binary("+", at("x", 16), COLUMN)],
+    ids=["apart", "transposed", "of the row", "of the column", "used as a number"],
+)
+def test_loops_that_stay(source: c.Expr) -> None:
+    assert with_collapsed_loops(loops(source)) == loops(source)
