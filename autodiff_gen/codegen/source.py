@@ -69,9 +69,8 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
     codes = _for_target(codes, program)
     steps = [step for code in codes for step in code.steps]
     short = all_short(steps, program.batch, program.backends.cost.vector_loop)
-    codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
     codes = [replace(code, steps=tuple(map(with_tiles_from_zero, code.steps))) for code in codes]
-    functions = [replace(f, body=with_tiles_from_zero(f.body)) for f in functions]
+    codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
     return Source(codes, functions, tables, geometry, own, short)
 
 

@@ -127,13 +127,8 @@ def _operands(
     elements = _blocks(accesses, moving, tile.variable)
     limits = _limits(tile.body, elements, counts)
     at = dict(reversed(accesses))
-    written = [e for e, (is_read, _) in elements.items() if not is_read]
-    places = {
-        e: next((r for r in elements if r not in written and distance(at[r], at[e]) == 0), e) for e in written
-    }
-    in_place = {e: r for e, r in places.items() if r is not e and e not in limits}
-    replaced = {term: e for e, term in _addends(elements, tile.body, counts).items() if e not in in_place}
-    order = sorted((e for e in elements if e not in in_place), key=lambda e: (e in replaced, elements[e][1]))
+    replaced = _replaced(elements, at, _addends(elements, tile.body, counts))
+    order = sorted(elements, key=lambda e: (e in replaced, elements[e][1]))
     order = [x for e in order if e not in replaced.values() for x in (e, replaced.get(e)) if x is not None]
     fits = [
         e for k, e in enumerate(order) if k < REGISTERS // width + (e in replaced.values()) and k < OPERANDS
@@ -141,21 +136,33 @@ def _operands(
     if width > BLOCK and (fits != order or _size(tile.body) > OPERATIONS):
         return {}
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
-    if not fits or not (sums or any(elements[e][1] for e in fits) or in_place):
+    if not fits or not (sums or any(elements[e][1] for e in fits)):
         return {}
     names: dict[c.Element, str] = {}
     for e in fits:
         names[e] = unused(f"{c_query.words(e.array)[0]}_block", taken, pointers, names.values())
-    found: dict[c.Element, c.BlockOperand] = {}
-    for e in fits:
-        target = next((w for w, r in in_place.items() if r == e), e)
-        place = c.Unary("&", _first(target, tile))
-        is_read, is_written = elements[e]
-        is_written |= target is not e
-        found[e] = c.BlockOperand(
-            names[e], place, is_read, is_written, e in replaced.values(), None, limits.get(e)
-        )
-    return found | {e: found[r] for e, r in in_place.items() if r in found}
+    places = {e: c.Unary("&", _first(e, tile)) for e in fits}
+    return {
+        e: c.BlockOperand(names[e], places[e], *elements[e], e in replaced.values(), None, limits.get(e))
+        for e in fits
+    }
+
+
+def _replaced(
+    elements: Mapping[c.Element, tuple[bool, bool]],
+    at: Mapping[c.Element, Access],
+    addends: Mapping[c.Element, c.Element],
+) -> dict[c.Element, c.Element]:
+    """For elements that are only read, those that are only written and whose registers are the same: the sum that an
+    addend is replaced by, or else what is in the same place of memory."""
+    found: dict[c.Element, c.Element] = {}
+    read = [e for e, (_, is_written) in elements.items() if not is_written]
+    written = [e for e, (is_read, _) in elements.items() if not is_read]
+    for e in written:
+        term = addends.get(e) or next((r for r in read if distance(at[r], at[e]) == 0), None)
+        if term is not None and term in read and term not in found:
+            found[term] = e
+    return found
 
 
 def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.For:
