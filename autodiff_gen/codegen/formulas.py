@@ -27,6 +27,7 @@ from ..ir.types import normalise_axes, planned_size
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
 from ..lowering.plan import Step
+from .applications import Application, application
 from .entry_names import Names
 from .view_text import joined_axis, view_text, viewed, window
 
@@ -34,6 +35,7 @@ LONGEST = (
     24  # operators and parentheses of a formula; what takes more is told with the local values of its loops
 )
 LET = "let "  # begins the line of a local value
+SAVES = "; saves "  # after the formula of a result, before other results of the calls that it says
 
 
 def plain(literal: str) -> str:
@@ -72,6 +74,7 @@ class _Formulas:
         self.renewed: set[State] = set()
         self.out: list[str] = []
         self.is_whole = True  # the formula in hand is not divided
+        self.applied: list[Application] = []  # in the formula in hand
         computing = (n for n in region.nodes if not isinstance(n.op.lower, View))
         self.uses = Counter(v.base for n in computing for v in n.operands)
         own = (names.bare(names.place(v)) for v in step.node.operands if v.base.node.op is not CONST)
@@ -80,8 +83,10 @@ class _Formulas:
     def lines(self) -> list[str]:
         position = {n: k for k, n in enumerate(self.nodes)}
         order = sorted(self.results, key=lambda v: (position.get(v.base.node, -1), v.index))
+        saved = {n for node in self.nodes if (a := self._application(node)) for n in a.nodes if n is not node}
         for v in order:
-            self._add(v, self.results[v])
+            if v.base.node not in saved:
+                self._add(v, self.results[v])
         return self.out
 
     def _add(self, v: Value, result: Value) -> None:
@@ -94,10 +99,26 @@ class _Formulas:
         except _TooLongError:
             self.is_whole = False
             text = self._assigned(v, name)
-        self.out.append(f"{name}{shown(result.type.shape) if result.type.shape else ''} {text}")
+        self.out.append(f"{self._typed(result)} {text}{self._saved(v)}")
         self.done[v.base] = name
         if state is not None:
             self.renewed.add(state)
+
+    def _typed(self, result: Value) -> str:
+        return self._name(result) + (shown(result.type.shape) if result.type.shape else "")
+
+    def _saved(self, v: Value) -> str:
+        """`; saves mean, inv_std` where results are values of the calls in the formula of another one."""
+        nodes = {n for a in self.applied for n in a.nodes} - {v.base.node}
+        self.applied.clear()
+        saved = [(u, r) for u, r in self.results.items() if u.base.node in nodes and u.base not in self.done]
+        self.done.update((u.base, self._name(r)) for u, r in saved)
+        return f"{SAVES}{', '.join(self._typed(r) for _, r in saved)}" if saved else ""
+
+    def _application(self, node: Node) -> Application | None:
+        """The call whose result a node computes, where its formula says less."""
+        found = application(node.results[0], self.outer)
+        return found if found is not None and found.reduces else None
 
     def _assigned(self, v: Value, name: str) -> str:
         """`= formula`, or `-= formula` where something is subtracted from what has this name."""
@@ -144,6 +165,10 @@ class _Formulas:
         if v in self.locals and not is_top and (not self.is_whole or self.uses[v] > 1):
             return self._local(v), ATOM
         node, lower = v.node, v.node.op.lower
+        applied = self._application(node)
+        if applied is not None:
+            self.applied.append(applied)
+            return self._checked(applied.text(lambda u: self._operand(u, SELECT))), ATOM
         if isinstance(lower, View):
             text, precedence = self._formula(node.operands[0], is_top)
             viewed = view_text(node, text)

@@ -71,6 +71,8 @@ def adopt(new: Value, old: Value) -> None:
         label = known.node.origin.labels.get(known.index)
         if label is not None:
             source.node.origin.labels.setdefault(source.index, label)
+        if known.index == source.index == 0 and source.node.origin.result_of is None:
+            source.node.origin.result_of = known.node.origin.result_of
 
 
 def _rank(v: Value) -> int:

@@ -7,11 +7,12 @@ A node keeps its origin when it is rewritten, so a value shares it with what tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 FORWARD, LOSS, BACKWARD, UPDATE = "forward", "loss", "backward", "update"
@@ -31,10 +32,20 @@ class Label:
 
 @dataclass(frozen=True, eq=False)
 class FunctionCall:
-    """One call of a function of the library, such as `batch_norm`; within: the call that it is a part of."""
+    """One call of a function of the library, such as `batch_norm`. within: the call that it is a part of; given: the
+    arguments by the names of the function's parameters, other than defaults; empty where they are not known;
+    positional: the parameters whose arguments need no names."""
 
     function: str
     within: FunctionCall | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    positional: Sequence[str] = ()
+
+    def contains(self, other: FunctionCall | None) -> bool:
+        """Whether another call is this one or a part of it."""
+        while other is not None and other is not self:
+            other = other.within
+        return other is self
 
 
 @dataclass(eq=False, slots=True)
@@ -43,7 +54,8 @@ class Origin:
     results; module: the path of the module that creates the node, which may be around that layer; again: the node
     computes in the backward pass what the forward pass has computed; strip: of a node that computes a part of a value,
     the region that is computed in strips and the number of the strip in it; call: the innermost call of a function that
-    creates the node, or whose gradient the node computes."""
+    creates the node, or whose gradient the node computes; result_of: the call that returns the first result of the
+    node."""
 
     scope: str = ""
     phase: str = FORWARD
@@ -52,6 +64,7 @@ class Origin:
     again: bool = False
     strip: tuple[int, int] | None = None
     call: FunctionCall | None = None
+    result_of: FunctionCall | None = None
 
 
 def is_late(origin: Origin) -> bool:
@@ -112,11 +125,26 @@ def named(function: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Nodes that the decorated function creates belong to a call of `function`."""
 
     def wrap(f: Callable[_P, _R]) -> Callable[_P, _R]:
+        parameters = signature(f).parameters
+        positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+
         @wraps(f)
         def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with building(call=FunctionCall(function, current().call)):
-                return f(*args, **kwargs)
+            given: dict[str, Any] = {**dict(zip(positional, args, strict=False)), **kwargs}
+            known = len(args) <= len(positional) and given.keys() <= parameters.keys()
+            told = {k: v for k, v in given.items() if not _equal(v, parameters[k].default)} if known else {}
+            call = FunctionCall(function, current().call, told, positional)
+            with building(call=call):
+                result = f(*args, **kwargs)
+            origin = result.base.node.origin if hasattr(result, "base") else None
+            if origin is not None and call.contains(origin.call):
+                origin.result_of = call
+            return result
 
         return called
 
     return wrap
+
+
+def _equal(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, bool | int | float | str | tuple) and value == default)

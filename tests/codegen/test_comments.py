@@ -12,13 +12,13 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen.codegen import formulas
+from autodiff_gen.codegen import entries, formulas
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.entries import entry_code
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.node import CONST, topological
+from autodiff_gen.ir.node import CONST, OPS, Value, topological
 from autodiff_gen.kernels.contract import CONTRACT
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
@@ -242,6 +242,23 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         lambda a, w, b: [F.layer_norm(a, (6,), w, b), *_with_gradient(F.sum(F.exp(a)), a)],
         [(4, 6), (6,), (6,)],
     ),
+    "cross-entropy and its gradient": (
+        lambda a, b: _with_gradient(F.cross_entropy(a, F.argmax(b, 1)), a),
+        [(3, 5), (3, 5)],
+    ),
+    "cross-entropy of other options": (
+        lambda a, b: [F.cross_entropy(a, F.argmax(b, 1), label_smoothing=0.25, reduction="sum")],
+        [(3, 5), (3, 5)],
+    ),
+    "batch norm and its gradient": (
+        lambda a, w, b: [
+            y := F.relu(F.batch_norm(a, None, None, w, b, eps=0.25)),
+            *ag.grad(F.sum(y * a), [a, w, b]),
+        ],
+        [(6, 4), (4,), (4,)],
+    ),
+    "a softmax of images along the channels": (lambda a: [F.softmax(a * 2.0, 1)], [(2, 4, 3, 3)]),
+    "a mean of squares": (lambda a: [F.mse_loss(F.tanh(a), a), F.mean(a * a, 0)], [(3, 4)]),
     "clamps": (
         lambda a, b: [F.where(a < b, a * 2.0, b), F.relu(a - b), F.abs(a) + F.sqrt(F.exp(b))],
         [(2, 3)] * 2,
@@ -284,7 +301,45 @@ MATHS: dict[str, Any] = {
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
     "sum": lambda x, axis=None: np.sum(x, axis=axis, keepdims=True),
     "amax": lambda x, axis=None: np.max(x, axis=axis, keepdims=True),
+    "standardize": lambda *x, axes, eps: OPS["standardize"].ref(*x, axes=axes, eps=eps)[0],
+    "softmax": OPS["softmax"].ref,
+    "max_with_index_at": lambda x, axis: np.argmax(x, axis=axis, keepdims=True),
+    "index": np.arange(5),  # along the last axis of a case that has this
 }
+
+
+def applied(function: str) -> Callable[..., Any]:
+    """A function of the library on arrays."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        given: dict[Any, Any] = {}
+
+        def operand(x: Any) -> Any:
+            if not isinstance(x, np.ndarray):
+                return x
+            dtype = "f32" if x.dtype.kind == "f" else "s32"
+            if dtype == "s32" and x.shape[-1:] == (1,):  # of a reduction, whose axis is kept here
+                x = x[..., 0]
+            v = ag.Input(f"a{len(given)}", x.shape, dtype)
+            given[v] = x
+            return v
+
+        made = getattr(F, function)(*map(operand, args), **{k: operand(x) for k, x in options.items()})
+        (value,) = evaluate([made], given, float_dtype="float64")
+        return value
+
+    return call
+
+
+MATHS = {name: applied(name) for name in F.__all__} | MATHS
+
+
+def values(program: Program) -> dict[str, Value]:
+    """What the steps of the first entry store, by name."""
+    entry = program.entries[0]
+    nodes = [n for plan in entry.plan.all_plans() for n in topological(plan.graph.roots)]
+    body = entries._body(entry, program, {n.results[0]: "table" for n in nodes if n.op is CONST}, {})
+    return {body.bare(body.place(r)): r for step in entry.plan.steps for r in step.node.results}
 
 
 @pytest.mark.parametrize("longest", [1, formulas.LONGEST, 1000])
@@ -301,8 +356,13 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
     roots = list(graph.outputs.values())
     expected = dict(zip(graph.outputs, evaluate(roots, arrays, float_dtype="float64"), strict=True))
     known: dict[str, Any] = {x.name: a for x, a in arrays.items()}
+    stored = values(program)
+    computed = evaluate(list(stored.values()), arrays, float_dtype="float64")
+    truth = dict(zip(stored, computed, strict=True))
     for text, _ in steps(program):
         for line in filter(None, text.split("\n")):
+            line, _, saved = line.partition(formulas.SAVES)
+            known |= {name: truth[name] for name in re.findall(r"(\w+)(?:\[[\dn,]*\])?(?:, |$)", saved)}
             assert " = " in line, f"not a formula: {line}"
             left, _, right = line.partition(" = ")
             name, _, shape = left.rstrip("]").partition("[")
@@ -313,6 +373,9 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
             dims = extents(shape) if shape else ()
             fits = np.size(value) == np.prod(dims)
             known[name] = np.reshape(value, dims) if fits else np.broadcast_to(value, dims)
+            np.testing.assert_allclose(
+                known[name].reshape(-1), truth[name].reshape(-1), rtol=1e-6, atol=1e-6, err_msg=line
+            )
     for name, array in expected.items():
         np.testing.assert_allclose(
             known[name].reshape(array.shape), array, rtol=1e-6, atol=1e-6, err_msg=name

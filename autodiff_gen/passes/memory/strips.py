@@ -207,7 +207,7 @@ class _Strips:
             new = computed(node, tile, tuple(operands))
         labels = {} if isinstance(node.op.lower, View) else {0: Label("strip", copy_of=y)}
         strip = (self.region, k)
-        new.origin = replace(origin, labels=labels, strip=strip)
+        new.origin = replace(origin, labels=labels, strip=strip, result_of=None)
         return new.results[0]
 
     def sum(self, total: Value, term: Value, is_result: bool) -> Value:
@@ -217,7 +217,7 @@ class _Strips:
             in_place = adding_op(term.node) and not is_result
             new = added(term, total) if in_place else apply("add", total, term)
         labels = {0: origin.labels[0]}
-        new.node.origin = replace(origin, labels=labels, again=False)
+        new.node.origin = replace(origin, labels=labels, again=False, result_of=None)
         return new
 
     def _part(self, v: Value, at: Range, k: int) -> Value:

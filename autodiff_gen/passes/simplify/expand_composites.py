@@ -31,7 +31,14 @@ def expand_composites(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         assert isinstance(node.op.lower, Composite)
-        with building(call=FunctionCall(node.op.name, node.origin.call)):
-            return tuple(node.op.lower.expand(operands, node.attrs))
+        given = {str(k): v for k, v in enumerate(operands)}
+        call = FunctionCall(node.op.name, node.origin.call, given | node.attrs, tuple(given))
+        with building(call=call):
+            results = tuple(node.op.lower.expand(operands, node.attrs))
+        returned = node.origin.result_of
+        if returned is None or returned.function == node.op.name:  # the op knows axes as they are stored
+            returned = call
+        results[0].base.node.origin.result_of = returned
+        return results
 
     return rewritten(graph, rewrite, graph.of(Composite))

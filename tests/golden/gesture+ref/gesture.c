@@ -128,9 +128,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- loss ---- */
-    /* 4  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
-     *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
-     *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
+    /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n] */
     float *const loss_exp_shifted = t->arena + 18320; /* [n,5] steps 4 to 13 */
     float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 4 to 5 */
     {

@@ -132,9 +132,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- loss ---- */
-    /* 8  loss_exp_shifted[n,10] = exp(layer11_out - amax(layer11_out, axis=1))
-     *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
-     *    loss = sum(log(loss_exp_sum) - pick(layer11_out - amax(layer11_out, axis=1), label)) / n */
+    /* 8  loss = cross_entropy(layer11_out, label); saves loss_exp_shifted[n,10], loss_exp_sum[n] */
     float *const loss_exp_shifted = t->arena + 7584; /* [n,10] steps 8 to 12 */
     float *const loss_exp_sum = t->arena + 6992;     /* [n] steps 8 to 9 */
     {

@@ -42,9 +42,8 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 5 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* 4  layer3_exp_shifted[1,10] = exp(layer2_out - amax(layer2_out))
-     *    layer3_exp_sum[1,1] = sum(layer3_exp_shifted)
-     *    layer3_out[1,10] = layer2_out - amax(layer2_out) - log(layer3_exp_sum) */
+    /* 4  layer3_out[1,10] = log_softmax(layer2_out, 1); saves layer3_exp_shifted[1,10],
+     *            layer3_exp_sum[1,1] */
     float *const layer3_out = t->arena + 32;         /* [1,10] in place of layer2_out */
     float *const layer3_exp_shifted = t->arena + 64; /* [1,10] steps 4 to 8 */
     float *const layer3_exp_sum = t->arena + 42;     /* [1,1] steps 4 to 6 */
@@ -125,7 +124,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 4 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
-    /* 4  scores[1,10] = layer2_out - amax(layer2_out) - log(sum(exp(layer2_out - amax(layer2_out)))) */
+    /* 4  scores[1,10] = log_softmax(layer2_out, 1) */
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {

@@ -34,10 +34,10 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     /* ---- forward, loss and backward: layer0 ---- */
     /* 1  layer1_out[n,8] = relu(x . layer0_weight' + layer0_bias)
      *    let out = layer1_out . layer2_weight' + layer2_bias
+     *    loss = cross_entropy(out, label)
+     *    let d_log_sum = 1.0 / n
      *    let exp_shifted = exp(out - amax(out, axis=1))
      *    let exp_sum = sum(exp_shifted, axis=1)
-     *    loss = sum(log(exp_sum) - pick(out - amax(out, axis=1), label)) / n
-     *    let d_log_sum = 1.0 / n
      *    d_layer2_out[n,2] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
      *            (d_log_sum / exp_sum)[:, None] * exp_shifted
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
