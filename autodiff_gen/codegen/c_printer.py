@@ -292,7 +292,7 @@ class Printer:
         if operand.limit is not None:
             kind += "_relu" if operand.limit == c.Literal("INFINITY") else "_limited"
             given += [] if operand.limit == c.Literal("INFINITY") else [self._text(operand.limit)]
-        return f"{kind}({', '.join(given)})"
+        return f"{kind}({', '.join(given)})".replace(" ", "\0")  # on one line
 
     def _comment(self, comment: c.Comment) -> list[str]:
         """A line of the text begins a line of the comment; what follows a cut is set in further."""

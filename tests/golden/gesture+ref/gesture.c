@@ -18,10 +18,8 @@ typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAIN
 
 /* Loops of step 2.1 of train_step and step 2.1 of predict */
 static void fill(float *h, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 20; j++) {
-            h[i * 20 + j] = 0.0f;
-        }
+    for (int32_t i = 0; i < 20 * n; i++) {
+        h[i] = 0.0f;
     }
 }
 

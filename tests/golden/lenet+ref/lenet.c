@@ -31,19 +31,18 @@ static const ag_conv2d_pool_shape layer3_shape = {
 };
 
 /* Loops of steps 2, 4 of train_step and steps 2, 4 of predict */
-static AG_NOINLINE void relu(float *out, int32_t n, int32_t stride) {
-    float *const pooled = out;
+static AG_NOINLINE void relu(const float *pooled, float *out, int32_t n, int32_t stride) {
     for (int32_t i = 0; i < stride * n; i++) {
         out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
     }
 }
 
 /* Loops of steps 13, 17, 21, 25 of train_step */
-static AG_NOINLINE void relu_backward(const float *d_out, float *grad, int32_t n, int32_t stride) {
-    float *const out = grad;
+static AG_NOINLINE void relu_backward(const float *d_out, const float *x, float *grad, int32_t n,
+        int32_t stride) {
     for (int32_t i = 0; i < stride * n; i++) {
         const float d_out_i = d_out[i];
-        grad[i] = out[i] <= 0.0f ? 0.0f : d_out_i;
+        grad[i] = x[i] <= 0.0f ? 0.0f : d_out_i;
     }
 }
 
@@ -90,7 +89,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    relu(layer2_out, n, 864);
+    relu(layer2_pooled, layer2_out, n, 864);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
@@ -102,7 +101,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 13824; /* [256n] in place of layer5_pooled */
-    relu(layer5_out, n, 256);
+    relu(layer5_pooled, layer5_out, n, 256);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
@@ -199,7 +198,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer9 ---- */
     /* 13 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
     float *const d_layer9_out = t->arena + 7872; /* [84n] in place of layer10_out */
-    relu_backward(d_layer10_out, d_layer9_out, n, 84);
+    relu_backward(d_layer10_out, layer10_out, d_layer9_out, n, 84);
 
     /* 14 layer9_bias[84] -= lr * sum(d_layer9_out, axis=0) */
     sum_sgd_update(d_layer9_out, t->layer9_bias, n, lr, 84);
@@ -215,7 +214,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer7 ---- */
     /* 17 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
     float *const d_layer7_out = t->arena + 8960; /* [120n] in place of layer8_out */
-    relu_backward(d_layer8_out, d_layer7_out, n, 120);
+    relu_backward(d_layer8_out, layer8_out, d_layer7_out, n, 120);
 
     /* 18 layer7_bias[120] -= lr * sum(d_layer7_out, axis=0) */
     sum_sgd_update(d_layer7_out, t->layer7_bias, n, lr, 120);
@@ -232,7 +231,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer3 ---- */
     /* 21 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
     float *const d_layer5_pooled = t->arena + 13824; /* [256n] in place of layer5_out */
-    relu_backward(d_layer5_out, d_layer5_pooled, n, 256);
+    relu_backward(d_layer5_out, layer5_out, d_layer5_pooled, n, 256);
 
     /* 22 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
     ag_column_sums_f32_ref(d_layer5_pooled, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
@@ -251,7 +250,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer0 ---- */
     /* 25 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
     float *const d_layer2_pooled = t->arena; /* [864n] in place of layer2_out */
-    relu_backward(d_layer2_out, d_layer2_pooled, n, 864);
+    relu_backward(d_layer2_out, layer2_out, d_layer2_pooled, n, 864);
 
     /* 26 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
@@ -281,7 +280,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 2  layer2_out[864n] = relu(layer2_pooled) */
     float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
-    relu(layer2_out, n, 864);
+    relu(layer2_pooled, layer2_out, n, 864);
 
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
@@ -293,7 +292,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 4  layer5_out[256n] = relu(layer5_pooled) */
     float *const layer5_out = t->arena + 6912; /* [256n] in place of layer5_pooled */
-    relu(layer5_out, n, 256);
+    relu(layer5_pooled, layer5_out, n, 256);
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */

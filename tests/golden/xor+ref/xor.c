@@ -119,10 +119,8 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 }
             }
         }
-        for (int32_t i = 0; i < 2; i++) {
-            for (int32_t j = 0; j < 8; j++) {
-                t->layer2_weight[i * 8 + j] -= lr * d_layer2_weight[i * 8 + j];
-            }
+        for (int32_t i = 0; i < 16; i++) {
+            t->layer2_weight[i] -= lr * d_layer2_weight[i];
         }
     }
 
@@ -151,10 +149,8 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 }
             }
         }
-        for (int32_t i = 0; i < 8; i++) {
-            for (int32_t j = 0; j < 2; j++) {
-                t->layer0_weight[i * 2 + j] -= lr * d_layer0_weight[i * 2 + j];
-            }
+        for (int32_t i = 0; i < 16; i++) {
+            t->layer0_weight[i] -= lr * d_layer0_weight[i];
         }
     }
 
