@@ -11,6 +11,8 @@
  *     for (int32_t j = 0; j < 8; j++) y_block[j] += x_block[j] * scale[i + j];
  *     y[i] = y_block[0]; ... y[i + 7] = y_block[7];
  *
+ * With AG_DEBUG defined a count that is no such multiple fails an assertion.
+ *
  * read(block, from): the block is loaded; write(block, to): it is stored; update(block, at): both;
  * replace(block, to): it is stored, and each element is computed when the element of the operand before it is
  * not needed any more. write_relu and replace_relu(block, to): max(block[j], 0) is stored; write_limited and
@@ -384,9 +386,15 @@ static inline void ag_end_default_nan(uint32_t modes) {
     for (float AG_MAP(AG_ARRAY, w, __VA_ARGS__), ag_flag[1], *ag_todo = ag_flag;                             \
             ag_todo && (AG_MAP(begin, w, __VA_ARGS__), 1); AG_MAP(end, w, __VA_ARGS__), ag_todo = 0)         \
         for (int32_t j = 0; j < w; j++)
+#ifdef AG_DEBUG
+#include <assert.h>
+#define AG_WHOLE_BLOCKS(count, w) (assert((count) % w == 0), (count))
+#else
+#define AG_WHOLE_BLOCKS(count, w) (count)
+#endif
 #define AG_BLOCKS(i, count, j, w, ...)                                                                       \
     AG_POINTERS(w, __VA_ARGS__)                                                                              \
-    AG_ROLLED for (int32_t i = 0; i < (count); i += w) AG_ELEMENTS(AG_BEGIN, AG_END, j, w, __VA_ARGS__)
+    AG_ROLLED for (int32_t i = 0; i < AG_WHOLE_BLOCKS(count, w); i += w) AG_ELEMENTS(AG_BEGIN, AG_END, j, w, __VA_ARGS__)
 #define AG_BLOCK_ROWS(i, rows, j, w, ...)                                                                    \
     AG_POINTERS(w, __VA_ARGS__)                                                                              \
     AG_ROLLED for (int32_t i = 0; i < (rows); i++) AG_ELEMENTS(AG_ROW_BEGIN, AG_ROW_END, j, w, __VA_ARGS__)

@@ -134,13 +134,23 @@ def _function(function: LoopFunction) -> dict[str, Any]:
         f"step{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} of {entry}"
         for entry, numbers in steps.items()
     )
-    text = f"/* Loops of {said}\0*/"
+    needs = "".join(f"; {name} is a multiple of {width}" for name, width in _multiples(function).items())
+    text = f"/* Loops of {said}{needs}\0*/"
     return {
         "comment": "\n".join(folded(text, WIDTH, " * ")),
         "signature": _head(
             f"static {'AG_NOINLINE ' if function.numbers else ''}void {function.name}", function.parameters
         ),
         "body": PRINTER.lines(function.body),
+    }
+
+
+def _multiples(function: LoopFunction) -> dict[str, int]:
+    """The parameters that have to be multiples of the width of a block."""
+    return {
+        loop.stop.text: loop.step
+        for loop in c_query.loops(function.body)
+        if loop.blocks and loop.step > 1 and isinstance(loop.stop, c.Name)
     }
 
 

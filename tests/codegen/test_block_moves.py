@@ -3,6 +3,7 @@ header. test_random_graphs.py runs such loops."""
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -300,3 +301,27 @@ def test_one_instruction_moves_a_block(level: str, tmp_path: Path) -> None:
     text = (tmp_path / "blocks.s").read_text()
     counts = [text.count(word) for word in ("vldmia", "vstmia")]
     assert counts == ([0, 0] if level == "-O0" else [6, 2])
+
+
+COUNTED = """
+#include "ag_blocks.h"
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    float x[16] = {0.0f};
+    AG_BLOCKS(i, atoi(argv[argc - 1]), j, 8, update(x_block, x)) {
+        x_block[j] += 1.0f;
+    }
+    return (int)x[0] - 1;
+}
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("count, flags, passes", [(16, ("-DAG_DEBUG",), True), (12, ("-DAG_DEBUG",), False)])
+def test_debugging_checks_that_blocks_are_whole(
+    count: int, flags: tuple[str, ...], passes: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "counted.c").write_text(COUNTED)
+    compile_c("cc", [tmp_path / "counted.c"], tmp_path / "counted", flags)
+    done = subprocess.run([tmp_path / "counted", str(count)], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0, "Assertion" in done.stderr) == (passes, not passes)
