@@ -242,8 +242,8 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         lambda a, w, b: [F.layer_norm(a, (6,), w, b), *_with_gradient(F.sum(F.exp(a)), a)],
         [(4, 6), (6,), (6,)],
     ),
-    "cross-entropy and its gradient": (
-        lambda a, b: _with_gradient(F.cross_entropy(a, F.argmax(b, 1)), a),
+    "cross-entropy": (
+        lambda a, b: [F.cross_entropy(a, F.argmax(b, 1))],
         [(3, 5), (3, 5)],
     ),
     "cross-entropy of other options": (
@@ -304,7 +304,6 @@ MATHS: dict[str, Any] = {
     "standardize": lambda *x, axes, eps: OPS["standardize"].ref(*x, axes=axes, eps=eps)[0],
     "softmax": OPS["softmax"].ref,
     "max_with_index_at": lambda x, axis: np.argmax(x, axis=axis, keepdims=True),
-    "index": np.arange(5),  # along the last axis of a case that has this
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -237,6 +239,28 @@ def test_a_network_of_equal_layers_trains_to_the_same_bits(
 def test_an_entry_may_call_the_function_of_another_one() -> None:
     program = compile_model(load_model("gesture")[0], "gesture", None, board.load("stm32"))
     assert " of train_step and " in emit(program)["gesture.c"]
+
+
+def test_the_work_of_a_function_is_counted_in_the_steps_that_call_it() -> None:
+    """The calls follow the probes of their steps."""
+    program = compile_model(load_model("gesture")[0], "gesture", None, board.load("stm32"))
+    probes = {
+        entry.name: {number: 100 * k + i for i, (number, _) in enumerate(entry.plan.all_steps())}
+        for k, entry in enumerate(program.entries, 1)
+    }
+    steps = {probes[entry][number]: f"{number} of {entry}" for entry in probes for number in probes[entry]}
+    said, current = {}, ""
+    for line in emit(program, probes)["gesture.c"].splitlines():
+        if found := re.match(r"/\* Loops of (?:step|steps) (.*) \*/", line):
+            callers = [part.split(" of ") for part in re.split(r" and steps? ", found[1])]
+            pairs = {f"{number} of {entry}" for numbers, entry in callers for number in numbers.split(", ")}
+        elif found := re.match(r"static (?:AG_NOINLINE )?void (\w+)\(", line):
+            said[found[1]] = pairs
+        elif found := re.match(r" +AG_PROBE\((\d+)\);", line):
+            current = steps.get(int(found[1]), "")
+        elif (found := re.match(r" +(\w+)\(", line)) and found[1] in said:
+            said[found[1]].remove(current)
+    assert said and not any(said.values())
 
 
 def outer(*names: str, c_type: str = "float *", is_const: bool = False) -> list[Outer]:

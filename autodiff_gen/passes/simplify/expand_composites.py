@@ -36,7 +36,8 @@ def expand_composites(graph: Graph, context: Context) -> Graph:
         with building(call=call):
             results = tuple(node.op.lower.expand(operands, node.attrs))
         returned = node.origin.result_of
-        if returned is None or returned.function == node.op.name:  # the op knows axes as they are stored
+        arguments = () if returned is None else [v for v in returned.given.values() if isinstance(v, Value)]
+        if returned is None or len(arguments) == len(operands):  # the op knows axes as they are stored
             returned = call
         results[0].base.node.origin.result_of = returned
         return results
