@@ -27,17 +27,17 @@ def dot(a, b):
             dot,
             [(3, 4), (3, 4)],
             ["x0[i * 4 + 0] * x1[i * 4 + 0] + x0[i * 4 + 1] * x1[i * 4 + 1] +"],
-            ["acc += "],
+            ["total += "],
         ),
-        (dot, [(3, 8), (3, 8)], ["x0[i * 8 + 7] * x1[i * 8 + 7];"], ["acc += "]),
-        (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["acc += ag_expf(x0[i * 4 + j]);"], ["acc["]),
+        (dot, [(3, 8), (3, 8)], ["x0[i * 8 + 7] * x1[i * 8 + 7];"], ["total += "]),
+        (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["total += ag_expf(x0[i * 4 + j]);"], ["total["]),
         # all accumulators in one tile, also over two axes
-        (lambda a: F.sum(a, 0), [(9, 2)], ["float acc[2] = {0.0f};", "acc[j] += x0[i * 2 + j];"], []),
-        (dot, [(5, 9), (5, 9)], ["float acc[5] = {0.0f};", "acc[j] += x0[j * 9 + i] * x1[j * 9 + i];"], []),
+        (lambda a: F.sum(a, 0), [(9, 2)], ["float total[2] = {0.0f};", "total[j] += x0[i * 2 + j];"], []),
+        (dot, [(5, 9), (5, 9)], ["float total[5] = {0.0f};", "total[j] += x0[j * 9 + i] * x1[j * 9 + i];"], []),
         (
             lambda a: F.sum(a, 1),
             [(2, 9, 3)],
-            ["float acc[6]", "acc[j * 3 + k] += x0[j * 27 + i * 3 + k];"],
+            ["float total[6]", "total[j * 3 + k] += x0[j * 27 + i * 3 + k];"],
             [],
         ),
         # in blocks, which divide the axis
@@ -45,73 +45,73 @@ def dot(a, b):
             lambda a: F.sum(a * a, 0),
             [(9, 64)],
             [
-                "for (int32_t i = 0; i < 64; i += 16) { float acc[16] = {0.0f};",
-                "for (int32_t k = 0; k < 16; k++) { acc[k] += x0[j * 64 + i + k] * x0[j * 64 + i + k]; }",
-                "out0[i + j] = acc[j];",
+                "for (int32_t i = 0; i < 64; i += 16) { float total[16] = {0.0f};",
+                "for (int32_t k = 0; k < 16; k++) { total[k] += x0[j * 64 + i + k] * x0[j * 64 + i + k]; }",
+                "out0[i + j] = total[j];",
             ],
             [],
         ),
-        (lambda a: F.sum(a * a, 0), [(9, 30)], ["i < 30; i += 15", "float acc[15] = {0.0f};"], []),
-        (lambda a: F.sum(a * a, 0), [(9, 17)], ["acc += x0[j * 17 + i] * x0[j * 17 + i];"], ["acc["]),
+        (lambda a: F.sum(a * a, 0), [(9, 30)], ["i < 30; i += 15", "float total[15] = {0.0f};"], []),
+        (lambda a: F.sum(a * a, 0), [(9, 17)], ["total += x0[j * 17 + i] * x0[j * 17 + i];"], ["total["]),
         # blocks are whole vectors where they can be: 12 of 36 elements, not 18 or 15
-        (lambda a: F.sum(a * a, 0), [(9, 60)], ["i < 60; i += 12", "float acc[12] = {0.0f};"], []),
+        (lambda a: F.sum(a * a, 0), [(9, 60)], ["i < 60; i += 12", "float total[12] = {0.0f};"], []),
         # what changes with another loop too is computed again for each term, but not where memory is read by columns
         (
             lambda a, b: F.sum(a * (b[:, None, :] + 1), (0, 1)),
             [(3, 9, 8), (3, 8)],
-            ["acc[8]", "* (x1[i * 8 + k] + 1.0f)"],
+            ["total[8]", "* (x1[i * 8 + k] + 1.0f)"],
             [],
         ),
         (
             lambda a, b: F.sum(a * (b[:, :, None] + 1), 2),
             [(4, 3, 9), (4, 3)],
-            ["acc += x0[i * 27 + j * 9 + k] * val;"],
-            ["acc["],
+            ["total += x0[i * 9 + k] * total_2;"],
+            ["total["],
         ),
         # what is loaded once for a tile takes registers too
         (
             lambda a, b, c: F.sum((a - b) * c, 0),
             [(9, 64), (64,), (64,)],
-            ["i += 4", "acc[k] += (x0[j * 64 + i + k] - x1[i + k]) * x2[i + k];"],
+            ["i += 4", "total[k] += (x0[j * 64 + i + k] - x1[i + k]) * x2[i + k];"],
             [],
         ),
         # accumulators that do not begin with 0; two sums; a value for each sum that a later loop reads
         (
             lambda a: F.amax(a, 0),
             [(9, 4)],
-            ["float acc[4]; for (int32_t i = 0; i < 4; i++) { acc[i] = -INFINITY; }"],
+            ["float reduced[4]; for (int32_t i = 0; i < 4; i++) { reduced[i] = -INFINITY; }"],
             [],
         ),
         (
             lambda a: F.sum(a - F.sum(a, 0), 0),
             [(9, 4)],
-            ["float acc_2[4]", "acc_2[j] += x0[i * 4 + j] - acc[j];", "out0[i] = acc_2[i];"],
+            ["float total_2[4]", "total_2[j] += x0[i * 4 + j] - total[j];", "out0[i] = total_2[i];"],
             [],
         ),
         # functions are not called for a tile
-        (lambda a: F.sum(F.exp(a), 0), [(9, 4)], ["acc += ag_expf(x0[j * 4 + i]);"], ["acc["]),
+        (lambda a: F.sum(F.exp(a), 0), [(9, 4)], ["total += ag_expf(x0[j * 4 + i]);"], ["total["]),
         # what all terms of a sum share is computed for the tile before, also where it needs another sum
         (
             lambda a, b: F.sum(a * (b + 1), 0),
             [(9, 4), (4,)],
-            ["add_row[i] = x1[i] + 1.0f;", "acc[j] += x0[i * 4 + j] * add_row[j];"],
+            ["add_row[i] = x1[i] + 1.0f;", "total[j] += x0[i * 4 + j] * add_row[j];"],
             [],
         ),
         (
             lambda a: F.sum(F.square(a - F.mean(a, 0)), 0),
             [(9, 4)],
-            ["mean_row[i] = acc[i] * 0.11111111f;", "const float val = x0[i * 4 + j] - mean_row[j];"],
+            ["mean_row[i] = total[i] * 0.11111111f;", "const float difference = x0[i * 4 + j] - mean_row[j];"],
             [],
         ),
         # what single accumulators give is a local next to them
         (
             lambda a, b: F.matmul(-F.sum(a * a, 0), b),
             [(9, 2, 2), (2, 3)],
-            ["const float val = -acc[0];", "val * x1[j] + val_2 * x1[j + 3];"],
+            ["const float val = -total[0];", "val * x1[j] + val_2 * x1[j + 3];"],
             [],
         ),
         # but not where rows are what is summed
-        (lambda a, b: F.sum(a * (b + 1), 1), [(4, 9), (4, 1)], ["acc += x0[i * 9 + j] * val;"], ["acc["]),
+        (lambda a, b: F.sum(a * (b + 1), 1), [(4, 9), (4, 1)], ["total += x0[i * 9 + j] * total_2;"], ["total["]),
     ],
 )
 def test_shapes_of_sums(make, shapes, has, has_not):
@@ -126,7 +126,7 @@ def test_rows_that_compilers_sum_in_vectors_have_no_tile(on, tile):
     for axis, tiled in ((1, tile), (0, True)):
         f = ag.function([a, b], [F.sum(a * b, axis)], name="f")
         text = emit(compile_functions([f], "net", ("ref",), board.load(on)))["net.c"]
-        assert ("acc[" in text) == tiled
+        assert ("total[" in text) == tiled
 
 
 def test_what_a_deeper_loop_reads_in_every_iteration_is_a_local():
@@ -140,4 +140,4 @@ def test_a_loop_over_accumulators_has_a_variable_of_its_own():
     h = F.tanh(a)
     f = ag.function([a], [F.sum(F.square(F.amin(h, 1))), F.sum(h)], name="f")
     text = " ".join(emit(compile_functions([f], "net", ("ref",), board.load("stm32")))["net.c"].split())
-    assert "float acc_3[5]; for (int32_t j = 0; j < 5; j++) { acc_3[j] = INFINITY; }" in text
+    assert "float reduced[5]; for (int32_t j = 0; j < 5; j++) { reduced[j] = INFINITY; }" in text

@@ -56,8 +56,8 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             lambda x, row, y: F.where(x > 0.0, row * (F.square(y) * (1.0 - y)), 0.0),
             [(3, 3), (3,), (1,)],
             [
-                "const float val = x2[0] * x2[0] * (1.0f - x2[0]); float val_i[3];",
-                "val_i[i] = x1[i] * val;",
+                "const float product = x2[0] * x2[0] * (1.0f - x2[0]); float product_i[3];",
+                "product_i[i] = x1[i] * product;",
             ],
             [],
         ),
@@ -73,7 +73,7 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
         (
             lambda x, scale, y: x * scale + (y - scale),
             [(7, 16), (16,), (16,)],
-            ["x1_i[j] = x1[i + j]; val_i[j] = x2[i + j] - x1[i + j]; }", "x1_i[k] + val_i[k]"],
+            ["x1_i[j] = x1[i + j]; difference_i[j] = x2[i + j] - x1[i + j]; }", "x1_i[k] + difference_i[k]"],
             ["x2_i"],
         ),
         # as few columns as make the end of an iteration cheap, unless the registers are for fewer
