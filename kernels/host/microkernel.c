@@ -11,14 +11,7 @@
 #include "tiles/microkernel.h"
 #include "tiles/vectors.h"
 
-enum {
-    VECTORS = AG_TILE_N / LANES,
-    WIDE_M = AG_TILE_M / 2, /* tiles of half the rows and twice the columns load fewer operands */
-    WIDE_N = AG_TILE_N * 2,
-    WIDE_K = 64, /* rows of B of which WIDE_N columns are half of an L1 cache */
-    DOT_ROWS = LANES == 16 ? 4 : 3,
-    DOT_COLUMNS = 4
-};
+enum { VECTORS = AG_TILE_N / LANES, DOT_ROWS = LANES == 16 ? 4 : 3, DOT_COLUMNS = 4 };
 
 /* What nn, tn and tg read: rows that are broadcast, and the first row of vectors. */
 typedef struct {
@@ -113,36 +106,8 @@ ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, in
     put_tile(rows, vectors, masked, first_lanes(last), sum, c, alpha, beta);
 }
 
-/* Whole tiles of `height` rows of `vectors`, constants, one below the other, whose sums have one run: from
- * p->a[0] and c on, without pointers in memory. */
-ALWAYS_INLINE void stacked_tiles(int32_t height, int32_t vectors, int32_t tiles, const operands *p,
-                                 ptrdiff_t a_row, float *c, ptrdiff_t c_row, float alpha, float beta) {
-    const lane_mask all = first_lanes(LANES);
-    const float *a = p->a[0];
-    for (; tiles > 0; tiles--, a = ag_after(a, height * a_row), c += height * c_row) {
-        const float *from[AG_TILE_M];
-        float *to[AG_TILE_M];
-        vec sum[AG_TILE_M * VECTORS];
-        EACH (i, height) {
-            from[i] = ag_after(a, i * a_row);
-            to[i] = c + i * c_row;
-            __builtin_prefetch(to[i], 1); /* is read or written when the sums are complete */
-        }
-        EACH (e, height * vectors) {
-            sum[e] = zero();
-        }
-        add_run(height, vectors, false, all, from, 0, p->a_step, p->b, p->b_step, p->k, sum);
-        put_tile(height, vectors, false, all, sum, to, alpha, beta);
-    }
-}
-
-/* With AVX-512 a function for each form of a tile: in one of all forms gcc does not keep a tile's operands in
- * registers. */
-#if defined __AVX512F__
+/* A function for each form of a tile: in one of all forms gcc does not keep the operands in registers. */
 #define TILE_FUNCTION static __attribute__((noinline))
-#else
-#define TILE_FUNCTION ALWAYS_INLINE
-#endif
 #define TILE(name, rows, vectors, masked)                                                                    \
     TILE_FUNCTION void name(int32_t last, const operands *p, float *const *c, float alpha, float beta) {     \
         broadcast_tile(rows, vectors, masked, last, p, c, alpha, beta);                                      \
@@ -163,11 +128,6 @@ ALWAYS_INLINE void stacked_tiles(int32_t height, int32_t vectors, int32_t tiles,
             name##_part(columns, p, c, alpha, beta);                                                         \
         }                                                                                                    \
     }
-TILE_FUNCTION void wide_tiles(int32_t tiles, const operands *p, ptrdiff_t a_row, float *c, ptrdiff_t c_row,
-                              float alpha, float beta) {
-    stacked_tiles(WIDE_M, 2 * VECTORS, tiles, p, a_row, c, c_row, alpha, beta);
-}
-
 ROWS(two_rows, 2)
 ROWS(four_rows, 4)
 #if AG_TILE_M > 4
@@ -200,27 +160,9 @@ ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], con
 /* a_row bytes from row to row of A. */
 static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
     float unused[AG_TILE_N], *c[AG_TILE_M];
-    const int32_t left = t->rows % AG_TILE_M; /* one or two are computed with the tile before them */
-    const int32_t tiles = t->rows / AG_TILE_M - (left == 1 || left == 2);
-    /* with AVX-512 tiles take longer, and what comes before them a smaller part of it */
-    const bool stacked = LANES == 8 && tiles > 0 && !t->c_rows && p->blocks == 1 && p->runs == 1;
-    const bool wide = LANES == 16 && t->rows % WIDE_M == 0 && p->k <= WIDE_K && !t->c_rows &&
-                      p->blocks == 1 && p->runs == 1;
-    int32_t j = 0;
-    for (; wide && j + WIDE_N <= t->columns; j += WIDE_N, p->b += WIDE_N) {
-        p->a[0] = t->a[0];
-        wide_tiles(t->rows / WIDE_M, p, a_row, t->c + j, t->c_step / (int32_t)sizeof(float), t->alpha,
-                   t->beta);
-    }
-    for (; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
+    for (int32_t j = 0; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
         const int32_t columns = t->columns - j;
-        int32_t i = stacked && columns >= AG_TILE_N ? tiles * AG_TILE_M : 0;
-        if (i > 0) {
-            p->a[0] = t->a[0];
-            stacked_tiles(AG_TILE_M, VECTORS, tiles, p, a_row, t->c + j, t->c_step / (int32_t)sizeof(float),
-                          t->alpha, t->beta);
-        }
-        for (int32_t rows; i < t->rows; i += rows) {
+        for (int32_t i = 0, rows; i < t->rows; i += rows) {
             const int32_t rest = t->rows - i;
             rows = AG_TILE_M;
 #if AG_TILE_M > 4
@@ -363,7 +305,7 @@ ALWAYS_INLINE void dot_tile(int32_t height, bool whole, const ag_tile *t, int32_
     }
 }
 
-/* With AVX-512 a function of its own: what comes before a tile would otherwise take a tenth of its time. */
+/* A function, too: what comes before a tile would otherwise take a tenth of its time. */
 TILE_FUNCTION void whole_dots(const ag_tile *t, int32_t i, int32_t j) {
     dot_tile(DOT_ROWS, true, t, i, j);
 }
