@@ -27,9 +27,9 @@
  * are among the first six operands with blocks of four, and among the first three with blocks of eight.
  * Elsewhere blocks are plain loops.
  *
- * GCC looks for what is stored in a register variable before it is read, back to the beginning of the function
- * if need be, and in long functions gives up, with every local array in memory: the variables are set to zeros,
- * which takes no instruction. */
+ * GCC looks for what is stored in a register variable before it is read, back to the beginning of the
+ * function if need be, and in long functions gives up, with every local array in memory: the variables are
+ * set to zeros, which takes no instruction. */
 #ifndef AG_BLOCKS_H
 #define AG_BLOCKS_H
 
@@ -105,20 +105,20 @@ typedef struct {
         v[0] = a, v[1] = b, v[2] = c, v[3] = d;                                                              \
         return p;                                                                                            \
     }                                                                                                        \
-    AG_INLINE void ag_store_block_##k(const float *p, const float *v, int wide) {                                  \
+    AG_INLINE void ag_store_block_##k(const float *p, const float *v, int wide) {                            \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         if (wide) {                                                                                          \
             AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
             __asm__("vstmia %1, {" s0 "-" s7 "}"                                                             \
-                    : "=m"(*(ag_eight *)(uintptr_t)p)                                                                   \
+                    : "=m"(*(ag_eight *)(uintptr_t)p)                                                        \
                     : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d), "t"(e), "t"(f), "t"(g), "t"(h));               \
         } else {                                                                                             \
             __asm__("vstmia %1, {" s0 "-" s3 "}"                                                             \
-                    : "=m"(*(ag_four *)(uintptr_t)p)                                                                    \
+                    : "=m"(*(ag_four *)(uintptr_t)p)                                                         \
                     : "r"(p), "t"(a), "t"(b), "t"(c), "t"(d));                                               \
         }                                                                                                    \
     }                                                                                                        \
-    AG_INLINE const float *ag_store_next_##k(const float *p, const float *v, int wide) {                                 \
+    AG_INLINE const float *ag_store_next_##k(const float *p, const float *v, int wide) {                     \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         if (wide) {                                                                                          \
             AG_FOUR_MORE(v[4], v[5], v[6], v[7], s4, s5, s6, s7);                                            \
@@ -134,7 +134,7 @@ typedef struct {
         }                                                                                                    \
         return p;                                                                                            \
     }                                                                                                        \
-    AG_INLINE const float *ag_store_next_positive_##k(const float *p, const float *v, int wide) {                        \
+    AG_INLINE const float *ag_store_next_positive_##k(const float *p, const float *v, int wide) {            \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         __asm__ volatile(AG_POSITIVE(s0, s1, s2, s3) "stm %0!, {r4, r5, r6, r8}"                             \
                          : "+r"(p)                                                                           \
@@ -149,7 +149,7 @@ typedef struct {
         }                                                                                                    \
         return p;                                                                                            \
     }                                                                                                        \
-    AG_INLINE const float *ag_store_next_limited_##k(const float *p, const float *v, float high, int wide) {             \
+    AG_INLINE const float *ag_store_next_limited_##k(const float *p, const float *v, float high, int wide) { \
         const int32_t most = ag_from_limit(high), back = most + 0x400000;                                    \
         AG_FOUR(v[0], v[1], v[2], v[3], s0, s1, s2, s3);                                                     \
         __asm__ volatile(AG_POSITIVE(s0, s1, s2, s3) AG_EACH(AG_LIMITED) "stm %0!, {r4, r5, r6, r8}"         \
@@ -198,9 +198,10 @@ static inline __attribute__((always_inline, unused)) const float *ag_moved(const
     return p;
 }
 
-/* Numbers are stored as max(x, 0) in core registers, where BIC with the sign of a number is 0 for a negative one;
- * a NaN must be 0x7fc00000. All that arithmetic computes in this mode are. Then 0x400000 more is the lowest integer,
- * which QADD leaves as it is: it limits other numbers where they are `high` plus ag_from_limit(high). */
+/* Numbers are stored as max(x, 0) in core registers, where BIC with the sign of a number is 0 for a negative
+ * one; a NaN must be 0x7fc00000. All that arithmetic computes in this mode are. Then 0x400000 more is the
+ * lowest integer, which QADD leaves as it is: it limits other numbers where they are `high` plus
+ * ag_from_limit(high). */
 #define AG_BLOCKS_FUNCTION static __attribute__((noinline, unused))
 #define AG_ROLLED _Pragma("GCC unroll 1")
 
@@ -322,8 +323,8 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_ARRAY_replace_relu(w, k, block, ...) block[w]
 #define AG_ARRAY_replace_limited(w, k, block, ...) block[w]
 
-/* What is done with it before the elements of a block are computed, and after: of blocks that follow each other, of one
- * block in each row, and of one block. */
+/* What is done with it before the elements of a block are computed, and after: of blocks that follow each
+ * other, of one block in each row, and of one block. */
 #define AG_BEGIN_read(w, k, block, p) block##_at = AG_LOAD_NEXT(w, k, block, block##_at)
 #define AG_BEGIN_write(w, k, block, p) (void)0
 #define AG_BEGIN_update(w, k, block, p) AG_LOAD(w, k, block, block##_at)
@@ -333,7 +334,8 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_END_write(w, k, block, p) block##_at = AG_STORE_NEXT(w, k, block##_at, block)
 #define AG_END_update(w, k, block, p) AG_END_write(w, k, block, p)
 #define AG_END_write_relu(w, k, block, p) block##_at = AG_STORE_RELU(w, k, block##_at, block)
-#define AG_END_write_limited(w, k, block, p, high) block##_at = AG_STORE_LIMITED(w, k, block##_at, block, high)
+#define AG_END_write_limited(w, k, block, p, high)                                                           \
+    block##_at = AG_STORE_LIMITED(w, k, block##_at, block, high)
 #define AG_BEGIN_replace(w, k, block, p) (void)0
 #define AG_END_replace(w, k, block, p) AG_END_write(w, AG_BEFORE_##k, block, p)
 #define AG_BEGIN_replace_relu(w, k, block, p) (void)0
@@ -357,9 +359,11 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_ROW_BEGIN_replace(w, k, block, p, stride) (void)0
 #define AG_ROW_END_replace(w, k, block, p, stride) AG_ROW_END_write(w, AG_BEFORE_##k, block, p, stride)
 #define AG_ROW_BEGIN_replace_relu(w, k, block, p, stride) (void)0
-#define AG_ROW_END_replace_relu(w, k, block, p, stride) AG_ROW_END_write_relu(w, AG_BEFORE_##k, block, p, stride)
+#define AG_ROW_END_replace_relu(w, k, block, p, stride)                                                      \
+    AG_ROW_END_write_relu(w, AG_BEFORE_##k, block, p, stride)
 #define AG_ROW_BEGIN_replace_limited(w, k, block, p, stride, high) (void)0
-#define AG_ROW_END_replace_limited(w, k, block, p, stride, high) AG_ROW_END_write_limited(w, AG_BEFORE_##k, block, p, stride, high)
+#define AG_ROW_END_replace_limited(w, k, block, p, stride, high)                                             \
+    AG_ROW_END_write_limited(w, AG_BEFORE_##k, block, p, stride, high)
 
 #define AG_ONE_BEGIN_read(w, k, block, p) AG_LOAD(w, k, block, block##_at)
 #define AG_ONE_BEGIN_write(w, k, block, p) (void)0
@@ -376,15 +380,17 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_ONE_BEGIN_replace_relu(w, k, block, p) (void)0
 #define AG_ONE_END_replace_relu(w, k, block, p) AG_ONE_END_write_relu(w, AG_BEFORE_##k, block, p)
 #define AG_ONE_BEGIN_replace_limited(w, k, block, p, high) (void)0
-#define AG_ONE_END_replace_limited(w, k, block, p, high) AG_ONE_END_write_limited(w, AG_BEFORE_##k, block, p, high)
+#define AG_ONE_END_replace_limited(w, k, block, p, high)                                                     \
+    AG_ONE_END_write_limited(w, AG_BEFORE_##k, block, p, high)
 
-/* Loops that run once: around a loop over blocks, for the pointers to them, and around the loop over the elements of
- * one, to load before it and to store after it. */
+/* Loops that run once: around a loop over blocks, for the pointers to them, and around the loop over the
+ * elements of one, to load before it and to store after it. */
 #define AG_POINTERS(w, ...)                                                                                  \
-    for (const float AG_MAP(AG_AT, w, __VA_ARGS__), *ag_once = (const float *)sizeof(float); ag_once; ag_once = 0)
+    for (const float AG_MAP(AG_AT, w, __VA_ARGS__), *ag_once = (const float *)sizeof(float); ag_once;        \
+         ag_once = 0)
 #define AG_ELEMENTS(begin, end, j, w, ...)                                                                   \
     for (float AG_MAP(AG_ARRAY, w, __VA_ARGS__), ag_flag[1], *ag_todo = ag_flag;                             \
-            ag_todo && (AG_MAP(begin, w, __VA_ARGS__), 1); AG_MAP(end, w, __VA_ARGS__), ag_todo = 0)         \
+         ag_todo && (AG_MAP(begin, w, __VA_ARGS__), 1); AG_MAP(end, w, __VA_ARGS__), ag_todo = 0)            \
         for (int32_t j = 0; j < w; j++)
 #ifdef AG_DEBUG
 #include <assert.h>
@@ -394,7 +400,8 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #endif
 #define AG_BLOCKS(i, count, j, w, ...)                                                                       \
     AG_POINTERS(w, __VA_ARGS__)                                                                              \
-    AG_ROLLED for (int32_t i = 0; i < AG_WHOLE_BLOCKS(count, w); i += w) AG_ELEMENTS(AG_BEGIN, AG_END, j, w, __VA_ARGS__)
+    AG_ROLLED for (int32_t i = 0; i < AG_WHOLE_BLOCKS(count, w); i += w)                                     \
+        AG_ELEMENTS(AG_BEGIN, AG_END, j, w, __VA_ARGS__)
 #define AG_BLOCK_ROWS(i, rows, j, w, ...)                                                                    \
     AG_POINTERS(w, __VA_ARGS__)                                                                              \
     AG_ROLLED for (int32_t i = 0; i < (rows); i++) AG_ELEMENTS(AG_ROW_BEGIN, AG_ROW_END, j, w, __VA_ARGS__)
@@ -402,7 +409,7 @@ static inline void ag_end_default_nan(uint32_t modes) {
     AG_POINTERS(w, __VA_ARGS__) AG_ELEMENTS(AG_ONE_BEGIN, AG_ONE_END, j, w, __VA_ARGS__)
 #define AG_KEEPING_NAN                                                                                       \
     for (uint32_t ag_modes = ag_begin_default_nan(), ag_open = 1; ag_open;                                   \
-            ag_end_default_nan(ag_modes), ag_open = 0)
+         ag_end_default_nan(ag_modes), ag_open = 0)
 #define AG_RELU_BLOCKS(...) AG_KEEPING_NAN AG_BLOCKS(__VA_ARGS__)
 #define AG_RELU_BLOCK_ROWS(...) AG_KEEPING_NAN AG_BLOCK_ROWS(__VA_ARGS__)
 #define AG_RELU_BLOCK(...) AG_KEEPING_NAN AG_BLOCK(__VA_ARGS__)

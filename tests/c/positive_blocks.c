@@ -26,8 +26,9 @@ static uint32_t bits(float v) {
 static __attribute__((noinline)) void sums(void) {
     for (int i = 0; i < 16; i += 4) {
         AG_RELU_BLOCK(k, 4, read(x_block, &x[i]), read(y_block, &y[i]), replace_relu(sum, &found[i]),
-                write_limited(first, &limited[0][i], highs[0]), write_limited(second, &limited[1][i], highs[1]),
-                write_limited(third, &limited[2][i], highs[2])) {
+                      write_limited(first, &limited[0][i], highs[0]),
+                      write_limited(second, &limited[1][i], highs[1]),
+                      write_limited(third, &limited[2][i], highs[2])) {
             sum[k] = first[k] = second[k] = third[k] = x_block[k] - y_block[k];
         }
     }
@@ -36,7 +37,7 @@ static __attribute__((noinline)) void sums(void) {
     }
     for (int h = 0; h < HIGHS; h++) {
         AG_RELU_BLOCK_ROWS(i, 2, k, 8, read(x_block, x, 8), read(y_block, y, 8),
-                replace_limited(sum, limited_again[h], 8, highs[h])) {
+                           replace_limited(sum, limited_again[h], 8, highs[h])) {
             sum[k] = x_block[k] - y_block[k];
         }
     }

@@ -33,7 +33,12 @@ def dot(a, b):
         (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["total += ag_expf(x0[i * 4 + j]);"], ["total["]),
         # all accumulators in one tile, also over two axes
         (lambda a: F.sum(a, 0), [(9, 2)], ["float total[2] = {0.0f};", "total[j] += x0[i * 2 + j];"], []),
-        (dot, [(5, 9), (5, 9)], ["float total[5] = {0.0f};", "total[j] += x0[j * 9 + i] * x1[j * 9 + i];"], []),
+        (
+            dot,
+            [(5, 9), (5, 9)],
+            ["float total[5] = {0.0f};", "total[j] += x0[j * 9 + i] * x1[j * 9 + i];"],
+            [],
+        ),
         (
             lambda a: F.sum(a, 1),
             [(2, 9, 3)],
@@ -100,7 +105,10 @@ def dot(a, b):
         (
             lambda a: F.sum(F.square(a - F.mean(a, 0)), 0),
             [(9, 4)],
-            ["mean_row[i] = total[i] * 0.11111111f;", "const float difference = x0[i * 4 + j] - mean_row[j];"],
+            [
+                "mean_row[i] = total[i] * 0.11111111f;",
+                "const float difference = x0[i * 4 + j] - mean_row[j];",
+            ],
             [],
         ),
         # what single accumulators give is a local next to them
@@ -111,7 +119,12 @@ def dot(a, b):
             [],
         ),
         # but not where rows are what is summed
-        (lambda a, b: F.sum(a * (b + 1), 1), [(4, 9), (4, 1)], ["total += x0[i * 9 + j] * total_2;"], ["total["]),
+        (
+            lambda a, b: F.sum(a * (b + 1), 1),
+            [(4, 9), (4, 1)],
+            ["total += x0[i * 9 + j] * total_2;"],
+            ["total["],
+        ),
     ],
 )
 def test_shapes_of_sums(make, shapes, has, has_not):
