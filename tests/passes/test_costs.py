@@ -106,7 +106,7 @@ def test_a_tile_has_as_many_accumulators_as_lowering_gives_it() -> None:
     a, b = ag.Input("a", (32, 12)), ag.Input("b", (32, 20))
     each = F.reshape(a, (32, 12, 1)) * F.reshape(b, (32, 1, 20))
     program = compile_functions([ag.function([a, b], [F.sum(each, 0)])], "m", None, board.load("stm32"))
-    assert "acc[10] = {0.0f}" in emit(program)["m.c"]
+    assert "total[10] = {0.0f}" in emit(program)["m.c"]
     assert costs.sums_in_a_tile(M4F, (12, 20)) == (1, 10)
 
 

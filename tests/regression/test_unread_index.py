@@ -11,6 +11,6 @@ from autodiff_gen.codegen.files import emit
 def test_no_index_is_computed() -> None:
     x = ag.Input("x", (2, 3))
     text = emit(compile_function(ag.function([x], [F.max(x, 1)[0]]), "f"))["f.c"]
-    assert "int32_t acc_index" not in text
+    assert "int32_t reduced_index" not in text
     text = emit(compile_function(ag.function([x], [F.max(x, 1)[1]]), "f"))["f.c"]
-    assert "int32_t acc_index" in text
+    assert "int32_t reduced_index" in text

@@ -67,18 +67,22 @@ def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:
     in_indices = 0
     for node in c_query.nodes(inner.body):
         if isinstance(node, c.Element):
-            steps = linear(node.index)
-            if steps is None or steps.get(row, 0) != extent * steps.get(inner.variable, 0):
+            step = (linear(node.index) or {}).get(inner.variable, 0)
+            terms = [t for t in _terms(node.index) if row in c_query.names(t)]
+            if terms != ([c.times(names[0], extent * step)] if step else []):
                 return False
             in_indices += sum(n in names for n in c_query.nodes(node.index))
     return in_indices == sum(n in names for n in c_query.nodes(inner.body))
+
+
+def _terms(index: c.Expr) -> tuple[c.Expr, ...]:
+    return (*index.terms, *index.less) if isinstance(index, c.Sum) else (index,)
 
 
 def _moved(node: Any, row: str, column: str) -> Any:
     """An element whose index counts in the variable of the rows only."""
     if not isinstance(node, c.Element) or row not in c_query.names(node.index):
         return node
-    terms = node.index.terms if isinstance(node.index, c.Sum) else (node.index,)
-    kept = [t for t in terms if row not in c_query.names(t)]
-    new = (c_query.rewritten(t, lambda n: c.Name(row) if n == c.Name(column) else n) for t in kept)
-    return c.Element(node.array, c.total(list(new)))
+    whole = node.index if isinstance(node.index, c.Sum) else c.Sum((node.index,))
+    kept = c.total([t for t in whole.terms if row not in c_query.names(t)], whole.less)
+    return c.Element(node.array, c_query.rewritten(kept, lambda n: c.Name(row) if n == c.Name(column) else n))

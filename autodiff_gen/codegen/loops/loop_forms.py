@@ -150,8 +150,8 @@ class _Form:
                 self._define(variable)
                 role = "" if self._is_of_local_arrays(variable, body) else COUNT
                 for limit in (stop, start):
-                    if isinstance(limit, c.Literal):
-                        self._read_number(limit, role)
+                    if isinstance(limit, c.Literal):  # a loop over blocks begins at 0
+                        self._read_number(limit, "" if node.blocks and limit is start else role)
                     else:
                         self.read(limit)
                     if limit is stop:

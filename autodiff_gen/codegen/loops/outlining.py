@@ -137,7 +137,7 @@ def _common_loops(runs: Sequence[Run], cost: CostTable, batch: int) -> list[list
         return k not in whole and not (k in divided and loops is runs[k].whole)
 
     found: list[tuple[int, list[Loops]]] = []
-    several = [group for group in groups.values() if len(group) > 1]
+    several = list(groups.values())
     order = [(-_saved(group), number) for number, group in enumerate(several)]
     heapify(order)
     while order and order[0][0] < 0:
@@ -145,7 +145,8 @@ def _common_loops(runs: Sequence[Run], cost: CostTable, batch: int) -> list[list
         group = [member for member in several[number] if is_free(*member)]
         if len(group) < len(several[number]):
             several[number] = group
-            heappush(order, (-_saved(group), number))
+            if group:
+                heappush(order, (-_saved(group), number))
             continue
         for k, loops in group:
             (whole if loops is runs[k].whole else divided).add(k)
