@@ -19,4 +19,4 @@ def test_masks_of_a_normalised_image_are_computed_again_of_its_scale_and_shift()
     target = board.load("host_avx2")
     assert target.cost.memory == 0  # nothing is computed again for a smaller arena
     text = emit(compile_model(model, "m", ["ref"], target))["m.c"]
-    assert "shift[1,1,8] = " in text and "uint8_t *const" not in text and "mask" not in text
+    assert "layer1_shift[i] = " in text and "uint8_t *const" not in text and "mask" not in text
