@@ -1,4 +1,7 @@
-"""The pages of docs/learn, followed command by command from an empty folder."""
+"""The pages of docs/learn, followed command by command from an empty folder.
+
+Not executed, as the tools of the tests do not have the programs: sessions of gdb and VS Code in `debug`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ LEARN = ROOT / "docs" / "learn"
 NEEDS = {
     "chip": ("qemu",),
     "data": ("qemu",),
+    "debug": ("qemu",),
     "first-board": ("qemu",),
     "fleet": ("cc", "qemu"),
     "kernel": ("cc", "qemu"),
