@@ -1,6 +1,7 @@
 """The pages of docs/learn, followed command by command from an empty folder.
 
-Not executed, as the tools of the tests do not have the programs: sessions of gdb and VS Code in `debug`.
+Not executed, as the tools of the tests do not have the programs: sessions of gdb and VS Code in `debug`, and tasks of
+FreeRTOS and Zephyr in `threads`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ NEEDS = {
     "memory": (),
     "model": ("cc", "qemu", "torch"),
     "project": ("cc", "qemu"),
+    "threads": ("qemu",),
 }
 
 
