@@ -23,6 +23,7 @@ NEEDS = {
     "kernel": ("cc", "qemu"),
     "memory": (),
     "model": ("cc", "qemu", "torch"),
+    "moving": ("cc",),
     "project": ("cc", "qemu"),
     "threads": ("qemu",),
 }
