@@ -33,7 +33,9 @@ SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"
 # Files of a reader's own project, and of additions, which the documents tell how to write; files that a build makes.
 OTHERS = {"src/main.c", "test/", "net.py", "net.h", "gemv.c", "my_board.toml", "bench.json", "model.c"}
 OTHERS |= {"CMakeLists.txt", "data.npz", "g474.toml", "g474/machine.c", ".autodiff_gen.json", "export.json"}
-OTHERS |= {"settings.json", "mcu_ir_gen.py", "ir2json.py", "genModel.c", "genModel.h"}  # of editors and other tools
+# Of editors and other tools.
+OTHERS |= {"settings.json", "mcu_ir_gen.py", "ir2json.py", "tiny_training.py", "genModel.c", "genModel.h"}
+OTHERS |= {"model_metadata.h"}
 OTHERS |= {edit.path for section in sections() for edit in edits(section)}
 OUTPUT = re.compile(r"build/|lib/|\.pio/|path/|.*\bNAME")
 NAME = re.compile(rf"`([\w.*-]+(?:/[\w.*-]+)*\.(?:{SUFFIXES})|(?:[\w.*-]+/)+)`")

@@ -79,6 +79,7 @@ def test_the_search_works_without_a_server(browser: Browser, site: Path) -> None
     for query, page, least in (
         ("clip_grad_norm", "reference/python/optim.html", 0),
         ("memory budget", "learn/memory.html", 3),
+        ("gdb", "learn/debug.html", 0),
         ("checkpoint", "store.html", 3),
     ):
         browser.run("document.querySelector('.md-search__input').value = ''")
