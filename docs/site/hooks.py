@@ -52,6 +52,7 @@ APART = ("index.md", "changes.md", "contributing.md", "operations.md")
 WEIGHTS = {
     "learn/": 4.0,
     "decisions/": 0.5,
+    "notes/": 0.5,
     "changes.md": 0.5,
     "contributing.md": 0.5,
     "examples/": 1.0,

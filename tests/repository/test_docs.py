@@ -17,6 +17,7 @@ from autodiff_gen.lowering.pipeline import names
 
 PACKAGE = ROOT / "autodiff_gen"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+NOTES = sorted((ROOT / "docs" / "notes").glob("*.md"))
 LEARN = sorted((ROOT / "docs" / "learn").glob("*.md"))
 GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
 ERRORS = sorted((ROOT / "docs" / "errors").glob("*.md"))
@@ -27,6 +28,7 @@ DOCUMENTS = [
     *LEARN,
     *ERRORS,
     *DECISIONS,
+    *NOTES,
 ]
 SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"
 
