@@ -147,11 +147,12 @@ def _function(function: LoopFunction) -> dict[str, Any]:
 
 def _multiples(function: LoopFunction) -> dict[str, int]:
     """The parameters that have to be multiples of the width of a block."""
-    return {
-        loop.stop.text: loop.step
-        for loop in c_query.loops(function.body)
-        if loop.blocks and loop.step > 1 and isinstance(loop.stop, c.Name)
-    }
+    found: dict[str, int] = {}
+    for loop in c_query.loops(function.body):
+        count = loop.stop.left if isinstance(loop.stop, c.Binary) else loop.stop
+        if loop.blocks and loop.step > 1 and isinstance(count, c.Name):
+            found[count.text] = max(loop.step, found.get(count.text, 0))
+    return found
 
 
 def _head(start: str, parameters: Iterable[c.Parameter]) -> str:

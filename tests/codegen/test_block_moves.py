@@ -59,7 +59,7 @@ def added(x: c.Expr) -> c.StepTemplate:
 # The pointers, the body, how many iterations; the arrays that are loaded by blocks, and those that are stored.
 ROWS: dict[str, tuple[list[c.Declare], list[c.Statement], int, str, str]] = {
     "a product": ([A, B], [copy(to=at("a", INDEX), of=TWICE)], LENGTH, "b", "a"),
-    "in place": ([A, SAME], [copy(to=at("a", INDEX), of=TWICE)], LENGTH, "a", "a"),
+    "in place": ([A, SAME], [copy(to=at("a", INDEX), of=TWICE)], LENGTH, "b", "a"),
     "a sum": ([A], [added(at("a", INDEX))], LENGTH, "a", ""),
     "added to": ([A, B], [c.Assign(at("a", INDEX), at("b", INDEX), "+=")], LENGTH, "ba", "a"),
     "filled with a sum": ([A], [copy(to=at("a", INDEX), of=c.Sum((TOTAL, TOTAL)))], LENGTH, "", "a"),
@@ -84,14 +84,14 @@ ROWS: dict[str, tuple[list[c.Declare], list[c.Statement], int, str, str]] = {
         [A, SAME, *MORE],
         [copy(to=at("a", INDEX), of=c.Sum(tuple(at(x, INDEX) for x in "bcdefg")))],
         LENGTH,
-        "acdefg",
+        "cdefgb",
         "a",
     ),
     "a seventh array": (
         [A, SAME, *MORE],
         [copy(to=at("a", INDEX), of=c.Sum(tuple(at(x, INDEX) for x in "bcdefgx")))],
         LENGTH,
-        "acdefg",
+        "cdefgb",
         "a",
     ),
     "a function": ([A, B], [copy(to=at("a", INDEX), of=EXP)], LENGTH, "", ""),
@@ -131,13 +131,13 @@ def test_blocks_are_loaded_and_stored(row: str) -> None:
 
 @pytest.mark.parametrize("length", [17, 16, 5], ids=str)
 def test_pointers_move_from_row_to_row(length: int) -> None:
-    """What is loaded and stored at one address has one pointer."""
+    """What replaces a block in memory is in its registers."""
     row = c.times(c.Name("j"), 64)
     value = computed("mul", at("b", row, c.Name("k")), c.Literal("2.0f"))
     inner = c.For("k", c.number(4), (copy(to=at("a", row, c.Name("k")), of=value),))
     assert lines(A, SAME, c.For("j", c.number(length), (inner,))) == [
-        f"AG_BLOCK_ROWS(j, {length}, k, 4, update(b_block, &a[0], 64)) {{",
-        "    b_block[k] = b_block[k] * 2.0f;",
+        f"AG_BLOCK_ROWS(j, {length}, k, 4, read(b_block, &b[0], 64), replace(a_block, &a[0], 64)) {{",
+        "    a_block[k] = b_block[k] * 2.0f;",
         "}",
     ]
 

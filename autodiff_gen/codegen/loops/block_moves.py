@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
@@ -130,22 +131,30 @@ def _operands(
     replaced = _replaced(elements, at, _addends(elements, tile.body, counts))
     order = sorted(elements, key=lambda e: (e in replaced, elements[e][1]))
     order = [x for e in order if e not in replaced.values() for x in (e, replaced.get(e)) if x is not None]
-    fits = [
-        e for k, e in enumerate(order) if k < REGISTERS // width + (e in replaced.values()) and k < OPERANDS
-    ]
-    if width > BLOCK and (fits != order or _size(tile.body) > OPERATIONS):
+    while not _fit(order, replaced, width):
+        spare = [e for e in order if e not in replaced and not elements[e][1]]
+        if width > BLOCK or not spare:
+            return {}
+        order.remove(spare[-1])
+    if width > BLOCK and _size(tile.body) > OPERATIONS:
         return {}
     sums = any(isinstance(s, c.StepTemplate) for s in tile.body)
-    if not fits or not (sums or any(elements[e][1] for e in fits)):
+    if not order or not (sums or any(elements[e][1] for e in order)):
         return {}
     names: dict[c.Element, str] = {}
-    for e in fits:
+    for e in order:
         names[e] = unused(f"{c_query.words(e.array)[0]}_block", taken, pointers, names.values())
-    places = {e: c.Unary("&", _first(e, tile)) for e in fits}
+    places = {e: c.Unary("&", _first(e, tile)) for e in order}
     return {
         e: c.BlockOperand(names[e], places[e], *elements[e], e in replaced.values(), None, limits.get(e))
-        for e in fits
+        for e in order
     }
+
+
+def _fit(order: Sequence[c.Element], replaced: Mapping[c.Element, c.Element], width: int) -> bool:
+    """Whether the macros take so many operands, and have registers for each that does not replace another one."""
+    own = [k for k, e in enumerate(order) if e not in replaced.values()]
+    return len(order) <= OPERANDS and all(k < REGISTERS // width for k in own)
 
 
 def _replaced(
@@ -166,15 +175,32 @@ def _replaced(
 
 
 def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.For:
-    """The loop over the elements of a block, which are in local arrays."""
+    """The loop over the elements of a block, which are in local arrays. What only names an element, or a sum that the
+    macro limits, needs no name."""
     at = c.total([c.Name(tile.variable)], [tile.start] if tile.start != c.number(0) else [])
     here = {e: c.Element(c.Name(o.name), at) for e, o in operands.items()}
     limited = {e for e, o in operands.items() if o.limit is not None}
-    body = c_query.rewritten(
-        tuple(_unlimited(s, limited) for s in tile.body),
-        lambda node: here.get(node, node) if isinstance(node, c.Element) else node,
-    )
-    return replace(tile, body=body, blocks=tuple(dict.fromkeys(operands.values())))
+    fixed = {e for e, o in operands.items() if not o.is_written}
+    body = tuple(_unlimited(s, limited) for s in tile.body)
+    stored = {s.value for s in body if isinstance(s, c.Assign) and s.target in limited}
+    used = Counter(node for node in c_query.nodes(body) if isinstance(node, c.Name))
+    values: dict[c.Name, c.Expr] = {}
+
+    def change(node: Any) -> Any:
+        if isinstance(node, c.Name):
+            return values.get(node, node)
+        return here.get(node, node) if isinstance(node, c.Element) else node
+
+    kept: list[c.Statement] = []
+    for statement in body:
+        match statement:
+            case c.Declare(variables=((name, value),)) if value is not None and (
+                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1)
+            ):
+                values[c.Name(name)] = c_query.rewritten(value, change)
+            case _:
+                kept.append(c_query.rewritten(statement, change))
+    return replace(tile, body=tuple(kept), blocks=tuple(operands.values()))
 
 
 def _copied(loop: c.For, pointers: Pointers, width: int) -> c.Statement | None:

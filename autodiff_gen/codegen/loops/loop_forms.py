@@ -153,7 +153,7 @@ class _Form:
                     if isinstance(limit, c.Literal):  # a loop over blocks begins at 0
                         self._read_number(limit, "" if node.blocks and limit is start else role)
                     else:
-                        self.read(limit)
+                        self._read_limit(limit)
                     if limit is stop:
                         self.read(body)
                 self.tokens += [node.step, node.c_type, node.independent, node.rolled]
@@ -193,6 +193,16 @@ class _Form:
         for name in _fields(kind) or ():
             if name != "name" or not isinstance(node, (c.Array, c.Table, c.BlockOperand)):
                 self.read(getattr(node, name))
+
+    def _read_limit(self, limit: Any) -> None:
+        """A limit of a loop: a variable, or a multiple of one, whose factor is a number of elements."""
+        match limit:
+            case c.Binary("*", c.Literal() as factor, number):
+                self.tokens += [c.Binary, limit.symbol]
+                self._read_number(factor, COUNT)
+                self.read(number)
+            case _:
+                self.read(limit)
 
     def _read_number(self, literal: c.Literal, role: str = "") -> None:
         self.tokens.append(role or literal)
