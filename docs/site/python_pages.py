@@ -46,7 +46,8 @@ def home(module: types.ModuleType, name: str) -> str:
     value = getattr(module, name)
     defined = getattr(value, "__module__", module.__name__)
     found = importlib.import_module(defined)
-    return defined if getattr(found, name, None) is value else module.__name__
+    own = getattr(found, name, None)  # which the package may wrap
+    return defined if own is not None and inspect.unwrap(own) is inspect.unwrap(value) else module.__name__
 
 
 def entries(names: Iterable[tuple[types.ModuleType, str]], level: int = 2) -> str:
