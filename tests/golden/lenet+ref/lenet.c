@@ -31,16 +31,16 @@ static const ag_conv2d_pool_shape layer3_shape = {
 };
 
 /* Loops of steps 2, 4 of train_step and steps 2, 4 of predict */
-static AG_NOINLINE void relu(const float *pooled, float *out, int32_t n, int32_t stride) {
-    for (int32_t i = 0; i < stride * n; i++) {
+static AG_NOINLINE void relu(const float *pooled, float *out, int32_t n, int32_t count) {
+    for (int32_t i = 0; i < count * n; i++) {
         out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
     }
 }
 
 /* Loops of steps 13, 17, 21, 25 of train_step */
 static AG_NOINLINE void relu_backward(const float *d_out, const float *x, float *grad, int32_t n,
-        int32_t stride) {
-    for (int32_t i = 0; i < stride * n; i++) {
+        int32_t count) {
+    for (int32_t i = 0; i < count * n; i++) {
         const float d_out_i = d_out[i];
         grad[i] = x[i] <= 0.0f ? 0.0f : d_out_i;
     }
