@@ -169,8 +169,8 @@ def flat_loop_pays(cost: CostTable, extents: Sequence[int], size: int) -> bool:
 def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tuple[int, int]:
     """The tile of the loops of these extents, outermost first, whose iterations compute a sum each: how many of the
     innermost ones are in it completely, and 0; or 1, and the size of the innermost one's blocks; or 0, 0. A tile is as
-    large as `most` accumulators allow; blocks are whole vectors where the extent is, and of several arrays what one
-    instruction loads, if the board has it."""
+    large as `most` accumulators allow; blocks are what one instruction loads, if the board has it, or else whole
+    vectors where the extent is."""
     loops, iterations = 0, 1
     for extent in reversed(extents):
         if not isinstance(extent, int) or iterations * extent > most:
@@ -179,7 +179,7 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
         loops += 1
     if loops or not extents or not isinstance(extents[-1], int):
         return loops, 0
-    if cost.block_moves and extents[-1] % BLOCK == 0 and BLOCK // 2 <= most < cost.registers:
+    if cost.block_moves and extents[-1] % BLOCK == 0 and most >= BLOCK // 2:
         return 1, BLOCK
     blocks = [d for d in reversed(divisors(extents[-1])) if 1 < d <= most]
     block = next((d for d in blocks if d % cost.vector == 0), blocks[0] if blocks else 0)
