@@ -101,27 +101,20 @@ def _shown(v: Value, outer: Mapping[Value, Value]) -> Value:
 def _arguments(
     call: FunctionCall, leaves: list[Value], outer: Mapping[Value, Value]
 ) -> dict[str, Any] | None:
-    """The arguments that are known to be these values, and plain ones; None if not all of the values are arguments."""
+    """The arguments that are known to be these values, and plain ones; None if not all of the values are arguments, or
+    if an argument may be either of two values."""
     values = {name: v for name, v in call.given.items() if isinstance(v, Value)}
     found: dict[str, Value] = {}
-    missing = []
-    for leaf in leaves:
-        name = next(
-            (k for k, v in values.items() if k not in found and _same(outer.get(leaf, leaf), v)), None
-        )
-        if name is None:
-            missing.append(leaf)
-        else:
-            found[name] = leaf
-    free = [name for name in values if name not in found]
-    if len(missing) == len(free) == 1:
-        found[free[0]] = missing.pop()
+    for name, v in values.items():
+        same = [leaf for leaf in leaves if _same(outer.get(leaf, leaf), v)]
+        if len(same) > 1:
+            return None
+        if same:
+            found[name] = same[0]
     plain = [v for k, v in call.given.items() if k not in values]
-    if missing or not all(map(_is_plain, plain)):
+    if not set(leaves) <= set(found.values()) or not all(map(_is_plain, plain)):
         return None
-    may_have_axes = "0" not in values and any(
-        isinstance(v, int | tuple) and not isinstance(v, bool) for v in plain
-    )
+    may_have_axes = any(isinstance(v, int | tuple) and not isinstance(v, bool) for v in plain)
     if may_have_axes and any(v.type.shape != values[k].type.shape for k, v in found.items()):
         return None  # the axes of what is stored are others
     return {k: found.get(k, v) for k, v in call.given.items() if k in found or k not in values}

@@ -24,6 +24,8 @@ BACKWARDS = c.Element(
     c.Name("x"),
     c.Sum((c.times(c.Sum((c.number(3),), (ROW,)), 16), c.Sum((c.number(15),), (COLUMN,)))),
 )
+GATHERED = c.Element(c.Name("x"), c.Sum((c.times(c.Element(c.Name("l"), ROW), 16), COLUMN)))
+LESS = c.Element(c.Name("x"), c.Sum((c.number(496), COLUMN), (c.times(ROW, 16),)))
 COLLAPSED = {
     "n rows": (loops(at("x", 16)), "16 * n", "y[i] = x[i];"),
     "rows of known number": (loops(at("x", 16), c.number(3)), "48", "y[i] = x[i];"),
@@ -45,8 +47,26 @@ def test_loops_that_become_one(case: str) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [at("x", 20), BACKWARDS, at("x", 1, 16), at("x", 16, 0), at("x", 0), c.Binary("+", at("x", 16), COLUMN)],
-    ids=["apart", "backwards", "transposed", "of the row", "of the column", "used as a number"],
+    [
+        at("x", 20),
+        GATHERED,
+        BACKWARDS,
+        LESS,
+        at("x", 1, 16),
+        at("x", 16, 0),
+        at("x", 0),
+        c.Binary("+", at("x", 16), COLUMN),
+    ],
+    ids=[
+        "apart",
+        "gathered",
+        "backwards",
+        "less",
+        "transposed",
+        "of the row",
+        "of the column",
+        "used as a number",
+    ],
 )
 def test_loops_that_stay(source: c.Expr) -> None:
     assert with_collapsed_loops(loops(source)) == loops(source)

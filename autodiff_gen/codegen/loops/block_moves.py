@@ -58,7 +58,9 @@ def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
     if loop.step != 1 or not _is_plain(loop.body):
         return (loop,)
     taken = c_query.variables(loop.body)
-    if loop.stop in (c.Binary("+", loop.start, c.number(BLOCK)), c.number(BLOCK)):
+    if (loop.start == c.number(0) and loop.stop == c.number(BLOCK)) or (
+        loop.stop == c.Binary("+", loop.start, c.number(BLOCK))
+    ):
         operands = _operands(loop, taken, pointers, BLOCK, repeated=True)
         return (_of_blocks(loop, operands) if operands else loop,)
     for width in (WIDE, BLOCK):
@@ -69,7 +71,7 @@ def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
         begins = {e: _begin(o.pointer, c.Name(loop.variable)) for e, o in operands.items()}
         moved = {e: replace(operands[e], pointer=begin) for e, begin in begins.items() if begin is not None}
         if operands and len(moved) == len(operands):
-            if call := _copied(loop, pointers, width):
+            if call := _copied(loop, pointers):
                 return (call,)
             inner = _of_blocks(tile, moved)
             blocks, inner = inner.blocks, replace(inner, blocks=())
@@ -184,6 +186,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     body = tuple(_unlimited(s, limited) for s in tile.body)
     stored = {s.value for s in body if isinstance(s, c.Assign) and s.target in limited}
     used = Counter(node for node in c_query.nodes(body) if isinstance(node, c.Name))
+    only = sum(isinstance(s, c.Assign) for s in body) == 1  # nothing that a sum reads is stored before it
     values: dict[c.Name, c.Expr] = {}
 
     def change(node: Any) -> Any:
@@ -195,7 +198,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     for statement in body:
         match statement:
             case c.Declare(variables=((name, value),)) if value is not None and (
-                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1)
+                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1 and only)
             ):
                 values[c.Name(name)] = c_query.rewritten(value, change)
             case _:
@@ -203,7 +206,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     return replace(tile, body=tuple(kept), blocks=tuple(operands.values()))
 
 
-def _copied(loop: c.For, pointers: Pointers, width: int) -> c.Statement | None:
+def _copied(loop: c.For, pointers: Pointers) -> c.Statement | None:
     """The call in place of a loop that does nothing but copy or fill; None for another one."""
     match loop.body:
         case (c.Assign(c.Element() as target, value, "="),):
@@ -213,7 +216,7 @@ def _copied(loop: c.For, pointers: Pointers, width: int) -> c.Statement | None:
     start = c.Name(loop.variable)
     to = _begin(c.Unary("&", target), start)
     if isinstance(value, c.Element):
-        operand = _operands(_tile(loop, set(), width), set(), pointers, width)
+        operand = _operands(_tile(loop, set(), WIDE), set(), pointers, WIDE)
         both = len(operand) == 2 and not any(o.is_read and o.is_written for o in operand.values())
         source = _begin(c.Unary("&", value), start) if both else None
         call = None if source is None or to is None else c.Call(COPY, (to, source, loop.stop), read_only=(1,))

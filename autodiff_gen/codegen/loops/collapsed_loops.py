@@ -67,16 +67,18 @@ def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:
     in_indices = 0
     for node in c_query.nodes(inner.body):
         if isinstance(node, c.Element):
+            used = {n.text for n in c_query.nodes(node.index) if n in names}
+            whole = node.index if isinstance(node.index, c.Sum) else c.Sum((node.index,))
+            of_row = [t for t in whole.terms if row in c_query.names(t)]
             step = (linear(node.index) or {}).get(inner.variable, 0)
-            terms = [t for t in _terms(node.index) if row in c_query.names(t)]
-            if terms != ([c.times(names[0], extent * step)] if step else []):
+            if used and (
+                len(used) != 2
+                or row in c_query.names(whole.less)
+                or of_row != [c.times(names[0], extent * step)]
+            ):
                 return False
             in_indices += sum(n in names for n in c_query.nodes(node.index))
     return in_indices == sum(n in names for n in c_query.nodes(inner.body))
-
-
-def _terms(index: c.Expr) -> tuple[c.Expr, ...]:
-    return (*index.terms, *index.less) if isinstance(index, c.Sum) else (index,)
 
 
 def _moved(node: Any, row: str, column: str) -> Any:
