@@ -51,7 +51,7 @@ ROWS: list[tuple[str, tuple[Any, ...], Callable[[Value], list[Value]], int]] = [
     ("computed for the sum", (24, 8), lambda x: [F.sum(F.exp(x), 0)], 0),
     ("mean, then squares", (24, 8), centred, 1),
     ("beside another sum", (24, 8), lambda x: [F.sum(x, 0), F.sum(x * x, 0)], 0),
-    ("of few rows", (8, 40), lambda x: [F.sum(x, 0)], 0),
+    ("of few rows", (4, 40), lambda x: [F.sum(x, 0)], 0),
     ("of few terms", (11, 8), lambda x: [F.sum(x, 0)], 0),
     ("of few columns", (200, 2), lambda x: [F.sum(x, 0)], 1),
     ("of one column", (200, 1), lambda x: [F.sum(x, 0)], 0),

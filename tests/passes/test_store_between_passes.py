@@ -84,7 +84,7 @@ def stored(program: Program) -> bool:
 
 
 def loops_over_rows(program: Program) -> int:
-    return len(re.findall(r"for \(int32_t (\w) = 0; \1 < 24; \1\+\+\)", body(program)))
+    return len(re.findall(r"for \(int32_t (\w) = 0; \1 < 24; \1\+\+\)|AG_BLOCK_ROWS\(\w, 24,", body(program)))
 
 
 def test_the_value_takes_the_place_of_its_operand() -> None:
