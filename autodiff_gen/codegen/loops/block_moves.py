@@ -249,15 +249,16 @@ def _by_rows(loop: c.For) -> c.For:
 def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
     """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
     steps = linear(element.index)
-    if steps is None or variable in c_query.nodes(element.array):
+    whole = element.index if isinstance(element.index, c.Sum) else c.Sum((element.index,))
+    if steps is None or whole.less or variable in c_query.nodes(element.array):
         return None
-    terms = element.index.terms if isinstance(element.index, c.Sum) else (element.index,)
-    rest = [t for t in terms if variable not in c_query.nodes(t)]
-    if len(rest) < len(terms) - (variable.text in steps) or (
-        isinstance(element.index, c.Sum) and element.index.less
-    ):
+    step = steps.get(variable.text, 0)
+    rest = [t for t in whole.terms if variable not in c_query.nodes(t)]
+    if len(rest) < len(whole.terms) and c.times(variable, step) not in whole.terms:
         return None
-    return c.Unary("&", c.Element(element.array, c.total(rest))), steps.get(variable.text, 0)
+    if len(rest) < len(whole.terms) - 1:
+        return None
+    return c.Unary("&", c.Element(element.array, c.total(rest))), step
 
 
 def _begin(place: c.Expr, variable: c.Name) -> c.Expr | None:
