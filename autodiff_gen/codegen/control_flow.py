@@ -12,6 +12,7 @@ from ..ir.node import INPUT, Value
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
+from ..lowering.loops.memory import Memory
 from ..lowering.phases import layer_headings
 from ..lowering.plan import Bound, CondPlan, EntryPlan, InnerPlan, ScanPlan, Step, Written
 from .c_printer import PRINTER
@@ -48,7 +49,7 @@ def region_statements(names: Names, step: Step, nested: Nested) -> list[c.Statem
     first, last = c.number(0), c.number(plan.times - 1)
     if plan.reverse:
         return [*out, c.For(time, first, inner, start=last, step=-1)]
-    return [*out, c.For(time, c.number(plan.times), inner)]
+    return [*out, c.For(time, c.number(plan.times), inner, extent=plan.times)]
 
 
 def _micro_batches(names: Names, step: Step, plan: ScanPlan, scope: Scope, nested: Nested) -> c.Statement:
@@ -87,25 +88,27 @@ def _part(
     """Pointers to what the part reads and writes, then its steps."""
     out: list[c.Statement] = []
     args: dict[Value, c.Expr] = {}
+    memories = dict(names.memories)
     for b in part.bound:
         if b.inner.node.op is INPUT:
-            args[b.inner] = _read(names, step, b, scope, time, out)
+            args[b.inner] = _read(names, step, b, scope, time, out, memories)
     outputs: dict[str, c.Expr] = {}
     slots: dict[State, c.Expr] = {}
     for w in part.written:
-        target = _target(names, step, w, scope, time, out)
+        target = _target(names, step, w, scope, time, out, memories)
         if isinstance(w.key, State):
             slots[w.key] = target
             for b in part.bound:
                 if b.step is not None and b.inner.node.attrs.get("state") is w.key and b.inner.type.shape:
                     name = c.Name(scope.fresh(f"{names.bare(names.place(b.outer))}_{_suffix(step)}"))
                     said = "read before it is overwritten"
-                    out.append(c.Declare(f"const {w.c_type} *", ((name.text, target),), True, said))
+                    memory = memories[name] = memories[target]
+                    out.append(c.Declare(f"const {w.c_type} *", ((name.text, target),), True, said, memory))
                     args[b.inner] = name
         else:
             outputs[w.key] = target
     number = f"{names.number(step.number)}."
-    inside = Inside(_arenas(names, step), frozenset(scope.taken), number, part.start)
+    inside = Inside(_arenas(names, step), frozenset(scope.taken), number, part.start, memories)
     statements = nested(part.plan, args, outputs, slots, inside)
     headings = layer_headings(part.plan) if time is not None else {}
     for s in part.plan.steps:
@@ -121,23 +124,47 @@ def _arenas(names: Names, step: Step) -> Mapping[str, tuple[str, int]]:
 
 
 def _read(
-    names: Names, step: Step, b: Bound, scope: Scope, time: c.Expr | None, out: list[c.Statement]
+    names: Names,
+    step: Step,
+    b: Bound,
+    scope: Scope,
+    time: c.Expr | None,
+    out: list[c.Statement],
+    memories: dict[c.Expr, Memory],
 ) -> c.Expr:
     """What an operand is called inside; an element of one that is indexed by time is declared."""
     if names.by_value(b.outer):
         return names.place(b.outer)
-    start = c_syntax.offset(b.offset, [(time, b.step or 0)])
+    steps = [(time, b.step or 0)]
+    start = c_syntax.offset(b.offset, steps)
     place = names.place(b.outer)
     if b.inner.type.shape == () and b.step is None:
-        return c.Element(place, c.total(start))
+        return names.element(place, b.offset, steps)
     if not start:
         return place
     name = scope.fresh(f"{names.bare(place)}_{_suffix(step)}" if b.step is not None else b.inner.name or "x")
     c_type = b.inner.type.dtype.c
     if b.inner.type.shape == ():
-        out.append(c.declare(c_type, name, c.Element(place, c.total(start)), const=True))
-    else:
-        out.append(c.declare(f"const {c_type} *", name, c.plus(place, start), const=True))
+        out.append(c.declare(c_type, name, names.element(place, b.offset, steps), const=True))
+        return c.Name(name)
+    return _pointer(name, f"const {c_type} *", names, place, b.offset, steps, out, memories)
+
+
+def _pointer(
+    name: str,
+    c_type: str,
+    names: Names,
+    place: c.Expr,
+    start: int,
+    steps: list[tuple[c.Expr | None, int]],
+    out: list[c.Statement],
+    memories: dict[c.Expr, Memory],
+) -> c.Expr:
+    """A pointer that is declared, to an element of an array and those after it."""
+    is_moving = any(v is not None and k for v, k in steps)
+    memory = memories[c.Name(name)] = names.memories[place].moved(name, start, is_moving)
+    moved = c.plus(place, c_syntax.offset(start, steps))
+    out.append(c.Declare(c_type, ((name, moved),), True, memory=memory))
     return c.Name(name)
 
 
@@ -148,15 +175,14 @@ def _target(
     scope: Scope,
     time: c.Expr | None,
     out: list[c.Statement],
+    memories: dict[c.Expr, Memory],
 ) -> c.Expr:
     """What the memory of a result is called inside; that of an element of a stack is declared."""
     place = names.place(step.node.results[w.index])
     if w.step is None:
         return place
     name = scope.fresh(f"{names.bare(place)}_{_suffix(step)}")
-    moved = c.plus(place, c_syntax.offset(0, [(time, w.step)]))
-    out.append(c.declare(f"{w.c_type} *", name, moved, const=True))
-    return c.Name(name)
+    return _pointer(name, f"{w.c_type} *", names, place, 0, [(time, w.step)], out, memories)
 
 
 def _suffix(step: Step) -> str:

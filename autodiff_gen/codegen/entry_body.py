@@ -95,7 +95,7 @@ class EntryBody(Names):
             if node in step.gathered:
                 factor = step.gathered[node]
                 start = self.scratch[step, factor]
-                out.append(_gathered(start, factor.type.shape[0], self.place(a), at_a, row))
+                out.append(self._gathered(start, factor.type.shape[0], self.place(a), at_a, row))
             assert isinstance(node.op.lower, RowContraction)
             moving = (row, at_b.strides[-1]) if node.op.lower.by_channel else (column, at_b.strides[1])
             places = [start, c.plus(self.place(b), c_syntax.offset(at_b.offset, [moving]))]
@@ -106,7 +106,17 @@ class EntryBody(Names):
             }
             return [*out, self._statement(call, kernel, values | self._memory(step, node), node)]
 
-        return LoopTree(step.statements, place, layout_of, row_call, outer, self.scope.taken, step.own)
+        names = self.scope.taken
+        return LoopTree(step.statements, place, self.memories, layout_of, row_call, outer, names, step.own)
+
+    def _gathered(
+        self, target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.Expr | None
+    ) -> c.Statement:
+        """The loop that collects one row of a matrix whose rows are not contiguous."""
+        k = next(c.Name(name) for name in LOOP_NAMES if c.Name(name) != row)
+        read = self.element(source, at.offset, [(row, at.strides[0]), (k, at.strides[1])])
+        body = c.Assign(self.element(target, 0, [(k, 1)]), read)
+        return c.For(k.text, c_syntax.size(count), (body,), extent=count)
 
     def _memory(self, step: Step, node: Node) -> dict[str, c.Expr]:
         """Scratch memory of the kernel that computes a node of the step."""
@@ -125,7 +135,7 @@ class EntryBody(Names):
         if call.epilogue is not None:
             statement = c.Block((self._epilogue(node, call.epilogue, loops), statement))
         for var, i in reversed(loops):
-            statement = c.For(var, c_syntax.size(extents[i]), (statement,))
+            statement = c.For(var, c_syntax.size(extents[i]), (statement,), extent=extents[i])
         return [statement]
 
     def _epilogue(self, node: Node, epilogue: Epilogue, loops: list[tuple[str, int]]) -> c.Declare:
@@ -183,10 +193,3 @@ def _negative(value: c.Expr) -> c.Expr:
         return c.Unary("-", value)
     text = value.text
     return c.Literal(text.removeprefix("-") if text.startswith("-") else f"-{text}")
-
-
-def _gathered(target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.Expr | None) -> c.Statement:
-    """The loop that collects one row of a matrix whose rows are not contiguous."""
-    k = next(c.Name(name) for name in LOOP_NAMES if c.Name(name) != row)
-    index = c.total(c_syntax.offset(at.offset, [(row, at.strides[0]), (k, at.strides[1])]))
-    return c.For(k.text, c_syntax.size(count), (c.Assign(c.Element(target, k), c.Element(source, index)),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir.graph import State
@@ -13,6 +13,7 @@ from ..ir.types import Type
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
+from ..lowering.loops.memory import CALLER, Index, Memory
 from ..lowering.plan import EntryPlan, Placed, Step
 from .c_printer import PRINTER
 from .geometry import Geometry
@@ -22,13 +23,14 @@ ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Me
 
 @dataclass(frozen=True)
 class Inside:
-    """What surrounds a region: by pool, the arena around it with its offset there in bytes; names that are in scope;
-    and how its steps are numbered."""
+    """What surrounds a region: by pool, the arena around it with its offset there in bytes; names that are in scope,
+    and what memory they are of; and how its steps are numbered."""
 
     arenas: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     prefix: str = ""
     start: int = 0
+    memories: Mapping[c.Expr, Memory] = field(default_factory=dict)
 
     def place(self, buffer: Placed) -> tuple[str, int]:
         """The arena of the entry that has the buffer, and its offset there in bytes."""
@@ -65,11 +67,23 @@ class Names:
         names += [x.pointer for x in arenas.values() if isinstance(x, c.Member)]
         self.scope = Scope([*self.inside.taken, *names, *plan.loop_names, *self.geometry.values()])
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
+        self.memories = {**self._given(), **self.inside.memories}  # of arrays, by their places
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
         self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
         numbers = {s.node: s.number for s in plan.steps}
         for buffer in plan.placed:
             self._declare(buffer, numbers)
+
+    def _given(self) -> dict[c.Expr, Memory]:
+        """The memory of the caller's arrays, of states and of constants."""
+        memories = {
+            table: Memory(CALLER, _text(table), 0, v.type.dtype.size) for v, table in self.tables.items()
+        }
+        for v, place in (*self.args.items(), *self.names.items()):
+            memories[place] = Memory(CALLER, _text(place), 0, 4).of_type(v.type.dtype)
+        for state, place in self.slots.items():
+            memories[place] = Memory(_text(place), _text(place), 0, 4).of_type(state.type.dtype)
+        return memories
 
     def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
         first, last = self.number(buffer.start), self.number(buffer.end)
@@ -96,8 +110,13 @@ class Names:
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
-        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, type.bytes)
-        self.pointers.setdefault(step, []).append(pointer)
+        arena, offset = self.inside.place(buffer)
+        root, origin = _text(self.arenas[arena]), offset // 4 * 4
+        memory = Memory(root, root, origin, 4, origin, origin + type.bytes).of_type(type.dtype)
+        self.pointers.setdefault(step, []).append(
+            c.Declare(f"{c_type} *", ((name, start),), True, comment, memory)
+        )
+        self.memories[c.Name(name)] = memory
         return c.Name(name)
 
     def start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
@@ -132,4 +151,15 @@ class Names:
         source = v.base
         if source.node.op is CONST:
             return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
-        return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))
+        return self.place(v) if self.by_value(v) else self.element(self.place(v), 0, [])
+
+    def element(self, place: c.Expr, start: int, steps: Sequence[tuple[c.Expr | None, int]]) -> c.Element:
+        """The element of an array at `start` and variables times their steps."""
+        index = Index({v.text: k for v, k in steps if isinstance(v, c.Name)}, start)
+        terms = c_syntax.offset(start, steps)
+        return c.Element(place, c.total(terms), self.memories[place].at(index))
+
+
+def _text(place: c.Expr) -> str:
+    """The name of the memory at a place of its own."""
+    return f"{place.pointer}->{place.name}" if isinstance(place, c.Member) else PRINTER.expression(place)

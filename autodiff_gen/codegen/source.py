@@ -19,7 +19,6 @@ from .loops.block_moves import with_block_moves
 from .loops.collapsed_loops import with_collapsed_loops
 from .loops.if_conversion import with_both_alternatives
 from .loops.independent_loops import with_independent_loops
-from .loops.loop_accesses import CALLER, Memory
 from .loops.loop_forms import Known, Variable
 from .loops.loop_functions import LoopFunction
 from .loops.masked_sums import with_masked_sums
@@ -29,7 +28,7 @@ from .loops.row_results import with_row_results
 from .loops.sums_in_order import with_sums_in_order
 from .loops.tiles_from_zero import with_tiles_from_zero
 from .loops.vector_loops import all_short
-from .program import Entry, Program
+from .program import Program
 from .step_names import StepName, step_names
 
 
@@ -68,7 +67,7 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
     codes, own = _with_own_functions(codes, program.backends.functions)
     codes = _for_target(codes, program)
     steps = [step for code in codes for step in code.steps]
-    short = all_short(steps, program.batch, program.backends.cost.vector_loop)
+    short = all_short(steps, program.backends.cost.vector_loop)
     codes = [replace(code, steps=tuple(map(with_tiles_from_zero, code.steps))) for code in codes]
     codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
     return Source(codes, functions, tables, geometry, own, short)
@@ -78,32 +77,18 @@ def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]
     """Loops in the forms that the target's compiler and memory are fast with, by its cost table."""
     cost, reorder = program.backends.cost, not program.backends.only_ref
     is_wide = has_wide_vectors(cost)
-    states = _float_arrays(program)
     out = []
     for code, entry in zip(codes, program.entries, strict=True):
-        floats = states | _arguments(entry)
+        taken = {a.c_name for a in entry.args if not a.by_value}
         vector = cost.vector if is_wide else 0
-        steps = with_independent_loops(
-            tuple(map(with_collapsed_loops, code.steps)), program.batch, cost.vector_loop, reorder, vector
-        )
-        steps = with_both_alternatives(steps, program.batch, cost.vector_loop)
-        steps = with_masked_sums(with_block_moves(steps, cost, floats), cost, floats)
+        steps = tuple(map(with_collapsed_loops, code.steps))
+        steps = with_independent_loops(steps, cost.vector_loop, reorder, vector)
+        steps = with_both_alternatives(steps, cost.vector_loop)
+        steps = with_masked_sums(with_block_moves(steps, cost, taken), cost)
         if cost.vector > 1:
             steps = tuple(map(with_sums_in_order, steps))
         out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))
     return out
-
-
-def _float_arrays(program: Program) -> dict[str, Memory]:
-    """The states that are arrays of floats."""
-    names = [f"{s.owner}->{s.c_name}" for s in program.slots if s.type.dtype.c == "float"]
-    return {name: Memory(name, name, 0, 4, is_float=True) for name in names}
-
-
-def _arguments(entry: Entry) -> dict[str, Memory]:
-    """The arguments that are arrays of floats."""
-    names = [a.c_name for a in entry.args if a.type.dtype.c == "float" and not a.by_value]
-    return {name: Memory(CALLER, name, 0, 4, is_float=True) for name in names}
 
 
 def _with_own_functions(
@@ -138,5 +123,5 @@ def _with_outlined_loops(
         entries.append((code.entry.name, code.steps, Known(types)))
     scopes = program.scopes - {"", *(s.name for s in program.slots)}
     layers = Layers({identifier(program.layers.get(scope, scope)) for scope in scopes})
-    steps, functions = outlined(entries, taken, layers, program.backends.cost, program.batch, names)
+    steps, functions = outlined(entries, taken, layers, program.backends.cost, names)
     return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions

@@ -12,13 +12,14 @@ from c_build import compile_c
 from checkout import C
 from firmware_build import program, run
 from op_expressions import computed, reduced
+from placed_loops import at, counted, placed, pointer
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.block_moves import with_block_moves
-from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
 from autodiff_gen.codegen.loops.tiles_from_zero import with_tiles_from_zero
+from autodiff_gen.ir.types import Dim
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
@@ -27,22 +28,13 @@ from autodiff_gen.targets import board
 
 M4F = board.load("stm32").cost
 INDEX, TOTAL, LENGTH = c.Name("i"), c.Name("total"), 64
-ARENA = c.Member("t", "arena")
 
 
-def pointer(name: str, start: c.Expr) -> c.Declare:
-    return c.Declare("float *", ((name, start),), True, bytes=4 * LENGTH)
-
-
-def at(array: str, *terms: c.Expr | int) -> c.Element:
-    return c.Element(c.Name(array), c.total([c.number(t) if isinstance(t, int) else t for t in terms]))
-
-
-A = pointer("a", ARENA)
-B = pointer("b", c.plus(ARENA, [c.number(LENGTH)]))
-SAME = pointer("b", ARENA)
-MORE = [pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in enumerate("cdefgx", start=1)]
-WORDS = c.Declare("int32_t *", (("b", c.Cast("int32_t *", ARENA)),), True, bytes=256)
+A = pointer("a", 0)
+B = pointer("b", LENGTH)
+SAME = pointer("b", 0)
+MORE = [pointer(name, k * LENGTH) for k, name in enumerate("cdefgx", start=1)]
+WORDS = pointer("b", 0, is_float=False)
 EXP = computed("exp", at("b", INDEX))
 TWICE = computed("mul", at("b", INDEX), c.Literal("2.0f"))
 NEGATED = c.Unary("-", at("b", INDEX, 4))
@@ -110,23 +102,24 @@ def arrays(moved: list[c.BlockOperand]) -> str:
     return "".join(c_query.words(o.pointer)[0] for o in moved)
 
 
-def lines(*steps: c.Statements, floats: dict[str, Memory] | None = None) -> list[str]:
-    """The text of the last statement, with blocks."""
-    (tree,) = with_block_moves([tuple(steps)], M4F, floats or {})
+def lines(*step: c.Statement, floats: str = "") -> list[str]:
+    """The text of the last statement, with blocks. floats: the caller's arrays of floats."""
+    (tree,) = with_block_moves([placed(step, floats)], M4F, floats)
     return PRINTER.lines(with_tiles_from_zero(tree[-1:]))
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_blocks_are_loaded_and_stored(row: str) -> None:
     pointers, body, length, loaded, stored = ROWS[row]
-    loop = c.For("i", c.number(length), tuple(body))
-    (tree,) = with_block_moves([(*pointers, loop)], M4F, {})
+    loop = counted("i", length, tuple(body))
+    step = placed((*pointers, loop))
+    (tree,) = with_block_moves([step], M4F, ())
     found = operands(tree)
     assert arrays([o for o in found if o.is_read]) == loaded
     assert arrays([o for o in found if o.is_written]) == stored
     if not found:
         assert replace(tree[-1], rolled=False) == loop
-    assert with_block_moves([(*pointers, loop)], replace(M4F, block_moves=False), {}) == ((*pointers, loop),)
+    assert with_block_moves([step], replace(M4F, block_moves=False), ()) == (step,)
 
 
 @pytest.mark.parametrize("length", [17, 16, 5], ids=str)
@@ -134,8 +127,8 @@ def test_pointers_move_from_row_to_row(length: int) -> None:
     """What replaces a block in memory is in its registers."""
     row = c.times(c.Name("j"), 64)
     value = computed("mul", at("b", row, c.Name("k")), c.Literal("2.0f"))
-    inner = c.For("k", c.number(4), (copy(to=at("a", row, c.Name("k")), of=value),))
-    assert lines(A, SAME, c.For("j", c.number(length), (inner,))) == [
+    inner = counted("k", 4, (copy(to=at("a", row, c.Name("k")), of=value),))
+    assert lines(A, SAME, counted("j", length, (inner,))) == [
         f"AG_BLOCK_ROWS(j, {length}, k, 4, read(b_block, &b[0], 64), replace(a_block, &a[0], 64)) {{",
         "    a_block[k] = b_block[k] * 2.0f;",
         "}",
@@ -144,8 +137,8 @@ def test_pointers_move_from_row_to_row(length: int) -> None:
 
 def test_a_tile_in_a_loop_of_unknown_length_is_one_block() -> None:
     row = c.times(c.Name("j"), 64)
-    inner = c.For("k", c.number(4), (copy(to=at("a", row, c.Name("k")), of=c.Literal("2.0f")),))
-    assert lines(A, c.For("j", c.Name("n"), (inner,)))[1:4] == [
+    inner = counted("k", 4, (copy(to=at("a", row, c.Name("k")), of=c.Literal("2.0f")),))
+    assert lines(A, counted("j", Dim(1, 8), (inner,)))[1:4] == [
         "    AG_BLOCK(k, 4, write(a_block, &a[j * 64])) {",
         "        a_block[k] = 2.0f;",
         "    }",
@@ -175,13 +168,13 @@ def test_rows_that_begin_at_another_row_have_one_block_each(row: c.Expr) -> None
     ids=["copy", "of a part", "zeros", "a number"],
 )
 def test_copies_and_fills_are_calls(value: c.Expr, count: int, text: str) -> None:
-    loop = c.For("i", c.number(count), (copy(to=at("a", INDEX), of=value),))
+    loop = counted("i", count, (copy(to=at("a", INDEX), of=value),))
     assert lines(A, B, loop) == [text]
 
 
 def test_blocks_are_wide_where_all_of_them_fit_the_registers() -> None:
     """Blocks that are in the same registers count once; loops with many operations are not unrolled eight times."""
-    more = [pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in enumerate("cdx", start=2)]
+    more = [pointer(name, k * LENGTH) for k, name in enumerate("cdx", start=2)]
     a, b, *others = (at(name, INDEX) for name in "abcd")
     total = computed("add", a, b)
     wide = c.Assign(at("x", INDEX), total)
@@ -191,15 +184,14 @@ def test_blocks_are_wide_where_all_of_them_fit_the_registers() -> None:
         ((c.Assign(at("x", INDEX), c.Sum((a, b, *others))),), 64, 4),
         ((c.Assign(at("x", INDEX), c.Sum((a,) * 12)),), 64, 4),
     ):
-        loop = c.For("i", c.number(length), body)
-        ((*_, made),) = with_block_moves([(A, B, *more, loop)], M4F, {})
+        loop = counted("i", length, body)
+        ((*_, made),) = with_block_moves([placed((A, B, *more, loop))], M4F, ())
         assert made.step == step, made
 
 
 def test_the_text_of_blocks() -> None:
-    floats = {"x": Memory(CALLER, "x", 0, 4, is_float=True)}
-    loop = c.For("i", c.number(LENGTH), (c.Assign(at("a", INDEX), c.Sum((at("x", INDEX), at("b", 8)))),))
-    assert lines(A, B, loop, floats=floats) == [
+    loop = counted("i", LENGTH, (c.Assign(at("a", INDEX), c.Sum((at("x", INDEX), at("b", 8)))),))
+    assert lines(A, B, loop, floats="x") == [
         "AG_BLOCKS(i, 64, j, 8, read(x_block, x), write(a_block, a)) {",
         "    a_block[j] = x_block[j] + b[8];",
         "}",
@@ -208,7 +200,7 @@ def test_the_text_of_blocks() -> None:
 
 def test_other_elements_are_read_one_by_one() -> None:
     every_other = at("b", c.times(INDEX, 2))
-    loop = c.For("i", c.number(LENGTH), (c.Assign(at("a", INDEX), every_other, "+="),))
+    loop = counted("i", LENGTH, (c.Assign(at("a", INDEX), every_other, "+="),))
     assert lines(A, B, loop) == [
         "AG_BLOCKS(i, 64, j, 8, update(a_block, a)) {",
         "    a_block[j] += b[(i + j) * 2 + 0];",
@@ -219,8 +211,8 @@ def test_other_elements_are_read_one_by_one() -> None:
 def test_a_sum_is_in_the_registers_of_a_term() -> None:
     product = computed("mul", at("a", INDEX), at("b", INDEX))
     value = computed("add", product, at("x", INDEX))
-    x, y = (pointer(name, c.plus(ARENA, [c.number(k * LENGTH)])) for k, name in ((2, "x"), (3, "y")))
-    loop = c.For("i", c.number(LENGTH), (c.Assign(at("y", INDEX), value),))
+    x, y = (pointer(name, k * LENGTH) for k, name in ((2, "x"), (3, "y")))
+    loop = counted("i", LENGTH, (c.Assign(at("y", INDEX), value),))
     assert lines(A, B, x, y, loop) == [
         "AG_BLOCKS(i, 64, j, 8, read(a_block, a), read(b_block, b), read(x_block, x), replace(y_block, y)) {",
         "    y_block[j] = a_block[j] * b_block[j] + x_block[j];",
@@ -230,15 +222,15 @@ def test_a_sum_is_in_the_registers_of_a_term() -> None:
 
 def test_a_product_is_added_to_a_row_that_is_loaded_anew() -> None:
     """Where loops around the block keep a row in a local array, which a multiply-add would replace by the sum."""
-    load = c.For("k", c.number(4), (c.Assign(at("row", c.Name("k")), at("b", c.Name("k"))),))
+    load = counted("k", 4, (c.Assign(at("row", c.Name("k")), at("b", c.Name("k"))),))
     row, text = c.Array("float", "row", 4), ("row_block", "read(row_block, &row[0], 0)", "row[k] -")
     product = computed("mul", at("a", c.times(c.Name("j"), 4), c.Name("k")), c.Literal("2.0f"))
     for value, is_loaded in ((product, True), (c.Literal("2.0f"), False)):
         total = computed("sub", at("row", c.Name("k")), value)
         limited = replace(RELU, operands=(c.Name("v"),))
         stored = c.Assign(at("a", c.times(c.Name("j"), 4), c.Name("k")), limited)
-        tile = c.For("k", c.number(4), (c.Declare("float", (("v", total),), True), stored))
-        made = "\n".join(lines(A, B, row, load, c.For("j", c.number(9), (tile,))))
+        tile = counted("k", 4, (c.Declare("float", (("v", total),), True), stored))
+        made = "\n".join(lines(A, B, row, load, counted("j", 9, (tile,))))
         assert [word in made for word in text] == [is_loaded, is_loaded, not is_loaded], made
 
 
@@ -273,7 +265,7 @@ def test_a_macro_stores_sums_between_limits(
     value: c.Expr, limited: c.Expr, more: c.Statements, kind: str
 ) -> None:
     body = (c.Declare("float", (("v", value),), True), copy(to=at("a", INDEX), of=limited), *more)
-    text = "\n".join(lines(A, B, c.For("i", c.number(LENGTH), body)))
+    text = "\n".join(lines(A, B, counted("i", LENGTH, body)))
     assert ("?" in text, "AG_RELU_BLOCKS(" in text) == (not kind, bool(kind))
     assert kind in text
 

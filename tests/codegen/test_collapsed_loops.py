@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.loops.collapsed_loops import with_collapsed_loops
+from autodiff_gen.ir.types import Dim, Size
 from autodiff_gen.lowering.c import c_ast as c
 
-ROW, COLUMN, N = c.Name("i"), c.Name("j"), c.Name("n")
+ROW, COLUMN, N = c.Name("i"), c.Name("j"), Dim(1, 8)
 
 
 def at(name: str, row: int, column: int = 1) -> c.Element:
     return c.Element(c.Name(name), c.total([c.times(ROW, row), c.times(COLUMN, column)]))
 
 
-def loops(source: c.Expr, rows: c.Expr = N, target: c.Expr | None = None) -> c.Statements:
-    inner = c.For("j", c.number(16), (c.Assign(target or at("y", 16), source),))
-    return (c.For("i", rows, (inner,)),)
+def loops(source: c.Expr, rows: Size = N, target: c.Expr | None = None) -> c.Statements:
+    inner = counted("j", 16, (c.Assign(target or at("y", 16), source),))
+    return placed((counted("i", rows, (inner,)),))
 
 
 BACKWARDS = c.Element(
@@ -28,8 +30,8 @@ GATHERED = c.Element(c.Name("x"), c.Sum((c.times(c.Element(c.Name("l"), ROW), 16
 LESS = c.Element(c.Name("x"), c.Sum((c.number(496), COLUMN), (c.times(ROW, 16),)))
 COLLAPSED = {
     "n rows": (loops(at("x", 16)), "16 * n", "y[i] = x[i];"),
-    "rows of known number": (loops(at("x", 16), c.number(3)), "48", "y[i] = x[i];"),
-    "a multiple of n rows": (loops(at("x", 16), c.Binary("*", c.number(3), N)), "48 * n", "y[i] = x[i];"),
+    "rows of known number": (loops(at("x", 16), 3), "48", "y[i] = x[i];"),
+    "a multiple of n rows": (loops(at("x", 16), 3 * N), "48 * n", "y[i] = x[i];"),
     "every second element": (loops(at("x", 32, 2)), "16 * n", "y[i] = x[i * 2 + 0];"),
     "one number": (loops(c.Element(c.Name("x"), c.number(0))), "16 * n", "y[i] = x[0];"),
 }

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 from op_expressions import computed
+from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.loops.if_conversion import with_both_alternatives
-from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
 from autodiff_gen.ir.types import DType, f32, s32
 from autodiff_gen.lowering.c import c_ast as c
 
 INDEX = c.Name("i")
-FLOATS = {name: Memory(CALLER, name, 0, 4, is_float=True) for name in "xaby"}
 
 
 def at(array: str, index: c.Expr = INDEX) -> c.Element:
@@ -50,11 +49,13 @@ STAYS = {
 
 
 def loop(value: c.Expr, *, independent: bool = True) -> c.For:
-    return c.For("i", c.number(64), (c.Assign(at("y"), value),), independent=independent)
+    (found,) = placed((counted("i", 64, (c.Assign(at("y"), value),), independent=independent),))
+    assert isinstance(found, c.For)
+    return found
 
 
 def lines(statement: c.For, shortest: int = 64) -> list[str]:
-    (found,) = with_both_alternatives([(statement,)], 1, shortest)
+    (found,) = with_both_alternatives([(statement,)], shortest)
     return PRINTER.lines(found)
 
 

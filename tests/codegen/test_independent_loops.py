@@ -5,31 +5,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 from op_expressions import reduced
+from placed_loops import at, counted, placed, pointer
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.entries import entry_code
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
 from autodiff_gen.codegen.program import Program
+from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 
 INDEX, ROW = c.Name("i"), c.Name("j")
-ARENA = c.Member("t", "arena")
 LENGTH = 64
-
-
-def pointer(name: str, start: c.Expr, size: int = LENGTH) -> c.Declare:
-    return c.Declare("float *", ((name, start),), True, bytes=4 * size)
-
-
-def at(array: str, *terms: c.Expr | int) -> c.Element:
-    return c.Element(c.Name(array), c.total([c.number(t) if isinstance(t, int) else t for t in terms]))
 
 
 def times(variable: c.Name, factor: int) -> c.Expr:
@@ -40,11 +34,11 @@ def sum_of(*elements: c.Expr) -> c.Expr:
     return c.Sum(tuple(elements))
 
 
-A = pointer("a", c.plus(ARENA, [c.number(0)]))
-B = pointer("b", c.plus(ARENA, [c.number(64)]))
-SAME = pointer("b", c.plus(ARENA, [c.number(0)]))
-OVERLAP = pointer("b", c.plus(ARENA, [c.number(32)]))
-MOVING = c.Declare("float *", (("b", c.Binary("+", c.Name("a"), times(c.Name("time_step"), 8))),), True)
+A = pointer("a", 0)
+B = pointer("b", 64)
+SAME = pointer("b", 0)
+OVERLAP = pointer("b", 32)
+MOVING = replace(B, memory=None if A.memory is None else A.memory.moved("b", 0, is_moving=True))
 
 ROWS: dict[str, tuple[bool, list[c.Declare | c.Array], list[c.Statement]]] = {
     "apart": (True, [A, B], [c.Assign(at("a", INDEX), at("b", INDEX))]),
@@ -112,7 +106,7 @@ ROWS: dict[str, tuple[bool, list[c.Declare | c.Array], list[c.Statement]]] = {
     ),
     "second statement": (
         False,
-        [A, B, pointer("d", c.plus(ARENA, [c.number(0)]))],
+        [A, B, pointer("d", 0)],
         [c.Assign(at("a", INDEX), at("b", INDEX)), c.Assign(at("b", INDEX), at("d", INDEX, 1))],
     ),
 }
@@ -122,34 +116,35 @@ ROWS: dict[str, tuple[bool, list[c.Declare | c.Array], list[c.Statement]]] = {
 def test_loop(row: str) -> None:
     """Each beside a statement that writes memory apart from all others."""
     independent, pointers, body = ROWS[row]
-    apart = pointer("apart", c.plus(ARENA, [c.number(4096)]))
-    loop = c.For("i", c.number(LENGTH), (*body, c.Assign(at("apart", INDEX), c.Literal("0.0f"))))
-    *_, found = with_independent_loops([(apart, *pointers, loop)], batch=1, shortest=LENGTH)[0]
+    apart = pointer("apart", 4096)
+    loop = counted("i", LENGTH, (*body, c.Assign(at("apart", INDEX), c.Literal("0.0f"))))
+    *_, found = with_independent_loops([placed((apart, *pointers, loop))], shortest=LENGTH)[0]
     assert isinstance(found, c.For) and found.independent == independent
 
 
 def test_compilers_see_what_a_loop_over_one_array_does() -> None:
-    loop = c.For("i", c.number(LENGTH), (c.Assign(at("a", INDEX), c.Literal("0.0f")),))
-    assert with_independent_loops([(A, loop)], batch=1, shortest=LENGTH) == ((A, loop),)
+    step = placed((A, counted("i", LENGTH, (c.Assign(at("a", INDEX), c.Literal("0.0f")),))))
+    assert with_independent_loops([step], shortest=LENGTH) == (step,)
 
 
 def test_only_long_innermost_loops() -> None:
     body = (c.Assign(at("a", INDEX), at("b", INDEX)),)
-    inner, short = c.For("i", c.number(LENGTH), body), c.For("i", c.number(LENGTH - 1), body)
-    steps = [(A, B), (c.For("j", c.number(LENGTH), (inner,)), short, c.For("i", c.Name("n"), body))]
-    _, (outer, short, unknown) = with_independent_loops(steps, batch=LENGTH, shortest=LENGTH)
-    assert [s.independent for s in c_query.nodes([outer, short, unknown]) if isinstance(s, c.For)] == [
+    inner, short = counted("i", LENGTH, body), counted("i", LENGTH - 1, body)
+    loops = (counted("j", LENGTH, (inner,)), short, counted("i", Dim(1, LENGTH), body))
+    steps = [placed((A, B, *loops))]
+    found = with_independent_loops(steps, shortest=LENGTH)
+    assert [s.independent for s in c_query.nodes(found) if isinstance(s, c.For)] == [
         False, True, False, True
     ]  # fmt: skip
-    assert with_independent_loops(steps, batch=LENGTH, shortest=0) == tuple(steps)
+    assert with_independent_loops(steps, shortest=0) == tuple(steps)
 
 
 def test_short_loops_of_whole_vectors_are_not_unrolled() -> None:
     body = (c.Assign(at("a", INDEX), at("b", INDEX)),)
-    loops = tuple(c.For("i", c.number(count), body) for count in (8, 12, 16, 24))
+    loops = tuple(counted("i", count, body) for count in (8, 12, 16, 24))
     for vector, rolled in ((8, [True, False, True, False]), (0, 4 * [False])):
         *_, first, second, third, fourth = with_independent_loops(
-            [(A, B, *loops, c.For("i", c.Name("n"), body))], batch=8, shortest=8, vector=vector
+            [placed((A, B, *loops, counted("i", Dim(1, 8), body)))], shortest=8, vector=vector
         )[0][:-1]
         found = [s.rolled for s in (first, second, third, fourth) if isinstance(s, c.For)]
         assert found == rolled
@@ -248,7 +243,7 @@ def test_iterations_of_real_models_never_touch_the_same_bytes(name: str) -> None
     tables = {n.results[0]: "table" for e in program.entries for n in e.plan.graph.nodes}
     count = 0
     for entry in program.entries:
-        steps = with_independent_loops(entry_code(entry, program, tables, {}, {}).steps, program.batch, 8)
+        steps = with_independent_loops(entry_code(entry, program, tables, {}, {}).steps, 8)
         places = {"t->arena": 0, "t->int_arena": 2**50}
         for step in steps:
             count += check_loops(step, {"n": program.batch}, places, program)

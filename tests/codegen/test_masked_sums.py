@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 from op_expressions import computed, reduced
+from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.loops.loop_accesses import CALLER, Memory
 from autodiff_gen.codegen.loops.masked_sums import with_masked_sums
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering.c import c_ast as c
 
 SCALAR = replace(registry.host_cost(), vector=1)
-FLOATS = {name: Memory(CALLER, name, 0, 4, is_float=True) for name in "xydz"}
 ZERO, MASKED = c.Literal("0.0f"), c.Name("masked")
 
 
@@ -39,8 +38,8 @@ MASK = selected(LOW, ZERO, at("d"))
 
 
 def lines(*body: c.Statement, value: c.Expr = MASK, vector: int = 1) -> list[str]:
-    loop = c.For("i", c.number(64), (c.declare("float", "masked", value, const=True), *body))
-    (found,) = with_masked_sums([(loop,)], replace(SCALAR, vector=vector), FLOATS)
+    loop = counted("i", 64, (c.declare("float", "masked", value, const=True), *body))
+    (found,) = with_masked_sums([placed((loop,))], replace(SCALAR, vector=vector))
     return [line.strip() for line in PRINTER.lines(found)[1:-1]]
 
 

@@ -6,6 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from placed_loops import counted
+from placed_loops import pointer as of_arena
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -32,12 +34,17 @@ ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", c.Member("t", 
 
 
 def pointer(name: str, offset: int) -> c.Declare:
-    return c.Declare("float *", ((name, c.plus(ARENA, [c.number(offset)])),), True, "[64]", 256)
+    return of_arena(name, offset, comment="[64]")
+
+
+def read_as(name: str, of: c.Declare) -> c.Declare:
+    """Another pointer to what one points to."""
+    return c.Declare("const float *", ((name, c.Name(of.variables[0][0])),), True, memory=of.memory)
 
 
 def scaled(target: c.Expr, source: c.Expr, factor: c.Expr, count: int = 64) -> c.For:
     product = c.Binary("*", c.Element(source, INDEX), factor)
-    return c.For("i", c.number(count), (c.Assign(c.Element(target, INDEX), product),))
+    return counted("i", count, (c.Assign(c.Element(target, INDEX), product),))
 
 
 def step(number: int, *statements: c.Statement) -> c.Statements:
@@ -47,7 +54,7 @@ def step(number: int, *statements: c.Statement) -> c.Statements:
 def made(*steps: c.Statements, cost: CostTable = M4F) -> tuple[tuple[c.Statements, ...], list[LoopFunction]]:
     entries = [("train_step", steps, Known(dict(ARGUMENTS)))]
     names = {("train_step", number): StepName(f"step{number}", number == "7") for number in NUMBERS}
-    (changed,), functions = outlined(entries, ["table"], LAYERS, cost, 1, names)
+    (changed,), functions = outlined(entries, ["table"], LAYERS, cost, names)
     return changed, functions
 
 
@@ -106,8 +113,8 @@ def of_local_array(number: int, size: int) -> c.Statements:
     """Sums in as many parts, in an array of which compilers make registers."""
     part = c.Element(c.Name("part"), c.Name("k"))
     add = c.Assign(part, c.Element(c.Name("x"), c.Name("k")), "+=")
-    inner = c.For("k", c.number(size), (add,))
-    outer = c.For("j", c.number(64), (c.Array("float", "part", 8, "0.0f"), inner))
+    inner = counted("k", size, (add,))
+    outer = counted("j", 64, (c.Array("float", "part", 8, "0.0f"), inner))
     return step(number, outer)
 
 
@@ -115,7 +122,7 @@ STAY: dict[str, tuple[c.Statements, ...]] = {
     "one step": (FIRST,),
     "another size of a local array": (of_local_array(1, 8), of_local_array(2, 4)),
     "another number in the name of a macro": tuple(
-        step(k, c.For("i", c.number(64), (c.ExprStatement(c.Call("AG_MOVE", (c.number(k), c.Name("x")))),)))
+        step(k, counted("i", 64, (c.ExprStatement(c.Call("AG_MOVE", (c.number(k), c.Name("x")))),)))
         for k in (1, 2)
     ),
     "a number of another type": (FIRST, OTHER_NUMBERS),
@@ -142,7 +149,7 @@ STAY: dict[str, tuple[c.Statements, ...]] = {
         step(
             k,
             c.declare("float", f"total{k}", c.number(0)),
-            c.For("i", c.number(64), (c.Assign(c.Name(f"total{k}"), c.Element(c.Name("x"), INDEX), "+="),)),
+            counted("i", 64, (c.Assign(c.Name(f"total{k}"), c.Element(c.Name("x"), INDEX), "+="),)),
         )
         for k in (1, 2)
     ),
@@ -199,11 +206,11 @@ def test_steps_of_a_loop_over_time_pass_its_variable() -> None:
     body = (c.Assign(c.Element(c.Name("fc1_out"), at), c.Element(c.Name("x"), at)),)
     inner = [
         c.Comment("once", "1.1"),
-        c.For("i", c.number(64), body),
+        counted("i", 64, body),
         c.Comment("again", "1.2"),
-        c.For("i", c.number(64), body),
+        counted("i", 64, body),
     ]
-    ((_, _, loop),), (function,) = made(step(1, A, c.For("time_step", c.number(5), tuple(inner))))
+    ((_, _, loop),), (function,) = made(step(1, A, counted("time_step", 5, tuple(inner))))
     assert isinstance(loop, c.For)
     assert PRINTER.lines(loop.body)[1::2] == ["step1_1(x, fc1_out, time_step);"] * 2
     assert c.Parameter("int32_t", "time_step") in function.parameters
@@ -291,6 +298,6 @@ def test_variables_of_a_function_are_named_after_the_roles_of_arrays() -> None:
     for k, name in enumerate(("fc1_out", "fc2_act"), 1):
         block = c.declare("float", f"{name}_i", c.Element(c.Name(name), INDEX))
         store = c.Assign(c.Element(c.Member("t", "fc1_weight"), INDEX), c.Name(f"{name}_i"))
-        steps.append(step(k, pointer(name, 64 * k), c.For("i", c.number(64), (block, store))))
+        steps.append(step(k, pointer(name, 64 * k), counted("i", 64, (block, store))))
     _, (function,) = made(*steps)
     assert PRINTER.lines(function.body)[1:3] == ["    float x_i = x[i];", "    weight[i] = x_i;"]

@@ -11,12 +11,14 @@ import pytest
 from c_build import compile_c
 from checkout import ROOT
 from op_expressions import reduced
+from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
 from autodiff_gen.codegen.loops.row_results import with_row_results
+from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
@@ -54,8 +56,8 @@ ROWS: dict[str, tuple[str, tuple[c.Statement, ...]]] = {
 def test_loop(row: str) -> None:
     expected, body = ROWS[row]
     for length, reorder in ((LENGTH, True), (LENGTH, False), (LENGTH - 1, True)):
-        loop = c.For("i", c.number(length), body)
-        ((found,),) = with_independent_loops([(loop,)], 1, LENGTH, reorder)
+        loop = counted("i", length, body)
+        ((found,),) = with_independent_loops([placed((loop,))], LENGTH, reorder)
         assert isinstance(found, c.For)
         said = found.reduction
         text = f"{said.identifier} : {', '.join(said.names)}" if said else ""
@@ -121,9 +123,7 @@ def test_extremes_are_nan_if_any_element_is(cc: str, flags: tuple[str, ...], tmp
     assert done.stdout.splitlines() == ["36 0 666 36 0 55"] * 37
 
 
-ROW = c.For(
-    "i", c.number(LENGTH), (ADD, SQUARES), independent=True, reduction=c.Reduction("+", ("sum", "squares"))
-)
+ROW = counted("i", LENGTH, (ADD, SQUARES), independent=True, reduction=c.Reduction("+", ("sum", "squares")))
 BEGUN = (c.declare("float", "sum", c.Literal("0.0f")), c.declare("float", "squares", c.Literal("0.0f")))
 PARTS = """
 float sum_parts[16];
@@ -162,9 +162,9 @@ def test_short_rows_have_partial_sums_where_vectors_are_wide() -> None:
     assert row_results("host_avx512", *BEGUN, ROW) == PARTS
     for other, rows in (
         ("virt_a53", (*BEGUN, ROW)),
-        ("host_avx512", (*BEGUN, replace(ROW, stop=c.number(LENGTH + 1)))),
-        ("host_avx512", (*BEGUN, replace(ROW, stop=c.number(LENGTH**2)))),
-        ("host_avx512", (*BEGUN, replace(ROW, stop=c.Name("n")))),
+        ("host_avx512", (*BEGUN, replace(ROW, extent=LENGTH + 1))),
+        ("host_avx512", (*BEGUN, replace(ROW, extent=LENGTH**2))),
+        ("host_avx512", (*BEGUN, replace(ROW, extent=Dim(1, LENGTH)))),
         ("host_avx512", (*(replace(d, c_type="int32_t") for d in BEGUN), ROW)),
         ("host_avx512", (ROW,)),
     ):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from placed_loops import placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.loops.tiles_from_zero import with_tiles_from_zero
+from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.accesses import accesses_of
 
 START, J = c.Name("i"), c.Name("j")
 INSIDE = c.Sum((J,), (START,))
@@ -24,7 +27,9 @@ ROWS: dict[str, tuple[c.Expr, str]] = {
 @pytest.mark.parametrize("what", ROWS)
 def test_a_tile(what: str) -> None:
     value, text = ROWS[what]
-    tile = c.For("j", c.Binary("+", START, c.number(8)), (c.Assign(c.Name("y"), value),), start=START)
+    tile = c.For(
+        "j", c.Binary("+", START, c.number(8)), (c.Assign(c.Name("y"), value),), start=START, extent=8
+    )
     assert PRINTER.lines(with_tiles_from_zero((c.For("i", c.number(64), (tile,), step=8),))) == [
         "for (int32_t i = 0; i < 64; i += 8) {",
         "    for (int32_t j = 0; j < 8; j++) {",
@@ -34,11 +39,27 @@ def test_a_tile(what: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("what", ROWS)
+def test_accesses_say_where_the_elements_are_then(what: str) -> None:
+    tile = c.For(
+        "j", c.Binary("+", START, c.number(8)), (c.Assign(c.Name("y"), ROWS[what][0]),), START, extent=8
+    )
+    before = (c.For("i", c.number(64), (tile,), step=8),)
+    found, expected = (
+        [
+            (access.offset, {v: k for v, k in (access.steps or {}).items() if k})
+            for access in accesses_of(tree) or ()
+        ]
+        for tree in (with_tiles_from_zero(placed(before)), placed(with_tiles_from_zero(before)))
+    )
+    assert found == expected
+
+
 def test_other_loops_stay() -> None:
     body = (c.Assign(c.Name("y"), c.Element(c.Name("x"), J)),)
     others = (
         c.For("j", c.number(8), body),
-        c.For("j", c.Binary("+", START, c.number(8)), body, start=c.Name("k")),
-        c.For("j", c.Binary("+", START, c.Name("n")), body, start=START),
+        c.For("j", START, body, start=c.Name("k")),
+        c.For("j", c.Binary("+", START, c.Name("n")), body, start=START, extent=Dim(1, 8)),
     )
     assert with_tiles_from_zero(others) == others

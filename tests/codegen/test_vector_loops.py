@@ -3,24 +3,25 @@
 from dataclasses import replace
 
 import pytest
+from placed_loops import counted
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.loops.vector_loops import all_short
 from autodiff_gen.codegen.program import Program
+from autodiff_gen.ir.types import Dim, Size
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 
 
-def loop(iterations: c.Expr | int, *body: c.Statement) -> c.For:
-    stop = c.number(iterations) if isinstance(iterations, int) else iterations
-    return c.For("i", stop, body)
+def loop(iterations: Size, *body: c.Statement) -> c.For:
+    return counted("i", iterations, body)
 
 
 VECTOR = 16  # iterations from which vectors pay
 
-N = c.Name("n")
+N = Dim(1, 4)
 COPY = c.Assign(c.Element(c.Name("y"), c.Name("i")), c.Element(c.Name("x"), c.Name("i")))
 CALL = c.Assign(COPY.target, c.Template("ag_tanhf({0})", (COPY.value,), 100, (10,), ("ag_tanhf",)))
 
@@ -33,8 +34,8 @@ CALL = c.Assign(COPY.target, c.Template("ag_tanhf({0})", (COPY.value,), 100, (10
         ([CALL], True),
         ([loop(VECTOR - 1, CALL)], True),
         ([loop(VECTOR, CALL)], False),
-        ([loop(N, CALL)], True),  # at most 4
-        ([loop(c.Binary("*", c.number(4), N), CALL)], False),
+        ([loop(N, CALL)], True),
+        ([loop(4 * N, CALL)], False),
         ([loop(64, CALL, loop(4, COPY))], True),
         ([loop(64, loop(4, CALL))], True),
         ([loop(4, loop(64, CALL))], False),
@@ -44,12 +45,12 @@ CALL = c.Assign(COPY.target, c.Template("ag_tanhf({0})", (COPY.value,), 100, (10
     ],
 )
 def test_loops(statements: list[c.Statement], short: bool) -> None:
-    assert all_short(statements, batch=4, vectors=VECTOR) == short
+    assert all_short(statements, vectors=VECTOR) == short
 
 
 def test_no_loop_is_long_enough_where_vectors_never_pay() -> None:
-    assert all_short([loop(64, CALL)], batch=4, vectors=0)
-    assert not all_short([loop(64, COPY)], batch=4, vectors=0)
+    assert all_short([loop(64, CALL)], vectors=0)
+    assert not all_short([loop(64, COPY)], vectors=0)
 
 
 def bytes_alive(program: Program) -> int:

@@ -4,5 +4,5 @@ collapsed_loops.py, independent_loops.py, if_conversion.py, masked_sums.py, redu
 vector_loops.py: for compilers
 block_moves.py: for instructions that move several floats
 outlining.py, loop_forms.py, loop_functions.py, role_names.py: functions for loops in common, and their names
-loop_accesses.py, tiles_from_zero.py: what loops read and write; loops from 0
+tiles_from_zero.py: loops from 0
 """

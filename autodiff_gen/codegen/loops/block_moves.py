@@ -14,25 +14,17 @@ to be unrolled: four times the code of a function would save little of its time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
+from ...lowering.loops.accesses import are_independent, elements_of, with_innermost_loops, with_variable
+from ...lowering.loops.memory import Access, Index, local_array
 from ...lowering.nests.statements import LOOP_NAMES
 from ...targets.cost_table import BLOCK, WIDE, CostTable
-from .loop_accesses import (
-    LOCAL,
-    Access,
-    Memory,
-    Pointers,
-    are_independent,
-    elements_of,
-    linear,
-    with_innermost_loops,
-)
 
 COPY, FILL = "ag_copy", "ag_fill"  # runtime/ag_blocks.h
 REGISTERS, OPERANDS = 24, 7  # that ag_blocks.h has for blocks
@@ -41,37 +33,34 @@ UNROLLED = 16  # iterations of a loop that compilers unroll completely
 
 
 def with_block_moves(
-    steps: Sequence[c.Statements], cost: CostTable, floats: Mapping[str, Memory]
+    steps: Sequence[c.Statements], cost: CostTable, taken: Iterable[str]
 ) -> tuple[c.Statements, ...]:
-    """The steps of an entry with such loops, if the target has such instructions. floats: arguments and states that are
-    arrays of floats, as C spells them."""
+    """The steps of an entry with such loops, if the target has such instructions. taken: the names of arguments."""
     if not cost.block_moves:
         return tuple(steps)
-    pointers: Pointers = dict(floats)
-    moved = (with_innermost_loops(step, pointers, _changed) for step in steps)
+    scope = set(taken)
+    moved = [with_innermost_loops(step, _changed, scope) for step in steps]
     return tuple(c_query.with_loops(step, _by_rows) for step in moved)
 
 
-def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
+def _changed(loop: c.For, scope: set[str], _: bool) -> c.Statements:
     if any(name.startswith("ag_") for name in c_query.calls(loop.body)):
         return (replace(loop, rolled=loop.rolled or _is_unrolled(loop)),)
     if loop.step != 1 or not _is_plain(loop.body):
         return (loop,)
     taken = c_query.variables(loop.body)
-    if (loop.start == c.number(0) and loop.stop == c.number(BLOCK)) or (
-        loop.stop == c.Binary("+", loop.start, c.number(BLOCK))
-    ):
-        operands = _operands(loop, taken, pointers, BLOCK, repeated=True)
+    if loop.extent == BLOCK:
+        operands = _operands(loop, taken, scope, BLOCK, repeated=True)
         return (_of_blocks(loop, operands) if operands else loop,)
     for width in (WIDE, BLOCK):
         if not _is_divided(loop, width):
             continue
         tile = _tile(loop, taken, width)
-        operands = _operands(tile, taken, pointers, width)
+        operands = _operands(tile, taken, scope, width)
         begins = {e: _begin(o.pointer, c.Name(loop.variable)) for e, o in operands.items()}
         moved = {e: replace(operands[e], pointer=begin) for e, begin in begins.items() if begin is not None}
         if operands and len(moved) == len(operands):
-            if call := _copied(loop, pointers):
+            if call := _copied(loop, width):
                 return (call,)
             inner = _of_blocks(tile, moved)
             blocks, inner = inner.blocks, replace(inner, blocks=())
@@ -81,15 +70,16 @@ def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
 
 def _is_unrolled(loop: c.For) -> bool:
     """Whether compilers may unroll a loop over many elements completely."""
-    return isinstance(loop.stop, c.Literal) and BLOCK < int(loop.stop.text) <= UNROLLED and loop.step == 1
+    extent = loop.extent if loop.start == c.number(0) else None
+    return isinstance(extent, int) and BLOCK < extent <= UNROLLED and loop.step == 1
 
 
 def _is_divided(loop: c.For, width: int) -> bool:
     """Whether a loop has several blocks, and blocks are all of it."""
-    match loop.start, loop.stop:
-        case c.Literal("0"), c.Literal(text) | c.Binary("*", c.Literal(text), c.Name("n" | "count")):
-            return int(text) % width == 0 and (loop.stop != c.Literal(text) or int(text) > WIDE)
-    return False
+    extent = loop.extent if loop.start == c.number(0) else None
+    if isinstance(extent, int):
+        return extent % width == 0 and extent > WIDE
+    return extent is not None and extent.coef % width == 0
 
 
 def _tile(loop: c.For, taken: set[str], width: int) -> c.For:
@@ -97,26 +87,26 @@ def _tile(loop: c.For, taken: set[str], width: int) -> c.For:
     after = LOOP_NAMES.find(loop.variable) + 1
     variable = next(c.Name(v) for v in (*LOOP_NAMES[after:], "element") if v not in taken)
     old = c.Name(loop.variable)
-    body = c_query.rewritten(loop.body, lambda node: variable if node == old else node)
     return replace(
         loop,
         variable=variable.text,
         start=old,
         stop=c.Binary("+", old, c.number(width)),
-        body=body,
+        extent=width,
+        body=with_variable(loop.body, old.text, variable.text),
         rolled=False,
         independent=False,
     )
 
 
 def _operands(
-    tile: c.For, taken: set[str], pointers: Pointers, width: int, *, repeated: bool = False
+    tile: c.For, taken: set[str], scope: set[str], width: int, *, repeated: bool = False
 ) -> dict[c.Element, c.BlockOperand]:
     """The blocks that the loop over the elements of one reads and writes; none where there are none, or where wide ones
     do not fit the registers. taken: the names in the loop; repeated: loops are around the tile; what does not change
     with them stays an ordinary load, which compilers move out of them, unless a product is added to it, for which they
     would copy each element."""
-    accesses = _in_order(tile.body, pointers)
+    accesses = _in_order(tile.body)
     if accesses is None or not are_independent([a for _, a in accesses], tile.variable, width):
         return {}
     counts = Counter(node for node in c_query.nodes(tile.body) if isinstance(node, c.Element))
@@ -124,7 +114,7 @@ def _operands(
     moving = {
         e
         for e, a in accesses
-        if (not a.memory.root.startswith(LOCAL) and (a.is_written or not repeated or _varies(e, tile)))
+        if (not a.memory.is_local and (a.is_written or not repeated or _varies(e, tile)))
         or (repeated and e in added and not _varies(e, tile))
     }
     elements = _blocks(accesses, moving, tile.variable)
@@ -145,7 +135,7 @@ def _operands(
         return {}
     names: dict[c.Element, str] = {}
     for e in order:
-        names[e] = unused(f"{c_query.words(e.array)[0]}_block", taken, pointers, names.values())
+        names[e] = unused(f"{c_query.words(e.array)[0]}_block", taken, scope, names.values())
     places = {e: c.Unary("&", _first(e, tile)) for e in order}
     return {
         e: c.BlockOperand(names[e], places[e], *elements[e], e in replaced.values(), None, limits.get(e))
@@ -170,7 +160,7 @@ def _replaced(
     read = [e for e, (_, is_written) in elements.items() if not is_written]
     written = [e for e, (is_read, _) in elements.items() if not is_read]
     for e in written:
-        term = addends.get(e) or next((r for r in read if distance(at[r], at[e]) == 0), None)
+        term = addends.get(e) or next((r for r in read if at[r].distance(at[e]) == 0), None)
         if term is not None and term in read and term not in found:
             found[term] = e
     return found
@@ -180,13 +170,16 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     """The loop over the elements of a block, which are in local arrays. What only names an element, or a sum that the
     macro limits, needs no name."""
     at = c.total([c.Name(tile.variable)], [tile.start] if tile.start != c.number(0) else [])
-    here = {e: c.Element(c.Name(o.name), at) for e, o in operands.items()}
+    steps = {tile.variable: 1} | ({tile.start.text: -1} if isinstance(tile.start, c.Name) else {})
+    here = {
+        e: c.Element(c.Name(o.name), at, local_array(o.name, is_float=True).at(Index(steps)))
+        for e, o in operands.items()
+    }
     limited = {e for e, o in operands.items() if o.limit is not None}
     fixed = {e for e, o in operands.items() if not o.is_written}
     body = tuple(_unlimited(s, limited) for s in tile.body)
     stored = {s.value for s in body if isinstance(s, c.Assign) and s.target in limited}
     used = Counter(node for node in c_query.nodes(body) if isinstance(node, c.Name))
-    only = sum(isinstance(s, c.Assign) for s in body) == 1  # nothing that a sum reads is stored before it
     values: dict[c.Name, c.Expr] = {}
 
     def change(node: Any) -> Any:
@@ -198,7 +191,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     for statement in body:
         match statement:
             case c.Declare(variables=((name, value),)) if value is not None and (
-                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1 and only)
+                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1)
             ):
                 values[c.Name(name)] = c_query.rewritten(value, change)
             case _:
@@ -206,7 +199,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     return replace(tile, body=tuple(kept), blocks=tuple(operands.values()))
 
 
-def _copied(loop: c.For, pointers: Pointers) -> c.Statement | None:
+def _copied(loop: c.For, width: int) -> c.Statement | None:
     """The call in place of a loop that does nothing but copy or fill; None for another one."""
     match loop.body:
         case (c.Assign(c.Element() as target, value, "="),):
@@ -216,7 +209,7 @@ def _copied(loop: c.For, pointers: Pointers) -> c.Statement | None:
     start = c.Name(loop.variable)
     to = _begin(c.Unary("&", target), start)
     if isinstance(value, c.Element):
-        operand = _operands(_tile(loop, set(), WIDE), set(), pointers, WIDE)
+        operand = _operands(_tile(loop, set(), width), set(), set(), width)
         both = len(operand) == 2 and not any(o.is_read and o.is_written for o in operand.values())
         source = _begin(c.Unary("&", value), start) if both else None
         call = None if source is None or to is None else c.Call(COPY, (to, source, loop.stop), read_only=(1,))
@@ -248,17 +241,14 @@ def _by_rows(loop: c.For) -> c.For:
 
 def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
     """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
-    steps = linear(element.index)
-    whole = element.index if isinstance(element.index, c.Sum) else c.Sum((element.index,))
-    if steps is None or whole.less or variable in c_query.nodes(element.array):
+    steps = None if element.access is None else element.access.steps
+    if steps is None or variable in c_query.nodes(element.array):
         return None
     step = steps.get(variable.text, 0)
     rest = [t for t in whole.terms if variable not in c_query.nodes(t)]
     if len(rest) < len(whole.terms) and c.times(variable, step) not in whole.terms:
         return None
-    if len(rest) < len(whole.terms) - 1:
-        return None
-    return c.Unary("&", c.Element(element.array, c.total(rest))), step
+    return c.Unary("&", c.Element(element.array, c.total(rest))), steps.get(variable.text, 0) // 4
 
 
 def _begin(place: c.Expr, variable: c.Name) -> c.Expr | None:
@@ -377,7 +367,8 @@ def _size(body: c.Statements) -> int:
 def _varies(element: c.Element, tile: c.For) -> bool:
     """Whether it changes with a loop between the tile and that over tiles."""
     fixed = (c.Name(tile.variable), tile.start)
-    return any(v and c.Name(v) not in fixed for v in linear(element.index) or ())
+    steps = None if element.access is None else element.access.steps
+    return any(c.Name(v) not in fixed for v in steps or ())
 
 
 def _is_plain(body: c.Statements) -> bool:
@@ -389,11 +380,11 @@ def _is_local(statement: c.Statement) -> bool:
     return isinstance(statement, c.Declare) and not statement.is_pointer
 
 
-def _in_order(body: c.Statements, pointers: Pointers) -> list[tuple[c.Element, Access]] | None:
+def _in_order(body: c.Statements) -> list[tuple[c.Element, Access]] | None:
     """The accesses of one iteration in the order in which they happen; None where that is not known."""
     out: list[tuple[c.Element, Access]] = []
     for statement in body:
-        pairs = elements_of(statement, pointers)
+        pairs = elements_of(statement)
         if pairs is None:
             return None
         reads = [(e, replace(a, is_written=False)) for e, a in pairs if not a.is_written or _adds(statement)]
@@ -412,29 +403,12 @@ def _blocks(
     """Those of `moving` that move by blocks: whether they are loaded, and whether they are stored. None do where what
     an iteration has stored under one name may be read or stored again under another one."""
     writes = [(k, e, a) for k, (e, a) in enumerate(accesses) if a.is_written]
-    if any(e != w and may_be_one(a, b) for k, w, b in writes for e, a in accesses[k + 1 :]):
+    if any(e != w and a.may_be(b) for k, w, b in writes for e, a in accesses[k + 1 :]):
         return {}
     found: dict[c.Element, tuple[bool, bool]] = {}
     for element, access in accesses:
-        is_block = access.memory.is_float and access.place is not None and access.place.get(variable, 0) == 4
+        is_block = access.memory.is_float and access.step(variable) == 4
         if is_block and element in moving:
             is_read, is_written = found.get(element, (not access.is_written, False))
             found[element] = is_read, is_written or access.is_written
     return found
-
-
-def distance(a: Access, b: Access) -> int | None:
-    """The bytes between two accesses of one iteration; None where that is not known."""
-    if a.place is None or b.place is None or a.memory.anchor != b.memory.anchor:
-        return None
-    if any(a.place.get(v, 0) != b.place.get(v, 0) for v in {*a.place, *b.place} if v):
-        return None
-    return a.memory.origin + a.place.get("", 0) - b.memory.origin - b.place.get("", 0)
-
-
-def may_be_one(a: Access, b: Access) -> bool:
-    """Whether two accesses of one iteration may be to the same bytes."""
-    between = distance(a, b)
-    if between is None or a.memory.element != b.memory.element:
-        return not a.memory.is_apart_from(b.memory)
-    return abs(between) < a.memory.element

@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
-from .loop_accesses import linear
+from ...lowering.c import c_query, c_syntax
 
 
 def with_collapsed_loops(body: c.Statements) -> c.Statements:
@@ -27,15 +26,16 @@ def _collapsed(outer: c.For) -> c.For:
         return outer
     if not _counts_up(outer) or not _counts_up(inner) or inner.reduction is not None:
         return outer
-    extent, stop = _number(inner.stop), None
-    if extent is not None and _rows_follow_each_other(outer.variable, inner, extent):
-        stop = _times(outer.stop, extent)
-    if stop is None:
+    if not isinstance(inner.extent, int) or outer.extent is None:
         return outer
+    if not _rows_follow_each_other(outer.variable, inner, inner.extent):
+        return outer
+    extent = outer.extent * inner.extent
     return replace(
         inner,
         variable=outer.variable,
-        stop=stop,
+        stop=c_syntax.size(extent),
+        extent=extent,
         body=c_query.rewritten(inner.body, lambda node: _moved(node, outer.variable, inner.variable)),
         rolled=outer.rolled or inner.rolled,
     )
@@ -45,40 +45,24 @@ def _counts_up(loop: c.For) -> bool:
     return loop.start == c.number(0) and loop.step == 1
 
 
-def _number(expr: c.Expr) -> int | None:
-    return int(expr.text) if isinstance(expr, c.Literal) and expr.text.isdigit() else None
-
-
-def _times(stop: c.Expr, extent: int) -> c.Expr | None:
-    """So many times the number of iterations; None where the number is no multiple of a variable."""
-    if (number := _number(stop)) is not None:
-        return c.number(number * extent)
-    match stop:
-        case c.Name():
-            return c.Binary("*", c.number(extent), stop)
-        case c.Binary("*", c.Literal(text), c.Name() as n):
-            return c.Binary("*", c.number(int(text) * extent), n)
-    return None
-
-
 def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:
     """Whether the variables are in indices only, where a row is as far from the next one as it is long."""
     names = (c.Name(row), c.Name(inner.variable))
     in_indices = 0
     for node in c_query.nodes(inner.body):
         if isinstance(node, c.Element):
-            used = {n.text for n in c_query.nodes(node.index) if n in names}
-            whole = node.index if isinstance(node.index, c.Sum) else c.Sum((node.index,))
-            of_row = [t for t in whole.terms if row in c_query.names(t)]
-            step = (linear(node.index) or {}).get(inner.variable, 0)
-            if used and (
-                len(used) != 2
-                or row in c_query.names(whole.less)
-                or of_row != [c.times(names[0], extent * step)]
-            ):
+            if node.access is None or node.access.steps is None:
+                return False
+            step = node.access.steps.get(inner.variable, 0) // node.access.memory.element
+            terms = [t for t in _terms(node.index) if row in c_query.names(t)]
+            if terms != ([c.times(names[0], extent * step)] if step else []):
                 return False
             in_indices += sum(n in names for n in c_query.nodes(node.index))
     return in_indices == sum(n in names for n in c_query.nodes(inner.body))
+
+
+def _terms(index: c.Expr) -> tuple[c.Expr, ...]:
+    return (*index.terms, *index.less) if isinstance(index, c.Sum) else (index,)
 
 
 def _moved(node: Any, row: str, column: str) -> Any:
@@ -87,4 +71,6 @@ def _moved(node: Any, row: str, column: str) -> Any:
         return node
     whole = node.index if isinstance(node.index, c.Sum) else c.Sum((node.index,))
     kept = c.total([t for t in whole.terms if row not in c_query.names(t)], whole.less)
-    return c.Element(node.array, c_query.rewritten(kept, lambda n: c.Name(row) if n == c.Name(column) else n))
+    index = c_query.rewritten(kept, lambda n: c.Name(row) if n == c.Name(column) else n)
+    access = None if node.access is None else node.access.where(row).where(column, row)
+    return c.Element(node.array, index, access)

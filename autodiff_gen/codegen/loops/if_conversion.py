@@ -19,26 +19,23 @@ from typing import Any
 from ...ir.op_kinds import ATOM, SELECT
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
-from .loop_accesses import Pointers, linear, with_innermost_loops
+from ...lowering.loops.accesses import with_innermost_loops
 from .vector_loops import iterations
 
 
-def with_both_alternatives(
-    steps: Sequence[c.Statements], batch: int, shortest: int
-) -> tuple[c.Statements, ...]:
+def with_both_alternatives(steps: Sequence[c.Statements], shortest: int) -> tuple[c.Statements, ...]:
     """The steps of an entry, in which innermost loops of at least `shortest` iterations compute both alternatives;
-    unchanged if `shortest` is 0. batch: the most that `n` can be."""
-    change = _Change(batch, shortest)
-    return tuple(with_innermost_loops(step, {}, change.changed) if shortest else step for step in steps)
+    unchanged if `shortest` is 0."""
+    change = _Change(shortest)
+    return tuple(with_innermost_loops(step, change.changed) if shortest else step for step in steps)
 
 
 @dataclass(frozen=True)
 class _Change:
-    batch: int
     shortest: int
 
-    def changed(self, loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
-        if iterations(loop, self.batch, self.shortest) < self.shortest:
+    def changed(self, loop: c.For, _: set[str], __: bool) -> c.Statements:
+        if iterations(loop, self.shortest) < self.shortest:
             return (loop,)
         elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
         indices = {loop.variable, *c_query.names([e.index for e in elements])}
@@ -71,7 +68,7 @@ def _selected(node: Any) -> Any:
     if not any(_is_computed(text, condition, node.operands) for text in values):
         return node
     elements = [e for e in c_query.nodes(node.operands) if isinstance(e, c.Element)]
-    if any(linear(e.index) is None for e in elements):
+    if any(e.access is None or e.access.steps is None for e in elements):
         return node
     text = f"ag_select({condition}, {', '.join(values)})"
     names = [f"{{{k}}}" for k in range(len(node.operands))]

@@ -10,37 +10,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...lowering.c import c_ast as c
+from ...lowering.loops.accesses import accesses_of, are_independent, with_innermost_loops
+from ...lowering.loops.memory import Access
 from .block_moves import UNROLLED
-from .loop_accesses import LOCAL, Access, Pointers, all_accesses, are_independent, with_innermost_loops
 from .reduction_loops import reduction
 from .vector_loops import iterations
 
 
 def with_independent_loops(
-    steps: Sequence[c.Statements], batch: int, shortest: int, reorder: bool = False, vector: int = 0
+    steps: Sequence[c.Statements], shortest: int, reorder: bool = False, vector: int = 0
 ) -> tuple[c.Statements, ...]:
     """The steps of an entry, in which innermost loops of at least `shortest` iterations over several arrays say that
     these are independent, where they are, and with `reorder` what they reduce rows to; unchanged if `shortest` is 0.
-    batch: the most that `n` can be; reorder: whether sums may be reordered; vector: loops over one or two vectors of so
-    many elements are not unrolled, if it is not 0."""
-    marks = _Marks(batch, shortest, reorder, vector)
-    pointers: Pointers = {}  # pointers of a step are used in later steps too
-    return tuple(with_innermost_loops(step, pointers, marks.marked) if shortest else step for step in steps)
+    reorder: whether sums may be reordered; vector: loops over one or two vectors of so many elements are not unrolled,
+    if it is not 0."""
+    marks = _Marks(shortest, reorder, vector)
+    return tuple(with_innermost_loops(step, marks.marked) if shortest else step for step in steps)
 
 
 @dataclass(frozen=True)
 class _Marks:
-    batch: int
     shortest: int
     reorder: bool
     vector: int
 
-    def marked(self, loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
-        count = iterations(loop, self.batch, 1 << 31)
-        accesses = all_accesses(loop, pointers) if count >= self.shortest else None
+    def marked(self, loop: c.For, _: set[str], __: bool) -> c.Statements:
+        count = iterations(loop, 1 << 31)
+        accesses = accesses_of(loop.body) if count >= self.shortest else None
         if accesses is None or not are_independent(accesses, loop.variable, count):
             return (loop,)
-        arrays = {a.memory for a in accesses if not a.memory.root.startswith(LOCAL)}
+        arrays = {a.memory for a in accesses if not a.memory.is_local}
         rows = self.reorder and all(_is_in_row(a, loop.variable) for a in accesses)
         # what is done with one array, compilers see for themselves
         reduced = reduction(loop) if rows else None
@@ -50,10 +49,10 @@ class _Marks:
     def _is_unrolled_too_early(self, loop: c.For, count: int) -> bool:
         """Whether compilers unroll a loop of whole vectors before they look for vectors, which they then make of the
         loop around it: its iterations are apart in memory."""
-        constant = isinstance(loop.stop, c.Literal)
+        constant = isinstance(loop.extent, int) and loop.start == c.number(0)
         return self.vector > 0 and constant and count <= UNROLLED and count % self.vector == 0
 
 
 def _is_in_row(access: Access, variable: str) -> bool:
     """Whether an access is to the same element in all iterations, or to the next one in each."""
-    return access.place is not None and access.place.get(variable, 0) in (0, access.memory.element)
+    return access.step(variable) in (0, access.memory.element)

@@ -89,7 +89,7 @@ def loops_of(body: c.Statements, caller: tuple[str, str], known: Known) -> Loops
 @cache
 def _fields(kind: Any) -> tuple[str, ...] | None:
     """The names of the fields of a kind of node; None for what is no node."""
-    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
+    return tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else None
 
 
 _PLAIN = {c.Element, c.Unary, c.Cast, c.Binary, c.Sum, c.Conditional, c.Template}  # that only read

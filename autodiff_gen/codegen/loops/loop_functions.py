@@ -117,6 +117,7 @@ def _renamed(
 ) -> c.Statements:
     """Loops with other names of local variables and of those from outside, and with names of numbers by position."""
     position = count()
+    parameters = {name.text for name in numbers.values()}
     declarations = [
         n for n in c_query.nodes(body) if isinstance(n, (c.For, c.Declare, c.Array, c.Table, c.BlockOperand))
     ]
@@ -133,8 +134,9 @@ def _renamed(
                 return c.Name(called[node])
             case c.Member() if node in outer:
                 return c.Name(called[node])
-            case c.For(variable):
-                return replace(node, variable=new(variable))
+            case c.For(variable, stop):
+                is_parameter = not parameters.isdisjoint(c_query.names(stop))
+                return replace(node, variable=new(variable), extent=None if is_parameter else node.extent)
             case c.Declare(variables=pairs):
                 return replace(node, variables=tuple((new(name), value) for name, value in pairs))
             case c.Array(name=name) | c.Table(name=name) | c.Increment(name) | c.BlockOperand(name):

@@ -19,25 +19,20 @@ from functools import reduce
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
+from ...lowering.loops.accesses import accesses_of, targets, with_innermost_loops
 from ...targets.cost_table import CostTable
-from .block_moves import may_be_one
-from .loop_accesses import Memory, Pointers, accesses_of, targets, with_innermost_loops
 
 ZERO = c.Literal("0.0f")
 
 
-def with_masked_sums(
-    steps: Sequence[c.Statements], cost: CostTable, floats: dict[str, Memory]
-) -> tuple[c.Statements, ...]:
-    """The steps of an entry with such loops, unless the target computes loops in vectors. floats: arguments and states
-    that are arrays of floats, as C spells them."""
+def with_masked_sums(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.Statements, ...]:
+    """The steps of an entry with such loops, unless the target computes loops in vectors."""
     if cost.vector != 1:
         return tuple(steps)
-    pointers: Pointers = dict(floats)
-    return tuple(with_innermost_loops(step, pointers, _changed) for step in steps)
+    return tuple(with_innermost_loops(step, _changed) for step in steps)
 
 
-def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
+def _changed(loop: c.For, _: set[str], __: bool) -> c.Statements:
     body: list[c.Statement] = []
     rest = list(loop.body)
     while rest:
@@ -45,7 +40,7 @@ def _changed(loop: c.For, pointers: Pointers, _: bool) -> c.Statements:
         match statement:
             case c.Declare("float", ((name, c.Template() as value),)):
                 tests, masked = _masked(value)
-                sums = _sums(c.Name(name), rest, pointers) if tests else []
+                sums = _sums(c.Name(name), rest) if tests else []
                 if sums:
                     test = reduce(lambda a, b: c.Binary("&&", a, b), tests)
                     body.append(c.declare("float", name, ZERO))
@@ -73,7 +68,7 @@ def _masked(value: c.Expr) -> tuple[list[c.Expr], c.Expr]:
         return tests, value
 
 
-def _sums(value: c.Name, after: Sequence[c.Statement], pointers: Pointers) -> list[c.StepTemplate]:
+def _sums(value: c.Name, after: Sequence[c.Statement]) -> list[c.StepTemplate]:
     """The sums to which a value, or a multiple of it, is added, and that may precede the other statements."""
     found: list[c.StepTemplate] = []
     between: list[c.Statement] = []
@@ -81,7 +76,7 @@ def _sums(value: c.Name, after: Sequence[c.Statement], pointers: Pointers) -> li
         if not isinstance(statement, (c.Assign, c.Declare, c.StepTemplate)):
             break
         is_sum = isinstance(statement, c.StepTemplate) and _is_added(value, statement)
-        if is_sum and not any(_depend(statement, other, pointers) for other in between):
+        if is_sum and not any(_depend(statement, other) for other in between):
             assert isinstance(statement, c.StepTemplate)
             found.append(statement)
         else:
@@ -97,12 +92,12 @@ def _is_added(value: c.Name, step: c.StepTemplate) -> bool:
     return step.identifier == "+" and step.x == value
 
 
-def _depend(a: c.Statement, b: c.Statement, pointers: Pointers) -> bool:
+def _depend(a: c.Statement, b: c.Statement) -> bool:
     """Whether one of two statements may write what the other one reads or writes."""
-    mine, others = accesses_of(a, pointers), accesses_of(b, pointers)
+    mine, others = accesses_of(a), accesses_of(b)
     if mine is None or others is None:
         return True
-    if any((m.is_written or o.is_written) and may_be_one(m, o) for m in mine for o in others):
+    if any((m.is_written or o.is_written) and m.may_be(o) for m in mine for o in others):
         return True
     return not _written(a).isdisjoint(c_query.names(b)) or not _written(b).isdisjoint(c_query.names(a))
 

@@ -93,14 +93,13 @@ def outlined(
     taken: Collection[str],
     layers: Layers,
     cost: CostTable,
-    batch: int,
     step_names: Mapping[tuple[str, str], StepName],
 ) -> tuple[list[tuple[c.Statements, ...]], list[LoopFunction]]:
     """The steps of entries, given by name with what is known before their first step, and the functions that they
-    call. taken: names at file scope; layers: modules, whose names those in functions do without; batch: the most
-    samples that a call may have; step_names: those of steps, by entry and number."""
+    call. taken: names at file scope; layers: modules, whose names those in functions do without; step_names: those of
+    steps, by entry and number."""
     runs = _all_loops(entries)
-    common = _common_loops(runs, cost, batch)
+    common = _common_loops(runs, cost)
     divided = {id(part) for run in runs for part in run.parts}
     names = Scope([*taken, *c_query.variables([steps for _, steps, _ in entries])])
     inside = Scope(taken)  # functions of loops do not call each other
@@ -123,13 +122,13 @@ class Run:
     parts: tuple[Loops | None, ...]
 
 
-def _common_loops(runs: Sequence[Run], cost: CostTable, batch: int) -> list[list[Loops]]:
+def _common_loops(runs: Sequence[Run], cost: CostTable) -> list[list[Loops]]:
     """The loops that become a function each, in the order of their first callers: at each time those by which most code
     is saved, of a run all loops or single ones."""
     groups: dict[tuple[Any, ...], list[tuple[int, Loops]]] = {}
     for k, run in enumerate(runs):
         for loops in (run.whole, *run.parts):
-            if loops is not None and _is_worth_a_call(loops, cost, batch):
+            if loops is not None and _is_worth_a_call(loops, cost):
                 groups.setdefault(_form(loops, cost), []).append((k, loops))
     whole, divided = set[int](), set[int]()  # the runs of which all loops, or single ones, are in functions
 
@@ -210,28 +209,28 @@ def _saved(group: Sequence[tuple[int, Loops]]) -> int:
     return (len(same) - 1) * size - len(same) * call
 
 
-def _is_worth_a_call(loops: Loops, cost: CostTable, batch: int) -> bool:
+def _is_worth_a_call(loops: Loops, cost: CostTable) -> bool:
     """Whether a call takes little of the loops' time."""
-    instructions = _instructions(loops.body, cost, batch)
+    instructions = _instructions(loops.body, cost)
     return instructions + cost.axpby.call < cost.code * instructions
 
 
-def _instructions(tree: Any, cost: CostTable, batch: int) -> float:
+def _instructions(tree: Any, cost: CostTable) -> float:
     """What statements or an expression take, about."""
     match tree:
         case tuple():
-            return sum(_instructions(part, cost, batch) for part in tree)
+            return sum(_instructions(part, cost) for part in tree)
         case c.For(body=body):
-            times = max(iterations(replace(tree, step=1), batch, 1) // abs(tree.step), 1)
-            return times * (cost.loop + _instructions(body, cost, batch))
+            times = max(iterations(replace(tree, step=1), 1) // abs(tree.step), 1)
+            return times * (cost.loop + _instructions(body, cost))
         case c.Element():
             return cost.load
         case c.Template() | c.StepTemplate() | c.Binary() | c.Sum() | c.Call():
-            return cost.arithmetic + _inside(tree, cost, batch)
-    return _inside(tree, cost, batch)
+            return cost.arithmetic + _inside(tree, cost)
+    return _inside(tree, cost)
 
 
-def _inside(node: Any, cost: CostTable, batch: int) -> float:
+def _inside(node: Any, cost: CostTable) -> float:
     kind: Any = type(node)
     names = c_query.node_fields(kind) or ()
-    return sum(_instructions(getattr(node, name), cost, batch) for name in names)
+    return sum(_instructions(getattr(node, name), cost) for name in names)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
+from ...lowering.loops.accesses import with_variable
 from ...lowering.nests.statements import LOOP_NAMES
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
@@ -65,18 +66,15 @@ class _Rows:
         """What replaces a loop and the declarations of its results; nothing where it stays."""
         if reduction.identifier in EXTREMES:
             return self._extremes(loop, reduction)
-        match loop:
-            case c.For(start=c.Literal("0"), stop=c.Literal(text), step=1) if reduction.identifier == "+":
-                count = int(text)
-                if count % self.vector == 0 and self.vector < count <= SHORT * self.vector:
-                    return self._sums(loop, reduction.names)
-        return ()
+        count = loop.extent if loop.start == c.number(0) and loop.step == 1 else None
+        if reduction.identifier != "+" or not isinstance(count, int) or count % self.vector:
+            return ()
+        return self._sums(loop, reduction.names) if self.vector < count <= SHORT * self.vector else ()
 
     def _sums(self, loop: c.For, names: Sequence[str]) -> c.Statements:
         parts = {name: self._new(f"{name}_parts") for name in names}
         lane = next(name for name in (*LOOP_NAMES, "lane") if name not in self.taken)
-        old, moved = c.Name(loop.variable), c.Sum((c.Name(loop.variable), c.Name(lane)))
-        body = c_query.rewritten(loop.body, lambda node: moved if node == old else node)
+        body = with_variable(loop.body, loop.variable, loop.variable, lane)
         inside: c.Statements = (
             *(c.declare("float", name, c.Literal("0.0f")) for name in names),
             replace(loop, body=body, step=self.vector, independent=False, reduction=None),
@@ -84,7 +82,7 @@ class _Rows:
         )
         return (
             *(c.Array("float", parts[name], self.vector) for name in names),
-            c.For(lane, c.number(self.vector), inside, independent=True),
+            c.For(lane, c.number(self.vector), inside, independent=True, extent=self.vector),
             *(
                 c.declare("float", name, c.Call("ag_sum", (c.Name(parts[name]), c.number(self.vector))))
                 for name in names

@@ -19,7 +19,6 @@ from dataclasses import replace
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from .block_moves import UNROLLED
-from .loop_accesses import linear
 
 
 def with_sums_in_order(body: c.Statements) -> c.Statements:
@@ -48,7 +47,8 @@ def _declared(body: c.Statements) -> Iterator[str]:
 
 
 def _is_unrolled(loop: c.For) -> bool:
-    return isinstance(loop.stop, c.Literal) and int(loop.stop.text) <= UNROLLED and not loop.rolled
+    is_short = isinstance(loop.extent, int) and loop.extent <= UNROLLED
+    return is_short and loop.start == c.number(0) and not loop.rolled
 
 
 def _adds_to_others(loop: c.For, own: Set[str]) -> bool:
@@ -63,8 +63,10 @@ def _adds_to_others(loop: c.For, own: Set[str]) -> bool:
 def _permutes(inner: c.For, outer: c.For) -> bool:
     """Whether the two loops read some array in another order than the order in memory."""
     for node in c_query.nodes(inner.body):
-        steps = linear(node.index) if isinstance(node, c.Element) else None
-        by_inner, by_outer = ((steps or {}).get(loop.variable, 0) for loop in (inner, outer))
+        access = node.access if isinstance(node, c.Element) else None
+        if access is None:
+            continue
+        by_inner, by_outer = (access.step(loop.variable) for loop in (inner, outer))
         if by_inner and by_outer and not 0 < by_inner <= by_outer:
             return True
     return False

@@ -8,10 +8,10 @@ for (j = i; j < i + 8; j++) {                        for (j = 0; j < 8; j++) {
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
+from ...lowering.loops.accesses import with_variable
 
 
 def with_tiles_from_zero(body: c.Statements) -> c.Statements:
@@ -19,30 +19,12 @@ def with_tiles_from_zero(body: c.Statements) -> c.Statements:
     return c_query.with_loops(body, _from_zero)
 
 
-def _is_of_tile(loop: c.For) -> bool:
-    match loop:
-        case c.For(stop=c.Binary("+", first, c.Literal()), start=c.Name() as start):
-            return first == start
-    return False
-
-
 def _from_zero(loop: c.For) -> c.For:
-    if not _is_of_tile(loop):
+    if not isinstance(loop.start, c.Name) or not isinstance(loop.extent, int):
         return loop
-    assert isinstance(loop.stop, c.Binary)
-    body = _moved(loop.body, c.Name(loop.variable), loop.start)
-    return replace(loop, start=c.number(0), stop=loop.stop.right, body=body)
-
-
-def _moved(body: c.Statements, variable: c.Name, start: c.Expr) -> c.Statements:
-    """Statements in which a variable counts from `start`."""
-
-    def change(node: Any) -> Any:
-        if node == variable:
-            return c.Sum((start, variable))
-        return _sum(node) if isinstance(node, c.Sum) else node
-
-    return c_query.rewritten(body, change)
+    moved = with_variable(loop.body, loop.variable, loop.start.text, loop.variable)
+    body = c_query.rewritten(moved, lambda node: _sum(node) if isinstance(node, c.Sum) else node)
+    return replace(loop, start=c.number(0), stop=c.number(loop.extent), body=body)
 
 
 def _sum(node: c.Sum) -> c.Expr:

@@ -7,9 +7,12 @@ indentation. What else must be known of the C is read from the tree (lowering/c/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
+
+from ...ir.types import Size
+from ..loops.memory import Access, Memory
 
 # Expressions
 
@@ -42,10 +45,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Element:
-    """`array[index]`; with the array `a + b`, `a[b + index]`."""
+    """`array[index]`; with the array `a + b`, `a[b + index]`. `access`: its place in memory, where loops need it."""
 
     array: Expr
     index: Expr
+    access: Access | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
         return hash(self.array)  # few elements of a loop are in one array
@@ -182,13 +186,13 @@ class Assign:
 @dataclass(frozen=True)
 class Declare:
     """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
-    pointers: `float *const x`. `bytes`: of what a pointer points to, 0 if that is not known here."""
+    pointers: `float *const x`. `memory`: what a pointer points to, where the plan knows it."""
 
     c_type: str
     variables: tuple[tuple[str, Expr | None], ...]
     const: bool = False
     comment: str = ""
-    bytes: int = 0
+    memory: Memory | None = field(default=None, compare=False)
 
     @property
     def is_pointer(self) -> bool:
@@ -255,7 +259,8 @@ class BlockOperand:
 
 @dataclass(frozen=True)
 class For:
-    """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
+    """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself; `extent`: the
+    difference of the two, where the loop counts upwards. `independent`: no
     iteration reads or writes what another one writes (codegen/loops/independent_loops.py), but for the variables of
     `reduction`. `rolled`: compilers are not to unroll it. `blocks`: what is loaded before and stored after the elements
     of a block (runtime/ag_blocks.h): of a loop over the elements of one block, or of one around it, over the blocks of
@@ -271,6 +276,7 @@ class For:
     reduction: Reduction | None = None
     rolled: bool = False
     blocks: tuple[BlockOperand, ...] = ()
+    extent: Size | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

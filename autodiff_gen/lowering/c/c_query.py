@@ -52,7 +52,8 @@ def reads(template: str, count: int) -> list[tuple[int, bool]]:
     return [(max(template.count(place), 1), place not in condition) for place in places]
 
 
-_PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tuple[str, int], ...]")
+_PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tuple[str, int], ...]",
+          "Access | None", "Memory | None", "Size | None")  # fmt: skip
 
 
 @cache

@@ -60,7 +60,9 @@ class Expressions:
     def _in_block(self, at: Index, block: Body | None) -> Index:
         if at is None or block is None:
             return at
-        return LoopExpr(lambda i, start: c.total([i], [start]), at.home, (at, self.loop_vars[block]))
+        first = self.loop_vars[block]
+        terms = ((at, 1), (first, -1))
+        return LoopExpr(lambda i, start: c.total([i], [start]), at.home, (at, first), terms=terms)
 
     def number(self, number: int) -> LoopExpr:
         if number not in self._numbers:
@@ -85,9 +87,14 @@ class Expressions:
             return self.number(start) if start else None
         if at.number is not None:
             return self.number(start + at.number * step)
-        if step == 1:
-            return at if start == 0 else LoopExpr(lambda i: c.total([i, c.number(start)]), at.home, (at,))
-        return LoopExpr(lambda i: c.total([c.number(start), c.times(i, step)]), at.home, (at,))
+        if step == 1 and start == 0:
+            return at
+
+        def form(i: c.Expr) -> c.Expr:
+            terms = [c.number(start), c.times(i, step)]
+            return c.total(terms[::-1] if step == 1 else terms)
+
+        return LoopExpr(form, at.home, (at,), terms=((at, step),), start=start)
 
     def value(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression of v at `index`, which is read in `body`."""
@@ -195,7 +202,9 @@ class Expressions:
             return c.total([*terms, *start])
 
         home = home_of(args, self.nest.top)
-        return LoopExpr(form, home, args)
+        terms = tuple((at, size) for at, size in moving if isinstance(size, int))
+        is_linear = len(terms) == len(moving)
+        return LoopExpr(form, home, args, terms=terms if is_linear else None, start=attrs.get("offset", 0))
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression that computes an elementwise value, even where it is also in memory."""
@@ -264,15 +273,12 @@ class Expressions:
             return acc
         at = dict(zip(self.nest.labels.of[v], index, strict=True))
         places = [place for a in tile.axes if (place := at[a]) is not None]
-        less = [] if tile.block is None else [self.loop_vars[tile.block]]
         sizes = [math.prod(tile.shape[k + 1 :]) for k in range(len(tile.shape))]
-
-        def form(array: c.Expr, *args: c.Expr) -> c.Expr:
-            terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
-            return c.Element(array, c.total(terms, args[len(places) :]))
-
-        args = (acc, *places, *less)
-        return LoopExpr(form, home_of(args, self.nest.top), args, v.type.dtype, acc.hint, uses=1)
+        terms = tuple(zip(places, sizes, strict=False))
+        if tile.block is not None:
+            terms += ((self.loop_vars[tile.block], -1),)
+        home = home_of((acc, *(i for i, _ in terms)), self.nest.top)
+        return LoopExpr(unnamed, home, (), v.type.dtype, acc.hint, uses=1, array=acc, terms=terms)
 
     def written_out(self, root: Root, body: Body) -> LoopExpr:
         """A sum of a few terms as one expression, in their order."""

@@ -26,6 +26,11 @@ class LoopExpr:
     worth_a_name: bool = False
     memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
     number: int | None = None  # an index that is known
+    terms: Terms | None = (
+        None  # an index that is linear in others: times their steps; `start` is added to them
+    )
+    start: int = 0
+    array: LoopExpr | None = None  # an element of a local array, at `terms`
     is_variable: bool = False  # of a loop
 
     @property
@@ -49,6 +54,7 @@ def unnamed() -> c.Expr:
 
 
 Index: TypeAlias = LoopExpr | None
+Terms: TypeAlias = tuple[tuple[LoopExpr, int], ...]
 
 
 def home_of(args: Iterable[Index], top: Body) -> Body:
@@ -80,6 +86,5 @@ class Rows:
 
     def element(self, array: LoopExpr, at: LoopExpr) -> LoopExpr:
         """The element of an array at a variable of a loop over the tile's columns."""
-        first = () if self.first is None else (self.first,)
-        form = lambda name, i, *start: c.Element(name, c.total([i], start))
-        return LoopExpr(form, at.home, (array, at, *first), array.dtype)
+        first = () if self.first is None else ((self.first, -1),)
+        return LoopExpr(unnamed, at.home, dtype=array.dtype, array=array, terms=((at, 1), *first))

@@ -11,10 +11,12 @@ from ...ir.names import short_name
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
-from ...ir.types import planned_size, s8
+from ...ir.types import f32, planned_size, s8
 from ...passes.loops.loops import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
+from ..loops.memory import Index as Linear
+from ..loops.memory import Memory, local_array
 from .accesses import window_of
 from .loop_expr import Index, LoopExpr
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
@@ -37,16 +39,17 @@ RowCall: TypeAlias = Callable[
 class LoopTree:
     """Builds the tree of the statements of one loop nest.
 
-    places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
-    scalar passed by value; outer: what params and results are outside; taken: names in scope around it; own: for values
-    of the nest those that names are of, where they are others. called: what the locals are called that are values of
-    the nest.
+    places: the C pointer of a param, result or scratch value; memories: what such pointers point to; layouts: how its
+    elements are stored, None for a scalar passed by value; outer: what params and results are outside; taken: names in
+    scope around it; own: for values of the nest those that names are of, where they are others. called: what the locals
+    are called that are values of the nest.
     """
 
     def __init__(
         self,
         statements: Statements,
         places: Callable[[Value], c.Expr],
+        memories: Mapping[c.Expr, Memory],
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
         outer: Mapping[Value, Value],
@@ -55,6 +58,7 @@ class LoopTree:
     ) -> None:
         self.nest = nest = statements.nest
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
+        self.memories = memories
         self.outer, self.around, self.taken, self.own = outer, taken, set[str](), own
         self.exprs = statements.exprs
         self.names: dict[LoopExpr, c.Name] = {}  # of the expressions that are locals
@@ -126,7 +130,7 @@ class LoopTree:
         if body.of is not None:
             start = self._expr(self.exprs.loop_vars[body.of])
             stop = c.Binary("+", start, stop)
-        return c.For(var.text, stop, statements, start, body.block, rolled=body.rolled)
+        return c.For(var.text, stop, statements, start, body.block, rolled=body.rolled, extent=body.extent)
 
     def _load_rows(self, what: LoadRows) -> list[c.Statement]:
         size = what.loop.extent
@@ -208,6 +212,8 @@ class LoopTree:
     def _made(self, expr: LoopExpr) -> c.Expr:
         if expr.memory is not None:
             return self._element(*expr.memory)
+        if expr.array is not None:
+            return self._local_element(expr)
         return expr.form(*map(self._expr, expr.args))
 
     def _element(self, v: Value, index: tuple[Index, ...]) -> c.Expr:
@@ -224,8 +230,11 @@ class LoopTree:
         `name[i * 10 + (4 - j)]`."""
         terms: list[c.Expr] = []
         offset = at.offset
+        place_in: Linear | None = Linear({}, at.offset)
         axes = zip(index, at.strides, at.shape, strict=True)
         for i, step, extent in sorted(axes, key=lambda axis: -abs(axis[1])):
+            if i is not None and step:
+                place_in = self._plus(place_in, i, step)
             if i is None or i.number is not None:
                 offset += 0 if i is None else (i.number or 0) * step
             elif step < 0:
@@ -236,7 +245,34 @@ class LoopTree:
                 terms.append(c.times(self._expr(i), step))
         if offset:
             terms.append(c.number(offset))
-        return c.Element(place, c.total(terms))
+        return c.Element(place, c.total(terms), self.memories[place].at(place_in))
+
+    def _local_element(self, expr: LoopExpr) -> c.Element:
+        """An element of an array of accumulators, or of the local array of a tile of rows."""
+        assert expr.array is not None and expr.terms is not None
+        array = self.names[expr.array]
+        terms = [c.times(self._expr(i), k) for i, k in expr.terms if k > 0]
+        less = [self._expr(i) for i, k in expr.terms if k < 0]
+        memory = local_array(array.text, is_float=expr.dtype is f32)
+        return c.Element(array, c.total(terms, less), memory.at(self._linear(expr)))
+
+    def _linear(self, expr: LoopExpr) -> Linear | None:
+        """An index as what it is linear in: variables of loops and other locals; None where it is anything else."""
+        if expr in self.names:
+            return Linear({self.names[expr].text: 1})
+        if expr.number is not None:
+            return Linear({}, expr.number)
+        if expr.terms is not None:
+            found: Linear | None = Linear({}, expr.start)
+            for i, step in expr.terms:
+                found = self._plus(found, i, step)
+            return found
+        made = self._made(expr) if expr.is_variable else None
+        return Linear({made.text: 1}) if isinstance(made, c.Name) else None
+
+    def _plus(self, sum_: Linear | None, i: LoopExpr, step: int) -> Linear | None:
+        index = self._linear(i)
+        return None if sum_ is None or index is None else sum_.plus(index, step)
 
     def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
         """The name of a new local; hint: what it is, if the expression does not say so."""
@@ -264,5 +300,6 @@ def _array(c_type: str, name: str, size: int, init: str, variable: str) -> list[
     """An array of accumulators with their initial value."""
     if init in ("0", "0.0f"):
         return [c.Array(c_type, name, size, init)]
-    each = c.Assign(c.Element(c.Name(name), c.Name(variable)), c.Literal(init))
-    return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,))]
+    access = local_array(name, is_float=c_type == "float").at(Linear({variable: 1}))
+    each = c.Assign(c.Element(c.Name(name), c.Name(variable), access), c.Literal(init))
+    return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,), extent=size)]

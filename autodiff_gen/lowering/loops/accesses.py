@@ -1,0 +1,102 @@
+"""What the statements of loops read and write: the accesses of their elements, which the plan gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from ..c import c_ast as c
+from ..c import c_query
+from .memory import Access
+
+Change: TypeAlias = Callable[[c.For, set[str], bool], c.Statements]
+
+
+def with_innermost_loops(
+    tree: c.Statements, change: Change, scope: set[str] | None = None, is_inside: bool = False
+) -> c.Statements:
+    """The tree with innermost loops replaced by what `change` makes of them, given the names of pointers and arrays in
+    scope, and whether a loop is inside of another one."""
+    scope = set() if scope is None else scope
+
+    def inside(body: c.Statements, is_inside: bool = is_inside) -> c.Statements:
+        return with_innermost_loops(body, change, set(scope), is_inside)
+
+    out: list[c.Statement] = []
+    for statement in tree:
+        match statement:
+            case c.Declare(variables=((name, _),)) if statement.is_pointer:
+                scope.add(name)
+            case c.Array(name=name):
+                scope.add(name)
+            case c.For(body=body) if any(True for _ in c_query.loops(body)):
+                made = inside(body, True)
+                statement = statement if made is body else replace(statement, body=made)
+            case c.For():
+                out += change(statement, scope, is_inside)
+                continue
+            case c.If(test, then, otherwise):
+                statement = c.If(test, inside(then), inside(otherwise))
+            case c.Block(body):
+                made = inside(body)
+                statement = statement if made is body else c.Block(made)
+        out.append(statement)
+    return c_query.unchanged(tree, out) or tuple(out)
+
+
+def accesses_of(statements: c.Statement | c.Statements) -> list[Access] | None:
+    """What statements read and write, parts of them included; None where that is not known."""
+    found = elements_of(statements)
+    return None if found is None else [access for _, access in found]
+
+
+def elements_of(statements: c.Statement | c.Statements) -> list[tuple[c.Element, Access]] | None:
+    """The elements in statements, each with its access; None where other memory may be read or written."""
+    out: list[tuple[c.Element, Access]] = []
+    assigned = set[int]()
+    for node in c_query.nodes(statements):
+        if isinstance(node, c.Element):
+            if node.access is None:
+                return None
+            out.append((node, replace(node.access, is_written=id(node) in assigned)))
+        elif isinstance(node, (c.Assign, c.StepTemplate)):
+            assigned.update(map(id, _targets_of(node)))
+        elif isinstance(node, (c.Array, c.ExprStatement, c.Return, c.Probe)) or (
+            isinstance(node, c.Declare) and node.is_pointer
+        ):
+            return None
+    return out
+
+
+def are_independent(accesses: Sequence[Access], variable: str, count: int) -> bool:
+    """Whether none of `count` iterations of the loop over `variable` reads or writes what another one writes."""
+    writes = [a for a in accesses if a.is_written]
+    return all(w.never_meets(a, variable, count) for w in writes for a in accesses)
+
+
+def targets(statement: c.Statement) -> Iterator[c.Expr]:
+    """The expressions that are assigned to."""
+    for node in c_query.nodes(statement):
+        yield from _targets_of(node)
+
+
+def _targets_of(node: Any) -> Sequence[c.Expr]:
+    """The expressions that a node itself assigns to."""
+    if isinstance(node, c.Assign):
+        return (node.target,)
+    if isinstance(node, c.StepTemplate):
+        return node.accumulators
+    return ()
+
+
+def with_variable(tree: c.Statements, old: str, *new: str) -> c.Statements:
+    """Statements in which the sum of others takes the place of a variable."""
+    before, after = c.Name(old), c.total([c.Name(name) for name in new])
+
+    def change(node: Any) -> Any:
+        if isinstance(node, c.Element) and node.access is not None:
+            return replace(node, access=node.access.where(old, *new))
+        return after if node == before else node
+
+    return c_query.rewritten(tree, change)

@@ -1,0 +1,122 @@
+"""Memory that loops read and write, and the places of elements in it: known from the plan before any C is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...ir.types import DType, f32
+
+CALLER = (
+    "caller"  # the root of arrays whose place only the caller knows; none is part of the program's own memory
+)
+LOCAL = "local "  # and a name: the root of a local array
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a pointer points to. root: an arena, a state, a local array or CALLER; first, end: the bytes of the root
+    that its elements are in, None if unknown; origin: its first element, in bytes from the beginning of `anchor`, the
+    root or a pointer that moves; element: the bytes of an element."""
+
+    root: str
+    anchor: str
+    origin: int
+    element: int
+    first: int | None = None
+    end: int | None = None
+    is_float: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a local array, which compilers keep in registers."""
+        return self.root.startswith(LOCAL)
+
+    def is_apart_from(self, other: Memory) -> bool:
+        if self.root != other.root:
+            return True
+        if self.first is None or self.end is None or other.first is None or other.end is None:
+            return False
+        return self.end <= other.first or other.end <= self.first
+
+    def of_type(self, dtype: DType) -> Memory:
+        """The same memory, with elements of another type."""
+        return replace(self, element=dtype.size, is_float=dtype is f32)
+
+    def moved(self, name: str, elements: int, is_moving: bool) -> Memory:
+        """What the pointer `name` points to, so many elements further on; is_moving: and further with a loop."""
+        if is_moving:
+            return replace(self, anchor=name, origin=0)
+        return replace(self, origin=self.origin + elements * self.element)
+
+    def at(self, index: Index | None) -> Access:
+        """The element at an index."""
+        if index is None:
+            return Access(self, None, 0)
+        steps = {v: k * self.element for v, k in index.steps.items()}
+        return Access(self, steps, self.origin + index.start * self.element)
+
+
+def local_array(name: str, element: int = 4, *, is_float: bool) -> Memory:
+    return Memory(f"{LOCAL}{name}", name, 0, element, is_float=is_float)
+
+
+@dataclass(frozen=True)
+class Index:
+    """A number that is linear in variables: `start`, and each of them times its step."""
+
+    steps: Mapping[str, int]
+    start: int = 0
+
+    def plus(self, other: Index, factor: int = 1) -> Index:
+        """The sum of this number and another one times a factor."""
+        variables = {**self.steps, **other.steps}
+        steps = {v: self.steps.get(v, 0) + factor * other.steps.get(v, 0) for v in variables}
+        return Index(steps, self.start + factor * other.start)
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element that a loop reads or writes: its steps along variables, in bytes, None where its place is not linear
+    in them; offset: what is left of its place, in bytes from the anchor of its memory."""
+
+    memory: Memory
+    steps: Mapping[str, int] | None
+    offset: int
+    is_written: bool = False
+
+    def step(self, variable: str) -> int | None:
+        return None if self.steps is None else self.steps.get(variable, 0)
+
+    def where(self, variable: str, *new: str) -> Access:
+        """The element where a variable is the sum of others."""
+        if self.steps is None or variable not in self.steps:
+            return self
+        steps = {v: k for v, k in self.steps.items() if v != variable}
+        for v in new:
+            steps[v] = steps.get(v, 0) + self.steps[variable]
+        return replace(self, steps=steps)
+
+    def distance(self, other: Access) -> int | None:
+        """The bytes from another element to this one in one iteration of all loops; None where that is not known."""
+        if self.steps is None or other.steps is None or self.memory.anchor != other.memory.anchor:
+            return None
+        if any(self.step(v) != other.step(v) for v in {**self.steps, **other.steps}):
+            return None
+        return self.offset - other.offset
+
+    def may_be(self, other: Access) -> bool:
+        """Whether both may be the same bytes in one iteration."""
+        between = self.distance(other)
+        if between is None or self.memory.element != other.memory.element:
+            return not self.memory.is_apart_from(other.memory)
+        return abs(between) < self.memory.element
+
+    def never_meets(self, other: Access, variable: str, count: int) -> bool:
+        """Whether different ones of `count` iterations of the loop over `variable` never touch the same byte."""
+        between, size = self.distance(other), self.memory.element
+        step = abs(self.step(variable) or 0)
+        if between is None or step < size or size != other.memory.element:
+            return self.memory.is_apart_from(other.memory)
+        between = abs(between)
+        return between == 0 or between >= step * count or between % step >= size
