@@ -101,6 +101,8 @@ class Printer:
                 return text, UNARY if text.startswith("-") else ATOM
             case c.Element(array, index):
                 return self._element(array, index), ATOM
+            case c.Index():
+                return self._expression(expr.sum)
             case c.Template(text, operands, precedence, needs):
                 args = [self._text(o, need) for o, need in zip(operands, needs, strict=True)]
                 return text.format(*args), precedence
@@ -136,6 +138,7 @@ class Printer:
 
     def _element(self, array: c.Expr, index: c.Expr, is_first: bool = False) -> str:
         """is_first: where an array begins, not an element beside others."""
+        index = index.sum if isinstance(index, c.Index) else index
         if isinstance(array, c.Binary) and array.symbol == "+":
             start, array = array.right, array.left
             if index == c.number(0):

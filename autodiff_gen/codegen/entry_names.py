@@ -13,7 +13,7 @@ from ..ir.types import Type
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
-from ..lowering.loops.memory import CALLER, Index, Memory
+from ..lowering.loops.memory import CALLER, Memory
 from ..lowering.plan import EntryPlan, Placed, Step
 from .c_printer import PRINTER
 from .geometry import Geometry
@@ -155,9 +155,8 @@ class Names:
 
     def element(self, place: c.Expr, start: int, steps: Sequence[tuple[c.Expr | None, int]]) -> c.Element:
         """The element of an array at `start` and variables times their steps."""
-        index = Index({v.text: k for v, k in steps if isinstance(v, c.Name)}, start)
-        terms = c_syntax.offset(start, steps)
-        return c.Element(place, c.total(terms), self.memories[place].at(index))
+        terms = [(v, k) for v, k in ((c.number(start), int(start != 0)), *steps) if v is not None and k]
+        return c.Element(place, c.index(*terms), self.memories[place])
 
 
 def _text(place: c.Expr) -> str:

@@ -68,7 +68,10 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
     codes = _for_target(codes, program)
     steps = [step for code in codes for step in code.steps]
     short = all_short(steps, program.backends.cost.vector_loop)
-    codes = [replace(code, steps=tuple(map(with_tiles_from_zero, code.steps))) for code in codes]
+    codes = [
+        replace(code, steps=tuple(c_query.with_sums(with_tiles_from_zero(step)) for step in code.steps))
+        for code in codes
+    ]
     codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
     return Source(codes, functions, tables, geometry, own, short)
 

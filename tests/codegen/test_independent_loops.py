@@ -172,6 +172,8 @@ def addresses(
                 return value(left, names) + value(right, names)
             case c.Sum(terms, less):
                 return sum(value(t, names) for t in terms) - sum(value(t, names) for t in less)
+            case c.Index():
+                return value(expr.sum, names)
         raise KeyError(expr)  # an index that is looked up
 
     def place(array: c.Expr, names: Mapping[str, int]) -> int:

@@ -9,7 +9,6 @@ from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.loops.tiles_from_zero import with_tiles_from_zero
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
-from autodiff_gen.lowering.loops.accesses import accesses_of
 
 START, J = c.Name("i"), c.Name("j")
 INSIDE = c.Sum((J,), (START,))
@@ -30,29 +29,13 @@ def test_a_tile(what: str) -> None:
     tile = c.For(
         "j", c.Binary("+", START, c.number(8)), (c.Assign(c.Name("y"), value),), start=START, extent=8
     )
-    assert PRINTER.lines(with_tiles_from_zero((c.For("i", c.number(64), (tile,), step=8),))) == [
+    assert PRINTER.lines(with_tiles_from_zero(placed((c.For("i", c.number(64), (tile,), step=8),)))) == [
         "for (int32_t i = 0; i < 64; i += 8) {",
         "    for (int32_t j = 0; j < 8; j++) {",
         f"        y = {text};",
         "    }",
         "}",
     ]
-
-
-@pytest.mark.parametrize("what", ROWS)
-def test_accesses_say_where_the_elements_are_then(what: str) -> None:
-    tile = c.For(
-        "j", c.Binary("+", START, c.number(8)), (c.Assign(c.Name("y"), ROWS[what][0]),), START, extent=8
-    )
-    before = (c.For("i", c.number(64), (tile,), step=8),)
-    found, expected = (
-        [
-            (access.offset, {v: k for v, k in (access.steps or {}).items() if k})
-            for access in accesses_of(tree) or ()
-        ]
-        for tree in (with_tiles_from_zero(placed(before)), placed(with_tiles_from_zero(before)))
-    )
-    assert found == expected
 
 
 def test_other_loops_stay() -> None:

@@ -1,4 +1,4 @@
-"""Small loops of tests, with what the plan knows of those of programs: extents, and the places of elements."""
+"""Small loops of tests, with what the plan knows of those of programs: extents, indices and the memory of arrays."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from autodiff_gen.codegen.executed_trees import value_of
 from autodiff_gen.ir.types import Size
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query, c_syntax
-from autodiff_gen.lowering.loops.memory import CALLER, Index, Memory, local_array
+from autodiff_gen.lowering.loops.memory import CALLER, Memory, local_array
 
 ARENA = c.Member("t", "arena")
 
@@ -30,13 +29,35 @@ def pointer(name: str, first: int, size: int = 64, *, comment: str = "", is_floa
 
 
 def at(array: str, *terms: c.Expr | int) -> c.Element:
-    """An element of an array; its place is known once it is `placed`."""
-    return c.Element(c.Name(array), c.total([c.number(t) if isinstance(t, int) else t for t in terms]))
+    """An element of an array; its memory is known once it is `placed`."""
+    return c.Element(
+        c.Name(array), index_of(c.total([c.number(t) if isinstance(t, int) else t for t in terms]))
+    )
+
+
+def index_of(expr: c.Expr) -> c.Index:
+    """An expression of C as an index."""
+    match expr:
+        case c.Index():
+            return expr
+        case c.Sum(terms, less):
+            return c.index(*(_term(t, sign) for sign, parts in ((1, terms), (-1, less)) for t in parts))
+    return c.index(_term(expr, 1))
+
+
+def _term(expr: c.Expr, sign: int) -> tuple[c.Expr, int]:
+    match expr:
+        case c.Sum():
+            return index_of(expr), sign
+        case c.Binary("*", factor, c.Literal(number)):
+            part, step = _term(factor, sign)
+            return part, step * int(number)
+    return expr, sign
 
 
 def placed(tree: c.Statements, floats: Collection[str] = ()) -> c.Statements:
-    """Statements whose elements have places in the arrays that these declare, and in those of the caller and states.
-    floats: the caller's arrays of floats."""
+    """Statements whose elements are in the arrays that these declare, and in those of the caller and states. floats:
+    the caller's arrays of floats."""
     known: dict[c.Expr, Memory | None] = {}
     for s in c_query.statements(tree):
         if isinstance(s, c.Declare) and s.is_pointer:
@@ -49,23 +70,10 @@ def placed(tree: c.Statements, floats: Collection[str] = ()) -> c.Statements:
             return node
         if isinstance(node.array, c.Member):
             state = f"{node.array.pointer}->{node.array.name}"
-            return replace(node, access=Memory(state, state, 0, 4).at(_linear(node.index)))
-        (name,) = c_query.words(node.array)
-        memory = known.get(node.array, Memory(CALLER, name, 0, 4, is_float=name in floats))
-        return node if memory is None else replace(node, access=memory.at(_linear(node.index)))
+            memory: Memory | None = Memory(state, state, 0, 4)
+        else:
+            (name,) = c_query.words(node.array)
+            memory = known.get(node.array, Memory(CALLER, name, 0, 4, is_float=name in floats))
+        return replace(node, index=index_of(node.index), memory=memory)
 
     return c_query.rewritten(tree, change)
-
-
-def _linear(index: c.Expr) -> Index | None:
-    """An index that is linear in its variables: its value where all are 0, and by how much one of each adds to it."""
-    names = c_query.names(index)
-    start = value_of(index, dict.fromkeys(names, 0.0))
-    if start is None:
-        return None
-    steps = {}
-    for name in names:
-        value = value_of(index, {**dict.fromkeys(names, 0.0), name: 1.0})
-        assert value is not None
-        steps[name] = int(value - start)
-    return Index(steps, int(start))

@@ -22,7 +22,7 @@ from ...ir.identifiers import unused
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from ...lowering.loops.accesses import are_independent, elements_of, with_innermost_loops, with_variable
-from ...lowering.loops.memory import Access, Index, local_array
+from ...lowering.loops.memory import Access, local_array
 from ...lowering.nests.statements import LOOP_NAMES
 from ...targets.cost_table import BLOCK, WIDE, CostTable
 
@@ -169,12 +169,8 @@ def _replaced(
 def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.For:
     """The loop over the elements of a block, which are in local arrays. What only names an element, or a sum that the
     macro limits, needs no name."""
-    at = c.total([c.Name(tile.variable)], [tile.start] if tile.start != c.number(0) else [])
-    steps = {tile.variable: 1} | ({tile.start.text: -1} if isinstance(tile.start, c.Name) else {})
-    here = {
-        e: c.Element(c.Name(o.name), at, local_array(o.name, is_float=True).at(Index(steps)))
-        for e, o in operands.items()
-    }
+    at = c.index((c.Name(tile.variable), 1), (tile.start, -1)).flat
+    here = {e: c.Element(c.Name(o.name), at, local_array(o.name, is_float=True)) for e, o in operands.items()}
     limited = {e for e, o in operands.items() if o.limit is not None}
     fixed = {e for e, o in operands.items() if not o.is_written}
     body = tuple(_unlimited(s, limited) for s in tile.body)
@@ -241,39 +237,35 @@ def _by_rows(loop: c.For) -> c.For:
 
 def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
     """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
-    steps = None if element.access is None else element.access.steps
+    assert isinstance(element.index, c.Index)
+    steps = element.index.steps
     if steps is None or variable in c_query.nodes(element.array):
         return None
-    step = steps.get(variable.text, 0)
-    rest = [t for t in whole.terms if variable not in c_query.nodes(t)]
-    if len(rest) < len(whole.terms) and c.times(variable, step) not in whole.terms:
+    terms = element.index.terms
+    rest = [t for t in terms if variable not in c_query.nodes(t)]
+    if len(rest) < len(terms) - (variable.text in steps) or any(k < 0 for _, k in terms):
         return None
-    return c.Unary("&", c.Element(element.array, c.total(rest))), steps.get(variable.text, 0) // 4
+    begin = replace(element, index=c.index(*rest))
+    return c.Unary("&", begin), steps.get(variable.text, 0)
 
 
 def _begin(place: c.Expr, variable: c.Name) -> c.Expr | None:
     """Where a place is whose index is the sum of a variable, which is 0 there, and other terms; None for others."""
     assert isinstance(place, c.Unary) and isinstance(place.operand, c.Element)
     element = place.operand
-    match element.index:
-        case c.Name() as index if index == variable:
-            return element.array
-        case c.Sum(terms, ()) if terms.count(variable) == 1:
-            rest = [t for t in terms if t != variable]
-            return c.Unary("&", c.Element(element.array, c.total(rest)))
-    return None
+    assert isinstance(element.index, c.Index)
+    terms = element.index.terms
+    if terms.count((variable, 1)) != 1 or any(k < 0 for _, k in terms):
+        return None
+    rest = [t for t in terms if t != (variable, 1)]
+    return c.Unary("&", replace(element, index=c.index(*rest))) if rest else element.array
 
 
 def _first(element: c.Element, tile: c.For) -> c.Element:
     """The element of the first iteration of the loop over a block, without terms of its index that are 0 or cancel."""
     old = c.Name(tile.variable)
     moved = c_query.rewritten(element, lambda node: tile.start if node == old else node)
-    match moved.index:
-        case c.Sum(terms, less) if terms == less:
-            return replace(moved, index=c.number(0))
-        case c.Sum(terms, less):
-            return replace(moved, index=c.total([t for t in terms if t != c.number(0)], less))
-    return moved
+    return replace(moved, index=moved.index.flat) if isinstance(moved.index, c.Index) else moved
 
 
 def _added_to(body: c.Statements, counts: Mapping[c.Element, int]) -> set[c.Element]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query, c_syntax
+from ...lowering.loops.accesses import with_variable
 
 
 def with_collapsed_loops(body: c.Statements) -> c.Statements:
@@ -51,26 +52,25 @@ def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:
     in_indices = 0
     for node in c_query.nodes(inner.body):
         if isinstance(node, c.Element):
-            if node.access is None or node.access.steps is None:
+            steps = node.index.steps if isinstance(node.index, c.Index) else None
+            if steps is None:
                 return False
-            step = node.access.steps.get(inner.variable, 0) // node.access.memory.element
-            terms = [t for t in _terms(node.index) if row in c_query.names(t)]
-            if terms != ([c.times(names[0], extent * step)] if step else []):
+            step = steps.get(inner.variable, 0)
+            if _of_row(node.index, row) != ([(names[0], extent * step)] if step else []):
                 return False
             in_indices += sum(n in names for n in c_query.nodes(node.index))
     return in_indices == sum(n in names for n in c_query.nodes(inner.body))
 
 
-def _terms(index: c.Expr) -> tuple[c.Expr, ...]:
-    return (*index.terms, *index.less) if isinstance(index, c.Sum) else (index,)
+def _of_row(index: c.Expr, row: str) -> list[tuple[c.Expr, int]]:
+    """The terms of an index in which the variable of the rows is."""
+    return [t for t in index.terms if row in c_query.names(t)] if isinstance(index, c.Index) else []
 
 
 def _moved(node: Any, row: str, column: str) -> Any:
     """An element whose index counts in the variable of the rows only."""
-    if not isinstance(node, c.Element) or row not in c_query.names(node.index):
+    if not isinstance(node, c.Element) or not (gone := _of_row(node.index, row)):
         return node
-    whole = node.index if isinstance(node.index, c.Sum) else c.Sum((node.index,))
-    kept = c.total([t for t in whole.terms if row not in c_query.names(t)], whole.less)
-    index = c_query.rewritten(kept, lambda n: c.Name(row) if n == c.Name(column) else n)
-    access = None if node.access is None else node.access.where(row).where(column, row)
-    return c.Element(node.array, index, access)
+    assert isinstance(node.index, c.Index)
+    kept = c.index(*(t for t in node.index.terms if t not in gone))
+    return replace(node, index=with_variable(kept, column, row))

@@ -23,19 +23,5 @@ def _from_zero(loop: c.For) -> c.For:
     if not isinstance(loop.start, c.Name) or not isinstance(loop.extent, int):
         return loop
     moved = with_variable(loop.body, loop.variable, loop.start.text, loop.variable)
-    body = c_query.rewritten(moved, lambda node: _sum(node) if isinstance(node, c.Sum) else node)
+    body = c_query.rewritten(moved, lambda node: node.flat if isinstance(node, c.Index) else node)
     return replace(loop, start=c.number(0), stop=c.number(loop.extent), body=body)
-
-
-def _sum(node: c.Sum) -> c.Expr:
-    """A sum without a term that is subtracted again, and without sums among its terms."""
-    terms: list[c.Expr] = []
-    for term in node.terms:
-        terms += term.terms if isinstance(term, c.Sum) and not term.less else [term]
-    less = []
-    for term in node.less:
-        if term in terms:
-            terms.remove(term)
-        else:
-            less.append(term)
-    return c.total(terms, less)

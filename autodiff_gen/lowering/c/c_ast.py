@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ...ir.types import Size
-from ..loops.memory import Access, Memory
+from ..loops.memory import Access, Memory, Steps
 
 # Expressions
 
@@ -45,14 +45,69 @@ class Member:
 
 @dataclass(frozen=True)
 class Element:
-    """`array[index]`; with the array `a + b`, `a[b + index]`. `access`: its place in memory, where loops need it."""
+    """`array[index]`; with the array `a + b`, `a[b + index]`. `memory`: what the array is, where loops need it."""
 
     array: Expr
     index: Expr
-    access: Access | None = field(default=None, compare=False)
+    memory: Memory | None = field(default=None, compare=False)
+
+    @property
+    def access(self) -> Access | None:
+        """Its place in memory."""
+        if self.memory is None:
+            return None
+        return self.memory.at(self.index.steps if isinstance(self.index, Index) else None)
 
     def __hash__(self) -> int:
         return hash(self.array)  # few elements of a loop are in one array
+
+
+@dataclass(frozen=True)
+class Index:
+    """The sum of `terms`, each of them times a number: the place in an array, along the variables of loops."""
+
+    terms: tuple[tuple[Expr, int], ...]
+
+    @property
+    def steps(self) -> Steps | None:
+        """By how much each variable moves it, and under "" where it begins; None where it is not linear in them."""
+        found: dict[str, int] = {}
+        for part, factor in self.terms:
+            match part:
+                case Name(text):
+                    moved: Steps | None = {text: 1}
+                case Literal(text):
+                    moved = {"": int(text)}
+                case Index():
+                    moved = part.steps
+                case _:
+                    moved = None
+            if moved is None:
+                return None
+            for v, k in moved.items():
+                found[v] = found.get(v, 0) + k * factor
+        return found
+
+    @property
+    def flat(self) -> Index:
+        """The same index without terms that cancel each other or are 0, and without sums among its terms."""
+        terms: list[tuple[Expr, int]] = []
+        for part, factor in self.terms:
+            is_sum = isinstance(part, Index) and factor == 1 and all(k > 0 for _, k in part.terms)
+            for term in part.terms if is_sum and isinstance(part, Index) else ((part, factor),):
+                opposite = term[0], -term[1]
+                if opposite in terms:
+                    terms.remove(opposite)
+                elif term[0] != number(0):
+                    terms.append(term)
+        return index(*terms)
+
+    @property
+    def sum(self) -> Expr:
+        """The expression of C."""
+        parts = [(part.sum if isinstance(part, Index) else part, k) for part, k in self.terms]
+        less = [times(p, -k) for p, k in parts if k < 0]
+        return total([times(p, k) for p, k in parts if k >= 0] or [number(0)], less)
 
 
 @dataclass(frozen=True)
@@ -155,6 +210,7 @@ Expr: TypeAlias = (
     | Literal
     | Member
     | Element
+    | Index
     | Call
     | Unary
     | Initializer
@@ -340,6 +396,14 @@ class Parameter:
 @lru_cache(maxsize=1024)
 def number(value: int) -> Literal:
     return Literal(str(value))
+
+
+def index(*terms: tuple[Expr, int]) -> Index:
+    """The index that is the sum of such terms."""
+    match terms:
+        case ((Index() as whole, 1),):
+            return whole
+    return Index(terms)
 
 
 def total(terms: Sequence[Expr], less: Sequence[Expr] = ()) -> Expr:

@@ -19,6 +19,7 @@ from .c_ast import (
     Expr,
     For,
     If,
+    Index,
     Literal,
     Member,
     Name,
@@ -53,7 +54,7 @@ def reads(template: str, count: int) -> list[tuple[int, bool]]:
 
 
 _PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tuple[str, int], ...]",
-          "Access | None", "Memory | None", "Size | None")  # fmt: skip
+          "Memory | None", "Size | None")  # fmt: skip
 
 
 @cache
@@ -185,6 +186,11 @@ def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
         if made is not value:
             changed[name] = made
     return change(_with_fields(tree, changed) if changed else tree)  # type: ignore[no-any-return]
+
+
+def with_sums(tree: T) -> T:
+    """A tree with expressions of C in place of indices."""
+    return rewritten(tree, lambda node: node.sum if isinstance(node, Index) else node)
 
 
 def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statements:

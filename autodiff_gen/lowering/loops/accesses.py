@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..c import c_ast as c
 from ..c import c_query
 from .memory import Access
 
+T = TypeVar("T")
 Change: TypeAlias = Callable[[c.For, set[str], bool], c.Statements]
 
 
@@ -57,9 +58,10 @@ def elements_of(statements: c.Statement | c.Statements) -> list[tuple[c.Element,
     assigned = set[int]()
     for node in c_query.nodes(statements):
         if isinstance(node, c.Element):
-            if node.access is None:
+            access = node.access
+            if access is None:
                 return None
-            out.append((node, replace(node.access, is_written=id(node) in assigned)))
+            out.append((node, replace(access, is_written=id(node) in assigned)))
         elif isinstance(node, (c.Assign, c.StepTemplate)):
             assigned.update(map(id, _targets_of(node)))
         elif isinstance(node, (c.Array, c.ExprStatement, c.Return, c.Probe)) or (
@@ -90,13 +92,8 @@ def _targets_of(node: Any) -> Sequence[c.Expr]:
     return ()
 
 
-def with_variable(tree: c.Statements, old: str, *new: str) -> c.Statements:
-    """Statements in which the sum of others takes the place of a variable."""
-    before, after = c.Name(old), c.total([c.Name(name) for name in new])
-
-    def change(node: Any) -> Any:
-        if isinstance(node, c.Element) and node.access is not None:
-            return replace(node, access=node.access.where(old, *new))
-        return after if node == before else node
-
-    return c_query.rewritten(tree, change)
+def with_variable(tree: T, old: str, *new: str) -> T:
+    """A tree in which the sum of others takes the place of a variable."""
+    first, *others = map(c.Name, new)
+    after = c.index(*((v, 1) for v in (first, *others))) if others else first
+    return c_query.rewritten(tree, lambda node: after if node == c.Name(old) else node)

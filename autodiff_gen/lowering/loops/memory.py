@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ...ir.types import DType, f32
 
@@ -11,6 +12,8 @@ CALLER = (
     "caller"  # the root of arrays whose place only the caller knows; none is part of the program's own memory
 )
 LOCAL = "local "  # and a name: the root of a local array
+
+Steps: TypeAlias = Mapping[str, int]  # of an index along variables, and under "" where it begins
 
 
 @dataclass(frozen=True)
@@ -49,30 +52,16 @@ class Memory:
             return replace(self, anchor=name, origin=0)
         return replace(self, origin=self.origin + elements * self.element)
 
-    def at(self, index: Index | None) -> Access:
+    def at(self, steps: Steps | None) -> Access:
         """The element at an index."""
-        if index is None:
+        if steps is None:
             return Access(self, None, 0)
-        steps = {v: k * self.element for v, k in index.steps.items()}
-        return Access(self, steps, self.origin + index.start * self.element)
+        moved = {v: k * self.element for v, k in steps.items() if v}
+        return Access(self, moved, self.origin + steps.get("", 0) * self.element)
 
 
 def local_array(name: str, element: int = 4, *, is_float: bool) -> Memory:
     return Memory(f"{LOCAL}{name}", name, 0, element, is_float=is_float)
-
-
-@dataclass(frozen=True)
-class Index:
-    """A number that is linear in variables: `start`, and each of them times its step."""
-
-    steps: Mapping[str, int]
-    start: int = 0
-
-    def plus(self, other: Index, factor: int = 1) -> Index:
-        """The sum of this number and another one times a factor."""
-        variables = {**self.steps, **other.steps}
-        steps = {v: self.steps.get(v, 0) + factor * other.steps.get(v, 0) for v in variables}
-        return Index(steps, self.start + factor * other.start)
 
 
 @dataclass(frozen=True)
@@ -87,15 +76,6 @@ class Access:
 
     def step(self, variable: str) -> int | None:
         return None if self.steps is None else self.steps.get(variable, 0)
-
-    def where(self, variable: str, *new: str) -> Access:
-        """The element where a variable is the sum of others."""
-        if self.steps is None or variable not in self.steps:
-            return self
-        steps = {v: k for v, k in self.steps.items() if v != variable}
-        for v in new:
-            steps[v] = steps.get(v, 0) + self.steps[variable]
-        return replace(self, steps=steps)
 
     def distance(self, other: Access) -> int | None:
         """The bytes from another element to this one in one iteration of all loops; None where that is not known."""

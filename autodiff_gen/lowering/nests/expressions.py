@@ -60,9 +60,8 @@ class Expressions:
     def _in_block(self, at: Index, block: Body | None) -> Index:
         if at is None or block is None:
             return at
-        first = self.loop_vars[block]
-        terms = ((at, 1), (first, -1))
-        return LoopExpr(lambda i, start: c.total([i], [start]), at.home, (at, first), terms=terms)
+        args = at, self.loop_vars[block]
+        return LoopExpr(lambda i, start: c.index((i, 1), (start, -1)), at.home, args)
 
     def number(self, number: int) -> LoopExpr:
         if number not in self._numbers:
@@ -91,10 +90,10 @@ class Expressions:
             return at
 
         def form(i: c.Expr) -> c.Expr:
-            terms = [c.number(start), c.times(i, step)]
-            return c.total(terms[::-1] if step == 1 else terms)
+            terms = [(c.number(start), 1), (i, step)]
+            return c.index(*(terms[::-1] if step == 1 else terms))
 
-        return LoopExpr(form, at.home, (at,), terms=((at, step),), start=start)
+        return LoopExpr(form, at.home, (at,))
 
     def value(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression of v at `index`, which is read in `body`."""
@@ -189,22 +188,18 @@ class Expressions:
         steps = attrs.get("strides") or [product(shape[k + 1 :]) for k in range(len(shape))]
         moving = [(at, size) for at, size in zip(index, steps, strict=True) if at is not None and size != 0]
         args = tuple(at for at, _ in moving)
-        start = [c.number(attrs["offset"])] if attrs.get("offset") else []
+        start = [(c.number(attrs["offset"]), 1)] if attrs.get("offset") else []
         if not start and len(moving) == 1 and moving[0][1] == 1:
             return args[0]
 
         def form(*places: c.Expr) -> c.Expr:
-            sizes = [size for _, size in moving]
             terms = [
-                p if s == 1 else c.Binary("*", p, c_syntax.size(s))
-                for p, s in zip(places, sizes, strict=True)
+                (p, s) if isinstance(s, int) else (c.Binary("*", p, c_syntax.size(s)), 1)
+                for p, (_, s) in zip(places, moving, strict=True)
             ]
-            return c.total([*terms, *start])
+            return c.index(*terms, *start)
 
-        home = home_of(args, self.nest.top)
-        terms = tuple((at, size) for at, size in moving if isinstance(size, int))
-        is_linear = len(terms) == len(moving)
-        return LoopExpr(form, home, args, terms=terms if is_linear else None, start=attrs.get("offset", 0))
+        return LoopExpr(form, home_of(args, self.nest.top), args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> LoopExpr:
         """The expression that computes an elementwise value, even where it is also in memory."""

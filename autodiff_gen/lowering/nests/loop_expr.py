@@ -26,11 +26,8 @@ class LoopExpr:
     worth_a_name: bool = False
     memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
     number: int | None = None  # an index that is known
-    terms: Terms | None = (
-        None  # an index that is linear in others: times their steps; `start` is added to them
-    )
-    start: int = 0
-    array: LoopExpr | None = None  # an element of a local array, at `terms`
+    array: LoopExpr | None = None  # an element of a local array
+    terms: tuple[tuple[LoopExpr, int], ...] = ()  # its index: the sum of these, each of them times a number
     is_variable: bool = False  # of a loop
 
     @property
@@ -54,7 +51,6 @@ def unnamed() -> c.Expr:
 
 
 Index: TypeAlias = LoopExpr | None
-Terms: TypeAlias = tuple[tuple[LoopExpr, int], ...]
 
 
 def home_of(args: Iterable[Index], top: Body) -> Body:

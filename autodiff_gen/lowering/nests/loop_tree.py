@@ -15,7 +15,6 @@ from ...ir.types import f32, planned_size, s8
 from ...passes.loops.loops import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
-from ..loops.memory import Index as Linear
 from ..loops.memory import Memory, local_array
 from .accesses import window_of
 from .loop_expr import Index, LoopExpr
@@ -228,51 +227,28 @@ class LoopTree:
     def _at(self, place: c.Expr, at: Strided, index: tuple[Index, ...]) -> c.Expr:
         """`name[i * 10 + j + 4]`: the widest steps first. An index that counts downwards is one from the axis' end,
         `name[i * 10 + (4 - j)]`."""
-        terms: list[c.Expr] = []
+        terms: list[tuple[c.Expr, int]] = []
         offset = at.offset
-        place_in: Linear | None = Linear({}, at.offset)
         axes = zip(index, at.strides, at.shape, strict=True)
         for i, step, extent in sorted(axes, key=lambda axis: -abs(axis[1])):
-            if i is not None and step:
-                place_in = self._plus(place_in, i, step)
             if i is None or i.number is not None:
                 offset += 0 if i is None else (i.number or 0) * step
             elif step < 0:
                 last = planned_size((extent,)) - 1
                 offset += last * step
-                terms.append(c.times(c.total([c.number(last)], [self._expr(i)]), -step))
+                terms.append((c.index((c.number(last), 1), (self._expr(i), -1)), -step))
             elif step:
-                terms.append(c.times(self._expr(i), step))
+                terms.append((self._expr(i), step))
         if offset:
-            terms.append(c.number(offset))
-        return c.Element(place, c.total(terms), self.memories[place].at(place_in))
+            terms.append((c.number(offset), 1))
+        return c.Element(place, c.index(*terms), self.memories[place])
 
     def _local_element(self, expr: LoopExpr) -> c.Element:
         """An element of an array of accumulators, or of the local array of a tile of rows."""
-        assert expr.array is not None and expr.terms is not None
+        assert expr.array is not None
         array = self.names[expr.array]
-        terms = [c.times(self._expr(i), k) for i, k in expr.terms if k > 0]
-        less = [self._expr(i) for i, k in expr.terms if k < 0]
-        memory = local_array(array.text, is_float=expr.dtype is f32)
-        return c.Element(array, c.total(terms, less), memory.at(self._linear(expr)))
-
-    def _linear(self, expr: LoopExpr) -> Linear | None:
-        """An index as what it is linear in: variables of loops and other locals; None where it is anything else."""
-        if expr in self.names:
-            return Linear({self.names[expr].text: 1})
-        if expr.number is not None:
-            return Linear({}, expr.number)
-        if expr.terms is not None:
-            found: Linear | None = Linear({}, expr.start)
-            for i, step in expr.terms:
-                found = self._plus(found, i, step)
-            return found
-        made = self._made(expr) if expr.is_variable else None
-        return Linear({made.text: 1}) if isinstance(made, c.Name) else None
-
-    def _plus(self, sum_: Linear | None, i: LoopExpr, step: int) -> Linear | None:
-        index = self._linear(i)
-        return None if sum_ is None or index is None else sum_.plus(index, step)
+        index = c.index(*((self._expr(i), k) for i, k in expr.terms))
+        return c.Element(array, index, local_array(array.text, is_float=expr.dtype is f32))
 
     def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
         """The name of a new local; hint: what it is, if the expression does not say so."""
@@ -300,6 +276,6 @@ def _array(c_type: str, name: str, size: int, init: str, variable: str) -> list[
     """An array of accumulators with their initial value."""
     if init in ("0", "0.0f"):
         return [c.Array(c_type, name, size, init)]
-    access = local_array(name, is_float=c_type == "float").at(Linear({variable: 1}))
-    each = c.Assign(c.Element(c.Name(name), c.Name(variable), access), c.Literal(init))
+    memory = local_array(name, is_float=c_type == "float")
+    each = c.Assign(c.Element(c.Name(name), c.index((c.Name(variable), 1)), memory), c.Literal(init))
     return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,), extent=size)]
