@@ -135,6 +135,20 @@ def test_pointers_move_from_row_to_row(length: int) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "first, text",
+    [
+        (c.Sum((c.Name("j"), c.number(1))), "AG_BLOCK_ROWS(j, 5, k, 4, write(a_block, &a[64], 64)) {"),
+        (c.Sum((c.number(4),), (c.Name("j"),)), "for (int32_t j = 0; j < 5; j++) {"),
+    ],
+    ids=["the second", "the last, backwards"],
+)
+def test_rows_that_begin_at_another_row(first: c.Expr, text: str) -> None:
+    to = at("a", c.times(first, 64), c.Name("k"))
+    inner = counted("k", 4, (copy(to=to, of=c.Literal("2.0f")),))
+    assert lines(A, counted("j", 5, (inner,)))[0] == text
+
+
 def test_a_tile_in_a_loop_of_unknown_length_is_one_block() -> None:
     row = c.times(c.Name("j"), 64)
     inner = counted("k", 4, (copy(to=at("a", row, c.Name("k")), of=c.Literal("2.0f")),))

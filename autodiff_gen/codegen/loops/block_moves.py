@@ -38,20 +38,20 @@ def with_block_moves(
     """The steps of an entry with such loops, if the target has such instructions. taken: the names of arguments."""
     if not cost.block_moves:
         return tuple(steps)
-    scope = set(taken)
-    moved = [with_innermost_loops(step, _changed, scope) for step in steps]
+    scope = {*taken, *c_query.variables(steps)}
+    moved = (with_innermost_loops(step, lambda loop: _changed(loop, scope)) for step in steps)
     return tuple(c_query.with_loops(step, _by_rows) for step in moved)
 
 
-def _changed(loop: c.For, scope: set[str], _: bool) -> c.Statements:
+def _changed(loop: c.For, scope: set[str]) -> c.Statement:
     if any(name.startswith("ag_") for name in c_query.calls(loop.body)):
-        return (replace(loop, rolled=loop.rolled or _is_unrolled(loop)),)
+        return replace(loop, rolled=loop.rolled or _is_unrolled(loop))
     if loop.step != 1 or not _is_plain(loop.body):
-        return (loop,)
+        return loop
     taken = c_query.variables(loop.body)
     if loop.extent == BLOCK:
         operands = _operands(loop, taken, scope, BLOCK, repeated=True)
-        return (_of_blocks(loop, operands) if operands else loop,)
+        return _of_blocks(loop, operands) if operands else loop
     for width in (WIDE, BLOCK):
         if not _is_divided(loop, width):
             continue
@@ -61,11 +61,11 @@ def _changed(loop: c.For, scope: set[str], _: bool) -> c.Statements:
         moved = {e: replace(operands[e], pointer=begin) for e, begin in begins.items() if begin is not None}
         if operands and len(moved) == len(operands):
             if call := _copied(loop, width):
-                return (call,)
+                return call
             inner = _of_blocks(tile, moved)
             blocks, inner = inner.blocks, replace(inner, blocks=())
-            return (replace(loop, body=(inner,), step=width, rolled=False, blocks=blocks),)
-    return (loop,)
+            return replace(loop, body=(inner,), step=width, rolled=False, blocks=blocks)
+    return loop
 
 
 def _is_unrolled(loop: c.For) -> bool:
@@ -237,35 +237,38 @@ def _by_rows(loop: c.For) -> c.For:
 
 def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
     """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
-    assert isinstance(element.index, c.Index)
-    steps = element.index.steps
-    if steps is None or variable in c_query.nodes(element.array):
+    if variable in c_query.nodes(element.array):
         return None
-    terms = element.index.terms
-    rest = [t for t in terms if variable not in c_query.nodes(t)]
-    if len(rest) < len(terms) - (variable.text in steps) or any(k < 0 for _, k in terms):
+    begin, stride = list[tuple[c.Expr, int]](), 0
+    for term in element.terms:
+        if variable not in c_query.nodes(term):
+            begin.append(term)
+            continue
+        steps = c.Index((term,)).steps
+        if steps is None or not steps.keys() <= {variable.text, ""}:
+            return None
+        stride += steps[variable.text]
+        begin += [(c.number(steps[""]), 1)] if steps.get("") else []
+    if stride < 0 or any(k < 0 for _, k in begin):
         return None
-    begin = replace(element, index=c.index(*rest))
-    return c.Unary("&", begin), steps.get(variable.text, 0)
+    return c.Unary("&", element.at(*begin)), stride
 
 
 def _begin(place: c.Expr, variable: c.Name) -> c.Expr | None:
     """Where a place is whose index is the sum of a variable, which is 0 there, and other terms; None for others."""
     assert isinstance(place, c.Unary) and isinstance(place.operand, c.Element)
     element = place.operand
-    assert isinstance(element.index, c.Index)
-    terms = element.index.terms
-    if terms.count((variable, 1)) != 1 or any(k < 0 for _, k in terms):
+    if element.terms.count((variable, 1)) != 1 or any(k < 0 for _, k in element.terms):
         return None
-    rest = [t for t in terms if t != (variable, 1)]
-    return c.Unary("&", replace(element, index=c.index(*rest))) if rest else element.array
+    rest = [t for t in element.terms if t != (variable, 1)]
+    return c.Unary("&", element.at(*rest)) if rest else element.array
 
 
 def _first(element: c.Element, tile: c.For) -> c.Element:
     """The element of the first iteration of the loop over a block, without terms of its index that are 0 or cancel."""
     old = c.Name(tile.variable)
     moved = c_query.rewritten(element, lambda node: tile.start if node == old else node)
-    return replace(moved, index=moved.index.flat) if isinstance(moved.index, c.Index) else moved
+    return replace(moved, index=c.Index(moved.terms).flat)
 
 
 def _added_to(body: c.Statements, counts: Mapping[c.Element, int]) -> set[c.Element]:

@@ -52,25 +52,23 @@ def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:
     in_indices = 0
     for node in c_query.nodes(inner.body):
         if isinstance(node, c.Element):
-            steps = node.index.steps if isinstance(node.index, c.Index) else None
+            steps = c.Index(node.terms).steps
             if steps is None:
                 return False
             step = steps.get(inner.variable, 0)
-            if _of_row(node.index, row) != ([(names[0], extent * step)] if step else []):
+            if _of_row(node, row) != ([(names[0], extent * step)] if step else []):
                 return False
             in_indices += sum(n in names for n in c_query.nodes(node.index))
     return in_indices == sum(n in names for n in c_query.nodes(inner.body))
 
 
-def _of_row(index: c.Expr, row: str) -> list[tuple[c.Expr, int]]:
-    """The terms of an index in which the variable of the rows is."""
-    return [t for t in index.terms if row in c_query.names(t)] if isinstance(index, c.Index) else []
+def _of_row(element: c.Element, row: str) -> list[tuple[c.Expr, int]]:
+    """The terms of its index in which the variable of the rows is."""
+    return [t for t in element.terms if row in c_query.names(t)]
 
 
 def _moved(node: Any, row: str, column: str) -> Any:
     """An element whose index counts in the variable of the rows only."""
-    if not isinstance(node, c.Element) or not (gone := _of_row(node.index, row)):
+    if not isinstance(node, c.Element) or not (gone := _of_row(node, row)):
         return node
-    assert isinstance(node.index, c.Index)
-    kept = c.index(*(t for t in node.index.terms if t not in gone))
-    return replace(node, index=with_variable(kept, column, row))
+    return with_variable(node.at(*(t for t in node.terms if t not in gone)), column, row)

@@ -34,9 +34,9 @@ def with_both_alternatives(steps: Sequence[c.Statements], shortest: int) -> tupl
 class _Change:
     shortest: int
 
-    def changed(self, loop: c.For, _: set[str], __: bool) -> c.Statements:
+    def changed(self, loop: c.For) -> c.For:
         if iterations(loop, self.shortest) < self.shortest:
-            return (loop,)
+            return loop
         elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
         indices = {loop.variable, *c_query.names([e.index for e in elements])}
         body = [
@@ -45,7 +45,7 @@ class _Change:
             else c_query.rewritten(statement, _selected)
             for statement in loop.body
         ]
-        return (replace(loop, body=tuple(body)),)
+        return replace(loop, body=tuple(body))
 
 
 def _is_guarded(node: Any, indices: set[str]) -> bool:

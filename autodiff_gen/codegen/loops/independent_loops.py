@@ -34,17 +34,17 @@ class _Marks:
     reorder: bool
     vector: int
 
-    def marked(self, loop: c.For, _: set[str], __: bool) -> c.Statements:
+    def marked(self, loop: c.For) -> c.For:
         count = iterations(loop, 1 << 31)
         accesses = accesses_of(loop.body) if count >= self.shortest else None
         if accesses is None or not are_independent(accesses, loop.variable, count):
-            return (loop,)
+            return loop
         arrays = {a.memory for a in accesses if not a.memory.is_local}
         rows = self.reorder and all(_is_in_row(a, loop.variable) for a in accesses)
         # what is done with one array, compilers see for themselves
         reduced = reduction(loop) if rows else None
         rolled = loop.rolled or (reduced is None and self._is_unrolled_too_early(loop, count))
-        return (replace(loop, independent=len(arrays) > 1, reduction=reduced, rolled=rolled),)
+        return replace(loop, independent=len(arrays) > 1, reduction=reduced, rolled=rolled)
 
     def _is_unrolled_too_early(self, loop: c.For, count: int) -> bool:
         """Whether compilers unroll a loop of whole vectors before they look for vectors, which they then make of the

@@ -32,7 +32,7 @@ def with_masked_sums(steps: Sequence[c.Statements], cost: CostTable) -> tuple[c.
     return tuple(with_innermost_loops(step, _changed) for step in steps)
 
 
-def _changed(loop: c.For, _: set[str], __: bool) -> c.Statements:
+def _changed(loop: c.For) -> c.For:
     body: list[c.Statement] = []
     rest = list(loop.body)
     while rest:
@@ -48,7 +48,7 @@ def _changed(loop: c.For, _: set[str], __: bool) -> c.Statements:
                     rest = [s for s in rest if not any(s is moved for moved in sums)]
                     continue
         body.append(statement)
-    return (loop if c_query.unchanged(loop.body, body) else replace(loop, body=tuple(body)),)
+    return loop if c_query.unchanged(loop.body, body) else replace(loop, body=tuple(body))
 
 
 def _masked(value: c.Expr) -> tuple[list[c.Expr], c.Expr]:

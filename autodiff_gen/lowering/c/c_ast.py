@@ -52,11 +52,18 @@ class Element:
     memory: Memory | None = field(default=None, compare=False)
 
     @property
+    def terms(self) -> tuple[tuple[Expr, int], ...]:
+        """Of the index."""
+        return self.index.terms if isinstance(self.index, Index) else ((self.index, 1),)
+
+    @property
     def access(self) -> Access | None:
         """Its place in memory."""
-        if self.memory is None:
-            return None
-        return self.memory.at(self.index.steps if isinstance(self.index, Index) else None)
+        return None if self.memory is None else self.memory.at(Index(self.terms).steps)
+
+    def at(self, *terms: tuple[Expr, int]) -> Element:
+        """An element of the same array."""
+        return replace(self, index=index(*terms))
 
     def __hash__(self) -> int:
         return hash(self.array)  # few elements of a loop are in one array

@@ -4,46 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from ..c import c_ast as c
 from ..c import c_query
 from .memory import Access
 
 T = TypeVar("T")
-Change: TypeAlias = Callable[[c.For, set[str], bool], c.Statements]
 
 
-def with_innermost_loops(
-    tree: c.Statements, change: Change, scope: set[str] | None = None, is_inside: bool = False
-) -> c.Statements:
-    """The tree with innermost loops replaced by what `change` makes of them, given the names of pointers and arrays in
-    scope, and whether a loop is inside of another one."""
-    scope = set() if scope is None else scope
-
-    def inside(body: c.Statements, is_inside: bool = is_inside) -> c.Statements:
-        return with_innermost_loops(body, change, set(scope), is_inside)
-
-    out: list[c.Statement] = []
-    for statement in tree:
-        match statement:
-            case c.Declare(variables=((name, _),)) if statement.is_pointer:
-                scope.add(name)
-            case c.Array(name=name):
-                scope.add(name)
-            case c.For(body=body) if any(True for _ in c_query.loops(body)):
-                made = inside(body, True)
-                statement = statement if made is body else replace(statement, body=made)
-            case c.For():
-                out += change(statement, scope, is_inside)
-                continue
-            case c.If(test, then, otherwise):
-                statement = c.If(test, inside(then), inside(otherwise))
-            case c.Block(body):
-                made = inside(body)
-                statement = statement if made is body else c.Block(made)
-        out.append(statement)
-    return c_query.unchanged(tree, out) or tuple(out)
+def with_innermost_loops(tree: c.Statements, change: Callable[[c.For], c.Statement]) -> c.Statements:
+    """The tree with innermost loops replaced by what `change` makes of them."""
+    return c_query.with_loops(tree, lambda loop: loop if any(c_query.loops(loop.body)) else change(loop))
 
 
 def accesses_of(statements: c.Statement | c.Statements) -> list[Access] | None:
