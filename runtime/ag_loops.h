@@ -1,15 +1,15 @@
 /* What generated C says of a loop, before it, and of functions of loops.
  *
- * AG_IVDEP: no iteration reads or writes what another one writes (codegen/loops/independent_loops.py). A
+ * AG_IVDEP: no iteration reads or writes what another one writes (lowering/loops/independent_loops.py). A
  * compiler need not check at run time whether the arrays overlap, or give up vectors where they are many.
  * AG_REDUCTION(+ : a, b): as AG_IVDEP, and nothing else than the variables a and b passes from one iteration
- * to the next; their terms may be added up in another order (codegen/loops/reduction_loops.py). A board whose
+ * to the next; their terms may be added up in another order (lowering/loops/reduction_loops.py). A board whose
  * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are
  * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
  * (passes/loops/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over
  * a vector or two, and has to be there when a compiler looks for vectors
- * (codegen/loops/independent_loops.py). Or the loop adds up elements in another order than memory's
- * (codegen/loops/sums_in_order.py).
+ * (lowering/loops/independent_loops.py). Or the loop adds up elements in another order than memory's
+ * (lowering/loops/sums_in_order.py).
  *
  * AG_NOINLINE: a function whose loops differ in sizes is compiled once, not for each of its calls. */
 #ifndef AG_LOOPS_H
@@ -57,7 +57,7 @@ static inline float ag_smaller(float a, float b) {
 #define AG_REDUCTION(...) AG_IVDEP
 #endif
 
-/* Rows on hosts with wide vectors (codegen/loops/row_results.py). */
+/* Rows on hosts with wide vectors (lowering/loops/row_results.py). */
 
 /* The sum of partial sums, as a tree; `count` is a multiple of 4. */
 static inline float ag_sum(const float *parts, int32_t count) {

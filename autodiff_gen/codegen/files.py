@@ -17,6 +17,7 @@ import jinja2
 from ..ir.parameter_layout import PartialStorage
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
+from ..lowering.loops.block_moves import COPY, FILL
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
@@ -25,7 +26,6 @@ from .constants import declared
 from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
 from .init_function import init_statements
-from .loops.block_moves import COPY, FILL
 from .loops.loop_functions import LoopFunction
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts

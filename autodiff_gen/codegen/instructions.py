@@ -15,9 +15,9 @@ from ..kernels.call_cost import call_cost
 from ..kernels.contract import CONTRACT
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
+from ..lowering.loops.block_moves import COPY, FILL
 from ..targets.cost_table import CostTable
 from .executed_trees import SELECT, array_of, coefficient, is_product, operators, stores, value_of
-from .loops.block_moves import COPY, FILL
 from .program import Program
 from .source import Source, source_of
 

@@ -11,23 +11,15 @@ from ..ir.identifiers import identifier, of_program
 from ..kernels.table import Function
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
-from ..passes.costs import has_wide_vectors
+from ..lowering.loops.schedule import scheduled
+from ..lowering.loops.vector_loops import all_short
 from .constants import Table, constant_tables
 from .entries import EntryCode, entry_code, parameters
 from .geometry import Geometry, geometry_names
-from .loops.block_moves import with_block_moves
-from .loops.collapsed_loops import with_collapsed_loops
-from .loops.if_conversion import with_both_alternatives
-from .loops.independent_loops import with_independent_loops
 from .loops.loop_forms import Known, Variable
 from .loops.loop_functions import LoopFunction
-from .loops.masked_sums import with_masked_sums
 from .loops.outlining import outlined
 from .loops.role_names import Layers
-from .loops.row_results import with_row_results
-from .loops.sums_in_order import with_sums_in_order
-from .loops.tiles_from_zero import with_tiles_from_zero
-from .loops.vector_loops import all_short
 from .program import Program
 from .step_names import StepName, step_names
 
@@ -65,33 +57,14 @@ def source_of(program: Program, probes: Mapping[str, Mapping[str, int]], poison:
         for e in program.entries
     ]
     codes, own = _with_own_functions(codes, program.backends.functions)
-    codes = _for_target(codes, program)
+    cost, reorder = program.backends.cost, not program.backends.only_ref
+    for k, (code, entry) in enumerate(zip(codes, program.entries, strict=True)):
+        taken = [a.c_name for a in entry.args if not a.by_value]
+        codes[k] = replace(code, steps=scheduled(code.steps, cost, reorder, taken))
     steps = [step for code in codes for step in code.steps]
-    short = all_short(steps, program.backends.cost.vector_loop)
-    codes = [
-        replace(code, steps=tuple(c_query.with_sums(with_tiles_from_zero(step)) for step in code.steps))
-        for code in codes
-    ]
+    short = all_short(steps, cost.vector_loop)
     codes, functions = _with_outlined_loops(codes, program, {*global_names, *geometry.values()})
     return Source(codes, functions, tables, geometry, own, short)
-
-
-def _for_target(codes: Sequence[EntryCode], program: Program) -> list[EntryCode]:
-    """Loops in the forms that the target's compiler and memory are fast with, by its cost table."""
-    cost, reorder = program.backends.cost, not program.backends.only_ref
-    is_wide = has_wide_vectors(cost)
-    out = []
-    for code, entry in zip(codes, program.entries, strict=True):
-        taken = {a.c_name for a in entry.args if not a.by_value}
-        vector = cost.vector if is_wide else 0
-        steps = tuple(map(with_collapsed_loops, code.steps))
-        steps = with_independent_loops(steps, cost.vector_loop, reorder, vector)
-        steps = with_both_alternatives(steps, cost.vector_loop)
-        steps = with_masked_sums(with_block_moves(steps, cost, taken), cost)
-        if cost.vector > 1:
-            steps = tuple(map(with_sums_in_order, steps))
-        out.append(replace(code, steps=with_row_results(steps, cost) if reorder else steps))
-    return out
 
 
 def _with_own_functions(

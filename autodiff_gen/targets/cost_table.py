@@ -65,7 +65,7 @@ class CostTable:
     serve the same calls, where the cheapest is called. calls: by symbol, what the parts of a call take
     (kernels/call_parts.py), for estimates of time. cycles: of an instruction, in the mean of a training step, by
     an estimate; 0 where it is not known. block_moves: whether generated loops load and store blocks of floats by one
-    instruction (codegen/loops/block_moves.py). finish: of an element of a result to which a kernel adds a bias and
+    instruction (lowering/loops/block_moves.py). finish: of an element of a result to which a kernel adds a bias and
     which it limits before it returns (an epilogue); 0 where kernels finish all results. limit: of a loop that limits
     one float.
     """

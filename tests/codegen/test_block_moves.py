@@ -17,12 +17,12 @@ from placed_loops import at, counted, placed, pointer
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops.block_moves import with_block_moves
-from autodiff_gen.codegen.loops.tiles_from_zero import with_tiles_from_zero
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
+from autodiff_gen.lowering.loops.block_moves import with_block_moves
+from autodiff_gen.lowering.loops.tiles_from_zero import with_tiles_from_zero
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

@@ -6,9 +6,9 @@ import pytest
 from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.loops.collapsed_loops import with_collapsed_loops
 from autodiff_gen.ir.types import Dim, Size
 from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.collapsed_loops import with_collapsed_loops
 
 ROW, COLUMN, N = c.Name("i"), c.Name("j"), Dim(1, 8)
 

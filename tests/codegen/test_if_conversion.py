@@ -7,9 +7,9 @@ from op_expressions import computed
 from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.loops.if_conversion import with_both_alternatives
 from autodiff_gen.ir.types import DType, f32, s32
 from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.if_conversion import with_both_alternatives
 
 INDEX = c.Name("i")
 

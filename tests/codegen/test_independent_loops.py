@@ -14,11 +14,11 @@ from placed_loops import at, counted, placed, pointer
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.entries import entry_code
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
+from autodiff_gen.lowering.loops.independent_loops import with_independent_loops
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

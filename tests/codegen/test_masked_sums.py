@@ -9,9 +9,9 @@ from op_expressions import computed, reduced
 from placed_loops import counted, placed
 
 from autodiff_gen.codegen.c_printer import PRINTER
-from autodiff_gen.codegen.loops.masked_sums import with_masked_sums
 from autodiff_gen.kernels import registry
 from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.masked_sums import with_masked_sums
 
 SCALAR = replace(registry.host_cost(), vector=1)
 ZERO, MASKED = c.Literal("0.0f"), c.Name("masked")

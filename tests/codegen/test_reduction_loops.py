@@ -16,10 +16,10 @@ from placed_loops import counted, placed
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops.independent_loops import with_independent_loops
-from autodiff_gen.codegen.loops.row_results import with_row_results
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.independent_loops import with_independent_loops
+from autodiff_gen.lowering.loops.row_results import with_row_results
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

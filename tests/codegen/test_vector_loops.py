@@ -7,10 +7,10 @@ from placed_loops import counted
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops.vector_loops import all_short
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.types import Dim, Size
 from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.vector_loops import all_short
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 

@@ -23,13 +23,13 @@ from typing import Any, TypeAlias
 from ...ir.identifiers import Scope
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
+from ...lowering.loops.vector_loops import iterations
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
 from ..step_names import StepName
 from .loop_forms import Known, Loops, loops_of
 from .loop_functions import LoopFunction, differing, function_of
 from .role_names import Layers, function_name
-from .vector_loops import iterations
 
 Visit: TypeAlias = Callable[[c.Statements, str, Known], c.Statements]
 _ENDS = (c.Comment, c.Heading, c.Probe, c.Return, c.Blank)

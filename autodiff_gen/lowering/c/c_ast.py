@@ -324,7 +324,7 @@ class BlockOperand:
 class For:
     """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself; `extent`: the
     difference of the two, where the loop counts upwards. `independent`: no
-    iteration reads or writes what another one writes (codegen/loops/independent_loops.py), but for the variables of
+    iteration reads or writes what another one writes (lowering/loops/independent_loops.py), but for the variables of
     `reduction`. `rolled`: compilers are not to unroll it. `blocks`: what is loaded before and stored after the elements
     of a block (runtime/ag_blocks.h): of a loop over the elements of one block, or of one around it, over the blocks of
     a row or over rows."""
@@ -340,6 +340,11 @@ class For:
     rolled: bool = False
     blocks: tuple[BlockOperand, ...] = ()
     extent: Size | None = field(default=None, compare=False)
+
+    @property
+    def from_zero(self) -> Size | None:
+        """The extent of a loop from 0 on; None of another one."""
+        return self.extent if self.start == number(0) else None
 
 
 @dataclass(frozen=True)

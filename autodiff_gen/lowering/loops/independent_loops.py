@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...lowering.c import c_ast as c
-from ...lowering.loops.accesses import accesses_of, are_independent, with_innermost_loops
-from ...lowering.loops.memory import Access
+from ..c import c_ast as c
+from .accesses import accesses_of, are_independent, with_innermost_loops
 from .block_moves import UNROLLED
+from .memory import Access
 from .reduction_loops import reduction
 from .vector_loops import iterations
 
@@ -49,7 +49,7 @@ class _Marks:
     def _is_unrolled_too_early(self, loop: c.For, count: int) -> bool:
         """Whether compilers unroll a loop of whole vectors before they look for vectors, which they then make of the
         loop around it: its iterations are apart in memory."""
-        constant = isinstance(loop.extent, int) and loop.start == c.number(0)
+        constant = isinstance(loop.from_zero, int)
         return self.vector > 0 and constant and count <= UNROLLED and count % self.vector == 0
 
 

@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.identifiers import unused
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
-from ...lowering.loops.accesses import with_variable
-from ...lowering.nests.statements import LOOP_NAMES
 from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
+from ..c import c_ast as c
+from ..c import c_query
+from ..nests.statements import LOOP_NAMES
+from .accesses import with_variable
 
 SHORT = 16  # vectors of a row, which compilers unroll completely
 EXTREMES = {"ag_max": "", "ag_min": "-"}  # the sign of what is the largest then
@@ -66,7 +66,7 @@ class _Rows:
         """What replaces a loop and the declarations of its results; nothing where it stays."""
         if reduction.identifier in EXTREMES:
             return self._extremes(loop, reduction)
-        count = loop.extent if loop.start == c.number(0) and loop.step == 1 else None
+        count = loop.from_zero if loop.step == 1 else None
         if reduction.identifier != "+" or not isinstance(count, int) or count % self.vector:
             return ()
         return self._sums(loop, reduction.names) if self.vector < count <= SHORT * self.vector else ()

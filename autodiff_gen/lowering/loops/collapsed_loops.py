@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query, c_syntax
-from ...lowering.loops.accesses import with_variable
+from ..c import c_ast as c
+from ..c import c_query, c_syntax
+from .accesses import with_variable
 
 
 def with_collapsed_loops(body: c.Statements) -> c.Statements:
@@ -25,13 +25,17 @@ def with_collapsed_loops(body: c.Statements) -> c.Statements:
 def _collapsed(outer: c.For) -> c.For:
     if len(outer.body) != 1 or not isinstance(inner := outer.body[0], c.For):
         return outer
-    if not _counts_up(outer) or not _counts_up(inner) or inner.reduction is not None:
+    rows, row = outer.from_zero, inner.from_zero
+    if (
+        rows is None
+        or not isinstance(row, int)
+        or inner.reduction is not None
+        or (outer.step, inner.step) != (1, 1)
+    ):
         return outer
-    if not isinstance(inner.extent, int) or outer.extent is None:
+    if not _rows_follow_each_other(outer.variable, inner, row):
         return outer
-    if not _rows_follow_each_other(outer.variable, inner, inner.extent):
-        return outer
-    extent = outer.extent * inner.extent
+    extent = rows * row
     return replace(
         inner,
         variable=outer.variable,
@@ -40,10 +44,6 @@ def _collapsed(outer: c.For) -> c.For:
         body=c_query.rewritten(inner.body, lambda node: _moved(node, outer.variable, inner.variable)),
         rolled=outer.rolled or inner.rolled,
     )
-
-
-def _counts_up(loop: c.For) -> bool:
-    return loop.start == c.number(0) and loop.step == 1
 
 
 def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:

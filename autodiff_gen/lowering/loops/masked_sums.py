@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
-from ...lowering.loops.accesses import accesses_of, targets, with_innermost_loops
 from ...targets.cost_table import CostTable
+from ..c import c_ast as c
+from ..c import c_query
+from .accesses import accesses_of, targets, with_innermost_loops
 
 ZERO = c.Literal("0.0f")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
+from ..c import c_ast as c
+from ..c import c_query
 
 
 def reduction(loop: c.For) -> c.Reduction | None:

@@ -19,12 +19,12 @@ from dataclasses import replace
 from typing import Any
 
 from ...ir.identifiers import unused
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
-from ...lowering.loops.accesses import are_independent, elements_of, with_innermost_loops, with_variable
-from ...lowering.loops.memory import Access, local_array
-from ...lowering.nests.statements import LOOP_NAMES
 from ...targets.cost_table import BLOCK, WIDE, CostTable
+from ..c import c_ast as c
+from ..c import c_query
+from ..nests.statements import LOOP_NAMES
+from .accesses import are_independent, elements_of, with_innermost_loops, with_variable
+from .memory import Access, local_array
 
 COPY, FILL = "ag_copy", "ag_fill"  # runtime/ag_blocks.h
 REGISTERS, OPERANDS = 24, 7  # that ag_blocks.h has for blocks
@@ -70,13 +70,13 @@ def _changed(loop: c.For, scope: set[str]) -> c.Statement:
 
 def _is_unrolled(loop: c.For) -> bool:
     """Whether compilers may unroll a loop over many elements completely."""
-    extent = loop.extent if loop.start == c.number(0) else None
+    extent = loop.from_zero
     return isinstance(extent, int) and BLOCK < extent <= UNROLLED and loop.step == 1
 
 
 def _is_divided(loop: c.For, width: int) -> bool:
     """Whether a loop has several blocks, and blocks are all of it."""
-    extent = loop.extent if loop.start == c.number(0) else None
+    extent = loop.from_zero
     if isinstance(extent, int):
         return extent % width == 0 and extent > WIDE
     return extent is not None and extent.coef % width == 0

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ir.op_kinds import ATOM, SELECT
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
-from ...lowering.loops.accesses import with_innermost_loops
+from ..c import c_ast as c
+from ..c import c_query
+from .accesses import with_innermost_loops
 from .vector_loops import iterations
 
 

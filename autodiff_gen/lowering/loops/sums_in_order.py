@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import replace
 
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
+from ..c import c_ast as c
+from ..c import c_query
 from .block_moves import UNROLLED
 
 
@@ -47,8 +47,8 @@ def _declared(body: c.Statements) -> Iterator[str]:
 
 
 def _is_unrolled(loop: c.For) -> bool:
-    is_short = isinstance(loop.extent, int) and loop.extent <= UNROLLED
-    return is_short and loop.start == c.number(0) and not loop.rolled
+    extent = loop.from_zero
+    return isinstance(extent, int) and extent <= UNROLLED and not loop.rolled
 
 
 def _adds_to_others(loop: c.For, own: Set[str]) -> bool:

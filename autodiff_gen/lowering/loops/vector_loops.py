@@ -7,8 +7,8 @@ from typing import Any
 
 from ...ir.types import planned_size
 from ...kernels.contract import FUNCTIONS
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
+from ..c import c_ast as c
+from ..c import c_query
 
 _CALLED = {f"ag_{name}" for name in FUNCTIONS}
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...lowering.c import c_ast as c
-from ...lowering.c import c_query
-from ...lowering.loops.accesses import with_variable
+from ..c import c_ast as c
+from ..c import c_query
+from .accesses import with_variable
 
 
 def with_tiles_from_zero(body: c.Statements) -> c.Statements:
