@@ -12,7 +12,6 @@ from ..ir.node import INPUT, Value
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
 from ..lowering.c.c_syntax import shown
-from ..lowering.loops.memory import Memory
 from ..lowering.phases import layer_headings
 from ..lowering.plan import Bound, CondPlan, EntryPlan, InnerPlan, ScanPlan, Step, Written
 from .c_printer import PRINTER
@@ -86,25 +85,22 @@ def _part(
     names: Names, step: Step, part: InnerPlan, scope: Scope, time: c.Expr | None, nested: Nested
 ) -> list[c.Statement]:
     """Pointers to what the part reads and writes, then its steps."""
-    out: list[c.Statement] = []
-    args: dict[Value, c.Expr] = {}
-    memories = dict(names.memories)
-    for b in part.bound:
-        if b.inner.node.op is INPUT:
-            args[b.inner] = _read(names, step, b, scope, time, out, memories)
+    pointers = _Pointers(names, step, scope, time)
+    out, memories = pointers.declared, pointers.memories
+    args = {b.inner: pointers.read(b) for b in part.bound if b.inner.node.op is INPUT}
     outputs: dict[str, c.Expr] = {}
     slots: dict[State, c.Expr] = {}
     for w in part.written:
-        target = _target(names, step, w, scope, time, out, memories)
+        target = pointers.target(w)
         if isinstance(w.key, State):
             slots[w.key] = target
             for b in part.bound:
                 if b.step is not None and b.inner.node.attrs.get("state") is w.key and b.inner.type.shape:
-                    name = c.Name(scope.fresh(f"{names.bare(names.place(b.outer))}_{_suffix(step)}"))
+                    name = pointers.name_of(names.place(b.outer))
                     said = "read before it is overwritten"
-                    memory = memories[name] = memories[target]
-                    out.append(c.Declare(f"const {w.c_type} *", ((name.text, target),), True, said, memory))
-                    args[b.inner] = name
+                    out.append(c.Declare(f"const {w.c_type} *", ((name, target),), True, said))
+                    args[b.inner] = c.Name(name)
+                    memories[c.Name(name)] = memories[target]
         else:
             outputs[w.key] = target
     number = f"{names.number(step.number)}."
@@ -123,68 +119,50 @@ def _arenas(names: Names, step: Step) -> Mapping[str, tuple[str, int]]:
     return {b.pool: names.inside.place(b) for b in own}
 
 
-def _read(
-    names: Names,
-    step: Step,
-    b: Bound,
-    scope: Scope,
-    time: c.Expr | None,
-    out: list[c.Statement],
-    memories: dict[c.Expr, Memory],
-) -> c.Expr:
-    """What an operand is called inside; an element of one that is indexed by time is declared."""
-    if names.by_value(b.outer):
-        return names.place(b.outer)
-    steps = [(time, b.step or 0)]
-    start = c_syntax.offset(b.offset, steps)
-    place = names.place(b.outer)
-    if b.inner.type.shape == () and b.step is None:
-        return names.element(place, b.offset, steps)
-    if not start:
-        return place
-    name = scope.fresh(f"{names.bare(place)}_{_suffix(step)}" if b.step is not None else b.inner.name or "x")
-    c_type = b.inner.type.dtype.c
-    if b.inner.type.shape == ():
-        out.append(c.declare(c_type, name, names.element(place, b.offset, steps), const=True))
+class _Pointers:
+    """What a part of a region reads and writes. declared: pointers, and numbers that are read; memories: of arrays, by
+    their places."""
+
+    def __init__(self, names: Names, step: Step, scope: Scope, time: c.Expr | None) -> None:
+        self.names, self.step, self.scope, self.time = names, step, scope, time
+        self.declared: list[c.Statement] = []
+        self.memories = dict(names.memories)
+
+    def name_of(self, place: c.Expr) -> str:
+        """A new name for the part of a value that a loop indexes: at a time step, or of a micro-batch."""
+        is_part = isinstance(self.step.inner, ScanPlan) and self.step.inner.samples
+        return self.scope.fresh(f"{self.names.bare(place)}_{'part' if is_part else 't'}")
+
+    def read(self, b: Bound) -> c.Expr:
+        """What an operand is called inside; an element of one that is indexed by time is declared."""
+        place = self.names.place(b.outer)
+        if self.names.by_value(b.outer):
+            return place
+        steps = [(self.time, b.step or 0)]
+        if b.inner.type.shape == () and b.step is None:
+            return self.names.element(place, b.offset, steps)
+        if not c_syntax.offset(b.offset, steps):
+            return place
+        name = self.name_of(place) if b.step is not None else self.scope.fresh(b.inner.name or "x")
+        c_type = b.inner.type.dtype.c
+        if b.inner.type.shape:
+            return self._pointer(name, f"const {c_type} *", place, b.offset, steps)
+        self.declared.append(c.declare(c_type, name, self.names.element(place, b.offset, steps), const=True))
         return c.Name(name)
-    return _pointer(name, f"const {c_type} *", names, place, b.offset, steps, out, memories)
 
+    def target(self, w: Written) -> c.Expr:
+        """What the memory of a result is called inside; that of an element of a stack is declared."""
+        place = self.names.place(self.step.node.results[w.index])
+        if w.step is None:
+            return place
+        return self._pointer(self.name_of(place), f"{w.c_type} *", place, 0, [(self.time, w.step)])
 
-def _pointer(
-    name: str,
-    c_type: str,
-    names: Names,
-    place: c.Expr,
-    start: int,
-    steps: list[tuple[c.Expr | None, int]],
-    out: list[c.Statement],
-    memories: dict[c.Expr, Memory],
-) -> c.Expr:
-    """A pointer that is declared, to an element of an array and those after it."""
-    is_moving = any(v is not None and k for v, k in steps)
-    memory = memories[c.Name(name)] = names.memories[place].moved(name, start, is_moving)
-    moved = c.plus(place, c_syntax.offset(start, steps))
-    out.append(c.Declare(c_type, ((name, moved),), True, memory=memory))
-    return c.Name(name)
-
-
-def _target(
-    names: Names,
-    step: Step,
-    w: Written,
-    scope: Scope,
-    time: c.Expr | None,
-    out: list[c.Statement],
-    memories: dict[c.Expr, Memory],
-) -> c.Expr:
-    """What the memory of a result is called inside; that of an element of a stack is declared."""
-    place = names.place(step.node.results[w.index])
-    if w.step is None:
-        return place
-    name = scope.fresh(f"{names.bare(place)}_{_suffix(step)}")
-    return _pointer(name, f"{w.c_type} *", names, place, 0, [(time, w.step)], out, memories)
-
-
-def _suffix(step: Step) -> str:
-    """What the name of a part of a value that a loop indexes ends in: at a time step, or of a micro-batch."""
-    return "part" if isinstance(step.inner, ScanPlan) and step.inner.samples else "t"
+    def _pointer(
+        self, name: str, c_type: str, place: c.Expr, start: int, steps: list[tuple[c.Expr | None, int]]
+    ) -> c.Expr:
+        """A pointer that is declared, to an element of an array and those after it."""
+        moved = c.plus(place, c_syntax.offset(start, steps))
+        self.declared.append(c.Declare(c_type, ((name, moved),), True))
+        is_moving = any(v is not None and k for v, k in steps)
+        self.memories[c.Name(name)] = self.memories[place].moved(name, start, is_moving)
+        return c.Name(name)

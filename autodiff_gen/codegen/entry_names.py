@@ -112,11 +112,10 @@ class Names:
         comment = f"{shown(type.shape)} {note}"
         arena, offset = self.inside.place(buffer)
         root, origin = _text(self.arenas[arena]), offset // 4 * 4
-        memory = Memory(root, root, origin, 4, origin, origin + type.bytes).of_type(type.dtype)
-        self.pointers.setdefault(step, []).append(
-            c.Declare(f"{c_type} *", ((name, start),), True, comment, memory)
-        )
-        self.memories[c.Name(name)] = memory
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment)
+        self.pointers.setdefault(step, []).append(pointer)
+        memory = Memory(root, root, origin, 4, origin, origin + type.bytes)
+        self.memories[c.Name(name)] = memory.of_type(type.dtype)
         return c.Name(name)
 
     def start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:

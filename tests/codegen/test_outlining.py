@@ -37,11 +37,6 @@ def pointer(name: str, offset: int) -> c.Declare:
     return of_arena(name, offset, comment="[64]")
 
 
-def read_as(name: str, of: c.Declare) -> c.Declare:
-    """Another pointer to what one points to."""
-    return c.Declare("const float *", ((name, c.Name(of.variables[0][0])),), True, memory=of.memory)
-
-
 def scaled(target: c.Expr, source: c.Expr, factor: c.Expr, count: int = 64) -> c.For:
     product = c.Binary("*", c.Element(source, INDEX), factor)
     return counted("i", count, (c.Assign(c.Element(target, INDEX), product),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autodiff_gen.ir.types import Size
@@ -19,13 +19,18 @@ def counted(variable: str, extent: Size, body: c.Statements, **how: Any) -> c.Fo
     return c.For(variable, c_syntax.size(extent), body, extent=extent, **how)
 
 
-def pointer(name: str, first: int, size: int = 64, *, comment: str = "", is_float: bool = True) -> c.Declare:
+@dataclass(frozen=True)
+class Pointer(c.Declare):
+    memory: Memory | None = field(default=None, compare=False)
+
+
+def pointer(name: str, first: int, size: int = 64, *, comment: str = "", is_float: bool = True) -> Pointer:
     """A pointer to so many elements of the arena, from number `first` on."""
     start, end = 4 * first, 4 * (first + size)
     memory = Memory("t->arena", "t->arena", start, 4, start, end, is_float)
     c_type = "float *" if is_float else "int32_t *"
     place = c.plus(ARENA, [c.number(first)])
-    return c.Declare(c_type, ((name, place),), True, comment, memory)
+    return Pointer(c_type, ((name, place),), True, comment, memory)
 
 
 def at(array: str, *terms: c.Expr | int) -> c.Element:
@@ -61,7 +66,7 @@ def placed(tree: c.Statements, floats: Collection[str] = ()) -> c.Statements:
     known: dict[c.Expr, Memory | None] = {}
     for s in c_query.statements(tree):
         if isinstance(s, c.Declare) and s.is_pointer:
-            known[c.Name(s.variables[0][0])] = s.memory
+            known[c.Name(s.variables[0][0])] = s.memory if isinstance(s, Pointer) else None
         elif isinstance(s, c.Array):
             known[c.Name(s.name)] = local_array(s.name, is_float=s.c_type == "float")
 

@@ -249,13 +249,12 @@ class Assign:
 @dataclass(frozen=True)
 class Declare:
     """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
-    pointers: `float *const x`. `memory`: what a pointer points to, where the plan knows it."""
+    pointers: `float *const x`."""
 
     c_type: str
     variables: tuple[tuple[str, Expr | None], ...]
     const: bool = False
     comment: str = ""
-    memory: Memory | None = field(default=None, compare=False)
 
     @property
     def is_pointer(self) -> bool:

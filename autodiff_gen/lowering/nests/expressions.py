@@ -22,7 +22,7 @@ from ...passes.loops.loops import Body, Root
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
 from ..c.op_template import of_op
-from .loop_expr import Accumulators, Index, LoopExpr, Rows, home_of, unnamed
+from .loop_expr import Accumulators, Index, LoopExpr, Rows, element_of, home_of, unnamed
 
 
 @dataclass(eq=False)
@@ -269,11 +269,10 @@ class Expressions:
         at = dict(zip(self.nest.labels.of[v], index, strict=True))
         places = [place for a in tile.axes if (place := at[a]) is not None]
         sizes = [math.prod(tile.shape[k + 1 :]) for k in range(len(tile.shape))]
-        terms = tuple(zip(places, sizes, strict=False))
+        terms = list(zip(places, sizes, strict=False))
         if tile.block is not None:
-            terms += ((self.loop_vars[tile.block], -1),)
-        home = home_of((acc, *(i for i, _ in terms)), self.nest.top)
-        return LoopExpr(unnamed, home, (), v.type.dtype, acc.hint, uses=1, array=acc, terms=terms)
+            terms.append((self.loop_vars[tile.block], -1))
+        return element_of(acc, home_of((acc, *(i for i, _ in terms)), self.nest.top), *terms, uses=1)
 
     def written_out(self, root: Root, body: Body) -> LoopExpr:
         """A sum of a few terms as one expression, in their order."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ...ir.node import Value
-from ...ir.types import DType, s32
+from ...ir.types import DType, f32, s32
 from ...passes.loops.loops import Body
 from ..c import c_ast as c
+from ..loops.memory import local_array
 
 
 @dataclass(eq=False)
@@ -26,8 +27,6 @@ class LoopExpr:
     worth_a_name: bool = False
     memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
     number: int | None = None  # an index that is known
-    array: LoopExpr | None = None  # an element of a local array
-    terms: tuple[tuple[LoopExpr, int], ...] = ()  # its index: the sum of these, each of them times a number
     is_variable: bool = False  # of a loop
 
     @property
@@ -62,6 +61,17 @@ def home_of(args: Iterable[Index], top: Body) -> Body:
     return home
 
 
+def element_of(array: LoopExpr, home: Body, *terms: tuple[LoopExpr, int], uses: int = 0) -> LoopExpr:
+    """The element of a local array at an index: the sum of expressions, each of them times a number."""
+
+    def form(name: c.Expr, *places: c.Expr) -> c.Expr:
+        assert isinstance(name, c.Name)
+        index = c.index(*((place, k) for place, (_, k) in zip(places, terms, strict=True)))
+        return c.Element(name, index, local_array(name.text, is_float=array.dtype is f32))
+
+    return LoopExpr(form, home, (array, *(i for i, _ in terms)), array.dtype, array.hint, uses)
+
+
 Accumulators: TypeAlias = list[LoopExpr]  # one for each result
 
 
@@ -83,4 +93,4 @@ class Rows:
     def element(self, array: LoopExpr, at: LoopExpr) -> LoopExpr:
         """The element of an array at a variable of a loop over the tile's columns."""
         first = () if self.first is None else ((self.first, -1),)
-        return LoopExpr(unnamed, at.home, dtype=array.dtype, array=array, terms=((at, 1), *first))
+        return element_of(array, at.home, (at, 1), *first)

@@ -11,7 +11,7 @@ from ...ir.names import short_name
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
-from ...ir.types import f32, planned_size, s8
+from ...ir.types import planned_size, s8
 from ...passes.loops.loops import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
@@ -211,8 +211,6 @@ class LoopTree:
     def _made(self, expr: LoopExpr) -> c.Expr:
         if expr.memory is not None:
             return self._element(*expr.memory)
-        if expr.array is not None:
-            return self._local_element(expr)
         return expr.form(*map(self._expr, expr.args))
 
     def _element(self, v: Value, index: tuple[Index, ...]) -> c.Expr:
@@ -242,13 +240,6 @@ class LoopTree:
         if offset:
             terms.append((c.number(offset), 1))
         return c.Element(place, c.index(*terms), self.memories[place])
-
-    def _local_element(self, expr: LoopExpr) -> c.Element:
-        """An element of an array of accumulators, or of the local array of a tile of rows."""
-        assert expr.array is not None
-        array = self.names[expr.array]
-        index = c.index(*((self._expr(i), k) for i, k in expr.terms))
-        return c.Element(array, index, local_array(array.text, is_float=expr.dtype is f32))
 
     def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
         """The name of a new local; hint: what it is, if the expression does not say so."""
