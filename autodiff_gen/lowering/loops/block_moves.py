@@ -57,14 +57,14 @@ def _changed(loop: c.For, scope: set[str]) -> c.Statement:
             continue
         tile = _tile(loop, taken, width)
         operands = _operands(tile, taken, scope, width)
-        begins = {e: _begin(o.pointer, c.Name(loop.variable)) for e, o in operands.items()}
+        begins = {e: _begin(_first(e, tile), c.Name(loop.variable)) for e in operands}
         moved = {e: replace(operands[e], pointer=begin) for e, begin in begins.items() if begin is not None}
         if operands and len(moved) == len(operands):
-            if call := _copied(loop, width):
-                return call
             inner = _of_blocks(tile, moved)
             blocks, inner = inner.blocks, replace(inner, blocks=())
-            return replace(loop, body=(inner,), step=width, rolled=False, blocks=blocks)
+            return _copied(tile, loop.stop, moved) or replace(
+                loop, body=(inner,), step=width, rolled=False, blocks=blocks
+            )
     return loop
 
 
@@ -195,24 +195,19 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     return replace(tile, body=tuple(kept), blocks=tuple(operands.values()))
 
 
-def _copied(loop: c.For, width: int) -> c.Statement | None:
-    """The call in place of a loop that does nothing but copy or fill; None for another one."""
-    match loop.body:
-        case (c.Assign(c.Element() as target, value, "="),):
-            pass
+def _copied(tile: c.For, stop: c.Expr, operands: Mapping[c.Element, c.BlockOperand]) -> c.Statement | None:
+    """The call in place of a loop up to `stop` over such blocks that does nothing but copy or fill; None for another
+    one."""
+    match tile.body:
+        case (c.Assign(c.Element() as target, value, "="),) if target in operands:
+            to = operands[target].pointer
         case _:
             return None
-    start = c.Name(loop.variable)
-    to = _begin(c.Unary("&", target), start)
-    if isinstance(value, c.Element):
-        operand = _operands(_tile(loop, set(), width), set(), set(), width)
-        both = len(operand) == 2 and not any(o.is_read and o.is_written for o in operand.values())
-        source = _begin(c.Unary("&", value), start) if both else None
-        call = None if source is None or to is None else c.Call(COPY, (to, source, loop.stop), read_only=(1,))
-    else:
-        is_fixed = isinstance(value, (c.Literal, c.Name)) and value != start
-        call = c.Call(FILL, (to, value, loop.stop)) if to is not None and is_fixed else None
-    return None if call is None else c.ExprStatement(call)
+    source = operands.get(value) if isinstance(value, c.Element) else None
+    if source is not None and not source.is_written:
+        return c.ExprStatement(c.Call(COPY, (to, source.pointer, stop), read_only=(1,)))
+    is_fixed = isinstance(value, (c.Literal, c.Name)) and value != c.Name(tile.variable)
+    return c.ExprStatement(c.Call(FILL, (to, value, stop))) if is_fixed else None
 
 
 def _by_rows(loop: c.For) -> c.For:
@@ -231,11 +226,11 @@ def _by_rows(loop: c.For) -> c.For:
         if place is None:
             return loop
         begin, stride = place
-        moved.append(replace(o, pointer=begin, stride=c.number(stride)))
+        moved.append(replace(o, pointer=c.Unary("&", begin), stride=c.number(stride)))
     return replace(loop, body=(replace(tile, blocks=()),), rolled=False, blocks=tuple(moved))
 
 
-def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
+def _row(element: c.Element, variable: c.Name) -> tuple[c.Element, int] | None:
     """Where an element is for which a variable is 0, and how far it moves with it; None where that is not known."""
     if variable in c_query.nodes(element.array):
         return None
@@ -251,17 +246,15 @@ def _row(element: c.Element, variable: c.Name) -> tuple[c.Expr, int] | None:
         begin += [(c.number(steps[""]), 1)] if steps.get("") else []
     if stride < 0 or any(k < 0 for _, k in begin):
         return None
-    return c.Unary("&", element.at(*begin)), stride
+    return element.at(*begin), stride
 
 
-def _begin(place: c.Expr, variable: c.Name) -> c.Expr | None:
-    """Where a place is whose index is the sum of a variable, which is 0 there, and other terms; None for others."""
-    assert isinstance(place, c.Unary) and isinstance(place.operand, c.Element)
-    element = place.operand
-    if element.terms.count((variable, 1)) != 1 or any(k < 0 for _, k in element.terms):
-        return None
-    rest = [t for t in element.terms if t != (variable, 1)]
-    return c.Unary("&", element.at(*rest)) if rest else element.array
+def _begin(element: c.Element, variable: c.Name) -> c.Expr | None:
+    """Where an element is for which a variable is 0 that moves it to the next one; None for others."""
+    match _row(element, variable):
+        case c.Element() as begin, 1:
+            return c.Unary("&", begin) if begin.terms else begin.array
+    return None
 
 
 def _first(element: c.Element, tile: c.For) -> c.Element:

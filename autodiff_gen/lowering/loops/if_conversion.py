@@ -13,7 +13,7 @@ element may be read in any iteration.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...ir.op_kinds import ATOM, SELECT
@@ -26,26 +26,23 @@ from .vector_loops import iterations
 def with_both_alternatives(steps: Sequence[c.Statements], shortest: int) -> tuple[c.Statements, ...]:
     """The steps of an entry, in which innermost loops of at least `shortest` iterations compute both alternatives;
     unchanged if `shortest` is 0."""
-    change = _Change(shortest)
-    return tuple(with_innermost_loops(step, change.changed) if shortest else step for step in steps)
+
+    def change(loop: c.For) -> c.For:
+        return _changed(loop) if iterations(loop, shortest) >= shortest else loop
+
+    return tuple(with_innermost_loops(step, change) if shortest else step for step in steps)
 
 
-@dataclass(frozen=True)
-class _Change:
-    shortest: int
-
-    def changed(self, loop: c.For) -> c.For:
-        if iterations(loop, self.shortest) < self.shortest:
-            return loop
-        elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
-        indices = {loop.variable, *c_query.names([e.index for e in elements])}
-        body = [
-            statement
-            if any(_is_guarded(node, indices) for node in c_query.nodes(statement))
-            else c_query.rewritten(statement, _selected)
-            for statement in loop.body
-        ]
-        return replace(loop, body=tuple(body))
+def _changed(loop: c.For) -> c.For:
+    elements = [node for node in c_query.nodes(loop.body) if isinstance(node, c.Element)]
+    indices = {loop.variable, *c_query.names([e.index for e in elements])}
+    body = [
+        statement
+        if any(_is_guarded(node, indices) for node in c_query.nodes(statement))
+        else c_query.rewritten(statement, _selected)
+        for statement in loop.body
+    ]
+    return replace(loop, body=tuple(body))
 
 
 def _is_guarded(node: Any, indices: set[str]) -> bool:
