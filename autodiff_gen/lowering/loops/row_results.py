@@ -78,10 +78,7 @@ class _Rows:
         inside: c.Statements = (
             *(c.declare("float", name, c.Literal("0.0f")) for name in names),
             replace(loop, body=body, step=self.vector, independent=False, reduction=None),
-            *(
-                c.Assign(c.Element(c.Name(parts[name]), c.index((c.Name(lane), 1))), c.Name(name))
-                for name in names
-            ),
+            *(c.Assign(c.Element(c.Name(parts[name]), c.Name(lane)), c.Name(name)) for name in names),
         )
         return (
             *(c.Array("float", parts[name], self.vector) for name in names),

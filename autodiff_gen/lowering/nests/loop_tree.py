@@ -268,5 +268,5 @@ def _array(c_type: str, name: str, size: int, init: str, variable: str) -> list[
     if init in ("0", "0.0f"):
         return [c.Array(c_type, name, size, init)]
     memory = local_array(name, is_float=c_type == "float")
-    each = c.Assign(c.Element(c.Name(name), c.index((c.Name(variable), 1)), memory), c.Literal(init))
+    each = c.Assign(c.Element(c.Name(name), c.Name(variable), memory), c.Literal(init))
     return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,), extent=size)]
