@@ -284,16 +284,12 @@ def _addends(
     declared = {name: value for s in body if isinstance(s, c.Declare) for name, value in s.variables}
     found: dict[c.Element, c.Element] = {}
     for s in body:
-        if (
-            isinstance(s, c.Assign)
-            and s.op == "="
-            and isinstance(s.target, c.Element)
-            and s.target in elements
-        ):
-            terms = [t for t in _terms(_sum_of(s.value, declared)) if isinstance(t, c.Element)]
-            alone = (t for t in terms if t in elements and counts[t] == 1 and t not in found.values())
-            if (term := next(alone, None)) is not None:
-                found[s.target] = term
+        match s:
+            case c.Assign(c.Element() as target, value, "=") if target in elements:
+                terms = (t for t in _terms(_sum_of(value, declared)) if isinstance(t, c.Element))
+                alone = (t for t in terms if t in elements and counts[t] == 1 and t not in found.values())
+                if (term := next(alone, None)) is not None:
+                    found[target] = term
     return found
 
 
@@ -321,13 +317,8 @@ def _limits(
 ) -> dict[c.Element, c.Expr]:
     """The upper limits that sums have where they are stored as elements, which nothing else in the loop is. counts: how
     often each element is in the body."""
-    declared = [s for s in body if isinstance(s, c.Declare)]
-    sums = {
-        name
-        for s in declared
-        for name, value in s.variables
-        if isinstance(value, c.Template) and value.is_sum
-    }
+    declared = [pair for s in body if isinstance(s, c.Declare) for pair in s.variables]
+    sums = {name for name, value in declared if isinstance(value, c.Template) and value.is_sum}
     found: dict[c.Element, c.Expr] = {}
     for s in body:
         match s:
@@ -361,11 +352,7 @@ def _varies(element: c.Element, tile: c.For) -> bool:
 
 def _is_plain(body: c.Statements) -> bool:
     """Whether a loop computes elements or sums, and nothing else."""
-    return all(isinstance(s, (c.Assign, c.StepTemplate)) or _is_local(s) for s in body)
-
-
-def _is_local(statement: c.Statement) -> bool:
-    return isinstance(statement, c.Declare) and not statement.is_pointer
+    return all(isinstance(s, c.Assign | c.StepTemplate | c.Declare) for s in body)
 
 
 def _in_order(body: c.Statements) -> list[tuple[c.Element, Access]] | None:
