@@ -9,45 +9,37 @@ for (int32_t i = 0; i < n; i++) {
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 from ..ir.graph import Check
 from ..ir.types import DType
 from ..lowering.c import c_ast as c
+from ..lowering.c import c_query
 from .entry_body import EntryBody
 from .program import CheckPlan
 
 
 def index_check(plan: CheckPlan, body: EntryBody, status: str) -> c.Statements:
     """The statements that return `status` where an element is out of range."""
-    steps = [s for step in body.plan.steps for s in body.statements(step) if not isinstance(s, c.Comment)]
+    steps = tuple(
+        s for step in body.plan.steps for s in body.statements(step) if not isinstance(s, c.Comment)
+    )
     (index,) = body.plan.graph.outputs.values()
     place = body.place(index)
-    found: list[c.Statement] = []
-    for s in steps:
-        found += _compared(s, place, plan.check, index.dtype, status)
-    return c.braced(found)
 
+    def compared(node: Any) -> Any:
+        """A comparison, in place of what is stored in the index."""
+        match node:
+            case c.Assign(c.Element(array), value) if array == place:
+                value = value.operand if isinstance(value, c.Cast) else value
+                if isinstance(value, c.Name | c.Element | c.Literal):
+                    return (_rejected(value, plan.check, index.dtype, status),)
+                assert isinstance(place, c.Name)
+                local = c.declare("int32_t", place.text, value, const=True)
+                return c.braced([local, _rejected(place, plan.check, index.dtype, status)])
+        return node
 
-def _compared(s: c.Statement, place: c.Expr, check: Check, dtype: DType, status: str) -> c.Statements:
-    """A statement, with comparisons in place of what it stores in a place."""
-    if isinstance(s, c.For | c.Block):
-        body = tuple(t for inner in s.body for t in _compared(inner, place, check, dtype, status))
-        return (replace(s, body=body),)
-    if isinstance(s, c.If):
-        then, otherwise = (
-            tuple(t for inner in part for t in _compared(inner, place, check, dtype, status))
-            for part in (s.then, s.otherwise)
-        )
-        return (replace(s, then=then, otherwise=otherwise),)
-    if not (isinstance(s, c.Assign) and isinstance(s.target, c.Element) and s.target.array == place):
-        return (s,)
-    value = s.value.operand if isinstance(s.value, c.Cast) else s.value
-    if isinstance(value, c.Name | c.Element | c.Literal):
-        return (_rejected(value, check, dtype, status),)
-    assert isinstance(place, c.Name)
-    local = c.declare("int32_t", place.text, value, const=True)
-    return c.braced([local, _rejected(place, check, dtype, status)])
+    return c.braced(c_query.rewritten(steps, compared))
 
 
 def _rejected(index: c.Expr, check: Check, dtype: DType, status: str) -> c.If:

@@ -42,15 +42,7 @@ def _frame(statements: Sequence[c.Statement], arrays: int | None = None) -> int:
 def _arrays(statements: Sequence[c.Statement]) -> int:
     """Bytes of the local arrays that are in scope at the same time."""
     own = sum(4 * s.size for s in statements if isinstance(s, c.Array))
-    inner: list[Sequence[c.Statement]] = []
-    for s in statements:
-        inner += (
-            [s.body]
-            if isinstance(s, c.For | c.Block)
-            else [s.then, s.otherwise]
-            if isinstance(s, c.If)
-            else []
-        )
+    inner = (getattr(s, name) for s in statements for name in c_query.BODIES.get(type(s), ()))
     return own + max(map(_arrays, inner), default=0)
 
 

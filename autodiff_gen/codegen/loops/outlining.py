@@ -38,16 +38,7 @@ _DECLARATIONS = (c.Declare, c.Array, c.Table)
 
 def _has(statement: c.Statement, kinds: Any) -> bool:
     """Whether a statement or one inside of it is of such a kind."""
-    pending = [statement]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, kinds):
-            return True
-        if isinstance(node, (c.For, c.Block)):
-            pending += node.body
-        elif isinstance(node, c.If):
-            pending += (*node.then, *node.otherwise)
-    return False
+    return any(isinstance(node, kinds) for node in c_query.statements(statement))
 
 
 def _visited(body: c.Statements, step: str, known: Known, visit: Visit) -> c.Statements:

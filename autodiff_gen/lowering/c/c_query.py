@@ -74,7 +74,7 @@ def _reversed_fields(kind: Any) -> Callable[[Any], Sequence[Any]] | tuple[()] | 
     return operator.attrgetter(*reversed(names))
 
 
-_BODIES: Mapping[Any, Sequence[str]] = {For: ("body",), Block: ("body",), If: ("then", "otherwise")}
+BODIES: Mapping[Any, Sequence[str]] = {For: ("body",), Block: ("body",), If: ("then", "otherwise")}
 
 
 def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
@@ -109,7 +109,7 @@ def statements(tree: Any) -> Iterator[Any]:
             pending += node[::-1]
             continue
         yield node
-        pending += [getattr(node, name) for name in reversed(_BODIES.get(kind, ()))]
+        pending += [getattr(node, name) for name in reversed(BODIES.get(kind, ()))]
 
 
 def loops(tree: Any) -> Iterator[For]:
@@ -197,7 +197,7 @@ def with_loops(tree: Statements, change: Callable[[For], Statement]) -> Statemen
     """Statements whose loops are what `change` makes of them, inner ones first; expressions are not traversed."""
     made: list[Statement] = []
     for node in tree:
-        for name in _BODIES.get(type(node), ()):
+        for name in BODIES.get(type(node), ()):
             old = getattr(node, name)
             new = with_loops(old, change)
             if new is not old:
