@@ -3,8 +3,8 @@
 memory.py: memory, and the places of elements in it
 accesses.py: the accesses of statements; innermost loops
 schedule.py: the order of what follows
-collapsed_loops.py, independent_loops.py, if_conversion.py, masked_sums.py, reduction_loops.py, row_results.py,
-sums_in_order.py, vector_loops.py: for compilers
+collapsed_loops.py, independent_loops.py, if_conversion.py, masked_sums.py, row_results.py, sums_in_order.py,
+vector_loops.py: for compilers
 block_moves.py: for instructions that move several floats
 tiles_from_zero.py: loops from 0
 """

@@ -1,19 +1,21 @@
-"""Which loops of generated C have independent iterations: none reads or writes what another one writes.
+"""Which loops of generated C have independent iterations, of which none reads or writes what another one writes, and
+which ones reduce rows of memory to scalars (AG_IVDEP and AG_REDUCTION in runtime/ag_loops.h).
 
 A compiler sees pointers into one arena, and checks at run time whether they overlap, or gives up where they are many.
-The plan knows: two arrays are apart, or an element is replaced by the iteration that alone reads it.
+The plan knows: two arrays are apart, or an element is replaced by the iteration that alone reads it. Partial results of
+a row's sum or its maximum can be combined: compilers that may reorder the additions compute them in vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..c import c_ast as c
+from ..c import c_query
 from .accesses import accesses_of, are_independent, with_innermost_loops
 from .block_moves import UNROLLED
 from .memory import Access
-from .reduction_loops import reduction
 from .vector_loops import iterations
 
 
@@ -42,7 +44,7 @@ class _Marks:
         arrays = {a.memory for a in accesses if not a.memory.is_local}
         rows = self.reorder and all(_is_in_row(a, loop.variable) for a in accesses)
         # what is done with one array, compilers see for themselves
-        reduced = reduction(loop) if rows else None
+        reduced = _reduction(loop) if rows else None
         rolled = loop.rolled or (reduced is None and self._is_unrolled_too_early(loop, count))
         return replace(loop, independent=len(arrays) > 1, reduction=reduced, rolled=rolled)
 
@@ -56,3 +58,35 @@ class _Marks:
 def _is_in_row(access: Access, variable: str) -> bool:
     """Whether an access is to the same element in all iterations, or to the next one in each."""
     return access.step(variable) in (0, access.memory.element)
+
+
+def _reduction(loop: c.For) -> c.Reduction | None:
+    """What an innermost loop reduces, where that is all that one iteration passes to the next in variables; None where
+    it is nothing, or several reductions of different kinds."""
+    steps = [s for s in loop.body if isinstance(s, c.StepTemplate)]
+    others = [s for s in loop.body if s not in steps]
+    accumulators = [value for step in steps for value in step.accumulators]
+    names = tuple(a.text for a in accumulators if isinstance(a, c.Name))
+    identifiers = {step.identifier for step in steps}
+    if len(identifiers) != 1 or "" in identifiers or len(names) != len(accumulators):
+        return None
+    if not all(_is_private(s) for s in others) or set(names) & set(_read(loop)):
+        return None
+    return c.Reduction(identifiers.pop(), names)
+
+
+def _is_private(statement: c.Statement) -> bool:
+    """Whether a statement assigns to no variable from outside of the loop."""
+    match statement:
+        case c.Declare():
+            return not statement.is_pointer
+        case c.Assign(target):
+            return isinstance(target, c.Element)
+    return False
+
+
+def _read(loop: c.For) -> Iterator[str]:
+    """The variables in the terms of reductions and in all other statements."""
+    for statement in loop.body:
+        parts = (statement.x, statement.index) if isinstance(statement, c.StepTemplate) else statement
+        yield from (node.text for node in c_query.nodes(parts) if isinstance(node, c.Name))
