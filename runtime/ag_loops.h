@@ -3,9 +3,9 @@
  * AG_IVDEP: no iteration reads or writes what another one writes (lowering/loops/independent_loops.py). A
  * compiler need not check at run time whether the arrays overlap, or give up vectors where they are many.
  * AG_REDUCTION(+ : a, b): as AG_IVDEP, and nothing else than the variables a and b passes from one iteration
- * to the next; their terms may be added up in another order (lowering/loops/independent_loops.py). A board whose
- * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are
- * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
+ * to the next; their terms may be added up in another order (lowering/loops/independent_loops.py). A board
+ * whose compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min
+ * are NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
  * (passes/loops/row_tiles.py). To unroll this one too would only make the code larger. Or the loop is over
  * a vector or two, and has to be there when a compiler looks for vectors
  * (lowering/loops/independent_loops.py). Or the loop adds up elements in another order than memory's
