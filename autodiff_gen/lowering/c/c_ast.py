@@ -83,7 +83,7 @@ class Index:
             match part:
                 case Name(text):
                     moved: Steps | None = {text: 1}
-                case Literal(text):
+                case Literal(text) if text.removeprefix("-").isdigit():
                     moved = {"": int(text)}
                 case Index():
                     moved = part.steps
