@@ -186,6 +186,12 @@ def test_copies_and_fills_are_calls(value: c.Expr, count: int, text: str) -> Non
     assert lines(A, B, loop) == [text]
 
 
+def test_copies_over_less_than_a_wide_block_are_loops() -> None:
+    """ag_copy loads eight elements before it stores them."""
+    copied = copy(to=at("a", INDEX), of=at("b", INDEX, 4))
+    assert "ag_copy" not in "".join(lines(A, SAME, counted("i", LENGTH, (copied,))))
+
+
 def test_blocks_are_wide_where_all_of_them_fit_the_registers() -> None:
     """Blocks that are in the same registers count once; loops with many operations are not unrolled eight times."""
     more = [pointer(name, k * LENGTH) for k, name in enumerate("cdx", start=2)]

@@ -23,7 +23,7 @@ from ...targets.cost_table import BLOCK, WIDE, CostTable
 from ..c import c_ast as c
 from ..c import c_query
 from ..nests.statements import LOOP_NAMES
-from .accesses import are_independent, elements_of, with_innermost_loops, with_variable
+from .accesses import accesses_of, are_independent, elements_of, with_innermost_loops, with_variable
 from .memory import Access, local_array
 
 COPY, FILL = "ag_copy", "ag_fill"  # runtime/ag_blocks.h
@@ -176,6 +176,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     body = tuple(_unlimited(s, limited) for s in tile.body)
     stored = {s.value for s in body if isinstance(s, c.Assign) and s.target in limited}
     used = Counter(node for node in c_query.nodes(body) if isinstance(node, c.Name))
+    only = sum(isinstance(s, c.Assign) for s in body) == 1  # nothing that a sum reads is stored before it
     values: dict[c.Name, c.Expr] = {}
 
     def change(node: Any) -> Any:
@@ -187,7 +188,7 @@ def _of_blocks(tile: c.For, operands: Mapping[c.Element, c.BlockOperand]) -> c.F
     for statement in body:
         match statement:
             case c.Declare(variables=((name, value),)) if value is not None and (
-                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1)
+                value in fixed or (c.Name(name) in stored and used[c.Name(name)] == 1 and only)
             ):
                 values[c.Name(name)] = c_query.rewritten(value, change)
             case _:
@@ -204,10 +205,16 @@ def _copied(tile: c.For, stop: c.Expr, operands: Mapping[c.Element, c.BlockOpera
         case _:
             return None
     source = operands.get(value) if isinstance(value, c.Element) else None
-    if source is not None and not source.is_written:
+    if source is not None and not source.is_written and _is_wide(tile):
         return c.ExprStatement(c.Call(COPY, (to, source.pointer, stop), read_only=(1,)))
     is_fixed = isinstance(value, (c.Literal, c.Name)) and value != c.Name(tile.variable)
     return c.ExprStatement(c.Call(FILL, (to, value, stop))) if is_fixed else None
+
+
+def _is_wide(tile: c.For) -> bool:
+    """Whether a loop may load a wide block before it stores one, as ag_copy does."""
+    accesses = accesses_of(tile.body)
+    return accesses is not None and are_independent(accesses, tile.variable, WIDE)
 
 
 def _by_rows(loop: c.For) -> c.For:

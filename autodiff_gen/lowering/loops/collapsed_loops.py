@@ -52,13 +52,11 @@ def _rows_follow_each_other(row: str, inner: c.For, extent: int) -> bool:
     in_indices = 0
     for node in c_query.nodes(inner.body):
         if isinstance(node, c.Element):
-            steps = c.Index(node.terms).steps
-            if steps is None:
+            used = [n for n in c_query.nodes(node.index) if n in names]
+            step = (c.Index(node.terms).steps or {}).get(inner.variable, 0)
+            if used and (len(set(used)) != 2 or _of_row(node, row) != [(names[0], extent * step)]):
                 return False
-            step = steps.get(inner.variable, 0)
-            if _of_row(node, row) != ([(names[0], extent * step)] if step else []):
-                return False
-            in_indices += sum(n in names for n in c_query.nodes(node.index))
+            in_indices += len(used)
     return in_indices == sum(n in names for n in c_query.nodes(inner.body))
 
 
