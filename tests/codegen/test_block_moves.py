@@ -186,6 +186,16 @@ def test_copies_and_fills_are_calls(value: c.Expr, count: int, text: str) -> Non
     assert lines(A, B, loop) == [text]
 
 
+def test_a_loop_around_a_copy_stays() -> None:
+    row = at("a", c.times(c.Name("j"), 32), INDEX)
+    inner = counted("i", 16, (copy(to=row, of=at("b", c.times(c.Name("j"), 16), INDEX)),))
+    assert lines(A, B, counted("j", 5, (inner,))) == [
+        "for (int32_t j = 0; j < 5; j++) {",
+        "    ag_copy(&a[j * 32], &b[j * 16], 16);",
+        "}",
+    ]
+
+
 def test_copies_over_less_than_a_wide_block_are_loops() -> None:
     """ag_copy loads eight elements before it stores them."""
     copied = copy(to=at("a", INDEX), of=at("b", INDEX, 4))

@@ -14,8 +14,9 @@ T = TypeVar("T")
 
 
 def with_innermost_loops(tree: c.Statements, change: Callable[[c.For], c.Statement]) -> c.Statements:
-    """The tree with innermost loops replaced by what `change` makes of them."""
-    return c_query.with_loops(tree, lambda loop: loop if any(c_query.loops(loop.body)) else change(loop))
+    """The tree with innermost loops replaced by what `change` makes of them, which may be no loop."""
+    innermost = {id(loop) for loop in c_query.loops(tree) if not any(c_query.loops(loop.body))}
+    return c_query.with_loops(tree, lambda loop: change(loop) if id(loop) in innermost else loop)
 
 
 def accesses_of(statements: c.Statement | c.Statements) -> list[Access] | None:
