@@ -160,18 +160,6 @@ def test_a_tile_in_a_loop_of_unknown_length_is_one_block() -> None:
 
 
 @pytest.mark.parametrize(
-    "row",
-    [c.times(c.Sum((c.Name("j"), c.number(1))), 64), c.times(c.Sum((c.number(9),), (c.Name("j"),)), 64)],
-    ids=["the second", "the last, backwards"],
-)
-def test_rows_that_begin_at_another_row_have_one_block_each(row: c.Expr) -> None:
-    """The place of the first row is not that of the sum's other terms."""
-    inner = c.For("k", c.number(4), (copy(to=at("a", row, c.Name("k")), of=c.Literal("2.0f")),))
-    made = lines(A, c.For("j", c.number(9), (inner,)))
-    assert made[0] == "for (int32_t j = 0; j < 9; j++) {" and "AG_BLOCK_ROWS" not in "".join(made)
-
-
-@pytest.mark.parametrize(
     "value, count, text",
     [
         (at("b", INDEX), LENGTH, "ag_copy(a, b, 64);"),
