@@ -286,16 +286,20 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_MAP_6(f, w, a, b, c, d, e, g) AG_MAP_5(f, w, a, b, c, d, e), AG_OPERAND(f, w, 5, g)
 #define AG_MAP_7(f, w, a, b, c, d, e, g, h) AG_MAP_6(f, w, a, b, c, d, e, g), AG_OPERAND(f, w, 6, h)
 #define AG_OPERAND(f, w, k, operand) AG_APPLIED(f, w, k, AG_KIND_##operand)
-#define AG_APPLIED(f, ...) AG_APPLIED_(f, __VA_ARGS__)
-#define AG_APPLIED_(f, w, k, kind, ...) f##_##kind(w, k, __VA_ARGS__)
-#define AG_KIND_read(...) read, __VA_ARGS__
-#define AG_KIND_write(...) write, __VA_ARGS__
-#define AG_KIND_update(...) update, __VA_ARGS__
-#define AG_KIND_write_relu(...) write_relu, __VA_ARGS__
-#define AG_KIND_write_limited(...) write_limited, __VA_ARGS__
-#define AG_KIND_replace(...) replace, __VA_ARGS__
-#define AG_KIND_replace_relu(...) replace_relu, __VA_ARGS__
-#define AG_KIND_replace_limited(...) replace_limited, __VA_ARGS__
+#define AG_APPLIED(f, ...) f(__VA_ARGS__)
+
+/* An operand as the place of its registers, whether it is loaded, how it is stored, and what is given of it.
+ */
+#define AG_KIND_read(...) ag_own, ag_load, ag_keep, __VA_ARGS__
+#define AG_KIND_update(...) ag_own, ag_load, ag_store, __VA_ARGS__
+#define AG_KIND_write(...) ag_own, ag_new, ag_store, __VA_ARGS__
+#define AG_KIND_write_relu(...) ag_own, ag_new, ag_relu, __VA_ARGS__
+#define AG_KIND_write_limited(...) ag_own, ag_new, ag_limited, __VA_ARGS__
+#define AG_KIND_replace(...) ag_before, ag_new, ag_store, __VA_ARGS__
+#define AG_KIND_replace_relu(...) ag_before, ag_new, ag_relu, __VA_ARGS__
+#define AG_KIND_replace_limited(...) ag_before, ag_new, ag_limited, __VA_ARGS__
+#define AG_PLACE_ag_own(k) k
+#define AG_PLACE_ag_before(k) AG_BEFORE_##k
 #define AG_BEFORE_1 0
 #define AG_BEFORE_2 1
 #define AG_BEFORE_3 2
@@ -304,84 +308,45 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_BEFORE_6 5
 
 /* What is declared for an operand: where its next block is, and the block. */
-#define AG_AT(block, p) *block##_at = (p)
-#define AG_AT_read(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_write(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_update(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_write_relu(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_write_limited(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_replace(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_replace_relu(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
-#define AG_AT_replace_limited(w, k, block, ...) AG_AT(block, AG_FIRST(__VA_ARGS__, 0))
+#define AG_AT(w, k, place, load, store, block, ...) *block##_at = (AG_FIRST(__VA_ARGS__, 0))
 #define AG_FIRST(p, ...) p
-#define AG_ARRAY_read(w, k, block, ...) block[w]
-#define AG_ARRAY_write(w, k, block, ...) block[w]
-#define AG_ARRAY_update(w, k, block, ...) block[w]
-#define AG_ARRAY_write_relu(w, k, block, ...) block[w]
-#define AG_ARRAY_write_limited(w, k, block, ...) block[w]
-#define AG_ARRAY_replace(w, k, block, ...) block[w]
-#define AG_ARRAY_replace_relu(w, k, block, ...) block[w]
-#define AG_ARRAY_replace_limited(w, k, block, ...) block[w]
+#define AG_ARRAY(w, k, place, load, store, block, ...) block[w]
 
-/* What is done with it before the elements of a block are computed, and after: of blocks that follow each
- * other, of one block in each row, and of one block. */
-#define AG_BEGIN_read(w, k, block, p) block##_at = AG_LOAD_NEXT(w, k, block, block##_at)
-#define AG_BEGIN_write(w, k, block, p) (void)0
-#define AG_BEGIN_update(w, k, block, p) AG_LOAD(w, k, block, block##_at)
-#define AG_BEGIN_write_relu(w, k, block, p) (void)0
-#define AG_BEGIN_write_limited(w, k, block, p, high) (void)0
-#define AG_END_read(w, k, block, p) (void)0
-#define AG_END_write(w, k, block, p) block##_at = AG_STORE_NEXT(w, k, block##_at, block)
-#define AG_END_update(w, k, block, p) AG_END_write(w, k, block, p)
-#define AG_END_write_relu(w, k, block, p) block##_at = AG_STORE_RELU(w, k, block##_at, block)
-#define AG_END_write_limited(w, k, block, p, high)                                                           \
-    block##_at = AG_STORE_LIMITED(w, k, block##_at, block, high)
-#define AG_BEGIN_replace(w, k, block, p) (void)0
-#define AG_END_replace(w, k, block, p) AG_END_write(w, AG_BEFORE_##k, block, p)
-#define AG_BEGIN_replace_relu(w, k, block, p) (void)0
-#define AG_END_replace_relu(w, k, block, p) AG_END_write_relu(w, AG_BEFORE_##k, block, p)
-#define AG_BEGIN_replace_limited(w, k, block, p, high) (void)0
-#define AG_END_replace_limited(w, k, block, p, high) AG_END_write_limited(w, AG_BEFORE_##k, block, p, high)
+/* What is done with it before the elements of a block are computed: of blocks that follow each other, and of
+ * others. */
+#define AG_BEGIN(w, k, place, load, store, block, ...) AG_BEGIN_##load##_##store(w, k, block)
+#define AG_BEGIN_ag_load_ag_keep(w, k, block) block##_at = AG_LOAD_NEXT(w, k, block, block##_at)
+#define AG_BEGIN_ag_load_ag_store(w, k, block) AG_LOAD(w, k, block, block##_at)
+#define AG_BEGIN_ag_new_ag_store(w, k, block) (void)0
+#define AG_BEGIN_ag_new_ag_relu(w, k, block) (void)0
+#define AG_BEGIN_ag_new_ag_limited(w, k, block) (void)0
+#define AG_ONE_BEGIN(w, k, place, load, store, block, ...) AG_ONE_BEGIN_##load(w, k, block)
+#define AG_ONE_BEGIN_ag_load(w, k, block) AG_LOAD(w, k, block, block##_at)
+#define AG_ONE_BEGIN_ag_new(w, k, block) (void)0
 
-#define AG_ROW_BEGIN_read(w, k, block, p, stride) AG_LOAD(w, k, block, block##_at)
-#define AG_ROW_BEGIN_write(w, k, block, p, stride) (void)0
-#define AG_ROW_BEGIN_update(w, k, block, p, stride) AG_LOAD(w, k, block, block##_at)
-#define AG_ROW_BEGIN_write_relu(w, k, block, p, stride) (void)0
-#define AG_ROW_BEGIN_write_limited(w, k, block, p, stride, high) (void)0
-#define AG_ROW_END_read(w, k, block, p, stride) block##_at = ag_moved(block##_at, stride)
-#define AG_ROW_END_write(w, k, block, p, stride)                                                             \
-    AG_STORE(w, k, block##_at, block), AG_ROW_END_read(w, k, block, p, stride)
-#define AG_ROW_END_update(w, k, block, p, stride) AG_ROW_END_write(w, k, block, p, stride)
-#define AG_ROW_END_write_relu(w, k, block, p, stride)                                                        \
-    (void)AG_STORE_RELU(w, k, block##_at, block), AG_ROW_END_read(w, k, block, p, stride)
-#define AG_ROW_END_write_limited(w, k, block, p, stride, high)                                               \
-    (void)AG_STORE_LIMITED(w, k, block##_at, block, high), AG_ROW_END_read(w, k, block, p, stride)
-#define AG_ROW_BEGIN_replace(w, k, block, p, stride) (void)0
-#define AG_ROW_END_replace(w, k, block, p, stride) AG_ROW_END_write(w, AG_BEFORE_##k, block, p, stride)
-#define AG_ROW_BEGIN_replace_relu(w, k, block, p, stride) (void)0
-#define AG_ROW_END_replace_relu(w, k, block, p, stride)                                                      \
-    AG_ROW_END_write_relu(w, AG_BEFORE_##k, block, p, stride)
-#define AG_ROW_BEGIN_replace_limited(w, k, block, p, stride, high) (void)0
-#define AG_ROW_END_replace_limited(w, k, block, p, stride, high)                                             \
-    AG_ROW_END_write_limited(w, AG_BEFORE_##k, block, p, stride, high)
-
-#define AG_ONE_BEGIN_read(w, k, block, p) AG_LOAD(w, k, block, block##_at)
-#define AG_ONE_BEGIN_write(w, k, block, p) (void)0
-#define AG_ONE_BEGIN_update(w, k, block, p) AG_LOAD(w, k, block, block##_at)
-#define AG_ONE_BEGIN_write_relu(w, k, block, p) (void)0
-#define AG_ONE_BEGIN_write_limited(w, k, block, p, high) (void)0
-#define AG_ONE_END_read(w, k, block, p) (void)0
-#define AG_ONE_END_write(w, k, block, p) AG_STORE(w, k, block##_at, block)
-#define AG_ONE_END_update(w, k, block, p) AG_STORE(w, k, block##_at, block)
-#define AG_ONE_END_write_relu(w, k, block, p) (void)AG_STORE_RELU(w, k, block##_at, block)
-#define AG_ONE_END_write_limited(w, k, block, p, high) (void)AG_STORE_LIMITED(w, k, block##_at, block, high)
-#define AG_ONE_BEGIN_replace(w, k, block, p) (void)0
-#define AG_ONE_END_replace(w, k, block, p) AG_ONE_END_write(w, AG_BEFORE_##k, block, p)
-#define AG_ONE_BEGIN_replace_relu(w, k, block, p) (void)0
-#define AG_ONE_END_replace_relu(w, k, block, p) AG_ONE_END_write_relu(w, AG_BEFORE_##k, block, p)
-#define AG_ONE_BEGIN_replace_limited(w, k, block, p, high) (void)0
-#define AG_ONE_END_replace_limited(w, k, block, p, high)                                                     \
-    AG_ONE_END_write_limited(w, AG_BEFORE_##k, block, p, high)
+/* What is done with it after that: of blocks that follow each other, of one block in each row, and of one
+ * block. */
+#define AG_END(w, k, place, load, store, block, ...)                                                         \
+    AG_END_##store(w, AG_PLACE_##place(k), block, __VA_ARGS__)
+#define AG_END_ag_keep(w, k, block, p) (void)0
+#define AG_END_ag_store(w, k, block, p) block##_at = AG_STORE_NEXT(w, k, block##_at, block)
+#define AG_END_ag_relu(w, k, block, p) block##_at = AG_STORE_RELU(w, k, block##_at, block)
+#define AG_END_ag_limited(w, k, block, p, high) block##_at = AG_STORE_LIMITED(w, k, block##_at, block, high)
+#define AG_ROW_END(w, k, place, load, store, block, ...)                                                     \
+    AG_ROW_END_##store(w, AG_PLACE_##place(k), block, __VA_ARGS__)
+#define AG_ROW_END_ag_keep(w, k, block, p, stride) block##_at = ag_moved(block##_at, stride)
+#define AG_ROW_END_ag_store(w, k, block, p, stride)                                                          \
+    AG_STORE(w, k, block##_at, block), block##_at = ag_moved(block##_at, stride)
+#define AG_ROW_END_ag_relu(w, k, block, p, stride)                                                           \
+    (void)AG_STORE_RELU(w, k, block##_at, block), block##_at = ag_moved(block##_at, stride)
+#define AG_ROW_END_ag_limited(w, k, block, p, stride, high)                                                  \
+    (void)AG_STORE_LIMITED(w, k, block##_at, block, high), block##_at = ag_moved(block##_at, stride)
+#define AG_ONE_END(w, k, place, load, store, block, ...)                                                     \
+    AG_ONE_END_##store(w, AG_PLACE_##place(k), block, __VA_ARGS__)
+#define AG_ONE_END_ag_keep(w, k, block, p) (void)0
+#define AG_ONE_END_ag_store(w, k, block, p) AG_STORE(w, k, block##_at, block)
+#define AG_ONE_END_ag_relu(w, k, block, p) (void)AG_STORE_RELU(w, k, block##_at, block)
+#define AG_ONE_END_ag_limited(w, k, block, p, high) (void)AG_STORE_LIMITED(w, k, block##_at, block, high)
 
 /* Loops that run once: around a loop over blocks, for the pointers to them, and around the loop over the
  * elements of one, to load before it and to store after it. */
@@ -404,7 +369,7 @@ static inline void ag_end_default_nan(uint32_t modes) {
         AG_ELEMENTS(AG_BEGIN, AG_END, j, w, __VA_ARGS__)
 #define AG_BLOCK_ROWS(i, rows, j, w, ...)                                                                    \
     AG_POINTERS(w, __VA_ARGS__)                                                                              \
-    AG_ROLLED for (int32_t i = 0; i < (rows); i++) AG_ELEMENTS(AG_ROW_BEGIN, AG_ROW_END, j, w, __VA_ARGS__)
+    AG_ROLLED for (int32_t i = 0; i < (rows); i++) AG_ELEMENTS(AG_ONE_BEGIN, AG_ROW_END, j, w, __VA_ARGS__)
 #define AG_BLOCK(j, w, ...)                                                                                  \
     AG_POINTERS(w, __VA_ARGS__) AG_ELEMENTS(AG_ONE_BEGIN, AG_ONE_END, j, w, __VA_ARGS__)
 #define AG_KEEPING_NAN                                                                                       \

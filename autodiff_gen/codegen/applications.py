@@ -41,13 +41,13 @@ class Application:
 
 
 def application(v: Value, outer: Mapping[Value, Value]) -> Application | None:
-    """The call whose result is v, if all that it computes of its arguments is in the step. outer: what the values
-    that the step reads are outside of it."""
+    """The call that returned v, if the step has all nodes between the arguments of the call and v. outer: the values
+    outside of the step for the values that the step reads."""
     call = v.node.origin.result_of
     if call is None or is_late(v.node.origin) or not call.given:
         return None
     leaves: list[Value] = []
-    parts: list[Value] = []  # of what views of the call show a part
+    parts: list[Value] = []  # arguments that views of the call show in part
     nodes: set[Node] = set()
     pending = [v]
     while pending:
@@ -116,7 +116,7 @@ def _arguments(
         return None
     may_have_axes = any(isinstance(v, int | tuple) and not isinstance(v, bool) for v in plain)
     if may_have_axes and any(v.type.shape != values[k].type.shape for k, v in found.items()):
-        return None  # the axes of what is stored are others
+        return None  # the stored value has other axes
     return {k: found.get(k, v) for k, v in call.given.items() if k in found or k not in values}
 
 

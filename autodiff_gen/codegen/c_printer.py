@@ -220,7 +220,7 @@ class Printer:
                 return self._folded(text.format(**{k: self._text(v, need) for k, v in operands.items()}))
             case c.For(blocks=(_, *_)):
                 body = statement.body
-                if statement.step != 1 or statement.blocks[0].stride is not None:
+                if statement.blocks_macro != "BLOCK":
                     body = next(s.body for s in body if isinstance(s, c.For))
                 return [*self._folded(self._block_head(statement)), *self._inside(c.unbraced(body)), "}"]
             case c.For():
@@ -279,13 +279,12 @@ class Printer:
     def _block_head(self, loop: c.For) -> str:
         """The macro of runtime/ag_blocks.h for a loop over blocks and the loop over the elements of one."""
         kind = "RELU_" if any(o.limit is not None for o in loop.blocks) else ""
-        inner = loop if loop.step == 1 and loop.blocks[0].stride is None else loop.body[0]
+        inner = loop if loop.blocks_macro == "BLOCK" else loop.body[0]
         assert isinstance(inner, c.For)
         element = [inner.variable, self._text(inner.stop)]
         around = [] if inner is loop else [loop.variable, self._text(loop.stop)]
-        name = "BLOCK" if inner is loop else "BLOCKS" if loop.step != 1 else "BLOCK_ROWS"
         arguments = [*around, *element, *map(self._block_operand, loop.blocks)]
-        return f"AG_{kind}{name}({', '.join(arguments)}) {{"
+        return f"AG_{kind}{loop.blocks_macro}({', '.join(arguments)}) {{"
 
     def _block_operand(self, operand: c.BlockOperand) -> str:
         kind = "replace" if operand.replaces else "write" if operand.is_written else "read"

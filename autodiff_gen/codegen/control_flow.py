@@ -151,7 +151,7 @@ class _Pointers:
         return c.Name(name)
 
     def target(self, w: Written) -> c.Expr:
-        """What the memory of a result is called inside; that of an element of a stack is declared."""
+        """The name of a result's memory inside of the loop. A pointer to an element of a stack is declared."""
         place = self.names.place(self.step.node.results[w.index])
         if w.step is None:
             return place

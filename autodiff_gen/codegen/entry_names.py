@@ -159,5 +159,5 @@ class Names:
 
 
 def _text(place: c.Expr) -> str:
-    """The name of the memory at a place of its own."""
+    """The text that names the memory of a state or an argument."""
     return f"{place.pointer}->{place.name}" if isinstance(place, c.Member) else PRINTER.expression(place)

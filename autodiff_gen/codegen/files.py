@@ -150,7 +150,7 @@ def _multiples(function: LoopFunction) -> dict[str, int]:
     found: dict[str, int] = {}
     for loop in c_query.loops(function.body):
         count = loop.stop.left if isinstance(loop.stop, c.Binary) else loop.stop
-        if loop.blocks and loop.step > 1 and isinstance(count, c.Name):
+        if loop.blocks_macro == "BLOCKS" and isinstance(count, c.Name):
             found[count.text] = max(loop.step, found.get(count.text, 0))
     return found
 
@@ -166,7 +166,7 @@ def _head(start: str, parameters: Iterable[c.Parameter]) -> str:
 
 
 def _facts(program: Program) -> list[str]:
-    """What the header tells first: sizes, and where kernels are from."""
+    """The first lines of the header: sizes, and the backends of kernels."""
     lines = []
     if program.slots:
         lines.append(

@@ -28,7 +28,7 @@ def index_check(plan: CheckPlan, body: EntryBody, status: str) -> c.Statements:
     place = body.place(index)
 
     def compared(node: Any) -> Any:
-        """A comparison, in place of what is stored in the index."""
+        """A comparison, in place of the statement that stores the index."""
         match node:
             case c.Assign(c.Element(array), value) if array == place:
                 value = value.operand if isinstance(value, c.Cast) else value

@@ -5,8 +5,8 @@
     w - step_size * m / (sqrt(v) + eps) of Adam      adam_update
     the running mean, a part of batch_norm           batch_norm_running_mean
 
-A call that has a kernel of its own, such as `linear`, gives no loops its name: its other nodes are called after their
-ops and the parameters that they read, `bias_add`.
+Loops are not called after a call that a kernel computes, such as `linear`: they are called after their ops and the
+parameters that they read, `bias_add`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _key(node: Node) -> Key | None:
 
 
 def _outermost(node: Node, kernels: Set[Key]) -> Key | None:
-    """The outermost call that made a node and has no kernel of its own."""
+    """The outermost call that made a node, except calls that a kernel computes."""
     found = None
     call, phase = node.origin.call, node.origin.phase
     while call is not None:

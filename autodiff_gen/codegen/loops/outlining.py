@@ -87,8 +87,8 @@ def outlined(
     step_names: Mapping[tuple[str, str], StepName],
 ) -> tuple[list[tuple[c.Statements, ...]], list[LoopFunction]]:
     """The steps of entries, given by name with what is known before their first step, and the functions that they
-    call. taken: names at file scope; layers: modules, whose names those in functions do without; step_names: those of
-    steps, by entry and number."""
+    call. taken: names at file scope; layers: the modules, whose names are left out of names in functions; step_names:
+    the names of steps, by entry and number."""
     runs = _all_loops(entries)
     common = _common_loops(runs, cost)
     divided = {id(part) for run in runs for part in run.parts}
@@ -114,14 +114,17 @@ class Run:
 
 
 def _common_loops(runs: Sequence[Run], cost: CostTable) -> list[list[Loops]]:
-    """The loops that become a function each, in the order of their first callers: at each time those by which most code
-    is saved, of a run all loops or single ones."""
+    """Groups of equal loops in the order of their first callers; each group becomes a function. The group that saves
+    most code is taken first. It has all loops of a run, or single ones."""
     groups: dict[tuple[Any, ...], list[tuple[int, Loops]]] = {}
     for k, run in enumerate(runs):
         for loops in (run.whole, *run.parts):
             if loops is not None and _is_worth_a_call(loops, cost):
                 groups.setdefault(_form(loops, cost), []).append((k, loops))
-    whole, divided = set[int](), set[int]()  # the runs of which all loops, or single ones, are in functions
+    whole, divided = (
+        set[int](),
+        set[int](),
+    )  # runs whose loops are all in one function; runs with single loops in functions
 
     def is_free(k: int, loops: Loops) -> bool:
         return k not in whole and not (k in divided and loops is runs[k].whole)

@@ -72,9 +72,9 @@ def role_name(same: Sequence[Outer], layers: Layers) -> str:
 def function_name(
     group: Sequence[Loops], layers: Layers, steps: Mapping[tuple[str, str], StepName], is_part: bool
 ) -> str:
-    """What a function is called: as the first of its steps; where that is a part of a call, or the loops are a part of
-    their steps, with what it computes, the last of what its loops write, scratch memory aside. steps: the names of
-    steps by entry and number."""
+    """The name of a function: the name of its first step. Where the step is a part of a call, or the loops are a part
+    of the step, the name ends in the last result that the loops write, except scratch memory. steps: the names of steps
+    by entry and number."""
     first, *_ = group
     step = steps[first.caller]
     name = f"{step.name}_array" if step.name in LIBRARY else step.name

@@ -322,11 +322,10 @@ class BlockOperand:
 @dataclass(frozen=True)
 class For:
     """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself; `extent`: the
-    difference of the two, where the loop counts upwards. `independent`: no
-    iteration reads or writes what another one writes (lowering/loops/independent_loops.py), but for the variables of
-    `reduction`. `rolled`: compilers are not to unroll it. `blocks`: what is loaded before and stored after the elements
-    of a block (runtime/ag_blocks.h): of a loop over the elements of one block, or of one around it, over the blocks of
-    a row or over rows."""
+    difference of the two, where the loop counts upwards. `independent`: no iteration reads or writes an element that
+    another one writes (lowering/loops/independent_loops.py), except the variables of `reduction`. `rolled`: compilers
+    are not to unroll it. `blocks`: the blocks that are loaded before and stored after the loop over their elements
+    (runtime/ag_blocks.h). Their loop is that loop, or the loop around it, over blocks or over rows."""
 
     variable: str
     stop: Expr
@@ -342,8 +341,17 @@ class For:
 
     @property
     def from_zero(self) -> Size | None:
-        """The extent of a loop from 0 on; None of another one."""
+        """The extent of a loop that starts at 0; None for other loops."""
         return self.extent if self.start == number(0) else None
+
+    @property
+    def blocks_macro(self) -> str:
+        """The macro of a loop: BLOCKS that follow each other, BLOCK_ROWS, or one BLOCK; empty without blocks."""
+        if not self.blocks:
+            return ""
+        if self.step != 1:
+            return "BLOCKS"
+        return "BLOCK" if self.blocks[0].stride is None else "BLOCK_ROWS"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@
     }                                      }
 
 Blocks are of eight floats where all of a loop fit the registers, otherwise of four. Compilers merge neither loads nor
-stores of floats, nor do they unroll such a loop. A loop over the four elements of a tile has one block; where it is
-alone in a loop over rows, pointers move from row to row (AG_BLOCK_ROWS). A loop that only copies or fills calls
-ag_copy or ag_fill. Computations and their order stay the same. Loops that call functions stay as they are, and are not
-to be unrolled: four times the code of a function would save little of its time.
+stores of floats, nor do they unroll such a loop. A loop over the four elements of a tile has one block; where
+nothing else is in a loop over rows, pointers move from row to row (AG_BLOCK_ROWS). A loop that only copies or fills
+calls ag_copy or ag_fill. Computations and their order stay the same. Loops that call functions stay as they are, and
+are not to be unrolled: four times the code of a function would save little of its time.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _is_wide(tile: c.For) -> bool:
 def _by_rows(loop: c.For) -> c.For:
     """A loop over rows of which each has one block, with pointers that move from row to row."""
     match c.unbraced(loop.body):
-        case (c.For(blocks=(_, *_) as blocks, step=1) as tile,) if blocks[0].stride is None:
+        case (c.For(blocks=blocks, blocks_macro="BLOCK") as tile,):
             pass
         case _:
             return loop
@@ -294,14 +294,14 @@ def _addends(
         match s:
             case c.Assign(c.Element() as target, value, "=") if target in elements:
                 terms = (t for t in _terms(_sum_of(value, declared)) if isinstance(t, c.Element))
-                alone = (t for t in terms if t in elements and counts[t] == 1 and t not in found.values())
-                if (term := next(alone, None)) is not None:
+                unread = (t for t in terms if t in elements and counts[t] == 1 and t not in found.values())
+                if (term := next(unread, None)) is not None:
                     found[target] = term
     return found
 
 
 def _sum_of(value: c.Expr, declared: Mapping[str, c.Expr | None]) -> c.Expr | None:
-    """The expression that a value is the result of, but for functions of it alone."""
+    """The expression that a value is computed from by functions of one operand."""
     while True:
         match value:
             case c.Name(name) if (of := declared.get(name)) is not None:

@@ -2,7 +2,7 @@
 which ones reduce rows of memory to scalars (AG_IVDEP and AG_REDUCTION in runtime/ag_loops.h).
 
 A compiler sees pointers into one arena, and checks at run time whether they overlap, or gives up where they are many.
-The plan knows: two arrays are apart, or an element is replaced by the iteration that alone reads it. Partial results of
+The plan knows: two arrays are apart, or only the iteration that replaces an element reads it. Partial results of
 a row's sum or its maximum can be combined: compilers that may reorder the additions compute them in vectors.
 """
 
