@@ -110,13 +110,16 @@ class Names:
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
-        arena, offset = self.inside.place(buffer)
-        root, origin = _text(self.arenas[arena]), offset // 4 * 4
         pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment)
         self.pointers.setdefault(step, []).append(pointer)
-        memory = Memory(root, root, origin, 4, origin, origin + type.bytes)
-        self.memories[c.Name(name)] = memory.of_type(type.dtype)
+        self.memories[c.Name(name)] = self._memory_of(buffer, type)
         return c.Name(name)
+
+    def _memory_of(self, buffer: Placed, type: Type) -> Memory:
+        """The part of the arena that a buffer takes."""
+        arena, offset = self.inside.place(buffer)
+        root, origin = _text(self.arenas[arena]), offset // 4 * 4
+        return Memory(root, root, origin, 4, origin, origin + type.bytes).of_type(type.dtype)
 
     def start_of(self, buffer: Placed, skipped: int = 0) -> c.Expr:
         """The address of a buffer, or `skipped` bytes after it."""

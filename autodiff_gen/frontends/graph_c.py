@@ -99,6 +99,7 @@ class BufferBody(EntryBody):
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
         self.plain[place.at] = name
+        self.memories[place.at] = self._memory_of(buffer, type)
         return place.at
 
     def bare(self, place: c.Expr) -> str:
