@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ..ir.graph import State
 from ..ir.identifiers import Scope
+from ..ir.names import Called
 from ..ir.node import INPUT, Value
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
@@ -96,15 +97,16 @@ def _part(
             slots[w.key] = target
             for b in part.bound:
                 if b.step is not None and b.inner.node.attrs.get("state") is w.key and b.inner.type.shape:
-                    name = pointers.name_of(names.place(b.outer))
+                    name, called = pointers.part_of(names.place(b.outer))
                     said = "read before it is overwritten"
-                    out.append(c.Declare(f"const {w.c_type} *", ((name, target),), True, said))
-                    args[b.inner] = c.Name(name)
-                    memories[c.Name(name)] = memories[target]
+                    out.append(c.Declare(f"const {w.c_type} *", ((name.text, target),), True, said, called))
+                    args[b.inner] = name
+                    memories[name] = memories[target]
         else:
             outputs[w.key] = target
     number = f"{names.number(step.number)}."
-    inside = Inside(_arenas(names, step), frozenset(scope.taken), number, part.start, memories)
+    taken = frozenset(scope.taken)
+    inside = Inside(_arenas(names, step), taken, number, part.start, memories, pointers.called)
     statements = nested(part.plan, args, outputs, slots, inside)
     headings = layer_headings(part.plan) if time is not None else {}
     for s in part.plan.steps:
@@ -126,12 +128,15 @@ class _Pointers:
     def __init__(self, names: Names, step: Step, scope: Scope, time: c.Expr | None) -> None:
         self.names, self.step, self.scope, self.time = names, step, scope, time
         self.declared: list[c.Statement] = []
-        self.memories = dict(names.memories)
+        self.memories, self.called = dict(names.memories), dict(names.called)
 
-    def name_of(self, place: c.Expr) -> str:
+    def part_of(self, place: c.Expr) -> tuple[c.Name, Called]:
         """A new name for the part of a value that a loop indexes: at a time step, or of a micro-batch."""
-        is_part = isinstance(self.step.inner, ScanPlan) and self.step.inner.samples
-        return self.scope.fresh(f"{self.names.bare(place)}_{'part' if is_part else 't'}")
+        is_samples = isinstance(self.step.inner, ScanPlan) and self.step.inner.samples
+        part, whole = "part" if is_samples else "t", self.names.bare(place)
+        name = c.Name(self.scope.fresh(f"{whole}_{part}"))
+        self.called[name] = self.names.called.get(place, Called(whole)).with_part(part)
+        return name, self.called[name]
 
     def read(self, b: Bound) -> c.Expr:
         """What an operand is called inside; an element of one that is indexed by time is declared."""
@@ -143,26 +148,37 @@ class _Pointers:
             return self.names.element(place, b.offset, steps)
         if not c_syntax.offset(b.offset, steps):
             return place
-        name = self.name_of(place) if b.step is not None else self.scope.fresh(b.inner.name or "x")
+        if b.step is not None:
+            name, called = self.part_of(place)
+        else:
+            called = Called(b.inner.name or "x")
+            name = c.Name(self.scope.fresh(called.text))
         c_type = b.inner.type.dtype.c
         if b.inner.type.shape:
-            return self._pointer(name, f"const {c_type} *", place, b.offset, steps)
-        self.declared.append(c.declare(c_type, name, self.names.element(place, b.offset, steps), const=True))
-        return c.Name(name)
+            return self._pointer(name, called, f"const {c_type} *", place, b.offset, steps)
+        element = self.names.element(place, b.offset, steps)
+        self.declared.append(c.declare(c_type, name.text, element, const=True, called=called))
+        return name
 
     def target(self, w: Written) -> c.Expr:
         """The name of a result's memory inside of the loop. A pointer to an element of a stack is declared."""
         place = self.names.place(self.step.node.results[w.index])
         if w.step is None:
             return place
-        return self._pointer(self.name_of(place), f"{w.c_type} *", place, 0, [(self.time, w.step)])
+        return self._pointer(*self.part_of(place), f"{w.c_type} *", place, 0, [(self.time, w.step)])
 
     def _pointer(
-        self, name: str, c_type: str, place: c.Expr, start: int, steps: list[tuple[c.Expr | None, int]]
+        self,
+        name: c.Name,
+        called: Called,
+        c_type: str,
+        place: c.Expr,
+        start: int,
+        steps: list[tuple[c.Expr | None, int]],
     ) -> c.Expr:
         """A pointer that is declared, to an element of an array and those after it."""
         moved = c.plus(place, c_syntax.offset(start, steps))
-        self.declared.append(c.Declare(c_type, ((name, moved),), True))
+        self.declared.append(c.Declare(c_type, ((name.text, moved),), True, called=called))
         is_moving = any(v is not None and k for v, k in steps)
-        self.memories[c.Name(name)] = self.memories[place].moved(name, start, is_moving)
-        return c.Name(name)
+        self.memories[name] = self.memories[place].moved(name.text, start, is_moving)
+        return name

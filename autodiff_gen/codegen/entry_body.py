@@ -107,7 +107,8 @@ class EntryBody(Names):
             return [*out, self._statement(call, kernel, values | self._memory(step, node), node)]
 
         names = self.scope.taken
-        return LoopTree(step.statements, place, self.memories, layout_of, row_call, outer, names, step.own)
+        known = self.memories, self.called
+        return LoopTree(step.statements, place, *known, layout_of, row_call, outer, names, step.own)
 
     def _gathered(
         self, target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.Expr | None

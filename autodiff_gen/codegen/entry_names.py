@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..ir.graph import State
 from ..ir.identifiers import Scope
-from ..ir.names import NO_LAYERS, name_of
+from ..ir.names import NO_LAYERS, Called, called
 from ..ir.node import CONST, INPUT, STATE, Node, Value
 from ..ir.types import Type
 from ..lowering.c import c_ast as c
@@ -24,13 +24,14 @@ ONE_STRUCT: Mapping[str, c.Expr] = {"float": c.Member("t", "arena"), "int": c.Me
 @dataclass(frozen=True)
 class Inside:
     """What surrounds a region: by pool, the arena around it with its offset there in bytes; names that are in scope,
-    and what memory they are of; and how its steps are numbered."""
+    what memory they are of, and what they say; and how its steps are numbered."""
 
     arenas: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     prefix: str = ""
     start: int = 0
     memories: Mapping[c.Expr, Memory] = field(default_factory=dict)
+    called: Mapping[c.Expr, Called] = field(default_factory=dict)
 
     def place(self, buffer: Placed) -> tuple[str, int]:
         """The arena of the entry that has the buffer, and its offset there in bytes."""
@@ -68,6 +69,10 @@ class Names:
         self.scope = Scope([*self.inside.taken, *names, *plan.loop_names, *self.geometry.values()])
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.memories = {**self._given(), **self.inside.memories}  # of arrays, by their places
+        self.called = {
+            table: called(v, self.layers) for v, table in tables.items()
+        }  # what names of places say
+        self.called |= self.inside.called
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
         self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
         numbers = {s.node: s.number for s in plan.steps}
@@ -89,28 +94,30 @@ class Names:
         first, last = self.number(buffer.start), self.number(buffer.end)
         ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
-            wanted = name_of(v, self.layers)
-            is_row = buffer.owner is not None and buffer.owner.nest is not None
-            name = self.scope.fresh(f"{wanted}_row" if is_row else wanted)
+            wanted = called(v, self.layers)
+            if buffer.owner is not None and buffer.owner.nest is not None:
+                wanted = wanted.with_part("row")
             shape = v.type.shape
             if buffer.owner is not None:
                 shape = buffer.owner.scratch[v].shape
             before = buffer.values[:k][-1:] or (buffer.over.values[-1:] if buffer.over is not None else [])
             note = f"in place of {self.bare(self.names[before[0]])}" if before else ends
             step = numbers[v.node] if buffer.owner is None else buffer.owner.number
-            place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
+            place = self._point(wanted, Type(v.type.dtype, shape), buffer, note, step)
             if buffer.owner is None:
                 self.names[v] = place
             else:
                 self.scratch[buffer.owner, v] = place
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
-        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
+    def _point(self, wanted: Called, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+        """Declare a name for bytes of the arena at a step; how the code refers to them."""
         c_type, start = type.dtype.c, self.start_of(buffer)
+        name = self.scope.fresh(wanted.text)
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
-        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment)
+        self.called[c.Name(name)] = wanted
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, wanted)
         self.pointers.setdefault(step, []).append(pointer)
         self.memories[c.Name(name)] = self._memory_of(buffer, type)
         return c.Name(name)

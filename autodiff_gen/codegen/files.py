@@ -18,6 +18,7 @@ from ..ir.parameter_layout import PartialStorage
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
 from ..lowering.loops.block_moves import COPY, FILL
+from ..lowering.loops.common_function import CommonFunction
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
@@ -26,7 +27,6 @@ from .constants import declared
 from .entries import EntryCode, in_parts, parameters
 from .geometry import table as geometry_table
 from .init_function import init_statements
-from .loops.loop_functions import LoopFunction
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts
 from .source import Source, source_of
@@ -125,7 +125,7 @@ def _params(program: Program) -> dict[str, Any]:
     return {"lines": PRINTER.lines(statements), "tables": init_tables, "draws": draws}
 
 
-def _function(function: LoopFunction) -> dict[str, Any]:
+def _function(function: CommonFunction) -> dict[str, Any]:
     """A function of loops as its template wants it: as lines."""
     steps: dict[str, list[str]] = {}
     for entry, step in function.callers:
@@ -145,7 +145,7 @@ def _function(function: LoopFunction) -> dict[str, Any]:
     }
 
 
-def _multiples(function: LoopFunction) -> dict[str, int]:
+def _multiples(function: CommonFunction) -> dict[str, int]:
     """The parameters that have to be multiples of the width of a block."""
     found: dict[str, int] = {}
     for loop in c_query.loops(function.body):

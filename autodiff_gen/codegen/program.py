@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..ir.graph import Check, State
-from ..ir.names import abbreviations
+from ..ir.names import Called, abbreviations, called_state
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise
 from ..ir.types import Type, bound
@@ -268,6 +268,12 @@ class Program:
     def layers(self) -> Mapping[str, str]:
         """What to call modules with a long path in the names of values."""
         return abbreviations(self.scopes - {s.name for s in self.slots})
+
+    @cached_property
+    def called(self) -> Mapping[c.Member, Called]:
+        """What the names of states say."""
+        paths = {s.name.rpartition(".")[0] for s in self.slots if s.role != "optimizer"} - {""}
+        return {c.Member(s.owner, s.c_name): called_state(s.name, paths) for s in self.slots}
 
     @cached_property
     def constant_names(self) -> Mapping[Value, str]:

@@ -7,21 +7,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from ..ir.identifiers import identifier, of_program
+from ..ir.identifiers import of_program
+from ..ir.names import Called
 from ..kernels.table import Function
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
+from ..lowering.loops.common_form import Variable
+from ..lowering.loops.common_function import CommonFunction
+from ..lowering.loops.outlining import EntrySteps, outlined
 from ..lowering.loops.schedule import scheduled
 from ..lowering.loops.vector_loops import all_short
+from ..passes.costs import has_wide_vectors
 from .constants import Table, constant_tables
 from .entries import EntryCode, entry_code, parameters
 from .geometry import Geometry, geometry_names
-from .loops.loop_forms import Known, Variable
-from .loops.loop_functions import LoopFunction
-from .loops.outlining import outlined
-from .loops.role_names import Layers
 from .program import Program
-from .step_names import StepName, step_names
+from .step_names import step_names
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Source:
     vector_loops.py."""
 
     codes: Sequence[EntryCode]
-    functions: Sequence[LoopFunction]
+    functions: Sequence[CommonFunction]
     tables: Sequence[Table]
     geometry: Mapping[Geometry, str]
     own: Sequence[Function]
@@ -87,17 +88,15 @@ def _with_own_functions(
 
 def _with_outlined_loops(
     codes: Sequence[EntryCode], program: Program, taken: Collection[str]
-) -> tuple[list[EntryCode], list[LoopFunction]]:
+) -> tuple[list[EntryCode], list[CommonFunction]]:
     """Code that calls functions where steps have loops in common, and these functions."""
-    states: dict[Variable, str] = {c.Member(s.owner, s.c_name): f"{s.type.dtype.c} *" for s in program.slots}
+    types = [f"{s.type.dtype.c} *" for s in program.slots]
+    states = [Variable(*state) for state in zip(program.called, types, program.called.values(), strict=True)]
     entries = []
-    names: dict[tuple[str, str], StepName] = {}
     for code in codes:
-        names |= {(code.entry.name, n): name for n, name in step_names(code.entry.plan).items()}
         _, *own = parameters(code.entry, program)
-        types = states | {c.Name(p.name): p.c_type for p in own}
-        entries.append((code.entry.name, code.steps, Known(types)))
-    scopes = program.scopes - {"", *(s.name for s in program.slots)}
-    layers = Layers({identifier(program.layers.get(scope, scope)) for scope in scopes})
-    steps, functions = outlined(entries, taken, layers, program.backends.cost, names)
+        known = [*states, *(Variable(c.Name(p.name), p.c_type, Called(p.name)) for p in own)]
+        names = step_names(code.entry.plan)
+        entries.append(EntrySteps(code.entry.name, code.steps, {v.name: v for v in known}, names))
+    steps, functions = outlined(entries, taken, has_wide_vectors(program.backends.cost))
     return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions

@@ -12,25 +12,17 @@ parameters that they read, `bias_add`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import groupby
 
 from ..ir.node import CONST, STATE, Node
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, View
 from ..ir.origin import BACKWARD, UPDATE, FunctionCall
+from ..lowering.loops.role_names import StepName
 from ..lowering.plan import EntryPlan, Step
 
 MOST = 3  # functions in a name: the last ones
 PHASES = {BACKWARD: "backward", UPDATE: "update"}  # that a name tells
 Key = tuple[FunctionCall, str]  # a call, and the phase in which nodes of it are computed
-
-
-@dataclass(frozen=True)
-class StepName:
-    """The name of a step; is_part: another step computes the result of the call that the name ends with."""
-
-    name: str
-    is_part: bool
 
 
 def step_names(plan: EntryPlan) -> Mapping[str, StepName]:

@@ -5,6 +5,7 @@ layers, losses and differentiation say what a value is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from .identifiers import LIBRARY, OURS, identifier
@@ -16,6 +17,36 @@ NO_LAYERS: Mapping[str, str] = MappingProxyType({})
 TABLE = "table"  # a constant of which no more is known
 PART = "part"  # the role of a term of a gradient
 LONGEST_SCOPE = 12  # characters of the path of a module that is written out in names
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a name says: `words` for the value, in the module `layer`; whether it is the gradient of that value; and
+    which `part` of it, such as the row at a time step."""
+
+    words: str
+    layer: str = ""
+    is_gradient: bool = False
+    part: str = ""
+
+    @property
+    def text(self) -> str:
+        return "_".join(filter(None, ["d" * self.is_gradient, self.layer, self.words, self.part]))
+
+    @property
+    def gradient(self) -> Called:
+        return replace(self, is_gradient=True) if not self.is_gradient else Called(self.text, "", True)
+
+    @property
+    def in_layer(self) -> str:
+        """The same without the module."""
+        return replace(self, layer="").text
+
+    def with_word(self, word: str) -> Called:
+        return replace(self, words="_".join(filter(None, [self.words, self.part, word])), part="")
+
+    def with_part(self, part: str) -> Called:
+        return replace(self, part=f"{self.part}_{part}" if self.part else part)
 
 
 def with_role(v: Value, role: str) -> Value:
@@ -112,44 +143,53 @@ def _ends(scope: str) -> list[str]:
 
 def name_of(v: Value, layers: Mapping[str, str] = NO_LAYERS) -> str:
     """What to call a value where all values of a program are in scope; `layers`: what to call modules."""
-    return _name(v, layers)
+    return called(v, layers).text
 
 
-def short_name(v: Value) -> str:
-    """What to call a value where its layer is clear: without the layer, unless that is a name of C's."""
-    short = _name(v, None)
-    if short in OURS or short in LIBRARY:
-        full = _name(v, NO_LAYERS)
-        return full if full != short else f"{short}_x"
-    return short
-
-
-def _name(v: Value, layers: Mapping[str, str] | None) -> str:
+def called(v: Value, layers: Mapping[str, str] | None = NO_LAYERS) -> Called:
+    """The same, divided into what it says; without modules if `layers` is None."""
     v = _inside(v)
     node, label = v.node, v.node.origin.labels.get(v.index)
     if label is None and isinstance(node.op.lower, Leaf):
-        return identifier(_by_value(v) if node.op is CONST else v.name or node.op.name)
+        return Called(_by_value(v)) if node.op is CONST else _of_module(v.name or node.op.name)
     if label is not None:
         if label.gradient_of is not None:
             source = _shown(label.gradient_of)
-            name = _name(source, layers)
-            if not label.role:
-                return f"d_{name}"
-            inside = isinstance(source.node.op.lower, Leaf) and "state" not in source.node.attrs
-            return f"d_{_in_layer(node.origin.scope, name, layers) if inside else name}_{label.role}"
+            name = called(source, layers)
+            if label.role and isinstance(source.node.op.lower, Leaf) and "state" not in source.node.attrs:
+                name = _in_layer(node.origin.scope, name.text, layers)
+            return (_with_role(name, label.role) if label.role else name).gradient
         if label.copy_of is not None:
             source = _shown(label.copy_of)
-            name, is_temporary = _name(source, layers), layers is None and not source.node.origin.labels
-            return name if is_temporary or not label.role else f"{name}_{label.role}"
+            name, is_temporary = called(source, layers), layers is None and not source.node.origin.labels
+            return name if is_temporary or not label.role else _with_role(name, label.role)
         return _in_layer(label.scope, label.role, layers)
     if node.regions:
         return _of_region(v, layers)
     if v.index and v.type.dtype.kind in "iu":
-        return f"{_name(node.results[0], layers)}_index"
+        return _with_role(called(node.results[0], layers), "index")
     if layers is None:
-        return _temporary(node)
+        return Called(_temporary(node))
     scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else _kind(node), layers)
-    return f"d_{scoped}" if node.origin.phase == BACKWARD and v.type.dtype.kind == "f" else scoped
+    return scoped.gradient if node.origin.phase == BACKWARD and v.type.dtype.kind == "f" else scoped
+
+
+def short_name(v: Value) -> str:
+    """The same as short_called, as one text."""
+    return short_called(v).text
+
+
+def short_called(v: Value) -> Called:
+    """What to call a value where its layer is clear: without the layer, unless that is a name of C's."""
+    short = called(v, None)
+    if short.text in OURS or short.text in LIBRARY:
+        full = called(v)
+        return full if full != short else Called(f"{short.text}_x")
+    return short
+
+
+def _with_role(name: Called, role: str) -> Called:
+    return name.with_part(role) if role == PART else name.with_word(role)
 
 
 def merged_constant(equal: Sequence[Value]) -> Value:
@@ -207,10 +247,25 @@ def _shown(v: Value) -> Value:
     return base(v) if source is None or source.index not in source.node.origin.labels else source
 
 
-def _in_layer(scope: str, role: str, layers: Mapping[str, str] | None) -> str:
+def _of_module(name: str) -> Called:
+    """The name of a parameter or buffer, which follows the path of its module; or of an input."""
+    full, layer = identifier(name), identifier(name.rpartition(".")[0])
+    is_inside = "." in name and full.startswith(f"{layer}_")
+    return Called(full.removeprefix(f"{layer}_"), layer) if is_inside else Called(full)
+
+
+def called_state(name: str, modules: Iterable[str]) -> Called:
+    """The name of a state, in which the path of one of the modules is."""
+    inside = [path for path in modules if f".{path}." in f".{name}."]
+    layer = max(inside, key=len, default="")
+    words = f".{name}.".replace(f".{layer}.", ".", 1) if layer else name
+    return Called(identifier(words.strip(".")), identifier(layer) if layer else "")
+
+
+def _in_layer(scope: str, role: str, layers: Mapping[str, str] | None) -> Called:
     if scope in ("", OPTIMIZER) or layers is None:
-        return role
-    return f"{identifier(layers.get(scope, scope))}_{role}"
+        return Called(role)
+    return Called(role, identifier(layers.get(scope, scope)))
 
 
 def _inside(v: Value) -> Value:
@@ -220,16 +275,16 @@ def _inside(v: Value) -> Value:
     return v
 
 
-def _of_region(v: Value, layers: Mapping[str, str] | None) -> str:
+def _of_region(v: Value, layers: Mapping[str, str] | None) -> Called:
     """A result of a scan: a carry, the old values of one, or a value of the step."""
     node = v.node
     region, carries = node.regions[0], node.attrs["carries"]
     inner = base(region.results[v.index])
     if v.index >= carries and inner not in region.params[:carries]:
-        return _name(inner, layers)
-    called = inner.name if v.index >= carries else region.params[v.index].name
-    carry = called or "carry"
+        return called(inner, layers)
+    given = inner.name if v.index >= carries else region.params[v.index].name
+    carry = given or "carry"
     if node.origin.phase == BACKWARD:
         carry = carry.removeprefix("d_")  # of the gradients that the loop carries
     name = _in_layer(node.origin.scope, carry if v.index < carries else f"{carry}_before", layers)
-    return f"d_{name}" if node.origin.phase == BACKWARD else name
+    return name.gradient if node.origin.phase == BACKWARD else name

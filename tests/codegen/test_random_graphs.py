@@ -21,12 +21,12 @@ from random_models import random_model
 
 from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops import loop_functions, outlining
-from autodiff_gen.codegen.loops.loop_forms import Loops
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound
 from autodiff_gen.kernels import registry
+from autodiff_gen.lowering.loops import common_function, outlining
+from autodiff_gen.lowering.loops.common_form import Section
 from autodiff_gen.targets import board, installation
 from autodiff_gen.targets.build_commands import STRICT_FLAGS
 
@@ -170,9 +170,8 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(source_trees, "_with_outlined_loops", lambda codes, *_: (codes, []))
         in_place = library_of(programs, "-O1")
-    monkeypatch.setattr(outlining, "_is_worth_a_call", lambda *_: True)
     monkeypatch.setattr(outlining, "_saved", lambda *_: 1)
-    monkeypatch.setattr(loop_functions, "differing", every_number)
+    monkeypatch.setattr(common_function, "differing", every_number)
     texts = [emit(program)[f"{program.name}.c"] for program in programs]
     assert sum(text.count("/* Loops of step") for text in texts) > len(texts)
     sources = map(str, files_of(made, tmp_path))
@@ -193,7 +192,7 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
             assert results(case, program, in_place, n) == results(case, program, as_functions, n)
 
 
-def every_number(group: Sequence[Loops]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
+def every_number(group: Sequence[Section]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
     """The positions of all numbers that C does not need as they are, each a parameter of its own."""
     first, *_ = group
     return {(x.c_type, (str(k),)): [k] for k, x in enumerate(first.numbers) if x.role}

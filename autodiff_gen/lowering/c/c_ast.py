@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
+from ...ir.names import Called
 from ...ir.types import Size
 from ..loops.memory import Access, Memory, Steps
 
@@ -247,14 +248,29 @@ class Assign:
 
 
 @dataclass(frozen=True)
+class OfArray:
+    """The name of a variable that holds elements of an array: the name of the array, and a word. called: what the name
+    of the array says."""
+
+    array: Name | Member
+    word: str
+    called: Called
+
+    @property
+    def text(self) -> str:
+        return f"{self.array.text if isinstance(self.array, Name) else self.array.name}_{self.word}"
+
+
+@dataclass(frozen=True)
 class Declare:
     """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
-    pointers: `float *const x`."""
+    pointers: `float *const x`. called: what the name of the only variable says, where it says more than its text."""
 
     c_type: str
     variables: tuple[tuple[str, Expr | None], ...]
     const: bool = False
     comment: str = ""
+    called: Called | OfArray | None = field(default=None, compare=False)
 
     @property
     def is_pointer(self) -> bool:
@@ -263,12 +279,13 @@ class Declare:
 
 @dataclass(frozen=True)
 class Array:
-    """`c_type name[size] = {first};`, the other elements 0; not initialised without `first`."""
+    """`c_type name[size] = {first};`, the other elements 0; not initialised without `first`. called: as of Declare."""
 
     c_type: str
     name: str
     size: int
     first: str = ""
+    called: Called | OfArray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -457,8 +474,15 @@ def plus(pointer: Expr, terms: Sequence[Expr]) -> Expr:
     return Binary("+", pointer, moved)
 
 
-def declare(c_type: str, name: str, value: Expr | None = None, *, const: bool = False) -> Declare:
-    return Declare(c_type, ((name, value),), const)
+def declare(
+    c_type: str,
+    name: str,
+    value: Expr | None = None,
+    *,
+    const: bool = False,
+    called: Called | OfArray | None = None,
+) -> Declare:
+    return Declare(c_type, ((name, value),), const, called=called)
 
 
 def braced(statements: Sequence[Statement]) -> Statements:

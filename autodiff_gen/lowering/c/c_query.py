@@ -54,7 +54,7 @@ def reads(template: str, count: int) -> list[tuple[int, bool]]:
 
 
 _PLAIN = ("str", "int", "bool", "tuple[int, ...]", "tuple[str, ...]", "tuple[tuple[str, int], ...]",
-          "Memory | None", "Size | None")  # fmt: skip
+          "Memory | None", "Size | None", "Called | OfArray | None")  # fmt: skip
 
 
 @cache

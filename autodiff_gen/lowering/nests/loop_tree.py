@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TypeAlias
 
 from ...ir.identifiers import identifier, numbered
-from ...ir.names import short_name
+from ...ir.names import Called, short_called
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
@@ -38,10 +39,10 @@ RowCall: TypeAlias = Callable[
 class LoopTree:
     """Builds the tree of the statements of one loop nest.
 
-    places: the C pointer of a param, result or scratch value; memories: what such pointers point to; layouts: how its
-    elements are stored, None for a scalar passed by value; outer: what params and results are outside; taken: names in
-    scope around it; own: for values of the nest those that names are of, where they are others. called: what the locals
-    are called that are values of the nest.
+    places: the C pointer of a param, result or scratch value; memories: what such pointers point to; arrays: what their
+    names say; layouts: how its elements are stored, None for a scalar passed by value; outer: what params and results
+    are outside; taken: names in scope around it; own: for values of the nest those that names are of, where they are
+    others. called: what the locals are called that are values of the nest.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class LoopTree:
         statements: Statements,
         places: Callable[[Value], c.Expr],
         memories: Mapping[c.Expr, Memory],
+        arrays: Mapping[c.Expr, Called],
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
         outer: Mapping[Value, Value],
@@ -57,7 +59,7 @@ class LoopTree:
     ) -> None:
         self.nest = nest = statements.nest
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
-        self.memories = memories
+        self.memories, self.arrays = memories, arrays
         self.outer, self.around, self.taken, self.own = outer, taken, set[str](), own
         self.exprs = statements.exprs
         self.names: dict[LoopExpr, c.Name] = {}  # of the expressions that are locals
@@ -95,27 +97,33 @@ class LoopTree:
             return []
         value = self._made(expr)
         if expr.memory is None:
-            name = self._named(expr, self._word(expr.hint))
+            name, called = self._named(expr, self._called(expr.hint))
         else:
             v, index = expr.memory
             if expr.hint == "" and v not in self.nest.scratch and self.layout_of(v) is None:
                 return []
-            name = self._named(expr, self._word_of_load(v, index, expr.hint != ""), "")
+            name, called = self._named(expr, self._load_called(v, index, expr.hint != ""), "")
         c_type = "int8_t" if expr.dtype is s8 and expr.is_plain_load else C_TYPES[expr.dtype.name]
-        return [c.declare(c_type, name, value, const=True)]
+        return [c.declare(c_type, name, value, const=True, called=called)]
 
-    def _word_of_load(self, v: Value, index: tuple[Index, ...], replaced: bool) -> str:
+    def _load_called(self, v: Value, index: tuple[Index, ...], replaced: bool) -> Called | c.OfArray:
         """`old_exp_avg` of a state that the nest replaces, the role of another value whose memory it takes; otherwise
         the array with the place in it, `x_1`, or with `i` for the element in hand."""
         if replaced:
             source = self.outer[v].part
             state = source.node.attrs.get("state")
             if state is not None:
-                return f"old_{identifier(state.name.rpartition('.')[2])}"
+                return Called(f"old_{identifier(state.name.rpartition('.')[2])}")
             if source.index in source.node.origin.labels:
-                return short_name(source)
+                return short_called(source)
         known = [str(i.number) for i in index if i is not None and i.number is not None]
-        return "_".join([*c_query.words(self.place_of(v)), *(known or ["i" if any(index) else "0"])])
+        return self._of_array(v, "_".join(known or ["i" if any(index) else "0"]))
+
+    def _of_array(self, v: Value, word: str) -> c.OfArray:
+        place = self.place_of(v)
+        assert isinstance(place, c.Name | c.Member)
+        text = place.text if isinstance(place, c.Name) else place.name
+        return c.OfArray(place, word, self.arrays.get(place, Called(text)))
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
         statements = self._sequence(loop.statements, loop.body)
@@ -138,9 +146,13 @@ class LoopTree:
         filled: list[c.Statement] = [s for local in what.locals for s in self._statement(local)]
         for array, element in what.rows.elements.items():
             memory = element.memory
-            words = [self._word(element.hint)] if memory is None else c_query.words(self.place_of(memory[0]))
-            name = self._named(array, "_".join([*words, "i"]), element.hint if memory is None else "")
-            arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
+            if memory is None:
+                of = self._called(element.hint)
+                wanted: Called | c.OfArray = replace(of, words=f"{of.words}_i")
+            else:
+                wanted = self._of_array(memory[0], "i")
+            name, called = self._named(array, wanted, element.hint if memory is None else "")
+            arrays.append(c.Array(C_TYPES[array.dtype.name], name, size, called=called))
             at = self._expr(what.rows.element(array, what.rows.at))
             filled.append(c.Assign(at, self._expr(element)))
         return [*arrays, self._for(what.loop, tuple(filled))]
@@ -158,12 +170,13 @@ class LoopTree:
         out: list[c.Statement] = []
         tile = begin.root.tile
         for acc, init in zip(begin.accumulators, lower.init, strict=True):
-            name = self._named(acc, self._word(acc.hint))
+            name, called = self._named(acc, self._called(acc.hint))
             c_type = C_TYPES[acc.dtype.name]
             if tile is None:
-                out.append(c.declare(c_type, name, c.Literal(init)))
+                out.append(c.declare(c_type, name, c.Literal(init), called=called))
             else:
-                out += _array(c_type, name, math.prod(tile.shape), init, begin.variable)
+                array = c.Array(c_type, name, math.prod(tile.shape), called=called)
+                out += _filled(array, init, begin.variable)
         return out
 
     def _accumulate(self, what: Accumulate) -> c.Statement:
@@ -241,20 +254,23 @@ class LoopTree:
             terms.append((c.number(offset), 1))
         return c.Element(place, c.index(*terms), self.memories[place])
 
-    def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
-        """The name of a new local; hint: what it is, if the expression does not say so."""
-        name = self._fresh(word)
+    def _named(
+        self, expr: LoopExpr, called: Called | c.OfArray, hint: str | Value | None = None
+    ) -> tuple[str, Called | c.OfArray]:
+        """The name of a new local, and what it says; hint: what it is, if the expression does not say so."""
+        if called.text in self.around:
+            called = c.OfArray(c.Name(called.text), "i", Called(called.text))
+        name = self._fresh(called.text)
         self.names[expr] = c.Name(name)
         value = expr.hint if hint is None else hint
         if not isinstance(value, str):
             self.called.setdefault(self.own.get(value, value), name)
-        return name
+        return name, called
 
-    def _word(self, hint: str | Value) -> str:
-        return hint if isinstance(hint, str) else short_name(self.own.get(hint, hint))
+    def _called(self, hint: str | Value) -> Called:
+        return Called(hint) if isinstance(hint, str) else short_called(self.own.get(hint, hint))
 
     def _fresh(self, hint: str) -> str:
-        hint = f"{hint}_i" if hint in self.around else hint  # the element in hand of that array
         name, k = hint, 1
         while name in self.taken or name in self.around:
             k += 1
@@ -263,10 +279,10 @@ class LoopTree:
         return name
 
 
-def _array(c_type: str, name: str, size: int, init: str, variable: str) -> list[c.Statement]:
+def _filled(array: c.Array, init: str, variable: str) -> list[c.Statement]:
     """An array of accumulators with their initial value."""
     if init in ("0", "0.0f"):
-        return [c.Array(c_type, name, size, init)]
-    memory = local_array(name, is_float=c_type == "float")
-    each = c.Assign(c.Element(c.Name(name), c.Name(variable), memory), c.Literal(init))
-    return [c.Array(c_type, name, size), c.For(variable, c.number(size), (each,), extent=size)]
+        return [replace(array, first=init)]
+    memory = local_array(array.name, is_float=array.c_type == "float")
+    each = c.Assign(c.Element(c.Name(array.name), c.Name(variable), memory), c.Literal(init))
+    return [array, c.For(variable, c.number(array.size), (each,), extent=array.size)]

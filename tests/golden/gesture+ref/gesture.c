@@ -23,7 +23,7 @@ static void fill(float *h, int32_t n) {
     }
 }
 
-/* Loops of steps 16, 17, 18, 19, 20 of train_step */
+/* Loops of steps 16, 17, 18, 19, 20, 21 of train_step */
 static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, const float *step_size,
         const float *rescale, const float *grad, float *exp_avg, float *exp_avg_sq, float *state,
         int32_t count) {
@@ -406,21 +406,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    head_bias_exp_avg[5] += (clipped_grad - head_bias_exp_avg) * 0.1
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    head_bias[5] -= step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale + 1e-08)) */
-    {
-        const float grad_scale_0 = grad_scale[0];
-        const float step_size_0 = step_size[0];
-        const float rescale_0 = rescale[0];
-        for (int32_t i = 0; i < 5; i++) {
-            const float old_exp_avg = t->head_bias_exp_avg[i];
-            const float clipped_grad = d_head_bias[i] * grad_scale_0;
-            const float exp_avg = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
-            t->head_bias_exp_avg[i] = exp_avg;
-            const float exp_avg_sq =
-                    t->head_bias_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-            t->head_bias_exp_avg_sq[i] = exp_avg_sq;
-            t->head_bias[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
-        }
-    }
+    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_head_bias, t->head_bias_exp_avg,
+            t->head_bias_exp_avg_sq, t->head_bias, 5);
     return GESTURE_OK;
 }
 
