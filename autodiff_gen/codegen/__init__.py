@@ -7,5 +7,4 @@ entries.py, entry_body.py, entry_names.py, call_statement.py, control_flow.py: t
 constants.py, geometry.py, init_function.py, state_dict.py: tables, initial weights, and the state by its names
 comments.py, formulas.py, view_text.py: what steps compute, in words
 c_printer.py: C trees as text
-loops/: loops in the forms that the target is fast with
 """

@@ -15,8 +15,8 @@ from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_syntax
-from ..lowering.nests.loop_tree import LoopTree
-from ..lowering.nests.statements import LOOP_NAMES
+from ..lowering.loops.loop_tree import LoopTree
+from ..lowering.loops.statements import LOOP_NAMES
 from ..lowering.plan import EntryPlan, Step
 from .call_statement import statement
 from .comments import call_comment

@@ -17,7 +17,6 @@ from ..lowering.loops.common_function import CommonFunction
 from ..lowering.loops.outlining import EntrySteps, outlined
 from ..lowering.loops.schedule import scheduled
 from ..lowering.loops.vector_loops import all_short
-from ..passes.costs import has_wide_vectors
 from .constants import Table, constant_tables
 from .entries import EntryCode, entry_code, parameters
 from .geometry import Geometry, geometry_names
@@ -98,5 +97,5 @@ def _with_outlined_loops(
         known = [*states, *(Variable(c.Name(p.name), p.c_type, Called(p.name)) for p in own)]
         names = step_names(code.entry.plan)
         entries.append(EntrySteps(code.entry.name, code.steps, {v.name: v for v in known}, names))
-    steps, functions = outlined(entries, taken, has_wide_vectors(program.backends.cost))
+    steps, functions = outlined(entries, taken, program.backends.cost)
     return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions

@@ -151,7 +151,9 @@ def called(v: Value, layers: Mapping[str, str] | None = NO_LAYERS) -> Called:
     v = _inside(v)
     node, label = v.node, v.node.origin.labels.get(v.index)
     if label is None and isinstance(node.op.lower, Leaf):
-        return Called(_by_value(v)) if node.op is CONST else _of_module(v.name or node.op.name)
+        if node.op is CONST:
+            return Called(_by_value(v))
+        return _of_module(v.name) if v.name else Called(identifier(node.op.name))
     if label is not None:
         if label.gradient_of is not None:
             source = _shown(label.gradient_of)

@@ -5,7 +5,7 @@ planner.py, phases.py: the last stages, which make a plan of a graph
 step_order.py: the order of the steps, and which memory results reuse
 control_flow.py, region_inputs.py: of regions
 plan.py, plan_printer.py: the plan, and its text
-nests/: from a loop nest to its C
+loops/: from a loop nest to its C, in the form that the target is fast with
 arena/: where buffers and states are stored
 c/: a syntax tree of C
 """

@@ -18,7 +18,7 @@ from ..kernels.table import Kernel
 from ..passes.loops.loop_nest import LoopNest
 from ..passes.loops.loops import Scratch
 from ..passes.work import Work
-from .nests.statements import Statements
+from .loops.statements import Statements
 
 
 @dataclass(eq=False)

@@ -31,10 +31,10 @@ from ..passes.layout.copy_insertion import with_old_states_copied
 from ..passes.loops.loops import Scratch
 from ..passes.loops.shared_nests import nest_of, own_values, region_of_nest
 from .control_flow import plan_regions
-from .nests.accesses import Accesses
-from .nests.statements import Statements
+from .loops.statements import Statements
+from .loops.uses import Uses
 from .plan import EntryPlan, Placed, Step, place_members
-from .step_order import accesses_of, liveness_of_plan, reusable, scratch_of
+from .step_order import liveness_of_plan, reusable, scratch_of, uses_of
 
 LowerRegion: TypeAlias = Callable[[Graph, int], EntryPlan]
 
@@ -123,11 +123,11 @@ def _updated_in_place(graph: Graph, node: Node, context: Context) -> list[tuple[
     ]
 
 
-def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) -> bool:
+def _may_share(uses: Uses, operand: Value, param: Value, result: Value) -> bool:
     at, whole = layout(operand), stored(result)
     if at is None:
-        return accesses.read_first(param, result)
-    return accesses.may_share(param, result) if at == whole else accesses.may_share(param, result, at, whole)
+        return uses.read_first(param, result)
+    return uses.may_share(param, result) if at == whole else uses.may_share(param, result, at, whole)
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:
@@ -143,8 +143,8 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
     for node in graph.of(Fused):
         in_place = _updated_in_place(graph, node, context)
         if in_place:
-            accesses = accesses_of(_statements(node, graph, context), context)
-            late += [(node, i) for i, p, r in in_place if not _may_share(accesses, node.operands[i], p, r)]
+            uses = uses_of(_statements(node, graph, context), context)
+            late += [(node, i) for i, p, r in in_place if not _may_share(uses, node.operands[i], p, r)]
     return late
 
 

@@ -10,8 +10,8 @@ from ..ir.op_kinds import View
 from ..ir.types import planned_size
 from ..ir.views import is_stored_as, lengths
 from ..passes.context import Context
-from .nests.accesses import Accesses
-from .nests.statements import Statements
+from .loops.statements import Statements
+from .loops.uses import Uses
 from .plan import EntryPlan, Placed, Step
 
 
@@ -36,8 +36,8 @@ def computing(step: Step) -> list[Node]:
     return [n for n in step.node.regions[0].nodes if n.operands and not isinstance(n.op.lower, View)]
 
 
-def accesses_of(statements: Statements, context: Context) -> Accesses:
-    return context.analysis((Accesses, statements), lambda: Accesses(statements))
+def uses_of(statements: Statements, context: Context) -> Uses:
+    return context.analysis((Uses, statements), lambda: Uses(statements))
 
 
 def scratch_of(step: Step) -> list[Placed]:
@@ -77,7 +77,7 @@ def reusable(s: Step, context: Context) -> dict[Value, list[Value]]:
 def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
     """What `reusable` finds of a loop nest, by the numbers of the operands' memory, and of the results after that."""
     assert s.nest is not None and s.statements is not None
-    accesses, region = accesses_of(s.statements, context), s.nest.region
+    uses, region = uses_of(s.statements, context), s.nest.region
     shown = list(zip(s.node.operands, region.params, strict=True))
     sources = list(dict.fromkeys(v.base for v in s.node.operands))
     out: dict[int, list[int]] = {}
@@ -87,13 +87,13 @@ def _reusable_in_nest(s: Step, context: Context) -> dict[int, list[int]]:
             if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
                 continue
             views = [(v, p) for v, p in shown if v.base is source]
-            if all(is_stored_as(v, result) and accesses.may_share(p, result) for v, p in views):
+            if all(is_stored_as(v, result) and uses.may_share(p, result) for v, p in views):
                 reused.append(number)
         for other in s.node.results[: r.index]:
             before = region.results[other.index]
             same = before.type.dtype == result.type.dtype
             same = same and lengths(before.type.shape) == lengths(result.type.shape)
-            if same and accesses.may_share(before, result):
+            if same and uses.may_share(before, result):
                 reused.append(len(sources) + other.index)
         if reused:
             out[len(sources) + r.index] = reused

@@ -1,10 +1,12 @@
-"""Loops of entries: what they read and write, as the plan knows it, and the forms that the target is fast with.
+"""Loops of steps: from a loop nest to its C, in the form that the target is fast with.
 
-memory.py: memory, and the places of elements in it
-accesses.py: the accesses of statements; innermost loops
-schedule.py: the order of what follows
+statements.py, expressions.py, loop_expr.py: the statements of a nest, and its expressions
+uses.py: which memory a nest reads and writes, in order, before there is C of it
+loop_tree.py: the tree of a nest
+memory.py, accesses.py: memory, places of elements in it, and what statements of a tree read and write
+schedule.py: the order of the changes of trees
 collapsed_loops.py, independent_loops.py, if_conversion.py, masked_sums.py, row_results.py, sums_in_order.py,
-vector_loops.py: for compilers
-block_moves.py: for instructions that move several floats
-tiles_from_zero.py: loops from 0
+vector_loops.py: changes for compilers
+block_moves.py, block_operands.py, tiles_from_zero.py: for instructions that move several floats
+outlining.py, common_form.py, common_function.py, role_names.py: functions of loops that steps have in common
 """

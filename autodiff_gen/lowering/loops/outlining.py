@@ -11,7 +11,8 @@ the last change of loops.
 
 Steps have loops in common where these differ in names only, of arrays and numbers, which become parameters, and of
 local variables; on targets without wide vectors also in numbers, such as the sizes of layers, which are parameters,
-too, where they differ. With wide vectors compilers have to know the sizes of loops.
+too, where they differ. With wide vectors compilers have to know the sizes of loops, and loops with fewer iterations
+than a call takes instructions stay: in place, compilers see that their arrays are apart.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from typing import Any, TypeAlias
 
 from ...ir.identifiers import Scope
 from ...ir.names import Called
+from ...passes.costs import has_wide_vectors
+from ...targets.cost_table import CostTable
 from ..c import c_ast as c
 from ..c import c_query
 from .common_form import Known, Section, Variable, declared_by, section_of
 from .common_function import CommonFunction, differing, function_of
 from .role_names import StepName, function_name
+from .vector_loops import total_iterations
 
 Visit: TypeAlias = Callable[[c.Statements, tuple[str, str], Known], c.Statements]
 _ENDS = (c.Comment, c.Heading, c.Probe, c.Return, c.Blank)
@@ -55,10 +59,9 @@ class Run:
 
 
 def outlined(
-    entries: Sequence[EntrySteps], taken: Collection[str], is_fixed: bool
+    entries: Sequence[EntrySteps], taken: Collection[str], cost: CostTable
 ) -> tuple[list[tuple[c.Statements, ...]], list[CommonFunction]]:
-    """The steps of entries, and the functions that they call. taken: names at file scope; is_fixed: whether a
-    function has the numbers of all its callers."""
+    """The steps of entries, and the functions that they call. taken: names at file scope."""
     runs: list[Run] = []
     step_names = {(e.name, step): name for e in entries for step, name in e.names.items()}
 
@@ -74,7 +77,7 @@ def outlined(
     inside = Scope(taken)  # functions do not call each other
     functions: list[CommonFunction] = []
     called: dict[int, CommonFunction] = {}
-    for group in _common(runs, is_fixed):
+    for group in _common(runs, cost):
         name = function_name(group, step_names[group[0].caller], id(group[0]) in divided)
         functions.append(function_of(names.fresh(name), group, inside))
         called |= {id(section): functions[-1] for section in group}
@@ -139,15 +142,17 @@ def _visited(entry: EntrySteps, visit: Visit) -> tuple[c.Statements, ...]:
     return tuple(visited(body, known) for body in entry.steps)
 
 
-def _common(runs: Sequence[Run], is_fixed: bool) -> Iterator[list[Section]]:
+def _common(runs: Sequence[Run], cost: CostTable) -> Iterator[list[Section]]:
     """Groups of equal sections in the order of their first callers; each group becomes a function. The group that saves
     most code is taken first. It has all of a run, or single statements."""
+    is_fixed = has_wide_vectors(cost)
     groups: dict[tuple[Any, ...], list[tuple[int, Section]]] = {}
     for k, run in enumerate(runs):
         for section in (run.whole, *run.parts):
-            if section is not None:
-                form = (section.form, section.numbers) if is_fixed else section.form
-                groups.setdefault(form, []).append((k, section))
+            if section is None or (is_fixed and total_iterations(section.body) <= cost.axpby.call):
+                continue
+            form = (section.form, section.numbers) if is_fixed else section.form
+            groups.setdefault(form, []).append((k, section))
     whole, divided = set[int](), set[int]()  # runs that are in one function; runs with parts in functions
 
     def is_free(k: int, section: Section) -> bool:

@@ -26,8 +26,8 @@ from ...passes.costs import has_wide_vectors
 from ...targets.cost_table import CostTable
 from ..c import c_ast as c
 from ..c import c_query
-from ..nests.statements import LOOP_NAMES
 from .accesses import with_variable
+from .statements import LOOP_NAMES
 
 SHORT = 16  # vectors of a row, which compilers unroll completely
 EXTREMES = {"ag_max": "", "ag_min": "-"}  # the sign of what is the largest then

@@ -20,7 +20,7 @@ from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Use:
     """One read or write of a value in memory, in the order in which it happens. index: that of axes with more than one
     element; None: all of it, in any order. window: what of the value the index counts in, where that is not all."""
 
@@ -73,13 +73,13 @@ def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> b
     return any(is_of(i) and is_of(j) for i, j in zip(a, b, strict=True))
 
 
-class Accesses:
+class Uses:
     """The reads and the writes of the statements of one loop nest, by value."""
 
     def __init__(self, statements: Statements) -> None:
         self.exprs = statements.exprs
-        self.reads: dict[Value, list[Access]] = {}
-        self.writes: dict[Value, list[Access]] = {}
+        self.reads: dict[Value, list[Use]] = {}
+        self.writes: dict[Value, list[Use]] = {}
         self._time = 0
         self._locals: set[LoopExpr] = set()
         self._visit(statements.top, statements.nest.top)
@@ -173,14 +173,14 @@ class Accesses:
 
     def _add(
         self,
-        to: dict[Value, list[Access]],
+        to: dict[Value, list[Use]],
         v: Value,
         index: tuple[Index, ...] | None,
         body: Body,
         window: Strided | None = None,
     ) -> None:
         at = None if index is None else _varying(v.type.shape if window is None else window.shape, index)
-        to.setdefault(v, []).append(Access(at, body.path, self._time, window))
+        to.setdefault(v, []).append(Use(at, body.path, self._time, window))
 
 
 def window_of(v: Value, piece: int) -> Strided:

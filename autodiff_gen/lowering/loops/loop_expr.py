@@ -10,7 +10,7 @@ from ...ir.node import Value
 from ...ir.types import DType, f32, s32
 from ...passes.loops.loops import Body
 from ..c import c_ast as c
-from ..loops.memory import local_array
+from .memory import local_array
 
 
 @dataclass(eq=False)

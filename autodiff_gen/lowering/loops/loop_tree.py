@@ -16,10 +16,10 @@ from ...ir.types import planned_size, s8
 from ...passes.loops.loops import Body
 from ..c import c_ast as c
 from ..c import c_query, c_syntax
-from ..loops.memory import Memory, local_array
-from .accesses import window_of
 from .loop_expr import Index, LoopExpr
+from .memory import Memory, local_array
 from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
+from .uses import window_of
 
 C_TYPES = {
     "f32": "float",
