@@ -47,7 +47,7 @@ NAMES = {
     "mnist": "layer0_out layer1_out layer2_out layer3_out d_layer2_out d_layer1_out d_layer0_out exp_sum log_sum",
     "lenet": "layer2_pooled layer2_pooled_index layer8_out layer11_out loss_exp_shifted d_layer11_out "
     "d_layer9_out d_layer5_pooled",
-    "gesture": "gru_x_gates gru_h_gates gru_h gru_out gru_n z head_out d_head_out d_head_weight d_gru_weight_hh_l0 "
+    "gesture": "gru_x_gates gru_h_gates gru_h gru_h_before gru_n z head_out d_head_out d_head_weight d_gru_weight_hh_l0 "
     "d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
     "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_qkv "
     "self_attn_weights self_attn_context block_residual d_self_attn_weights "
