@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from ...ir.identifiers import identifier, numbered
-from ...ir.names import short_name
+from ...ir.names import label_of, name_of, short_name
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
@@ -243,11 +243,14 @@ class LoopTree:
 
     def _named(self, expr: LoopExpr, word: str, hint: str | Value | None = None) -> str:
         """The name of a new local; hint: what it is, if the expression does not say so."""
+        value = expr.hint if hint is None else hint
+        v = None if isinstance(value, str) else self.own.get(value, value)
+        if v is not None and word in self.taken and label_of(v) is not None:
+            word = name_of(v)  # with the layer, which tells it apart from another one
         name = self._fresh(word)
         self.names[expr] = c.Name(name)
-        value = expr.hint if hint is None else hint
-        if not isinstance(value, str):
-            self.called.setdefault(self.own.get(value, value), name)
+        if v is not None:
+            self.called.setdefault(v, name)
         return name
 
     def _word(self, hint: str | Value) -> str:
