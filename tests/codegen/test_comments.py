@@ -174,6 +174,37 @@ def test_no_comment_is_cut() -> None:
             assert not re.search(r" by [a-z_0-9]+(, [a-z_0-9]+)*$", comment, re.MULTILINE), comment
 
 
+X = ag.Input("x", (5, 3))
+TIMES: dict[str, tuple[Callable[[], Any], str]] = {
+    "a function": (lambda: _carried(lambda c, x: F.softmax(c + x, 0)), "softmax over 5 time steps: "),
+    "operators": (lambda: _carried(lambda c, x: c * x), "5 time steps: "),
+    "the other direction": (
+        lambda: _carried(lambda c, x: F.relu(c * x), reverse=True),
+        "relu over 5 time steps, from the last to the first: ",
+    ),
+}
+
+
+def _carried(step: Callable[[Any, Any], Any], **options: Any) -> Any:
+    return F.scan(lambda c, x: (step(c, x), None), X[0], X, **options)[0]
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_a_loop_over_time_says_what_it_repeats(case: str) -> None:
+    make, said = TIMES[case]
+    texts = [text for text, _ in steps(compile_function(ag.function([X], [make()]), "f"))]
+    assert [text.startswith(said) for text in texts if "time steps" in text] == [True]
+
+
+def test_a_recurrent_layer_and_its_gradient_say_the_cell() -> None:
+    texts = [text for text, _ in steps(compile_model(load_model("gesture")[0], "gesture"))]
+    assert [text.partition(":")[0] for text in texts if "time steps" in text] == [
+        "gru_cell over 32 time steps",
+        "gru_cell_backward over 32 time steps, from the last to the first",
+        "gru_cell over 32 time steps",
+    ]
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_local_values_are_called_as_in_the_loops(model: str) -> None:
     """What the comment of a step defines is declared in its loops, under the same name where that is free."""

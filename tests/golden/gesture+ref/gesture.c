@@ -66,7 +66,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 &epilogue);
     }
 
-    /* 2  gru_h[n,20], gru_h_before[n,32,20], gru_h_gates[n,32,60], gru_r_z_n[n,32,60]: 32 times */
+    /* 2  gru_cell over 32 time steps: gru_h[n,20], gru_h_before[n,32,20], gru_h_gates[n,32,60],
+     *            gru_r_z_n[n,32,60] */
     float *const gru_r_z_n = t->arena;            /* [n,32,60] in place of gru_x_gates */
     float *const gru_h = t->arena + 18160;        /* [n,20] steps 2 to 12 */
     float *const gru_h_before = t->arena + 15360; /* [n,32,20] steps 2 to 10 */
@@ -173,8 +174,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const d_gru_h = t->arena + 18080; /* [n,20] steps 6 to 7 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
-    /* 7  d_gru_h_carry[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times,
-     *            from the last to the first */
+    /* 7  gru_cell_backward over 32 time steps, from the last to the first: d_gru_h_carry[n,20],
+     *            d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60] */
     float *const d_gru_h_gates = t->arena;         /* [n,32,60] in place of gru_r_z_n */
     float *const d_gru_x_gates = t->arena + 7680;  /* [n,32,60] in place of gru_h_gates */
     float *const d_gru_h_carry = t->arena + 18240; /* [n,20] step 7 */
@@ -444,7 +445,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
                 &epilogue);
     }
 
-    /* 2  gru_h[n,20]: 32 times */
+    /* 2  gru_cell over 32 time steps: gru_h[n,20] */
     float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
     fill(gru_h, n);
