@@ -24,6 +24,7 @@ from .c_printer import PRINTER, WIDTH, folded
 from .call_statement import sizes
 from .constants import declared
 from .entries import EntryCode, in_parts, parameters
+from .function_comments import function_comments
 from .geometry import table as geometry_table
 from .init_function import init_statements
 from .loops.loop_functions import LoopFunction
@@ -96,7 +97,7 @@ def _source(program: Program, source: Source) -> dict[str, Any]:
         "loops_header": any(f.numbers for f in source.functions)
         or any(x.independent or x.reduction or x.rolled for x in loops),
         "all_short": source.all_short,
-        "functions": [_function(f) for f in source.functions],
+        "functions": _functions(source),
     }
 
 
@@ -125,7 +126,12 @@ def _params(program: Program) -> dict[str, Any]:
     return {"lines": PRINTER.lines(statements), "tables": init_tables, "draws": draws}
 
 
-def _function(function: LoopFunction) -> dict[str, Any]:
+def _functions(source: Source) -> list[dict[str, Any]]:
+    said = function_comments((step for code in source.codes for step in code.steps), source.functions)
+    return [_function(f, said.get(f.name, "")) for f in source.functions]
+
+
+def _function(function: LoopFunction, computes: str) -> dict[str, Any]:
     """A function of loops as its template wants it: as lines."""
     steps: dict[str, list[str]] = {}
     for entry, step in function.callers:
@@ -135,9 +141,12 @@ def _function(function: LoopFunction) -> dict[str, Any]:
         for entry, numbers in steps.items()
     )
     needs = "".join(f"; {name} is a multiple of {width}" for name, width in _multiples(function).items())
-    text = f"/* Loops of {said}{needs}\0*/"
+    if "\n" in computes:
+        text = f"{computes}\nLoops of {said}{needs}"
+    else:
+        text = f"{computes}; loops of {said}{needs}" if computes else f"Loops of {said}{needs}"
     return {
-        "comment": "\n".join(folded(text, WIDTH, " * ")),
+        "comment": "\n".join(PRINTER.lines([c.Comment(text)])),
         "signature": _head(
             f"static {'AG_NOINLINE ' if function.numbers else ''}void {function.name}", function.parameters
         ),

@@ -221,6 +221,34 @@ def test_local_values_are_called_as_in_the_loops(model: str) -> None:
             assert {word for word in defined if not word[-1:].isdigit()} <= declared
 
 
+def one_line(comment: str) -> str:
+    """A comment of generated C without the marks of its lines, and without shapes after names."""
+    text = " ".join(re.sub(r"\n *\* ", "\n ", comment).split())
+    return re.sub(r"(?<=[\w\]])\[[\dn,]+\]", "", text)
+
+
+@pytest.mark.parametrize(("model", "least"), [("gesture", 3), ("lenet", 4), ("attention", 8), ("w6", 7)])
+def test_a_function_says_in_its_words_what_its_callers_say(model: str, least: int) -> None:
+    """With the arguments of a call in place of the parameters, its comment is the comment of the step."""
+    text = emit(compile_model(load_model(model)[0], model, None, board.load("stm32"), ram=1 << 20))[
+        f"{model}.c"
+    ]
+    heads = re.findall(
+        r"^/\*((?:(?!\*/).)*?)[Ll]oops of .*?\*/\nstatic \w*?\s?void (\w+)\((.*?)\)", text, re.M | re.S
+    )
+    said = {
+        name: (one_line(told).rstrip(" ;"), re.findall(r"(\w+)(?:,|$)", given)) for told, name, given in heads
+    }
+    assert len([told for told, _ in said.values() if told]) >= least
+    for comment, body in re.findall(r"/\* [\d.]+ +((?:(?!\*/).)*) \*/((?:(?!/\* [\d.]+ ).)*)", text, re.S):
+        for name, given in re.findall(r"^ +(\w+)\(([^()]*)\);", body, re.M):
+            told, parameters = said.get(name, ("", []))
+            arguments = [a.split("->")[-1] for a in re.split(r",\s+", given)]
+            new = dict(zip(parameters, arguments, strict=True)) if told else {}
+            words = re.sub(r"[A-Za-z_]\w*\b(?![(=])", lambda word: new.get(word[0], word[0]), told)  # noqa: B023
+            assert not told or words == one_line(comment)
+
+
 def test_the_readme_shows_what_is_generated() -> None:
     shown = (ROOT / "README.md").read_text().partition("```c\n")[2].partition("```")[0]
     model = load_model("mnist")[0]

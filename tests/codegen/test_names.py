@@ -48,8 +48,8 @@ NAMES = {
     "lenet": "layer2_pooled layer2_pooled_index layer8_out layer11_out loss_exp_shifted d_layer11_out "
     "d_layer9_out d_layer5_pooled",
     "gesture": "gru_x_gates gru_h_gates gru_h gru_h_before gru_n gru_z gru_hw gru_r_z_n d_gru_h_carry "
-    "d_gru_h_from_hw d_gru_difference d_head_bias_squares root_correction head_out d_head_out d_head_weight d_gru_weight_hh_l0 "
-    "d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
+    "d_gru_h_from_hw d_gru_difference d_head_bias_squares root_correction head_out d_head_out d_head_weight "
+    "d_gru_weight_hh_l0 d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
     "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_qkv "
     "self_attn_weights self_attn_context block_residual d_self_attn_weights "
     "d_self_attn_q d_self_attn_out d_block_norm2_out mean inv_std scores",

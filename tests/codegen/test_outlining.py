@@ -253,7 +253,7 @@ def test_the_work_of_a_function_is_counted_in_the_steps_that_call_it() -> None:
     steps = {probes[entry][number]: f"{number} of {entry}" for entry in probes for number in probes[entry]}
     said, current = {}, ""
     for line in emit(program, probes)["gesture.c"].splitlines():
-        if found := re.match(r"/\* Loops of (?:step|steps) ([^;]*)(?:;.*)? \*/", line):
+        if found := re.match(r"(?:/\*| \*) (?:.*; )?[Ll]oops of (?:step|steps) ([^;]*)(?:;.*)? \*/", line):
             callers = [part.split(" of ") for part in re.split(r" and steps? ", found[1])]
             pairs = {f"{number} of {entry}" for numbers, entry in callers for number in numbers.split(", ")}
         elif found := re.match(r"static (?:AG_NOINLINE )?void (\w+)\(", line):

@@ -23,7 +23,11 @@ static void fill(float *h, int32_t n) {
     }
 }
 
-/* Loops of steps 16, 17, 18, 19, 20 of train_step */
+/* let clipped_grad = grad * grad_scale
+ * exp_avg += (clipped_grad - exp_avg) * 0.1
+ * exp_avg_sq = exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
+ * state -= step_size * (exp_avg / (sqrt(exp_avg_sq) * root_correction + 1e-08))
+ * Loops of steps 16, 17, 18, 19, 20 of train_step */
 static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, const float *step_size,
         const float *root_correction, const float *grad, float *exp_avg, float *exp_avg_sq, float *state,
         int32_t count) {

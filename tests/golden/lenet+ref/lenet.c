@@ -30,14 +30,14 @@ static const ag_conv2d_pool_shape layer3_shape = {
     .ph = 4, .pw = 4
 };
 
-/* Loops of steps 2, 4 of train_step and steps 2, 4 of predict */
+/* out = relu(pooled); loops of steps 2, 4 of train_step and steps 2, 4 of predict */
 static AG_NOINLINE void relu(const float *pooled, float *out, int32_t n, int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
         out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
     }
 }
 
-/* Loops of steps 13, 17, 21, 25 of train_step */
+/* grad = where(x <= 0.0, 0.0, d_out); loops of steps 13, 17, 21, 25 of train_step */
 static AG_NOINLINE void relu_backward(const float *d_out, const float *x, float *grad, int32_t n,
         int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
@@ -46,7 +46,7 @@ static AG_NOINLINE void relu_backward(const float *d_out, const float *x, float 
     }
 }
 
-/* Loops of steps 14, 18 of train_step */
+/* bias -= lr * sum(d_out, axis=0); loops of steps 14, 18 of train_step */
 static AG_NOINLINE void sum_sgd_update(const float *d_out, float *bias, int32_t n, float lr,
         int32_t count) {
     for (int32_t i = 0; i < count; i += 12) {

@@ -1,0 +1,63 @@
+"""What a function of loops computes, from the comments of the steps that call it:
+
+/* 6  fc1_out[n,120] = relu(fc1_xw + fc1_bias) */        /* out = relu(xw + bias) */
+bias_add_relu(t->fc1_bias, fc1_xw, fc1_out, n);    ->    static void bias_add_relu(...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..lowering.c import c_ast as c
+from ..lowering.c import c_query
+from .formulas import LET
+from .loops.loop_functions import LoopFunction
+
+_SHAPE = re.compile(r"(?<=[\w\]])\[[\dn,]+\]")  # of a value that has its size from the caller
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_VALUE = re.compile(r"[A-Za-z_]\w*\b(?![(=])")  # neither a function nor the name of an argument
+
+
+def function_comments(steps: Iterable[c.Statements], functions: Sequence[LoopFunction]) -> Mapping[str, str]:
+    """By a function's name the comment of its callers, in the words of the function, if their steps are no more than a
+    call and say the same."""
+    known = {f.name: f for f in functions}
+    said: dict[str, set[str]] = {name: set() for name in known}
+    for comment, statements in _steps(steps):
+        called = {n.function: n for n in c_query.nodes(statements) if isinstance(n, c.Call)}
+        own = called.keys() & known.keys()
+        for name in own:
+            is_all = len(statements) == 1
+            said[name].add(_renamed(comment, called[name], known[name]) if is_all else "")
+    return {name: min(texts) for name, texts in said.items() if len(texts) == 1 and "" not in texts}
+
+
+def _steps(steps: Iterable[c.Statements]) -> list[tuple[str, list[c.Statement]]]:
+    """The comments of steps, with the statements that follow them, except the pointers that these declare."""
+    found: list[tuple[str, list[c.Statement]]] = []
+    for step in steps:
+        for statement in c_query.statements(step):
+            if isinstance(statement, c.Comment) and statement.step:
+                found.append((statement.text, []))
+            elif found and not (isinstance(statement, c.Declare) and statement.is_pointer):
+                found[-1][1].append(statement)
+        found.append(("", []))
+    return found
+
+
+def _renamed(comment: str, call: c.Call, function: LoopFunction) -> str:
+    """A comment of the caller in the words of the function; empty where a word would have two meanings, or where a local
+    value has another name in the function."""
+    names = {}
+    for argument, parameter in zip(call.arguments, function.parameters, strict=True):
+        if isinstance(argument, (c.Name, c.Member)):
+            names[c_query.words(argument)[-1]] = parameter.name
+    text = _SHAPE.sub("", comment)
+    defined = {line.removeprefix(LET).partition(" ")[0] for line in text.split("\n") if line.startswith(LET)}
+    if not defined <= c_query.variables(function.body):
+        return ""
+    others = set(_VALUE.findall(text)) - names.keys()
+    return (
+        _WORD.sub(lambda word: names.get(word[0], word[0]), text) if others.isdisjoint(names.values()) else ""
+    )
