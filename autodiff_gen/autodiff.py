@@ -111,8 +111,8 @@ def _pull_back(
     xs: Sequence[Value],
     through: dict[Value, Value],
 ) -> None:
-    """Add the terms of the gradients of a node's operands that come from its results. through: of a value whose gradient
-    has one term until now, the result that the term comes from."""
+    """Add the terms of the gradients of a node's operands that come from its results. through: of a value whose
+    gradient has one term until now, the result that the term comes from."""
     dys = [grads.get(r) for r in node.results]
     if all(d is None for d in dys) or isinstance(node.op.lower, Leaf):
         return

@@ -27,6 +27,7 @@ from .entries import EntryCode, in_parts, parameters
 from .function_comments import function_comments
 from .geometry import table as geometry_table
 from .init_function import init_statements
+from .legend import legend
 from .loops.loop_functions import LoopFunction
 from .program import Arg, Entry, Program, Slot
 from .program_regions import state_parts
@@ -58,7 +59,7 @@ def emit(
     """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number; `poison`: to
     find errors of the plan, memory of the arena that holds no value is filled with NaN (runtime/ag_poison.h)."""
     source = source_of(program, probes or {}, poison)
-    common = {
+    common: dict[str, Any] = {
         "p": program,
         "init_signature": _init_signature(program),
         "P": program.name.upper(),
@@ -70,10 +71,12 @@ def emit(
         "poisoned": poison,
         "entries": [_shown(code, program) for code in source.codes],
     }
-    name = program.name
+    name, code = program.name, _source(program, source)
+    steps = [line for entry in common["entries"] for step in entry["steps"] for line in step]
+    code["legend"] = legend([*steps, *(line for f in code["functions"] for line in f["body"])])
     return {
         f"{name}.h": templates().get_template("header.h.j2").render(**common, **_header(program, source)),
-        f"{name}.c": templates().get_template("source.c.j2").render(**common, **_source(program, source)),
+        f"{name}.c": templates().get_template("source.c.j2").render(**common, **code),
         f"{name}_params.c": templates().get_template("params.c.j2").render(**common, **_params(program)),
     }
 

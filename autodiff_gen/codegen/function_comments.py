@@ -47,8 +47,8 @@ def _steps(steps: Iterable[c.Statements]) -> list[tuple[str, list[c.Statement]]]
 
 
 def _renamed(comment: str, call: c.Call, function: LoopFunction) -> str:
-    """A comment of the caller in the words of the function; empty where a word would have two meanings, or where a local
-    value has another name in the function."""
+    """A comment of the caller in the words of the function; empty where a word would have two meanings, or where a
+    local value has another name in the function."""
     names = {}
     for argument, parameter in zip(call.arguments, function.parameters, strict=True):
         if isinstance(argument, (c.Name, c.Member)):

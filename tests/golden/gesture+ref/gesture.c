@@ -13,6 +13,11 @@
 #include "ag_loops.h"
 #include "ag_status.h"
 
+/* How to read this file:
+ * After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.
+ * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
+ * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
+
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
@@ -63,7 +68,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- forward: gru ---- */
     /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 11 */
+    float *const gru_x_gates = t->arena; /* [32n,60] memory of steps 1 to 11 */
     {
         const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
         ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
@@ -73,9 +78,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 2  gru_cell over 32 time steps: gru_h[n,20], gru_h_before[n,32,20], gru_h_gates[n,32,60],
      *            gru_r_z_n[n,32,60] */
     float *const gru_r_z_n = t->arena;            /* [n,32,60] in place of gru_x_gates */
-    float *const gru_h = t->arena + 18160;        /* [n,20] steps 2 to 12 */
-    float *const gru_h_before = t->arena + 15360; /* [n,32,20] steps 2 to 10 */
-    float *const gru_h_gates = t->arena + 7680;   /* [n,32,60] steps 2 to 9 */
+    float *const gru_h = t->arena + 18160;        /* [n,20] memory of steps 2 to 12 */
+    float *const gru_h_before = t->arena + 15360; /* [n,32,20] memory of steps 2 to 10 */
+    float *const gru_h_gates = t->arena + 7680;   /* [n,32,60] memory of steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
     fill(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
@@ -92,7 +97,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 2.3 gru_hw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const gru_hw = t->arena + 17920; /* [n,60] steps 2.3 to 2.4 */
+        float *const gru_hw = t->arena + 17920; /* [n,60] memory of steps 2.3 to 2.4 */
         ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_hw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
         /* 2.4 gru_h_gates_t[n,60] = gru_hw + gru_bias_hh_l0 */
@@ -124,7 +129,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- forward: head ---- */
     /* 3  head_out[n,5] = gru_h[n,20] . head_weight[5,20]' + head_bias */
-    float *const head_out = t->arena + 17920; /* [n,5] steps 3 to 4 */
+    float *const head_out = t->arena + 17920; /* [n,5] memory of steps 3 to 4 */
     {
         const ag_epilogue epilogue = {.bias = t->head_bias};
         ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_out, 5, n, 5, 20, 1.0f, 0.0f, &epilogue);
@@ -132,8 +137,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- loss ---- */
     /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n] */
-    float *const loss_exp_shifted = t->arena + 18320; /* [n,5] steps 4 to 13 */
-    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 4 to 5 */
+    float *const loss_exp_shifted = t->arena + 18320; /* [n,5] memory of steps 4 to 13 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n] memory of steps 4 to 5 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -175,14 +180,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 6  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
-    float *const d_gru_h = t->arena + 18080; /* [n,20] steps 6 to 7 */
+    float *const d_gru_h = t->arena + 18080; /* [n,20] memory of steps 6 to 7 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
     /* 7  gru_cell_backward over 32 time steps, from the last to the first: d_gru_h_carry[n,20],
      *            d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60] */
     float *const d_gru_h_gates = t->arena;         /* [n,32,60] in place of gru_r_z_n */
     float *const d_gru_x_gates = t->arena + 7680;  /* [n,32,60] in place of gru_h_gates */
-    float *const d_gru_h_carry = t->arena + 18240; /* [n,20] step 7 */
+    float *const d_gru_h_carry = t->arena + 18240; /* [n,20] memory of step 7 */
     /* 7.1 d_gru_h_carry[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_gru_h_carry[i] = d_gru_h[i];
@@ -195,7 +200,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         const float *const gru_r_z_n_t = d_gru_h_gates_t; /* read before it is overwritten */
 
         /* 7.2 gru_n[n,20] = gru_r_z_n_t[..., 40:60] */
-        float *const gru_n = t->arena + 17920; /* [n,20] steps 7.2 to 7.3 */
+        float *const gru_n = t->arena + 17920; /* [n,20] memory of steps 7.2 to 7.3 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 gru_n[i * 20 + j] = gru_r_z_n_t[i * 1920 + j + 40];
@@ -210,7 +215,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *             (1.0 - gru_r_z_n_t[..., 20:40])
          *     d_gru_h_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n * gru_r_z_n_t[..., 0:20], axis=1)
          *     d_gru_x_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n, axis=1) */
-        float *const d_gru_difference = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
+        float *const d_gru_difference = t->arena + 18000; /* [n,20] memory of steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float d_difference = d_gru_h_carry[i * 20 + j] * gru_r_z_n_t[i * 1920 + j + 20];
@@ -234,7 +239,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 7.4 d_gru_h_from_hw[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const d_gru_h_from_hw = t->arena + 17920; /* [n,20] steps 7.4 to 7.5 */
+        float *const d_gru_h_from_hw = t->arena + 17920; /* [n,20] memory of steps 7.4 to 7.5 */
         ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_h_from_hw, 20, n, 20, 60,
                 1.0f, 0.0f, NULL);
 
@@ -245,20 +250,20 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 8  d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
-    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] steps 8 to 16 */
+    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] memory of steps 8 to 16 */
     ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f, NULL);
 
     /* 9  d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
-    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] steps 9 to 18 */
+    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] memory of steps 9 to 18 */
     ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
     /* 10 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_h_before[32n,20] */
-    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] steps 10 to 17 */
+    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] memory of steps 10 to 17 */
     ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_h_before, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f,
             0.0f, NULL);
 
     /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates, (1, 0, 2)), axis=(0, 1)) */
-    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] steps 11 to 19 */
+    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] memory of steps 11 to 19 */
     for (int32_t i = 0; i < 60; i += 12) {
         float d_gru_bias_hh_l0_i[12] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
@@ -278,11 +283,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 12 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
-    float *const d_head_weight = t->arena; /* [5,20] steps 12 to 20 */
+    float *const d_head_weight = t->arena; /* [5,20] memory of steps 12 to 20 */
     ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f, NULL);
 
     /* 13 d_head_bias[5] = sum(d_head_out, axis=0) */
-    float *const d_head_bias = t->arena + 100; /* [5] steps 13 to 21 */
+    float *const d_head_bias = t->arena + 100; /* [5] memory of steps 13 to 21 */
     {
         float d_head_bias_i[5] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -306,7 +311,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            d_gru_bias_ih_l0_squares + d_gru_bias_hh_l0_squares + d_head_weight_squares +
      *            d_head_bias_squares) + 1e-06)
      *    grad_scale = minimum(ratio, 1.0) */
-    float *const grad_scale = t->arena + 105; /* scalar steps 14 to 21 */
+    float *const grad_scale = t->arena + 105; /* scalar memory of steps 14 to 21 */
     {
         float d_gru_weight_ih_l0_squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
@@ -354,8 +359,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *            0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
      *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
      *    root_correction = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
-    float *const step_size = t->arena + 106;       /* scalar steps 15 to 21 */
-    float *const root_correction = t->arena + 107; /* scalar steps 15 to 21 */
+    float *const step_size = t->arena + 106;       /* scalar memory of steps 15 to 21 */
+    float *const root_correction = t->arena + 107; /* scalar memory of steps 15 to 21 */
     {
         const float old_step = t->optimizer_step[0];
         const float step = old_step + 1.0f;
@@ -442,7 +447,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
 
     /* ---- forward: gru ---- */
     /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 2 */
+    float *const gru_x_gates = t->arena; /* [32n,60] memory of steps 1 to 2 */
     {
         const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
         ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
@@ -450,14 +455,14 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* 2  gru_cell over 32 time steps: gru_h[n,20] */
-    float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
+    float *const gru_h = t->arena + 7920; /* [n,20] memory of steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
     fill(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const gru_x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
         /* 2.2 gru_hw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const gru_hw = t->arena + 7680; /* [n,60] steps 2.2 to 2.3 */
+        float *const gru_hw = t->arena + 7680; /* [n,60] memory of steps 2.2 to 2.3 */
         ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_hw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
         /* 2.3 let gru_n = tanh(gru_x_gates_t[..., 40:60] +
