@@ -1,6 +1,7 @@
-"""What a function of loops computes, from the comments of the steps that call it:
+"""The comments of functions of loops: what they compute, from the comments of the steps that call them, and which steps
+these are:
 
-/* 6  fc1_out[n,120] = relu(fc1_xw + fc1_bias) */        /* out = relu(xw + bias) */
+/* 6  fc1_out[n,120] = relu(fc1_xw + fc1_bias) */        /* out = relu(xw + bias); loops of step 6 of train_step */
 bias_add_relu(t->fc1_bias, fc1_xw, fc1_out, n);    ->    static void bias_add_relu(...
 """
 
@@ -20,6 +21,35 @@ _VALUE = re.compile(r"[A-Za-z_]\w*\b(?![(=])")  # neither a function nor the nam
 
 
 def function_comments(steps: Iterable[c.Statements], functions: Sequence[LoopFunction]) -> Mapping[str, str]:
+    """The comments of functions, by their names."""
+    computes = _computed(steps, functions)
+    return {f.name: _comment(f, computes.get(f.name, "")) for f in functions}
+
+
+def _comment(function: LoopFunction, computes: str) -> str:
+    steps: dict[str, list[str]] = {}
+    for entry, step in function.callers:
+        steps.setdefault(entry, []).append(step)
+    callers = " and ".join(
+        f"step{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} of {entry}"
+        for entry, numbers in steps.items()
+    )
+    needs = "".join(f"; {name} is a multiple of {width}" for name, width in _multiples(function).items())
+    between = "\nL" if "\n" in computes else "; l" if computes else "L"
+    return f"{computes}{between}oops of {callers}{needs}"
+
+
+def _multiples(function: LoopFunction) -> dict[str, int]:
+    """The parameters that have to be multiples of the width of a block."""
+    found: dict[str, int] = {}
+    for loop in c_query.loops(function.body):
+        count = loop.stop.left if isinstance(loop.stop, c.Binary) else loop.stop
+        if loop.blocks_macro == "BLOCKS" and isinstance(count, c.Name):
+            found[count.text] = max(loop.step, found.get(count.text, 0))
+    return found
+
+
+def _computed(steps: Iterable[c.Statements], functions: Sequence[LoopFunction]) -> Mapping[str, str]:
     """By a function's name the comment of its callers, in the words of the function, if their steps are no more than a
     call and say the same."""
     known = {f.name: f for f in functions}
