@@ -12,6 +12,7 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
 from autodiff_gen.codegen import entries, formulas
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.entries import entry_code
@@ -142,6 +143,14 @@ def test_parts_are_those_that_a_product_reads() -> None:
         assert part in text and f"{name} + {offset}," in text
         assert eval(part, {name: np.arange(np.prod(shape)).reshape(shape)}).flat[0] == offset
     assert "qk[..., 0:40][24,40] . qk[..., 40:80][24,40]'" in text
+
+
+def test_a_call_has_no_mode_as_the_entry_has_one() -> None:
+    """The running statistics, which the mode chooses, are not among the arguments that train_step shows."""
+    net = nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.ReLU())
+    model = ag.Model.supervised(net, (6, 8), nn.MSELoss(), optim.SGD(lr=0.1))
+    (said,) = (text for text, _ in steps(compile_model(model, "net")) if "batch_norm(" in text)
+    assert "= relu(batch_norm(layer0_out, weight=layer1_weight, bias=layer1_bias))" in said
 
 
 @pytest.mark.parametrize("model", [*MODELS, "products"])
