@@ -98,6 +98,7 @@ def _with_outlined_loops(
         types = states | {c.Name(p.name): p.c_type for p in own}
         entries.append((code.entry.name, code.steps, Known(types)))
     scopes = program.scopes - {"", *(s.name for s in program.slots)}
-    layers = Layers({identifier(program.layers.get(scope, scope)) for scope in scopes})
+    trained = {s.c_name for s in program.slots if s.role == "parameter"}
+    layers = Layers({identifier(program.layers.get(scope, scope)) for scope in scopes}, trained)
     steps, functions = outlined(entries, taken, layers, program.backends.cost, names)
     return [replace(code, steps=made) for code, made in zip(codes, steps, strict=True)], functions

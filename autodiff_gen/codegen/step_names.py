@@ -27,10 +27,12 @@ Key = tuple[FunctionCall, str]  # a call, and the phase in which nodes of it are
 
 @dataclass(frozen=True)
 class StepName:
-    """The name of a step; is_part: another step computes the result of the call that the name ends with."""
+    """The name of a step; is_part: another step computes the result of the call that the name ends with; ops: the name
+    without the parameters that the step reads."""
 
     name: str
     is_part: bool
+    ops: str = ""
 
 
 def step_names(plan: EntryPlan) -> Mapping[str, StepName]:
@@ -46,16 +48,19 @@ def step_names(plan: EntryPlan) -> Mapping[str, StepName]:
             found[number] = StepName(step.node.op.name if call is None else call.function, False)
             continue
         words: list[tuple[str, str]] = []
+        ops: list[tuple[str, str]] = []
         last: Key | None = None
         own: set[Key] = set()
         for node in _computing(step):
             key = _outermost(node, kernels)
-            words.append((_op(node, step), "") if key is None else (key[0].function, PHASES.get(key[1], "")))
+            function = None if key is None else (key[0].function, PHASES.get(key[1], ""))
+            words.append(function or (_op(node, step), ""))
+            ops.append(function or (node.op.name, ""))
             if key is not None:
                 last = key
                 own.add(key)
         is_kept = states.issuperset(step.node.results)
-        found[number] = StepName(_joined(words) or _moved(step), is_kept or last in later)
+        found[number] = StepName(_joined(words) or _moved(step), is_kept or last in later, _joined(ops))
         if not is_kept:
             later |= own
     return found

@@ -15,10 +15,10 @@ from autodiff_gen.codegen import source as source_trees
 from autodiff_gen.codegen.c_printer import PRINTER
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.loops.loop_forms import Known, Outer
+from autodiff_gen.codegen.loops.loop_forms import Known
 from autodiff_gen.codegen.loops.loop_functions import LoopFunction
 from autodiff_gen.codegen.loops.outlining import outlined
-from autodiff_gen.codegen.loops.role_names import Layers, role_name
+from autodiff_gen.codegen.loops.role_names import Layers
 from autodiff_gen.codegen.step_names import StepName
 from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.lowering.c import c_ast as c
@@ -27,10 +27,11 @@ from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable
 
 M4F, AVX2 = board.load("stm32").cost, board.load("host_avx2").cost
-LAYERS = Layers({"fc1", "fc2"})
+LAYERS = Layers({"fc1", "fc2"}, {"fc1_weight", "fc2_table"})
 INDEX, ARENA = c.Name("i"), c.Member("t", "arena")
 NUMBERS = [*map(str, range(1, 10)), "1.1", "1.2"]
-ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", c.Member("t", "fc1_weight"): "float *"}
+STATES = c.Member("t", "fc1_weight"), c.Member("t", "fc2_table")
+ARGUMENTS = {c.Name("x"): "const float *", c.Name("lr"): "float", **dict.fromkeys(STATES, "float *")}
 
 
 def pointer(name: str, offset: int) -> c.Declare:
@@ -265,27 +266,20 @@ def test_the_work_of_a_function_is_counted_in_the_steps_that_call_it() -> None:
     assert said and not any(said.values())
 
 
-def outer(*names: str, c_type: str = "float *", is_const: bool = False) -> list[Outer]:
-    return [Outer(c.Name(name), c_type, is_const) for name in names]
-
-
-STATES = [Outer(c.Member("t", name), "float *", False) for name in ("fc1_weight", "fc2_bias")]
-ROLES: dict[str, list[Outer]] = {
-    "out": outer("fc1_out", "fc2_out_2"),
-    "x": outer("fc1_out", "fc2_out", is_const=True),
-    "bias_square_avg": outer("fc1_bias_ih_l0_square_avg", "fc1_bias_hh_l1_square_avg"),
-    "h_t": outer("fc1_h_before_t", "fc1_h_t"),
-    "grad": outer("d_fc1_out", "d_fc2_act"),
-    "grad_row": outer("d_fc1_out_row", "d_fc2_act_row"),
-    "out_t": outer("fc1_h_t", "fc1_c_t"),
-    "state": STATES,
-    "lr": outer("lr", "step_size", c_type="float"),
-}
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_names_of_roles(role: str) -> None:
-    assert role_name(ROLES[role], LAYERS) == role
+def test_a_local_value_is_told_apart_from_the_array_of_its_name() -> None:
+    steps = []
+    for k, (name, member) in enumerate(zip(("fc1_act", "fc2_act"), STATES, strict=True), 1):
+        state = c.Element(member, INDEX)
+        old = c.declare("float", member.name.replace(f"fc{k}", "old"), state)
+        value = c.declare("float", "act", c.Element(c.Name(name), INDEX))
+        sum_ = c.Binary("+", c.Name(old.variables[0][0]), c.Name("act"))
+        steps.append(step(k, pointer(name, 64 * k), counted("i", 64, (old, value, c.Assign(state, sum_)))))
+    _, (function,) = made(*steps)
+    assert PRINTER.lines(function.body)[1:4] == [
+        "    float old_param = param[i];",
+        "    float act_i = act[i];",
+        "    param[i] = old_param + act_i;",
+    ]
 
 
 def test_variables_of_a_function_are_named_after_the_roles_of_arrays() -> None:

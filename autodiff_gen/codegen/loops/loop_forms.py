@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
+from ...lowering.loops.block_moves import COPY, FILL
 
 Variable: TypeAlias = c.Name | c.Member
 
-ROLES = COUNT, STRIDE, FACTOR = "count", "stride", "factor"  # of numbers
+ROLES = COUNT, STRIDE, OFFSET, FACTOR = "count", "stride", "offset", "factor"  # of numbers
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def _fields(kind: Any) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else None
 
 
-_PLAIN = {c.Element, c.Unary, c.Cast, c.Binary, c.Sum, c.Conditional, c.Template}  # that only read
+_PLAIN = {c.Unary, c.Cast, c.Binary, c.Conditional, c.Template}  # that only read
 
 
 @dataclass
@@ -121,6 +122,14 @@ class _Form:
             self._use(node)
         elif kind is c.Literal:
             self._read_number(node, _role(node))
+        elif kind is c.Sum:
+            self.tokens += [kind, len(node.terms), len(node.less)]
+            for term in (*node.terms, *node.less):
+                self._read_added(term)
+        elif kind is c.Element:
+            self.tokens.append(kind)
+            self.read(node.array)
+            self._read_added(node.index)
         elif _fields(kind) is None:
             self.tokens.append(node)
         else:
@@ -129,6 +138,13 @@ class _Form:
                 self._read_plain(node, kind)
             else:
                 self._read_fields(node)
+
+    def _read_added(self, term: Any) -> None:
+        """An index, or a term of one."""
+        if isinstance(term, c.Literal) and _role(term) == STRIDE:
+            self._read_number(term, OFFSET)
+        else:
+            self.read(term)
 
     def _read_plain(self, node: Any, kind: Any) -> None:
         parts = c_query.node_fields(kind) or ()
@@ -189,14 +205,23 @@ class _Form:
             case c.Call():
                 passed = [a for k, a in enumerate(node.arguments) if k not in node.read_only]
                 self._mark(a for a in passed if not isinstance(a, c.Element))
+                if node.function in (COPY, FILL):
+                    *others, size = node.arguments
+                    self.tokens.append(node.function)
+                    self.read(others)
+                    self._read_limit(size)
+                    return
         kind: Any = type(node)
         for name in _fields(kind) or ():
             if name != "name" or not isinstance(node, (c.Array, c.Table, c.BlockOperand)):
                 self.read(getattr(node, name))
 
     def _read_limit(self, limit: Any) -> None:
-        """A limit of a loop: a variable, or a multiple of one, whose factor is a number of elements."""
+        """A limit of a loop, or how many elements are copied: a number, a variable, or a multiple of one, whose factor
+        is a number of elements."""
         match limit:
+            case c.Literal():
+                self._read_number(limit, COUNT)
             case c.Binary("*", c.Literal() as factor, number):
                 self.tokens += [c.Binary, limit.symbol]
                 self._read_number(factor, COUNT)

@@ -12,7 +12,9 @@ from ...ir.identifiers import OURS, Scope
 from ...lowering.c import c_ast as c
 from ...lowering.c import c_query
 from .loop_forms import ROLES, Loops, Variable
-from .role_names import Layers, role_name, text_of
+from .role_names import Layers, parameter_name, text_of
+
+OLD = "old_"  # begins the name of the element of a state before it is replaced
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class _Names:
         for k in range(len(first.outer)):
             text = text_of(first.outer[k])
             if text not in OURS or isinstance(first.outer[k].name, c.Member):
-                name = scope.fresh(role_name([loops.outer[k] for loops in group], layers))
+                name = scope.fresh(parameter_name(group, k, layers))
                 self.names[first.outer[k].name] = self.arrays[text] = name
                 self.arrays.setdefault(layers.without(text), name)
 
@@ -98,12 +100,16 @@ class _Names:
             text = variable.text
             if text in OURS:
                 return text
-            self.names[variable] = self.scope.fresh(self._named_after(text) or self.layers.without(text))
+            name = self._named_after(text) or self.layers.without(text)
+            is_element = name in self.arrays.values()
+            self.names[variable] = self.scope.fresh(f"{name}_i" if is_element else name)
         return self.names[variable]
 
     def _named_after(self, name: str) -> str:
         """Of a name that is that of an array and a word, such as `fc1_x_block`, the new name of the array and the word;
         empty for another one."""
+        if (of := self.arrays.get(name.removeprefix(OLD))) is not None and name.startswith(OLD):
+            return f"{OLD}{of}"
         found = [array for array in self.arrays if name.startswith(f"{array}_")]
         longest = max(found, key=len, default=None)
         return "" if longest is None else f"{self.arrays[longest]}{name.removeprefix(longest)}"

@@ -29,7 +29,7 @@ from ...targets.cost_table import CostTable
 from ..step_names import StepName
 from .loop_forms import Known, Loops, loops_of
 from .loop_functions import LoopFunction, differing, function_of
-from .role_names import Layers, function_name
+from .role_names import Layers, function_names
 
 Visit: TypeAlias = Callable[[c.Statements, str, Known], c.Statements]
 _ENDS = (c.Comment, c.Heading, c.Probe, c.Return, c.Blank)
@@ -96,9 +96,9 @@ def outlined(
     inside = Scope(taken)  # functions of loops do not call each other
     called: dict[int, LoopFunction] = {}
     functions = []
-    for group in common:
-        name = names.fresh(function_name(group, layers, step_names, id(group[0]) in divided))
-        functions.append(function_of(name, group, inside, layers))
+    parts = [id(group[0]) in divided for group in common]
+    for group, name in zip(common, function_names(common, layers, step_names, parts), strict=True):
+        functions.append(function_of(names.fresh(name), group, inside, layers))
         called |= {id(loops): functions[-1] for loops in group}
     return _calling(entries, runs, called), functions
 

@@ -31,10 +31,10 @@ static void fill(float *h, int32_t n) {
 /* let clipped_grad = grad * grad_scale
  * exp_avg += (clipped_grad - exp_avg) * 0.1
  * exp_avg_sq = exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
- * state -= step_size * (exp_avg / (sqrt(exp_avg_sq) * root_correction + 1e-08))
+ * param -= step_size * (exp_avg / (sqrt(exp_avg_sq) * root_correction + 1e-08))
  * Loops of steps 16, 17, 18, 19, 20 of train_step */
 static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, const float *step_size,
-        const float *root_correction, const float *grad, float *exp_avg, float *exp_avg_sq, float *state,
+        const float *root_correction, const float *grad, float *exp_avg, float *exp_avg_sq, float *param,
         int32_t count) {
     const float grad_scale_0 = grad_scale[0];
     const float step_size_0 = step_size[0];
@@ -42,11 +42,11 @@ static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, cons
     for (int32_t i = 0; i < count; i++) {
         const float old_exp_avg = exp_avg[i];
         const float clipped_grad = grad[i] * grad_scale_0;
-        const float exp_avg_2 = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
-        exp_avg[i] = exp_avg_2;
-        const float exp_avg_sq_2 = exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-        exp_avg_sq[i] = exp_avg_sq_2;
-        state[i] -= step_size_0 * (exp_avg_2 / (sqrtf(exp_avg_sq_2) * root_correction_0 + 1e-08f));
+        const float exp_avg_i = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
+        exp_avg[i] = exp_avg_i;
+        const float exp_avg_sq_i = exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
+        exp_avg_sq[i] = exp_avg_sq_i;
+        param[i] -= step_size_0 * (exp_avg_i / (sqrtf(exp_avg_sq_i) * root_correction_0 + 1e-08f));
     }
 }
 

@@ -35,19 +35,19 @@ static const ag_conv2d_pool_shape layer3_shape = {
     .ph = 4, .pw = 4
 };
 
-/* out = relu(pooled); loops of steps 2, 4 of train_step and steps 2, 4 of predict */
-static AG_NOINLINE void relu(const float *pooled, float *out, int32_t n, int32_t count) {
+/* out = relu(x); loops of steps 2, 4 of train_step and steps 2, 4 of predict */
+static AG_NOINLINE void relu(const float *x, float *out, int32_t n, int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
-        out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
+        out[i] = x[i] <= 0.0f ? 0.0f : x[i];
     }
 }
 
-/* grad = where(x <= 0.0, 0.0, d_out); loops of steps 13, 17, 21, 25 of train_step */
-static AG_NOINLINE void relu_backward(const float *d_out, const float *x, float *grad, int32_t n,
+/* d_x = where(out <= 0.0, 0.0, d_out); loops of steps 13, 17, 21, 25 of train_step */
+static AG_NOINLINE void relu_backward(const float *d_out, const float *out, float *d_x, int32_t n,
         int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
         const float d_out_i = d_out[i];
-        grad[i] = x[i] <= 0.0f ? 0.0f : d_out_i;
+        d_x[i] = out[i] <= 0.0f ? 0.0f : d_out_i;
     }
 }
 

@@ -1,0 +1,128 @@
+"""Names of functions of loops, and of their parameters."""
+
+from __future__ import annotations
+
+import pytest
+from placed_loops import counted
+
+from autodiff_gen.codegen.loops.loop_forms import Known, Loops, Outer, loops_of
+from autodiff_gen.codegen.loops.role_names import Layers, function_names, parameter_name, role_name
+from autodiff_gen.codegen.step_names import StepName
+from autodiff_gen.lowering.c import c_ast as c
+from autodiff_gen.lowering.loops.block_moves import COPY
+
+LAYERS = Layers({"fc1", "fc2"}, {"fc1_weight", "fc2_table"})
+
+
+def outer(*names: str, c_type: str = "float *", is_const: bool = False) -> list[Outer]:
+    return [Outer(c.Name(name), c_type, is_const) for name in names]
+
+
+STATES = [Outer(c.Member("t", name), "float *", False) for name in ("fc1_weight", "fc2_bias")]
+ROLES: dict[str, list[Outer]] = {
+    "out": outer("fc1_out", "fc2_out_2"),
+    "x": outer("fc1_out", "fc2_out", is_const=True),
+    "bias_square_avg": outer("fc1_bias_ih_l0_square_avg", "fc1_bias_hh_l1_square_avg"),
+    "h_t": outer("fc1_h_before_t", "fc1_h_t"),
+    "grad": outer("d_fc1_out", "d_fc2_act", is_const=True),
+    "d_x": outer("d_fc1_out", "d_fc2_act"),
+    "d_x_row": outer("d_fc1_out_row", "d_fc2_act_row"),
+    "out_t": outer("fc1_h_t", "fc1_c_t"),
+    "state": STATES,
+    "param": [Outer(c.Member("t", name), "float *", False) for name in ("fc1_weight", "fc2_table")],
+    "lr": outer("lr", "step_size", c_type="float"),
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_names_of_roles(role: str) -> None:
+    assert role_name(ROLES[role], LAYERS) == role
+
+
+def loops(caller: tuple[str, str], read: str, written: str, state: str = "") -> Loops:
+    """Loops that use these arrays."""
+    own = [Outer(c.Member("t", state), "float *", True)] if state else []
+    return Loops(caller, (), (), (*own, *outer(*read.split(), is_const=True), *outer(*written.split())), ())
+
+
+TRAIN, PREDICT = ("train_step", "1"), ("predict", "1")
+PARAMETERS = {  # what the first loops and others read and write, and what the parameters are called
+    "a result and its gradient": (("d_fc1_out fc1_out", "d_x"), ("d_fc2_out fc2_out", "d_y"), "d_out out d_x"),
+    "the gradient is written": (("d_fc1_h fc1_out", "d_fc1_out"), ("d_fc2_h fc2_out", "d_fc2_out"), "d_h x d_out"),
+    "a gradient of the same role": (("d_fc1_out x", "d_fc2_out"), ("d_fc2_out x", "d_fc1_out"), "d_out x d_x"),
+    "one array of several layers": (("fc1_pooled", "fc1_out"), ("fc2_pooled", "fc2_out"), "x out"),
+    "one array of a layer": (("fc1_qkv", "fc1_qk"), ("fc1_qkv", "fc1_qk"), "qkv qk"),
+    "one gradient": (("d_fc1_out", "fc1_out"), ("d_fc2_out", "fc2_out"), "d_out out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_names_of_parameters(case: str) -> None:
+    first, other, names = PARAMETERS[case]
+    group = [loops(TRAIN, *first), loops(TRAIN, *other)]
+    assert [parameter_name(group, k, LAYERS) for k in range(len(names.split()))] == names.split()
+
+
+FUNCTIONS = {  # loops of two functions of the same steps, and what the functions are called
+    "two layers": (
+        [loops(TRAIN, "x", "fc1_out", "fc1_bias"), loops(PREDICT, "x", "fc1_out", "fc1_bias")],
+        [loops(TRAIN, "x", "fc2_out", "fc2_bias"), loops(PREDICT, "x", "fc2_out", "fc2_bias")],
+        ["fc1_relu", "fc2_relu"],
+    ),
+    "one layer, and several": (
+        [loops(TRAIN, "x", "fc1_out"), loops(PREDICT, "x", "fc2_out")],
+        [loops(TRAIN, "x", "fc2_out"), loops(PREDICT, "x", "fc2_out")],
+        ["relu", "fc2_relu"],
+    ),
+    "two results": (
+        [loops(TRAIN, "x", "fc1_act fc1_x_row"), loops(TRAIN, "x", "fc2_act fc2_x_row")],
+        [loops(TRAIN, "x", "fc1_gate"), loops(TRAIN, "x", "fc2_gate")],
+        ["relu_act", "relu_gate"],
+    ),
+    "two entries": (
+        [loops(TRAIN, "x", "fc1_out"), loops(TRAIN, "x", "fc2_out")],
+        [loops(PREDICT, "x", "fc1_out"), loops(PREDICT, "x", "fc2_out")],
+        ["relu_train_step", "relu_predict"],
+    ),
+    "nothing": (
+        [loops(TRAIN, "x", "fc1_out"), loops(TRAIN, "x", "fc2_out")],
+        [loops(TRAIN, "x", "fc1_out"), loops(TRAIN, "x", "fc2_out")],
+        ["relu", "relu"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FUNCTIONS)
+def test_functions_of_one_name_are_told_apart(case: str) -> None:
+    *groups, names = FUNCTIONS[case]
+    steps = dict.fromkeys((TRAIN, PREDICT), StepName("relu", False))
+    assert function_names(groups, LAYERS, steps, [False, False]) == names
+
+
+def test_a_function_of_steps_with_different_parameters_is_named_after_their_ops() -> None:
+    steps = {
+        TRAIN: StepName("w1_add_relu", False, "add_relu"),
+        PREDICT: StepName("w0_add_relu", False, "add_relu"),
+    }
+    both = [loops(TRAIN, "x", "fc1_out"), loops(PREDICT, "x", "fc2_out")]
+    assert function_names([both, both[:1]], LAYERS, steps, [False, False]) == ["add_relu", "w1_add_relu"]
+
+
+NUMBERS_OF = {  # a statement with the number 7, and what a parameter for it is called
+    "a term of an index": (c.Element(c.Name("x"), c.Sum((c.Name("i"), c.number(7)))), "offset"),
+    "an index": (c.Unary("&", c.Element(c.Name("x"), c.number(7))), "offset"),
+    "a factor of an index": (c.Element(c.Name("x"), c.Binary("*", c.Name("i"), c.number(7))), "stride"),
+    "how many are copied": (c.Call(COPY, (c.Name("x"), c.Name("x"), c.number(7))), "count"),
+    "how many rows are copied": (
+        c.Call(COPY, (c.Name("x"), c.Name("x"), c.Binary("*", c.number(7), c.Name("x")))),
+        "count",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERS_OF)
+def test_roles_of_numbers(case: str) -> None:
+    expr, role = NUMBERS_OF[case]
+    found = loops_of((counted("i", 64, (c.ExprStatement(expr),)),), TRAIN, Known({c.Name("x"): "float *"}))
+    assert found is not None
+    assert [n.role for n in found.numbers if n.literal.text == "7"] == [role]
