@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query
+from .entry_body import POISON
 from .formulas import LET
 from .loops.loop_functions import LoopFunction
 
@@ -64,16 +65,26 @@ def _computed(steps: Iterable[c.Statements], functions: Sequence[LoopFunction]) 
 
 
 def _steps(steps: Iterable[c.Statements]) -> list[tuple[str, list[c.Statement]]]:
-    """The comments of steps, with the statements that follow them, except the pointers that these declare."""
+    """The comments of steps, with the statements that follow them and compute something."""
     found: list[tuple[str, list[c.Statement]]] = []
     for step in steps:
         for statement in c_query.statements(step):
             if isinstance(statement, c.Comment) and statement.step:
                 found.append((statement.text, []))
-            elif found and not (isinstance(statement, c.Declare) and statement.is_pointer):
+            elif found and not _is_around(statement):
                 found[-1][1].append(statement)
         found.append(("", []))
     return found
+
+
+def _is_around(statement: c.Statement) -> bool:
+    """Whether a statement belongs to no computation: a pointer, a probe, what follows a step."""
+    match statement:
+        case c.Declare():
+            return statement.is_pointer
+        case c.ExprStatement(c.Call(function)):
+            return function == POISON
+    return isinstance(statement, (c.Probe, c.Blank, c.Heading, c.Comment, c.If, c.Return))
 
 
 def _renamed(comment: str, call: c.Call, function: LoopFunction) -> str:
