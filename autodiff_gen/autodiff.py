@@ -82,6 +82,7 @@ def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value
     for y, dy in zip(ys, dys, strict=True):
         if y in active:
             grads[y] = apply("add", grads[y], dy) if y in grads else dy
+    through: dict[Value, Value] = {}
     for node in reversed(order):
         for r in node.results:
             if r in grads:
@@ -90,7 +91,7 @@ def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value
         if any(needed):
             call = node.origin.call or FunctionCall(node.op.name)
             with building(node.origin.scope, BACKWARD, call=call):
-                _pull_back(node, needed, grads, xs)
+                _pull_back(node, needed, grads, xs, through)
     return grads
 
 
@@ -103,7 +104,15 @@ def downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
     return active
 
 
-def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs: Sequence[Value]) -> None:
+def _pull_back(
+    node: Node,
+    needed: Sequence[bool],
+    grads: dict[Value, Value],
+    xs: Sequence[Value],
+    through: dict[Value, Value],
+) -> None:
+    """Add the terms of the gradients of a node's operands that come from its results. through: of a value whose
+    gradient has one term until now, the result that the term comes from."""
     dys = [grads.get(r) for r in node.results]
     if all(d is None for d in dys) or isinstance(node.op.lower, Leaf):
         return
@@ -117,9 +126,11 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
         if d.type != v.type.gradient:
             raise AssertionError(f"the VJP of {node.op.name} gives {d.type} for an operand of type {v.type}")
         if v in grads:
-            set_part(grads[v], v)
-            set_part(d, v)
+            set_part(grads[v], v, through.pop(v, None))
+            set_part(d, v, node.results[0])
             d = apply("add", grads[v], d)
+        else:
+            through[v] = node.results[0]
         grads[v] = d
 
 

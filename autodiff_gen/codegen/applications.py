@@ -13,6 +13,7 @@ from ..ir.origin import FunctionCall, is_late
 from ..ir.types import planned_size
 
 PLAIN = (bool, int, float, str)  # arguments that a comment can show
+MODE = "training"  # the argument that chooses between two formulas, of which the entry has one
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Application:
         texts = []
         positional = iter(self.call.positional)
         for name, value in self.arguments.items():
+            if name == MODE:
+                continue
             said = operand(value) if isinstance(value, Value) else _plain(value)
             texts.append(said if name == next(positional, None) else f"{name}={said}")
         return f"{self.call.function}({', '.join(texts)})"

@@ -17,6 +17,7 @@ from ..lowering.phases import layer_headings
 from ..lowering.plan import Bound, CondPlan, EntryPlan, InnerPlan, ScanPlan, Step, Written
 from .c_printer import PRINTER
 from .entry_names import Inside, Names
+from .step_names import called_in_region
 
 Nested: TypeAlias = Callable[
     [EntryPlan, Mapping[Value, c.Expr], Mapping[str, c.Expr], Mapping[State, c.Expr], Inside],
@@ -31,8 +32,10 @@ def region_statements(names: Names, step: Step, nested: Nested) -> list[c.Statem
         return _cond(names, step, step.inner, nested)
     assert step.inner is not None
     plan = step.inner
+    function = called_in_region(step.node)
     order = ", from the last to the first" if plan.reverse else ""
-    comment = f"{_targets(names, step)}: {plan.times} times{order}"
+    over = f"{function} over {plan.times} time steps" if function else f"{plan.times} time steps"
+    comment = f"{over}{order}: {_targets(names, step)}"
     if plan.samples:
         comment = (
             f"n samples, {plan.samples if plan.samples > 1 else 'one'} at a time: {_targets(names, step)}"

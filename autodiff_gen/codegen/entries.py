@@ -17,7 +17,7 @@ from .entry_body import EntryBody, poisoned
 from .entry_names import ONE_STRUCT
 from .geometry import Geometry
 from .index_check import index_check
-from .program import INDEX, Entry, Program
+from .program import INDEX, Arg, Entry, Program
 
 
 @dataclass(frozen=True)
@@ -197,12 +197,16 @@ def _scans(
         out += index_check(
             check, _body(entry, program, tables, geometry, plan=check.plan), f"{prefix}_ERR_LABEL"
         )
-    guarded = [a for a in entry.args if a.role == "input" and a.type.dtype.kind == "f"]
-    if entry.plan.graph.guard is not None and guarded:
+    if entry.plan.graph.guard is not None and (guarded := float_inputs(entry)):
         names = ((a, c.Name(a.c_name)) for a in guarded)
         tests = [_not_finite(c.Unary("&", x) if a.by_value else x, a.type.shape) for a, x in names]
         out.append(_rejected(_any(tests), f"{prefix}_ERR_INPUT"))
     return tuple(out)
+
+
+def float_inputs(entry: Entry) -> list[Arg]:
+    """The arguments that may hold a number that is not finite."""
+    return [a for a in entry.args if a.role == "input" and a.type.dtype.kind == "f"]
 
 
 def _not_finite(place: c.Expr, shape: Shape) -> c.Expr:

@@ -184,9 +184,12 @@ class EntryBody(Names):
         return _negative(value) if factor.negate else value
 
 
+POISON = "ag_poison"  # runtime/ag_poison.h
+
+
 def poisoned(start: c.Expr, bytes: int) -> c.Statement:
-    """A call that fills memory with NaN (runtime/ag_poison.h)."""
-    return c.ExprStatement(c.Call("ag_poison", (start, c.number((bytes + 3) // 4))))
+    """A call that fills memory with NaN."""
+    return c.ExprStatement(c.Call(POISON, (start, c.number((bytes + 3) // 4))))
 
 
 def _negative(value: c.Expr) -> c.Expr:

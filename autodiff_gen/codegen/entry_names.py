@@ -92,7 +92,7 @@ class Names:
 
     def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
         first, last = self.number(buffer.start), self.number(buffer.end)
-        ends = f"step {first}" if first == last else f"steps {first} to {last}"
+        ends = f"memory of step {first}" if first == last else f"memory of steps {first} to {last}"
         for k, v in enumerate(buffer.values):
             wanted = called(v, self.layers)
             if buffer.owner is not None and buffer.owner.nest is not None:

@@ -18,16 +18,18 @@ from ..ir.parameter_layout import PartialStorage
 from ..lowering.c import c_ast as c
 from ..lowering.c import c_query, c_syntax
 from ..lowering.loops.block_moves import COPY, FILL
-from ..lowering.loops.common_function import CommonFunction
 from ..lowering.pipeline import without_cycle_collection
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
 from .call_statement import sizes
 from .constants import declared
 from .entries import EntryCode, in_parts, parameters
+from .entry_docs import entry_doc
+from .function_comments import function_comments
 from .geometry import table as geometry_table
 from .init_function import init_statements
-from .program import Arg, Entry, Program, Slot
+from .legend import legend
+from .program import Program, Slot
 from .program_regions import state_parts
 from .source import Source, source_of
 from .stack import stack_bounds, stack_line
@@ -57,7 +59,7 @@ def emit(
     """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number; `poison`: to
     find errors of the plan, memory of the arena that holds no value is filled with NaN (runtime/ag_poison.h)."""
     source = source_of(program, probes or {}, poison)
-    common = {
+    common: dict[str, Any] = {
         "p": program,
         "init_signature": _init_signature(program),
         "P": program.name.upper(),
@@ -69,10 +71,12 @@ def emit(
         "poisoned": poison,
         "entries": [_shown(code, program) for code in source.codes],
     }
-    name = program.name
+    name, code = program.name, _source(program, source)
+    steps = [line for entry in common["entries"] for step in entry["steps"] for line in step]
+    code["legend"] = legend([*steps, *(line for f in code["functions"] for line in f["body"])])
     return {
         f"{name}.h": templates().get_template("header.h.j2").render(**common, **_header(program, source)),
-        f"{name}.c": templates().get_template("source.c.j2").render(**common, **_source(program, source)),
+        f"{name}.c": templates().get_template("source.c.j2").render(**common, **code),
         f"{name}_params.c": templates().get_template("params.c.j2").render(**common, **_params(program)),
     }
 
@@ -96,7 +100,7 @@ def _source(program: Program, source: Source) -> dict[str, Any]:
         "loops_header": any(f.numbers for f in source.functions)
         or any(x.independent or x.reduction or x.rolled for x in loops),
         "all_short": source.all_short,
-        "functions": [_function(f) for f in source.functions],
+        "functions": _functions(source),
     }
 
 
@@ -125,34 +129,17 @@ def _params(program: Program) -> dict[str, Any]:
     return {"lines": PRINTER.lines(statements), "tables": init_tables, "draws": draws}
 
 
-def _function(function: CommonFunction) -> dict[str, Any]:
-    """A function of loops as its template wants it: as lines."""
-    steps: dict[str, list[str]] = {}
-    for entry, step in function.callers:
-        steps.setdefault(entry, []).append(step)
-    said = " and ".join(
-        f"step{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} of {entry}"
-        for entry, numbers in steps.items()
-    )
-    needs = "".join(f"; {name} is a multiple of {width}" for name, width in _multiples(function).items())
-    text = f"/* Loops of {said}{needs}\0*/"
-    return {
-        "comment": "\n".join(folded(text, WIDTH, " * ")),
-        "signature": _head(
-            f"static {'AG_NOINLINE ' if function.numbers else ''}void {function.name}", function.parameters
-        ),
-        "body": PRINTER.lines(function.body),
-    }
-
-
-def _multiples(function: CommonFunction) -> dict[str, int]:
-    """The parameters that have to be multiples of the width of a block."""
-    found: dict[str, int] = {}
-    for loop in c_query.loops(function.body):
-        count = loop.stop.left if isinstance(loop.stop, c.Binary) else loop.stop
-        if loop.blocks_macro == "BLOCKS" and isinstance(count, c.Name):
-            found[count.text] = max(loop.step, found.get(count.text, 0))
-    return found
+def _functions(source: Source) -> list[dict[str, Any]]:
+    """The functions of loops as the template wants them: as lines."""
+    said = function_comments((step for code in source.codes for step in code.steps), source.functions)
+    return [
+        {
+            "comment": "\n".join(PRINTER.lines([c.Comment(said[f.name])])),
+            "signature": _head(f"static {'AG_NOINLINE ' if f.numbers else ''}void {f.name}", f.parameters),
+            "body": PRINTER.lines(f.body),
+        }
+        for f in source.functions
+    ]
 
 
 def _head(start: str, parameters: Iterable[c.Parameter]) -> str:
@@ -219,7 +206,7 @@ def _floats(program: Program) -> int:
 
 def _arena_comment(program: Program, arena: str = "float") -> str:
     parts = [f"{e.name} {e.plan.plans[arena].peak} bytes" for e in program.entries if arena in e.plan.plans]
-    return "shared by the entries: " + ", ".join(parts) if len(parts) > 1 else "".join(parts)
+    return f"overwritten by each call: {', '.join(parts)}"
 
 
 def _slot(slot: Slot) -> dict[str, Any]:
@@ -253,7 +240,7 @@ def _shown(code: EntryCode, program: Program) -> dict[str, Any]:
     split = program.split and entry.name == "train_step"
     return {
         "signature": _signature(entry.c_name, code, program),
-        "doc": _doc(entry),
+        "doc": entry_doc(entry),
         "checks": PRINTER.lines([*code.checks, *code.scans]),
         "steps": [PRINTER.lines(step) for step in code.steps],
         "parts": _parts(in_parts(code), program) if split else None,
@@ -291,24 +278,3 @@ def _init_signature(program: Program) -> str:
     regions = [c.Parameter(f"{r.struct} *", r.pointer) for r in program.regions]
     own = [c.Parameter(f"{program.struct} *", "t"), *regions, c.Parameter("uint32_t", "seed")]
     return _head(f"int {program.name}_init", own)
-
-
-def _doc(entry: Entry) -> str:
-    on, of = (" on n samples", " of n samples") if entry.takes_n else ("", "")
-    what = {
-        "train_step": f"One step of training{on}; loss is that before the update.",
-        "accumulate": f"Adds the gradients{of} to those that wait for apply; loss is theirs.",
-        "apply": "One step of training by the gradients that were accumulated, which are cleared.",
-        "predict": "Evaluation; leaves the weights as they are.",
-        "predict_averaged": "Evaluation with the averages of the weights.",
-    }.get(entry.name, "Outputs must not overlap inputs.")
-    shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
-    n = f"; {entry.least_n} <= n <= the batch" if entry.takes_n else ""
-    text = (
-        " ".join(["/*", what, *([shapes + n] if shapes else [])]) + "\0*/"
-    )  # its end is never alone on a line
-    return "\n".join(folded(text, WIDTH, " * "))
-
-
-def _dims(arg: Arg) -> str:
-    return "[" + "][".join(c_syntax.extent(d) for d in arg.type.shape) + "]"

@@ -89,8 +89,10 @@ def _with_outlined_loops(
     codes: Sequence[EntryCode], program: Program, taken: Collection[str]
 ) -> tuple[list[EntryCode], list[CommonFunction]]:
     """Code that calls functions where steps have loops in common, and these functions."""
-    types = [f"{s.type.dtype.c} *" for s in program.slots]
-    states = [Variable(*state) for state in zip(program.called, types, program.called.values(), strict=True)]
+    states = [
+        Variable(place, f"{s.type.dtype.c} *", name, is_trained=s.role == "parameter")
+        for s, (place, name) in zip(program.slots, program.called.items(), strict=True)
+    ]
     entries = []
     for code in codes:
         _, *own = parameters(code.entry, program)

@@ -38,19 +38,32 @@ def step_names(plan: EntryPlan) -> Mapping[str, StepName]:
             found[number] = StepName(step.node.op.name if call is None else call.function, False)
             continue
         words: list[tuple[str, str]] = []
+        ops: list[tuple[str, str]] = []
         last: Key | None = None
         own: set[Key] = set()
         for node in _computing(step):
             key = _outermost(node, kernels)
-            words.append((_op(node, step), "") if key is None else (key[0].function, PHASES.get(key[1], "")))
+            function = None if key is None else (key[0].function, PHASES.get(key[1], ""))
+            words.append(function or (_op(node, step), ""))
+            ops.append(function or (node.op.name, ""))
             if key is not None:
                 last = key
                 own.add(key)
         is_kept = states.issuperset(step.node.results)
-        found[number] = StepName(_joined(words) or _moved(step), is_kept or last in later)
+        found[number] = StepName(_joined(words) or _moved(step), is_kept or last in later, _joined(ops))
         if not is_kept:
             later |= own
     return found
+
+
+def called_in_region(step: Node) -> str:
+    """The functions that the region of a node calls, as one name, such as `gru_cell_backward`; empty if it calls
+    none."""
+    nodes = step.regions[0].nodes
+    around = list(_around(step.origin.call))
+    outside = {(call, n.origin.phase) for n in nodes for call in around}
+    keys = [key for n in nodes if (key := _outermost(n, outside)) is not None]
+    return _joined([(call.function, PHASES.get(phase, "")) for call, phase in keys])
 
 
 def _computing(step: Step) -> Iterator[Node]:
@@ -77,13 +90,15 @@ def _key(node: Node) -> Key | None:
 
 def _outermost(node: Node, kernels: Set[Key]) -> Key | None:
     """The outermost call that made a node, except calls that a kernel computes."""
-    found = None
-    call, phase = node.origin.call, node.origin.phase
+    keys = [(call, node.origin.phase) for call in _around(node.origin.call)]
+    return next((key for key in reversed(keys) if key not in kernels), None)
+
+
+def _around(call: FunctionCall | None) -> Iterator[FunctionCall]:
+    """A call, the call that it is a part of, and so on."""
     while call is not None:
-        if (call, phase) not in kernels:
-            found = call, phase
+        yield call
         call = call.within
-    return found
 
 
 def _op(node: Node, step: Step) -> str:

@@ -57,6 +57,20 @@ def with_role(v: Value, role: str) -> Value:
     return v
 
 
+def with_label_of(v: Value, other: Value) -> Value:
+    """v, which is called as `other` from now on, of which it is a copy or a part."""
+    source, known = _labelled(v), label_of(other)
+    if source is not None:
+        source.node.origin.labels[source.index] = known or Label(short_name(other))
+    return v
+
+
+def label_of(v: Value) -> Label | None:
+    """What is known of a value, or of the part of one that it shows."""
+    source = _labelled(v)
+    return None if source is None else source.node.origin.labels.get(source.index)
+
+
 def set_output(v: Value, scope: str) -> None:
     """Say that v is what the module `scope` returns; of modules inside each other that return it, the outer one."""
     source = _labelled(v)
@@ -81,18 +95,21 @@ def set_gradient(v: Value, of: Value) -> None:
     )  # such as the gradient of a bias in a batch of 1
     if (
         known is None
-        or (known.gradient_of is not None and known.role == PART)
+        or (known.gradient_of is not None and known.role)
         or (known.gradient_of is not None and not is_part and _rank(of) > _rank(known.gradient_of))
     ):
         labels[source.index] = Label(gradient_of=of)
 
 
-def set_part(v: Value, of: Value) -> None:
+def set_part(v: Value, of: Value, through: Value | None) -> None:
     """Say that v, which is computed in the backward pass, is a term of the gradient of another value, unless more is
-    known of it."""
+    known of it. through: the value that is computed of `of`, whose gradient the term is computed of."""
     source = _labelled(v)
     if source is not None and source.node.origin.phase == BACKWARD:
-        source.node.origin.labels.setdefault(source.index, Label(PART, gradient_of=of))
+        known = None if through is None else label_of(through)
+        word = "" if known is None else known.scope.rpartition(".")[2] if known.role == OUTPUT else known.role
+        role = f"from_{identifier(word)}" if word else PART
+        source.node.origin.labels.setdefault(source.index, Label(role, gradient_of=of))
 
 
 def adopt(new: Value, old: Value) -> None:
@@ -182,11 +199,13 @@ def short_name(v: Value) -> str:
 
 
 def short_called(v: Value) -> Called:
-    """What to call a value where its layer is clear: without the layer, unless that is a name of C's."""
+    """What to call a value where its layer is clear: without the layer, unless that is a name of C's, or one letter, as
+    some of these are names of variables of loops."""
     short = called(v, None)
-    if short.text in OURS or short.text in LIBRARY:
+    is_taken = short.text in OURS or short.text in LIBRARY
+    if is_taken or len(short.text) == 1:
         full = called(v)
-        return full if full != short else Called(f"{short.text}_x")
+        return full if full != short or not is_taken else Called(f"{short.text}_x")
     return short
 
 
@@ -288,5 +307,9 @@ def _of_region(v: Value, layers: Mapping[str, str] | None) -> Called:
     carry = given or "carry"
     if node.origin.phase == BACKWARD:
         carry = carry.removeprefix("d_")  # of the gradients that the loop carries
-    name = _in_layer(node.origin.scope, carry if v.index < carries else f"{carry}_before", layers)
+    if v.index >= carries:
+        carry = f"{carry}_before"
+    elif node.origin.phase == BACKWARD:
+        carry = f"{carry}_carry"  # the gradient at the time step in hand
+    name = _in_layer(node.origin.scope, carry, layers)
     return name.gradient if node.origin.phase == BACKWARD else name

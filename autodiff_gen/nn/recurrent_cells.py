@@ -46,7 +46,7 @@ def _gru(states: States, x: Value, product: Product) -> States:
     (x_r, x_z, x_n), (h_r, h_z, h_n) = _parts(x, "x_r", "x_z", "x_n"), _parts(h, "h_r", "h_z", "h_n")
     z = with_role(F.sigmoid(x_z + h_z), "z")
     n = with_role(F.tanh(x_n + with_role(F.sigmoid(x_r + h_r), "r") * h_n), "n")
-    return (with_role(n + z * with_role(states[0] - n, "h_minus_n"), "h"),)
+    return (with_role(n + z * with_role(states[0] - n, "difference"), "h"),)
 
 
 @named("gru_cell")
@@ -56,7 +56,7 @@ def _gru_reset_before(states: States, x: Value, product: Product) -> States:
     z = with_role(F.sigmoid(x_z + h_z), "z")
     reset = with_role(F.sigmoid(x_r + h_r), "r") * states[0]
     n = with_role(F.tanh(x_n + product(reset, 2, 3)), "n")
-    return (with_role(n + z * with_role(states[0] - n, "h_minus_n"), "h"),)
+    return (with_role(n + z * with_role(states[0] - n, "difference"), "h"),)
 
 
 class Kind:
@@ -74,7 +74,10 @@ class Kind:
             whole = (first, last) == (0, self.gates)
             u = weight if whole else weight[first * hidden : last * hidden]
             b = bias if whole or bias is None else bias[first * hidden : last * hidden]
-            return with_role(F.linear(h, u, b), "h_gates" if whole or first == 0 else "h_n")
+            y = F.linear(h, u, b)
+            if b is not None:
+                with_role(y.node.operands[0], "hw")
+            return with_role(y, "h_gates" if whole or first == 0 else "h_n")
 
         return product
 

@@ -65,10 +65,10 @@ class NAdam(_Decaying):
         mu = step.share("mu", lambda: momentum_of(t))
         later = step.share("mu_next", lambda: momentum_of(t + 1.0))
         product = step.keep(parameter, "mu_product", lambda p: p * mu, 1.0, scalar=True)
-        rescale = step.share("rescale", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
+        root_correction = step.share("root_correction", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
         of_gradient = step.lr * (1.0 - mu) / (1.0 - product)
         of_average = step.lr * later / (1.0 - product * later)
-        change: Value = (of_gradient * g + of_average * first) / (F.sqrt(second) * rescale + o["eps"])
+        change: Value = (of_gradient * g + of_average * first) / (F.sqrt(second) * root_correction + o["eps"])
         return change
 
 

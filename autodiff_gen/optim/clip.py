@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import functional as F
 from ..errors import ModelError
-from ..ir.names import with_role
-from ..ir.node import Value
+from ..ir.names import name_of, with_role
+from ..ir.node import Value, base
 from ..ir.origin import building, named
 from ..ir.types import plain
 
@@ -29,7 +29,7 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
     ModelError for a limit that is not positive.
     """
     limit = _positive("clip_grad_norm", "max_norm", max_norm)
-    squares = [with_role(F.sum(F.square(g)), "squares") for g in gradients]
+    squares = [with_role(F.sum(F.square(g)), f"{name_of(base(g))}_squares") for g in gradients]
     total = squares[0]
     for more in squares[1:]:
         total = total + more

@@ -99,7 +99,7 @@ class Adam(Optimizer):
         o, t = step.options, step.clock.now
         beta1, beta2 = step.betas
         step_size = step.share("step_size", lambda: step.lr / bias_correction(beta1, t))
-        rescale = step.share("rescale", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
+        root_correction = step.share("root_correction", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
         share = 1.0 - beta1 if step.momentum is None else step.share("gradient_share", lambda: 1.0 - beta1)
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * share)
         square = with_role(F.square(g) * (1.0 - beta2), "square_share")
@@ -108,7 +108,7 @@ class Adam(Optimizer):
             largest = second
             second = step.keep(parameter, "max_exp_avg_sq", lambda v: F.maximum(v, largest))
         change: Value = step_size * (
-            first / (with_role(with_role(F.sqrt(second), "root") * rescale, "denominator") + o["eps"])
+            first / (with_role(with_role(F.sqrt(second), "root") * root_correction, "denominator") + o["eps"])
         )
         return with_role(change, "change")
 

@@ -12,6 +12,7 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
 from autodiff_gen.codegen import entries, formulas
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.entries import entry_code
@@ -144,6 +145,14 @@ def test_parts_are_those_that_a_product_reads() -> None:
     assert "qk[..., 0:40][24,40] . qk[..., 40:80][24,40]'" in text
 
 
+def test_a_call_has_no_mode_as_the_entry_has_one() -> None:
+    """The running statistics, which the mode chooses, are not among the arguments that train_step shows."""
+    net = nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.ReLU())
+    model = ag.Model.supervised(net, (6, 8), nn.MSELoss(), optim.SGD(lr=0.1))
+    (said,) = (text for text, _ in steps(compile_model(model, "net")) if "batch_norm(" in text)
+    assert "= relu(batch_norm(layer0_out, weight=layer1_weight, bias=layer1_bias))" in said
+
+
 @pytest.mark.parametrize("model", [*MODELS, "products"])
 def test_calls(model: str) -> None:
     """Products are evaluated as their comment says and as the call does; other calls name every operand."""
@@ -174,6 +183,37 @@ def test_no_comment_is_cut() -> None:
             assert not re.search(r" by [a-z_0-9]+(, [a-z_0-9]+)*$", comment, re.MULTILINE), comment
 
 
+X = ag.Input("x", (5, 3))
+TIMES: dict[str, tuple[Callable[[], Any], str]] = {
+    "a function": (lambda: _carried(lambda c, x: F.softmax(c + x, 0)), "softmax over 5 time steps: "),
+    "operators": (lambda: _carried(lambda c, x: c * x), "5 time steps: "),
+    "the other direction": (
+        lambda: _carried(lambda c, x: F.relu(c * x), reverse=True),
+        "relu over 5 time steps, from the last to the first: ",
+    ),
+}
+
+
+def _carried(step: Callable[[Any, Any], Any], **options: Any) -> Any:
+    return F.scan(lambda c, x: (step(c, x), None), X[0], X, **options)[0]
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_a_loop_over_time_says_what_it_repeats(case: str) -> None:
+    make, said = TIMES[case]
+    texts = [text for text, _ in steps(compile_function(ag.function([X], [make()]), "f"))]
+    assert [text.startswith(said) for text in texts if "time steps" in text] == [True]
+
+
+def test_a_recurrent_layer_and_its_gradient_say_the_cell() -> None:
+    texts = [text for text, _ in steps(compile_model(load_model("gesture")[0], "gesture"))]
+    assert [text.partition(":")[0] for text in texts if "time steps" in text] == [
+        "gru_cell over 32 time steps",
+        "gru_cell_backward over 32 time steps, from the last to the first",
+        "gru_cell over 32 time steps",
+    ]
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_local_values_are_called_as_in_the_loops(model: str) -> None:
     """What the comment of a step defines is declared in its loops, under the same name where that is free."""
@@ -188,6 +228,34 @@ def test_local_values_are_called_as_in_the_loops(model: str) -> None:
             for n in c_query.nodes(statements):
                 declared |= {word for word, _ in n.variables} if isinstance(n, c.Declare) else set()
             assert {word for word in defined if not word[-1:].isdigit()} <= declared
+
+
+def one_line(comment: str) -> str:
+    """A comment of generated C without the marks of its lines, and without shapes after names."""
+    text = " ".join(re.sub(r"\n *\* ", "\n ", comment).split())
+    return re.sub(r"(?<=[\w\]])\[[\dn,]+\]", "", text)
+
+
+@pytest.mark.parametrize(("model", "least"), [("gesture", 3), ("lenet", 4), ("attention", 8), ("w6", 7)])
+def test_a_function_says_in_its_words_what_its_callers_say(model: str, least: int) -> None:
+    """With the arguments of a call in place of the parameters, its comment is the comment of the step."""
+    text = emit(compile_model(load_model(model)[0], model, None, board.load("stm32"), ram=1 << 20))[
+        f"{model}.c"
+    ]
+    heads = re.findall(
+        r"^/\*((?:(?!\*/).)*?)[Ll]oops of .*?\*/\nstatic \w*?\s?void (\w+)\((.*?)\)", text, re.M | re.S
+    )
+    said = {
+        name: (one_line(told).rstrip(" ;"), re.findall(r"(\w+)(?:,|$)", given)) for told, name, given in heads
+    }
+    assert len([told for told, _ in said.values() if told]) >= least
+    for comment, body in re.findall(r"/\* [\d.]+ +((?:(?!\*/).)*) \*/((?:(?!/\* [\d.]+ ).)*)", text, re.S):
+        for name, given in re.findall(r"^ +(\w+)\(([^()]*)\);", body, re.M):
+            told, parameters = said.get(name, ("", []))
+            arguments = [a.split("->")[-1] for a in re.split(r",\s+", given)]
+            new = dict(zip(parameters, arguments, strict=True)) if told else {}
+            words = re.sub(r"[A-Za-z_]\w*\b(?![(=])", lambda word: new.get(word[0], word[0]), told)  # noqa: B023
+            assert not told or words == one_line(comment)
 
 
 def test_the_readme_shows_what_is_generated() -> None:

@@ -177,3 +177,35 @@ def header_of_two_layers(trained):
     net[0].requires_grad_(trained)
     model = ag.Model.supervised(net, (2, 4), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     return emit(compile_model(model, "net"))["net.h"]
+
+
+X, Y, AT = ag.Input("x", (4,)), ag.Input("y", (4,)), ag.Input("at", (4,), "s32")
+CHECKED = {
+    "no check": ([X, Y], lambda: X + Y, ["Does not check that x and y are finite."]),
+    "indices": (
+        [AT],
+        lambda: F.embedding(AT, F.ones((3, 2))),
+        ["Checks that labels and indices are in range."],
+    ),
+    "integers of any size": ([AT], lambda: AT * 2, []),
+}
+
+
+@pytest.mark.parametrize("case", CHECKED)
+def test_the_header_says_which_arguments_a_function_checks(case):
+    inputs, make, said = CHECKED[case]
+    header = emit(compile_function(ag.function(inputs, [make()], "f"), "f"))["f.h"]
+    assert [line for line in ("Checks that", "Does not check that") if line in header] == [
+        text[: text.index("that") + 4] for text in said
+    ]
+    assert all(text in header for text in said)
+
+
+def test_the_header_says_which_arguments_a_model_checks():
+    header = emit(compile_model(load_model("xor")[0], "xor"))["xor.h"]
+    train, predict = (
+        header.index("Checks that labels and indices are in range, and that x and lr are finite."),
+        (header.index("Does not check that x is finite.")),
+    )
+    assert train < header.index("int xor_train_step(") < predict < header.index("int xor_predict(")
+    assert "/* overwritten by each call: train_step " in header

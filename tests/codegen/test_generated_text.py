@@ -12,6 +12,7 @@ from generated_c import c_of
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.codegen.c_printer import PRINTER, WIDTH, folded
+from autodiff_gen.codegen.legend import legend
 from autodiff_gen.ir.identifiers import Scope
 from autodiff_gen.lowering.c import c_ast as c
 
@@ -175,6 +176,26 @@ def test_a_block_that_is_all_of_a_loop_has_no_braces_of_its_own() -> None:
     said = ["for (int32_t i = 0; i < 3; i++) {", "    float x = 0.0f;", "    a = x;", "}"]
     assert PRINTER.lines([c.For("i", c.number(3), body)]) == said
     assert PRINTER.lines([c.For("i", c.number(3), (c.Block((c.Block(body),)),))]) == said
+
+
+LEGEND = {  # a line of code, and how the legend of a file with this line begins
+    "float *const x = t->arena; /* [8] memory of step 1 */": "After a pointer",
+    "/* 1  y[2,4] = x[2,3] . w[3,4] */": "In comments",
+    "AG_BLOCK_ROWS(i, n, j, 4, read(x_block, x, 8)) {": "AG_BLOCKS(",
+    "for (int32_t k = 0; k < 60; k += 4) {": "A loop that moves",
+    "max = (x[i] <= max || max != max) ? max : x[i];": "A maximum",
+    "y[i] = x[i] <= 0.0f ? 0.0f : d_y[i];": "A maximum",
+    "for (int32_t k = 0; k < 60; k++) {": "",
+    "y[i] = x[i] != z[i] ? x[i] : 0.0f;": "",
+    "ag_gemv_f32_ref(w, 4, x, y, 2, 4, 1.0f, 0.0f, NULL);": "",
+}
+
+
+@pytest.mark.parametrize("line", LEGEND)
+def test_a_file_explains_what_occurs_in_it(line: str) -> None:
+    begins = LEGEND[line]
+    said = legend(["int32_t n = 4;", line])
+    assert said == [] if not begins else said[1].startswith(f" * {begins}") and len(said) == 2
 
 
 def test_comments_of_declarations_are_in_one_column() -> None:

@@ -47,8 +47,9 @@ NAMES = {
     "mnist": "layer0_out layer1_out layer2_out layer3_out d_layer2_out d_layer1_out d_layer0_out exp_sum log_sum",
     "lenet": "layer2_pooled layer2_pooled_index layer8_out layer11_out loss_exp_shifted d_layer11_out "
     "d_layer9_out d_layer5_pooled",
-    "gesture": "gru_x_gates gru_h_gates gru_h gru_out gru_n z head_out d_head_out d_head_weight d_gru_weight_hh_l0 "
-    "d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
+    "gesture": "gru_x_gates gru_h_gates gru_h gru_h_before gru_n gru_z gru_hw gru_r_z_n d_gru_h_carry "
+    "d_gru_h_from_hw d_gru_difference d_head_bias_squares root_correction head_out d_head_out d_head_weight "
+    "d_gru_weight_hh_l0 d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
     "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_qkv "
     "self_attn_weights self_attn_context block_residual d_self_attn_weights "
     "d_self_attn_q d_self_attn_out d_block_norm2_out mean inv_std scores",
@@ -182,7 +183,7 @@ def recurrent(rnn: nn.Module) -> str:
 def test_what_a_loop_over_time_overwrites_keeps_its_name_until_then() -> None:
     text = recurrent(nn.GRU(3, 4, batch_first=True))
     pointers = re.findall(r"const float \*const (\w+) = (\w+); /\* read before it is overwritten", text)
-    assert ("rnn_activations_t", "d_rnn_h_gates_t") in pointers
+    assert ("rnn_r_z_n_t", "d_rnn_h_gates_t") in pointers
     assert not any("old " in comment for comment in re.findall(r"/\*.*?\*/", text))
 
 
@@ -191,10 +192,10 @@ def test_elements_of_what_is_overwritten_have_its_role() -> None:
     locals_ = dict(
         re.findall(r"const float (\w+) = ([\w>-]+\[[^\]]+\]);", recurrent(nn.LSTM(3, 4, batch_first=True)))
     )
-    assert {n: locals_.get(n) for n in ("f", "g", "o")} == {
-        "f": "rnn_activations_t[i * 80 + j + 4]",
-        "g": "rnn_activations_t[i * 80 + j + 8]",
-        "o": "rnn_activations_t[i * 80 + j + 12]",
+    assert {n: locals_.get(n) for n in ("rnn_f", "rnn_g", "rnn_o")} == {
+        "rnn_f": "rnn_i_f_g_o_t[i * 80 + j + 4]",
+        "rnn_g": "rnn_i_f_g_o_t[i * 80 + j + 8]",
+        "rnn_o": "rnn_i_f_g_o_t[i * 80 + j + 12]",
     }
     net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
     model = ag.Model.supervised(net, (4, 2), nn.MSELoss(), optim.Adam())
@@ -209,7 +210,7 @@ def test_elements_of_what_is_overwritten_have_its_role() -> None:
 def test_values_without_a_role_are_named_after_what_they_are() -> None:
     """A term of a gradient, what is joined, a product, the number of steps that drew bits."""
     text = recurrent(nn.GRU(3, 4, batch_first=True))
-    assert all(f"d_{name}" in text for name in ("h_part", "rnn_h_minus_n", "x_r", "x_z", "x_n"))
+    assert all(f"d_{name}" in text for name in ("h_from_hw", "rnn_difference", "x_r", "x_z", "x_n"))
     x, w = ag.Input("x", (2, 4)), ag.Param("w", np.ones((4, 8), np.float32))
     joined = F.cat([F.tanh(x), F.sigmoid(x)], 1)
     values = joined, F.matmul(joined, w.T), F.pad(F.tanh(x), (1, 1))

@@ -22,7 +22,7 @@ from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.loops.common_form import Variable
 from autodiff_gen.lowering.loops.common_function import CommonFunction
 from autodiff_gen.lowering.loops.outlining import EntrySteps, outlined
-from autodiff_gen.lowering.loops.role_names import StepName, role_name
+from autodiff_gen.lowering.loops.role_names import StepName
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable
@@ -30,11 +30,14 @@ from autodiff_gen.targets.cost_table import CostTable
 M4F, AVX2 = board.load("stm32").cost, board.load("host_avx2").cost
 INDEX, ARENA = c.Name("i"), c.Member("t", "arena")
 NUMBERS = [*map(str, range(1, 10)), "1.1", "1.2"]
-WEIGHT = Variable(c.Member("t", "fc1_weight"), "float *", Called("weight", "fc1"))
+STATES = [
+    Variable(c.Member("t", f"{layer}_{word}"), "float *", Called(word, layer), is_trained=True)
+    for layer, word in (("fc1", "weight"), ("fc2", "table"))
+]
 ARGUMENTS = [
     Variable(c.Name("x"), "const float *", Called("x")),
     Variable(c.Name("lr"), "float", Called("lr")),
-    WEIGHT,
+    *STATES,
 ]
 
 
@@ -265,7 +268,7 @@ def test_the_work_of_a_function_is_counted_in_the_steps_that_call_it() -> None:
     steps = {probes[entry][number]: f"{number} of {entry}" for entry in probes for number in probes[entry]}
     said, current = {}, ""
     for line in emit(program, probes)["gesture.c"].splitlines():
-        if found := re.match(r"/\* Loops of (?:step|steps) ([^;]*)(?:;.*)? \*/", line):
+        if found := re.match(r"(?:/\*| \*) (?:.*; )?[Ll]oops of (?:step|steps) ([^;]*)(?:;.*)? \*/", line):
             callers = [part.split(" of ") for part in re.split(r" and steps? ", found[1])]
             pairs = {f"{number} of {entry}" for numbers, entry in callers for number in numbers.split(", ")}
         elif found := re.match(r"static (?:AG_NOINLINE )?void (\w+)\(", line):
@@ -277,31 +280,21 @@ def test_the_work_of_a_function_is_counted_in_the_steps_that_call_it() -> None:
     assert said and not any(said.values())
 
 
-def outer(
-    *names: str, d: bool = False, part: str = "", c_type: str = "float *", is_const: bool = False
-) -> list[Variable]:
-    """Variables of different layers."""
-    called = [Called(name, f"fc{k}", d, part) for k, name in enumerate(names)]
-    return [Variable(c.Name(x.text), c_type, x, is_const) for x in called]
-
-
-OTHER_STATE = Variable(c.Member("t", "fc2_bias"), "float *", Called("bias", "fc2"))
-ROLES: dict[str, list[Variable]] = {
-    "out": outer("out", "out"),
-    "x": outer("out", "out", is_const=True),
-    "bias_square_avg": outer("bias_ih_l0_square_avg", "bias_hh_l1_square_avg"),
-    "h_t": outer("h_before", "h", part="t"),
-    "grad": outer("out", "act", d=True),
-    "grad_row": outer("out", "act", d=True, part="row"),
-    "out_t": outer("h", "c", part="t"),
-    "state": [WEIGHT, OTHER_STATE],
-    "lr": outer("lr", "step_size", c_type="float"),
-}
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_names_of_roles(role: str) -> None:
-    assert role_name(ROLES[role]) == role
+def test_a_local_value_is_told_apart_from_the_array_of_its_name() -> None:
+    steps = []
+    for k, (name, state) in enumerate(zip(("fc1_act", "fc2_act"), STATES, strict=True), 1):
+        element = c.Element(state.name, INDEX)
+        text = f"old_{state.called.words}"
+        old = c.declare("float", text, element, called=Called(text))
+        value = c.declare("float", "act", c.Element(c.Name(name), INDEX), called=Called("act"))
+        new = c.Assign(element, c.Binary("+", c.Name(text), c.Name("act")))
+        steps.append(step(k, pointer(name, 64 * k), counted("i", 64, (old, value, new))))
+    _, (function,) = made(*steps)
+    assert PRINTER.lines(function.body)[1:4] == [
+        "    float old_param = param[i];",
+        "    float act_i = act[i];",
+        "    param[i] = old_param + act_i;",
+    ]
 
 
 def test_variables_of_a_function_are_named_after_the_roles_of_arrays() -> None:

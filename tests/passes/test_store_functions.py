@@ -48,5 +48,5 @@ def test_a_function_of_a_gate_is_called_once(layer: Any, sigmoids: int, tanhs: i
 @pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM])
 def test_gates_and_their_gradients_replace_the_product_of_the_input(layer: Any, batch: int) -> None:
     text = emit(compiled(layer, batch))["model.c"].split("int model_predict(")[0]
-    assert re.search(r"layer_activations = .* in place of layer_x_gates \*/", text), text
-    assert re.search(r"d_layer_x_gates = .* in place of layer_(activations|h_gates) \*/", text), text
+    assert re.search(r"layer_(r_z_n|i_f_g_o) = .* in place of layer_x_gates \*/", text), text
+    assert re.search(r"d_layer_x_gates = .* in place of layer_(r_z_n|i_f_g_o|h_gates) \*/", text), text

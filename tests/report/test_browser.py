@@ -82,9 +82,13 @@ def test_a_click_on_a_step_a_line_or_a_buffer_selects_the_step(show: Show, width
         check(browser, number)
     browser.click('#train_step .line[data-step="11"] i')
     check(browser, "11")
-    browser.click('#train_step .buffer[data-name="gru_out"]')
+    browser.click('#train_step .buffer[data-name="gru_h_before"]')
     found = check(browser, "2")
-    assert "gru_out" in found["detail"] and "f32[n,32,20]" in found["detail"] and "10,240" in found["detail"]
+    assert (
+        "gru_h_before" in found["detail"]
+        and "f32[n,32,20]" in found["detail"]
+        and "10,240" in found["detail"]
+    )
 
 
 def test_all_of_it_works_by_keys(show: Show) -> None:

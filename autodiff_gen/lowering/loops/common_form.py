@@ -3,26 +3,29 @@ out: the variables from outside and the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ...ir.names import Called
 from ..c import c_ast as c
 from ..c import c_query
+from .block_moves import COPY, FILL
 
-ROLES = COUNT, STRIDE, FACTOR = "count", "stride", "factor"  # of numbers
+ROLES = COUNT, STRIDE, OFFSET, FACTOR = "count", "stride", "offset", "factor"  # of numbers
 Place: TypeAlias = c.Name | c.Member
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable from outside that statements use. is_const: whether they only read what a pointer points to."""
+    """A variable from outside that statements use. is_const: whether they only read what a pointer points to;
+    is_trained: whether it is a parameter of the model."""
 
     name: Place
     c_type: str
     called: Called
     is_const: bool = False
+    is_trained: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -154,6 +157,7 @@ class _Form:
         arrays = (c.Array, c.Table, c.BlockOperand)
         self.arrays = {node.name for node in c_query.nodes(self.body) if isinstance(node, arrays)}
         self.tree = renamed(self.body, self._local, self._outer, self._number, self._loop)
+        self._set_roles()
         self.written = set(_written(self.body))
         self.is_closed = not any(map(self._is_open, c_query.nodes(self.body)))
 
@@ -177,13 +181,32 @@ class _Form:
         array, which is in registers, or over blocks."""
         arrays = {self.locals.get(name, "") for name in self.arrays}
         role = "" if _is_of_arrays(loop, arrays) else COUNT
-        for limit in (loop.stop, loop.start):
-            match limit:
-                case c.Literal(position):
-                    self._set_role(position, "" if loop.blocks and limit is loop.start else role)
-                case c.Binary("*", c.Literal(position), _):
-                    self._set_role(position, COUNT)
+        self._set_count(loop.stop, role)
+        self._set_count(loop.start, "" if loop.blocks else role)
         return loop
+
+    def _set_count(self, count: c.Expr, role: str = COUNT) -> None:
+        match count:
+            case c.Literal(position):
+                self._set_role(position, role)
+            case c.Binary("*", c.Literal(position), _):
+                self._set_role(position, COUNT)
+
+    def _set_roles(self) -> None:
+        """Numbers that are added to an index are offsets; how many elements are copied is a count."""
+        for node in c_query.nodes(self.tree):
+            match node:
+                case c.Call(function, arguments) if function in (COPY, FILL):
+                    self._set_count(arguments[-1])
+                case c.Sum(terms, less):
+                    self._set_offsets((*terms, *less))
+                case c.Element(index=index):
+                    self._set_offsets((index,))
+
+    def _set_offsets(self, terms: Iterable[c.Expr]) -> None:
+        for term in terms:
+            if isinstance(term, c.Literal) and self.numbers[int(term.text)].role == STRIDE:
+                self._set_role(term.text, OFFSET)
 
     def _set_role(self, position: str, role: str) -> None:
         self.numbers[int(position)] = replace(self.numbers[int(position)], role=role)

@@ -12,7 +12,9 @@ from ...ir.names import Called
 from ..c import c_ast as c
 from ..c import c_query
 from .common_form import ROLES, Place, Section, locals_of, renamed
-from .role_names import role_name
+from .role_names import parameter_name
+
+OLD = "old_"  # begins the name of the element of a state before it is replaced
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunc
         if isinstance(v.name, c.Name) and v.name.text in OURS:
             names[v.name] = v.name.text
         else:
-            names[v.name] = scope.fresh(role_name([section.outer[k] for section in group]))
+            names[v.name] = scope.fresh(parameter_name(group, k))
     passed = sorted(range(len(types)), key=lambda k: (not types[k].endswith("*"), "const " not in types[k]))
     parameters = [c.Parameter(types[k], names[first.outer[k].name]) for k in passed]
     positions = list(differing(group).values())
@@ -70,7 +72,7 @@ def function_of(name: str, group: Sequence[Section], taken: Scope) -> CommonFunc
         tuple(parameters),
         tuple(passed),
         tuple(same[0] for same in positions),
-        c.unbraced(_body(first.body, names, numbers, scope)),
+        c.unbraced(_body(first, names, numbers, scope)),
         tuple(section.caller for section in group),
     )
 
@@ -83,10 +85,13 @@ def _type(group: Sequence[Section], number: int) -> str:
 
 
 def _body(
-    body: c.Statements, names: dict[Place, str], numbers: dict[int, c.Name], scope: Scope
+    section: Section, names: dict[Place, str], numbers: dict[int, c.Name], scope: Scope
 ) -> c.Statements:
-    """Statements with these names of variables from outside, and of numbers by position."""
-    position, own = count(), locals_of(body)
+    """Statements with these names of variables from outside, and of numbers by position. The old element of an array is
+    called after it, and the element in hand is told apart from it."""
+    position, own = count(), locals_of(section.body)
+    old = {f"{OLD}{v.called.in_layer}": f"{OLD}{names[v.name]}" for v in section.outer}
+    arrays = set(names.values())
 
     def local(text: str) -> str:
         if text in OURS:
@@ -96,9 +101,9 @@ def _body(
             match own[text]:
                 case c.OfArray(array, word, called):
                     text = f"{names.get(array) or called.in_layer}_{word}"
-                case Called(layer=layer) as called if layer:
-                    text = called.in_layer
-            names[place] = scope.fresh(text)
+                case Called() as called:
+                    text = old.get(called.text) or (called.in_layer if called.layer else text)
+            names[place] = scope.fresh(f"{text}_i" if text in arrays else text)
         return names[place]
 
     def loop(made: c.For) -> c.For:
@@ -106,7 +111,7 @@ def _body(
         return replace(made, extent=None) if is_parameter else made
 
     return renamed(
-        body,
+        section.body,
         local,
         lambda place: c.Name(names[place]) if place in names else place,
         lambda literal: numbers.get(next(position), literal),

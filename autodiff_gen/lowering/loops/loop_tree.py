@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...ir.identifiers import identifier, numbered
-from ...ir.names import Called, short_called
+from ...ir.names import Called, called, label_of, short_called
 from ...ir.node import Node, Value
 from ...ir.op_kinds import ADD, ATOM, Reduce
 from ...ir.strides import Strided
@@ -255,17 +255,20 @@ class LoopTree:
         return c.Element(place, c.index(*terms), self.memories[place])
 
     def _named(
-        self, expr: LoopExpr, called: Called | c.OfArray, hint: str | Value | None = None
+        self, expr: LoopExpr, name: Called | c.OfArray, hint: str | Value | None = None
     ) -> tuple[str, Called | c.OfArray]:
         """The name of a new local, and what it says; hint: what it is, if the expression does not say so."""
-        if called.text in self.around:
-            called = c.OfArray(c.Name(called.text), "i", Called(called.text))
-        name = self._fresh(called.text)
-        self.names[expr] = c.Name(name)
         value = expr.hint if hint is None else hint
-        if not isinstance(value, str):
-            self.called.setdefault(self.own.get(value, value), name)
-        return name, called
+        v = None if isinstance(value, str) else self.own.get(value, value)
+        if v is not None and name.text in self.taken and label_of(v) is not None:
+            name = called(v)  # with the layer, which tells it apart from another one
+        if name.text in self.around:
+            name = c.OfArray(c.Name(name.text), "i", Called(name.text))
+        text = self._fresh(name.text)
+        self.names[expr] = c.Name(text)
+        if v is not None:
+            self.called.setdefault(v, text)
+        return text, name
 
     def _called(self, hint: str | Value) -> Called:
         return Called(hint) if isinstance(hint, str) else short_called(self.own.get(hint, hint))

@@ -30,7 +30,7 @@ from ..c import c_ast as c
 from ..c import c_query
 from .common_form import Known, Section, Variable, declared_by, section_of
 from .common_function import CommonFunction, differing, function_of
-from .role_names import StepName, function_name
+from .role_names import StepName, function_names
 from .vector_loops import total_iterations
 
 Visit: TypeAlias = Callable[[c.Statements, tuple[str, str], Known], c.Statements]
@@ -77,8 +77,9 @@ def outlined(
     inside = Scope(taken)  # functions do not call each other
     functions: list[CommonFunction] = []
     called: dict[int, CommonFunction] = {}
-    for group in _common(runs, cost):
-        name = function_name(group, step_names[group[0].caller], id(group[0]) in divided)
+    groups = list(_common(runs, cost))
+    parts = [id(group[0]) in divided for group in groups]
+    for group, name in zip(groups, function_names(groups, step_names, parts), strict=True):
         functions.append(function_of(names.fresh(name), group, inside))
         called |= {id(section): functions[-1] for section in group}
     pending = iter(runs)

@@ -8,7 +8,8 @@ for each of its callers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.identifiers import LIBRARY
@@ -18,15 +19,18 @@ from ..c import c_ast as c
 from .common_form import Section, Variable
 
 OPERAND = "x"  # what is read of the result of another layer
+OPERAND_GRADIENT = "d_x"  # what is computed of gradients of results
 ROW = "row"  # the part of a value that scratch memory holds
 
 
 @dataclass(frozen=True)
 class StepName:
-    """The name of a step; is_part: another step computes the result of the call that the name ends with."""
+    """The name of a step; is_part: another step computes the result of the call that the name ends with; ops: the name
+    without the parameters that the step reads."""
 
     name: str
     is_part: bool
+    ops: str = ""
 
 
 def role_name(same: Sequence[Variable]) -> str:
@@ -45,23 +49,79 @@ def role_name(same: Sequence[Variable]) -> str:
     if not first.is_pointer:
         return first.called.words
     if is_gradient:
-        role = "grad"
+        role = "grad" if first.is_const else OPERAND_GRADIENT
     elif all(isinstance(v.name, c.Member) for v in same):
-        role = "state"
+        role = "param" if all(v.is_trained for v in same) else "state"
     else:
         role = OPERAND if first.is_const else OUTPUT
     return Called(role, part=part).text
 
 
-def function_name(group: Sequence[Section], step: StepName, is_part: bool) -> str:
+def parameter_name(group: Sequence[Section], number: int) -> str:
+    """What a function calls an outer variable of its sections. A result that they read with its gradient is the result
+    of their own function. The one array of several layers of which another one is computed needs no role."""
+    columns = list(zip(*(section.outer for section in group), strict=True))
+    read = [k for k, (v, *_) in enumerate(columns) if v.is_const and v.is_pointer]
+    same = columns[number]
+    name = role_name(same)
+    is_gradient = all(v.called.is_gradient for v in same)
+    if number not in read:
+        is_taken = any(role_name(columns[k]) == name for k in read)
+        return OPERAND_GRADIENT if is_taken and is_gradient else name
+    gradients = [v.called.gradient for v in same]
+    if name == OPERAND and any([v.called for v in columns[k]] == gradients for k in read):
+        return OUTPUT
+    has_states = any(isinstance(v.name, c.Member) for v, *_ in columns)
+    is_one = read == [number] and not has_states and len({v.called for v in same}) > 1
+    return OPERAND if is_one and not is_gradient else name
+
+
+def function_names(
+    groups: Sequence[Sequence[Section]], steps: Mapping[tuple[str, str], StepName], parts: Sequence[bool]
+) -> list[str]:
+    """The names of functions. Those that would be equal tell the layer of the sections, else the last result that they
+    write, else their entry: the first that tells functions apart. steps: by entry and number; parts: whether the
+    sections are parts of their steps."""
+    names = [_function_name(group, steps, is_part) for group, is_part in zip(groups, parts, strict=True)]
+    for what in (_layer_of, _result_of, _entry_of):
+        for name in [name for name, times in Counter(names).items() if times > 1]:
+            same = [k for k, other in enumerate(names) if other == name]
+            words = [what(groups[k]) for k in same]
+            for k, word in zip(same, words, strict=True):
+                if word and len(set(words)) > 1:
+                    names[k] = f"{word}_{name}" if what is _layer_of else f"{name}_{word}"
+    return names
+
+
+def _layer_of(group: Sequence[Section]) -> str:
+    """The layer of the states that sections use, else of what they write, if it is the same one for all of them."""
+    found = set()
+    for section in group:
+        states = [v for v in section.outer if isinstance(v.name, c.Member)]
+        written = [v for v in section.outer if v.is_pointer and not v.is_const]
+        found.add(next((v.called.layer for v in states + written if v.called.layer), ""))
+    return found.pop() if len(found) == 1 else ""
+
+
+def _result_of(group: Sequence[Section]) -> str:
+    """The last variable that sections write, except scratch memory; empty where they write none."""
+    written = [k for k, v in enumerate(group[0].outer) if v.is_pointer and not v.is_const]
+    results = [k for k in written if group[0].outer[k].called.part != ROW]
+    return role_name([section.outer[(results or written)[-1]] for section in group]) if written else ""
+
+
+def _entry_of(group: Sequence[Section]) -> str:
+    entries = {section.caller[0] for section in group}
+    return entries.pop() if len(entries) == 1 else ""
+
+
+def _function_name(group: Sequence[Section], steps: Mapping[tuple[str, str], StepName], is_part: bool) -> str:
     """The name of a function: the name of its first step. Where the step is a part of a call, or the section is a part
-    of the step, the name ends in the last result that the section writes, except scratch memory."""
+    of the step, the name ends in the last result that the section writes."""
     first, *_ = group
-    name = f"{step.name}_array" if step.name in LIBRARY else step.name
-    if not step.is_part and not is_part:
-        return name
-    written = [k for k, v in enumerate(first.outer) if v.is_pointer and not v.is_const]
-    results = [k for k in written if first.outer[k].called.part != ROW]
-    if not written:
-        return name
-    return f"{name}_{role_name([section.outer[(results or written)[-1]] for section in group])}"
+    step = steps[first.caller]
+    is_same = len({steps[section.caller].name for section in group}) == 1
+    called = step.name if is_same else step.ops or step.name
+    name = f"{called}_array" if called in LIBRARY else called
+    result = _result_of(group) if step.is_part or is_part else ""
+    return f"{name}_{result}" if result else name

@@ -23,6 +23,7 @@ from ...ir.added_terms import added_operands
 from ...ir.build import apply
 from ...ir.dependences import guarded, ordering_edges, state_of
 from ...ir.graph import Graph
+from ...ir.names import label_of, with_label_of
 from ...ir.node import Node, Value, base
 from ...ir.op_kinds import (
     Call,
@@ -36,7 +37,7 @@ from ...ir.op_kinds import (
     View,
 )
 from ...ir.ordered_dag import OrderedDag
-from ...ir.origin import BACKWARD, UPDATE, is_late
+from ...ir.origin import BACKWARD, is_late
 from ...ir.rewrite import rewritten
 from ...ir.views import layout
 from ..context import Context
@@ -159,7 +160,10 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
         assert state is not None
         # the states of a loop are what its iterations pass on
         results = [base(r) for region in node.regions for r in region.results] or node.results
-        return snapshot(v, state, results[0].node.origin.phase if graph.inner else UPDATE)
+        if not graph.inner:
+            return snapshot(v, state)
+        copy = snapshot(v, state, results[0].node.origin.phase)
+        return with_label_of(copy, v) if label_of(v) is not None else copy
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         fixed = tuple(copy_of(v, node) if i in indices[node] else v for i, v in enumerate(operands))

@@ -46,7 +46,7 @@ from ...errors import ShapeError
 from ...ir.build import apply
 from ...ir.closures import param
 from ...ir.graph import Graph
-from ...ir.names import short_name, with_role
+from ...ir.names import label_of, short_name, with_label_of, with_role
 from ...ir.node import Node, Region, Value
 from ...ir.op_kinds import Elementwise, Scan, ViewKind
 from ...ir.origin import Origin, building_as
@@ -201,7 +201,7 @@ def _reading(
     given = [time_first(v, axis) for v, axis in zip(storing.results[-len(stacks) :], axes, strict=True)]
     params = [param(short_name(v), v.type) for v in stacks]
     mapping = {
-        v: params[k] if at is None else with_role(window(params[k], v.type.shape, *at), short_name(v))
+        v: params[k] if at is None else with_label_of(window(params[k], v.type.shape, *at), v)
         for v, (k, at) in place.items()
     }
     end = scan.attrs["carries"] + scan.attrs["xs"]
@@ -241,4 +241,6 @@ def _assembled(parts: dict[Value, Window], shape: Shape, scan: Node) -> Value | 
             whole = apply("assemble", *parts, shape=shape, starts=starts, steps=steps, fill=0.0)
     except ShapeError:
         return None
-    return with_role(whole, "activations")
+    in_order = sorted(parts, key=lambda v: parts[v])
+    roles = [known.role if (known := label_of(v)) is not None else "" for v in in_order]
+    return with_role(whole, "_".join(roles) if all(roles) else "activations")

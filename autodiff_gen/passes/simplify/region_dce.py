@@ -19,9 +19,12 @@ operands that the remaining ones need.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...ir.graph import Graph
 from ...ir.node import Node, Region, Value, topological
 from ...ir.op_kinds import Cond, Scan
+from ...ir.origin import Origin
 from ...ir.rewrite import rewritten
 from ..context import Context
 
@@ -82,8 +85,15 @@ def _narrowed(
         for r in node.regions
     )
     types = tuple(node.results[i].type for i in results)
-    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.origin)
+    origin = _renumbered(node.origin, results)
+    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, origin)
     out = list(node.results)  # nothing reads the others
     for i, r in zip(results, made.results, strict=True):
         out[i] = r
     return tuple(out)
+
+
+def _renumbered(origin: Origin, results: list[int]) -> Origin:
+    """The origin of a node that has only these results of another one: each keeps its label."""
+    labels = {k: origin.labels[i] for k, i in enumerate(results) if i in origin.labels}
+    return origin if labels == origin.labels else replace(origin, labels=labels)

@@ -13,6 +13,11 @@
 #include "ag_loops.h"
 #include "ag_status.h"
 
+/* How to read this file:
+ * After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.
+ * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
+ * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
+
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
@@ -23,21 +28,25 @@ static void fill(float *h, int32_t n) {
     }
 }
 
-/* Loops of steps 16, 17, 18, 19, 20, 21 of train_step */
+/* let clipped_grad = grad * grad_scale
+ * exp_avg += (clipped_grad - exp_avg) * 0.1
+ * exp_avg_sq = exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
+ * param -= step_size * (exp_avg / (sqrt(exp_avg_sq) * root_correction + 1e-08))
+ * Loops of steps 16, 17, 18, 19, 20, 21 of train_step */
 static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, const float *step_size,
-        const float *rescale, const float *grad, float *exp_avg, float *exp_avg_sq, float *state,
+        const float *root_correction, const float *grad, float *exp_avg, float *exp_avg_sq, float *param,
         int32_t count) {
     const float grad_scale_0 = grad_scale[0];
     const float step_size_0 = step_size[0];
-    const float rescale_0 = rescale[0];
+    const float root_correction_0 = root_correction[0];
     for (int32_t i = 0; i < count; i++) {
         const float old_exp_avg = exp_avg[i];
         const float clipped_grad = grad[i] * grad_scale_0;
-        const float exp_avg_2 = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
-        exp_avg[i] = exp_avg_2;
-        const float exp_avg_sq_2 = exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
-        exp_avg_sq[i] = exp_avg_sq_2;
-        state[i] -= step_size_0 * (exp_avg_2 / (sqrtf(exp_avg_sq_2) * rescale_0 + 1e-08f));
+        const float exp_avg_i = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
+        exp_avg[i] = exp_avg_i;
+        const float exp_avg_sq_i = exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
+        exp_avg_sq[i] = exp_avg_sq_i;
+        param[i] -= step_size_0 * (exp_avg_i / (sqrtf(exp_avg_sq_i) * root_correction_0 + 1e-08f));
     }
 }
 
@@ -59,67 +68,68 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- forward: gru ---- */
     /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 11 */
+    float *const gru_x_gates = t->arena; /* [32n,60] memory of steps 1 to 11 */
     {
         const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
         ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
                 &epilogue);
     }
 
-    /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60], gru_activations[n,32,60]: 32 times */
-    float *const gru_activations = t->arena;    /* [n,32,60] in place of gru_x_gates */
-    float *const gru_h = t->arena + 18160;      /* [n,20] steps 2 to 12 */
-    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 10 */
-    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 9 */
+    /* 2  gru_cell over 32 time steps: gru_h[n,20], gru_h_before[n,32,20], gru_h_gates[n,32,60],
+     *            gru_r_z_n[n,32,60] */
+    float *const gru_r_z_n = t->arena;            /* [n,32,60] in place of gru_x_gates */
+    float *const gru_h = t->arena + 18160;        /* [n,20] memory of steps 2 to 12 */
+    float *const gru_h_before = t->arena + 15360; /* [n,32,20] memory of steps 2 to 10 */
+    float *const gru_h_gates = t->arena + 7680;   /* [n,32,60] memory of steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
     fill(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
+        float *const gru_h_before_t = gru_h_before + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
-        float *const gru_activations_t = gru_activations + (ptrdiff_t)time_step * 60;
-        const float *const gru_x_gates_t = gru_activations_t; /* read before it is overwritten */
+        float *const gru_r_z_n_t = gru_r_z_n + (ptrdiff_t)time_step * 60;
+        const float *const gru_x_gates_t = gru_r_z_n_t; /* read before it is overwritten */
 
-        /* 2.2 gru_out_t[n,20] = gru_h */
+        /* 2.2 gru_h_before_t[n,20] = gru_h */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                gru_out_t[i * 640 + j] = gru_h[i * 20 + j];
+                gru_h_before_t[i * 640 + j] = gru_h[i * 20 + j];
             }
         }
 
-        /* 2.3 gru_xw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const gru_xw = t->arena + 17920; /* [n,60] steps 2.3 to 2.4 */
-        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
+        /* 2.3 gru_hw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const gru_hw = t->arena + 17920; /* [n,60] memory of steps 2.3 to 2.4 */
+        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_hw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
-        /* 2.4 gru_h_gates_t[n,60] = gru_xw + gru_bias_hh_l0 */
+        /* 2.4 gru_h_gates_t[n,60] = gru_hw + gru_bias_hh_l0 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                gru_h_gates_t[i * 1920 + j] = gru_xw[i * 60 + j] + t->gru_bias_hh_l0[j];
+                gru_h_gates_t[i * 1920 + j] = gru_hw[i * 60 + j] + t->gru_bias_hh_l0[j];
             }
         }
 
         /* 2.5 let gru_r = sigmoid(gru_x_gates_t[..., 0:20] + gru_h_gates_t[..., 0:20])
          *     let gru_n = tanh(gru_x_gates_t[..., 40:60] + gru_r * gru_h_gates_t[..., 40:60])
-         *     let z = sigmoid(gru_x_gates_t[..., 20:40] + gru_h_gates_t[..., 20:40])
-         *     gru_h[n,20] = gru_n + z * (gru_h - gru_n)
-         *     gru_activations_t[n,60] = cat(gru_r, z, gru_n, axis=1) */
+         *     let gru_z = sigmoid(gru_x_gates_t[..., 20:40] + gru_h_gates_t[..., 20:40])
+         *     gru_h[n,20] = gru_n + gru_z * (gru_h - gru_n)
+         *     gru_r_z_n_t[n,60] = cat(gru_r, gru_z, gru_n, axis=1) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_r = ag_sigmoidf(gru_x_gates_t[i * 1920 + j] + gru_h_gates_t[i * 1920 + j]);
                 const float gru_n =
                         ag_tanhf(gru_x_gates_t[i * 1920 + j + 40] + gru_r * gru_h_gates_t[i * 1920 + j + 40]);
-                const float z =
+                const float gru_z =
                         ag_sigmoidf(gru_x_gates_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920 + j + 20]);
-                gru_h[i * 20 + j] = gru_n + z * (gru_h[i * 20 + j] - gru_n);
-                gru_activations_t[i * 1920 + j + 20] = z;
-                gru_activations_t[i * 1920 + j] = gru_r;
-                gru_activations_t[i * 1920 + j + 40] = gru_n;
+                gru_h[i * 20 + j] = gru_n + gru_z * (gru_h[i * 20 + j] - gru_n);
+                gru_r_z_n_t[i * 1920 + j + 20] = gru_z;
+                gru_r_z_n_t[i * 1920 + j] = gru_r;
+                gru_r_z_n_t[i * 1920 + j + 40] = gru_n;
             }
         }
     }
 
     /* ---- forward: head ---- */
     /* 3  head_out[n,5] = gru_h[n,20] . head_weight[5,20]' + head_bias */
-    float *const head_out = t->arena + 17920; /* [n,5] steps 3 to 4 */
+    float *const head_out = t->arena + 17920; /* [n,5] memory of steps 3 to 4 */
     {
         const ag_epilogue epilogue = {.bias = t->head_bias};
         ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_out, 5, n, 5, 20, 1.0f, 0.0f, &epilogue);
@@ -127,8 +137,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- loss ---- */
     /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n] */
-    float *const loss_exp_shifted = t->arena + 18320; /* [n,5] steps 4 to 13 */
-    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 4 to 5 */
+    float *const loss_exp_shifted = t->arena + 18320; /* [n,5] memory of steps 4 to 13 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n] memory of steps 4 to 5 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -170,49 +180,49 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 6  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
-    float *const d_gru_h = t->arena + 18080; /* [n,20] steps 6 to 7 */
+    float *const d_gru_h = t->arena + 18080; /* [n,20] memory of steps 6 to 7 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
-    /* 7  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times,
-     *            from the last to the first */
-    float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_activations */
-    float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
-    float *const d_gru_h_2 = t->arena + 18240;    /* [n,20] step 7 */
-    /* 7.1 d_gru_h_2[20n] = d_gru_h */
+    /* 7  gru_cell_backward over 32 time steps, from the last to the first: d_gru_h_carry[n,20],
+     *            d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60] */
+    float *const d_gru_h_gates = t->arena;         /* [n,32,60] in place of gru_r_z_n */
+    float *const d_gru_x_gates = t->arena + 7680;  /* [n,32,60] in place of gru_h_gates */
+    float *const d_gru_h_carry = t->arena + 18240; /* [n,20] memory of step 7 */
+    /* 7.1 d_gru_h_carry[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
-        d_gru_h_2[i] = d_gru_h[i];
+        d_gru_h_carry[i] = d_gru_h[i];
     }
     for (int32_t time_step = 31; time_step >= 0; time_step--) {
-        const float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
+        const float *const gru_h_before_t = gru_h_before + (ptrdiff_t)time_step * 20;
         float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60;
         const float *const gru_h_gates_t = d_gru_x_gates_t; /* read before it is overwritten */
         float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60;
-        const float *const gru_activations_t = d_gru_h_gates_t; /* read before it is overwritten */
+        const float *const gru_r_z_n_t = d_gru_h_gates_t; /* read before it is overwritten */
 
-        /* 7.2 old_activations[n,20] = gru_activations_t[..., 40:60] */
-        float *const old_activations = t->arena + 17920; /* [n,20] steps 7.2 to 7.3 */
+        /* 7.2 gru_n[n,20] = gru_r_z_n_t[..., 40:60] */
+        float *const gru_n = t->arena + 17920; /* [n,20] memory of steps 7.2 to 7.3 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                old_activations[i * 20 + j] = gru_activations_t[i * 1920 + j + 40];
+                gru_n[i * 20 + j] = gru_r_z_n_t[i * 1920 + j + 40];
             }
         }
 
-        /* 7.3 d_gru_h_minus_n[n,20] = d_gru_h_2 * gru_activations_t[..., 20:40]
-         *     let d_x_n = (d_gru_h_2 - d_gru_h_minus_n) * (1.0 - square(old_activations))
-         *     let d_x_r = d_x_n * gru_h_gates_t[..., 40:60] * gru_activations_t[..., 0:20] *
-         *             (1.0 - gru_activations_t[..., 0:20])
-         *     let d_x_z = d_gru_h_2 * (gru_out_t - old_activations) * gru_activations_t[..., 20:40] *
-         *             (1.0 - gru_activations_t[..., 20:40])
-         *     d_gru_h_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n * gru_activations_t[..., 0:20], axis=1)
+        /* 7.3 d_gru_difference[n,20] = d_gru_h_carry * gru_r_z_n_t[..., 20:40]
+         *     let d_x_n = (d_gru_h_carry - d_gru_difference) * (1.0 - square(gru_n))
+         *     let d_x_r = d_x_n * gru_h_gates_t[..., 40:60] * gru_r_z_n_t[..., 0:20] *
+         *             (1.0 - gru_r_z_n_t[..., 0:20])
+         *     let d_x_z = d_gru_h_carry * (gru_h_before_t - gru_n) * gru_r_z_n_t[..., 20:40] *
+         *             (1.0 - gru_r_z_n_t[..., 20:40])
+         *     d_gru_h_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n * gru_r_z_n_t[..., 0:20], axis=1)
          *     d_gru_x_gates_t[n,60] = cat(d_x_r, d_x_z, d_x_n, axis=1) */
-        float *const d_gru_h_minus_n = t->arena + 18000; /* [n,20] steps 7.3 to 7.5 */
+        float *const d_gru_difference = t->arena + 18000; /* [n,20] memory of steps 7.3 to 7.5 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float d_h_minus_n = d_gru_h_2[i * 20 + j] * gru_activations_t[i * 1920 + j + 20];
-                d_gru_h_minus_n[i * 20 + j] = d_h_minus_n;
-                const float d_x_n = (d_gru_h_2[i * 20 + j] - d_h_minus_n) *
-                        (1.0f - old_activations[i * 20 + j] * old_activations[i * 20 + j]);
-                const float gru_r = gru_activations_t[i * 1920 + j];
+                const float d_difference = d_gru_h_carry[i * 20 + j] * gru_r_z_n_t[i * 1920 + j + 20];
+                d_gru_difference[i * 20 + j] = d_difference;
+                const float d_x_n = (d_gru_h_carry[i * 20 + j] - d_difference) *
+                        (1.0f - gru_n[i * 20 + j] * gru_n[i * 20 + j]);
+                const float gru_r = gru_r_z_n_t[i * 1920 + j];
                 d_gru_h_gates_t[i * 1920 + j + 40] = d_x_n * gru_r;
                 const float d_x_r = d_x_n * gru_h_gates_t[i * 1920 + j + 40] * gru_r * (1.0f - gru_r);
                 d_gru_h_gates_t[i * 1920 + j] = d_x_r;
@@ -220,40 +230,40 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 d_gru_x_gates_t[i * 1920 + j + 40] = d_x_n;
             }
             for (int32_t j = 0; j < 20; j++) {
-                const float z = gru_activations_t[i * 1920 + j + 20];
-                const float d_x_z = d_gru_h_2[i * 20 + j] *
-                        (gru_out_t[i * 640 + j] - old_activations[i * 20 + j]) * z * (1.0f - z);
+                const float gru_z = gru_r_z_n_t[i * 1920 + j + 20];
+                const float d_x_z = d_gru_h_carry[i * 20 + j] *
+                        (gru_h_before_t[i * 640 + j] - gru_n[i * 20 + j]) * gru_z * (1.0f - gru_z);
                 d_gru_h_gates_t[i * 1920 + j + 20] = d_x_z;
                 d_gru_x_gates_t[i * 1920 + j + 20] = d_x_z;
             }
         }
 
-        /* 7.4 d_gru_h_part[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const d_gru_h_part = t->arena + 17920; /* [n,20] steps 7.4 to 7.5 */
-        ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_h_part, 20, n, 20, 60, 1.0f,
-                0.0f, NULL);
+        /* 7.4 d_gru_h_from_hw[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const d_gru_h_from_hw = t->arena + 17920; /* [n,20] memory of steps 7.4 to 7.5 */
+        ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_h_from_hw, 20, n, 20, 60,
+                1.0f, 0.0f, NULL);
 
-        /* 7.5 d_gru_h_2[20n] = d_gru_h_minus_n + d_gru_h_part */
+        /* 7.5 d_gru_h_carry[20n] = d_gru_difference + d_gru_h_from_hw */
         for (int32_t i = 0; i < 20 * n; i++) {
-            d_gru_h_2[i] = d_gru_h_minus_n[i] + d_gru_h_part[i];
+            d_gru_h_carry[i] = d_gru_difference[i] + d_gru_h_from_hw[i];
         }
     }
 
     /* 8  d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
-    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] steps 8 to 16 */
+    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] memory of steps 8 to 16 */
     ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f, NULL);
 
     /* 9  d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
-    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] steps 9 to 18 */
+    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] memory of steps 9 to 18 */
     ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
-    /* 10 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
-    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] steps 10 to 17 */
-    ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f,
-            NULL);
+    /* 10 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_h_before[32n,20] */
+    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] memory of steps 10 to 17 */
+    ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_h_before, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f,
+            0.0f, NULL);
 
     /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates, (1, 0, 2)), axis=(0, 1)) */
-    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] steps 11 to 19 */
+    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] memory of steps 11 to 19 */
     for (int32_t i = 0; i < 60; i += 12) {
         float d_gru_bias_hh_l0_i[12] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
@@ -273,11 +283,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 12 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
-    float *const d_head_weight = t->arena; /* [5,20] steps 12 to 20 */
+    float *const d_head_weight = t->arena; /* [5,20] memory of steps 12 to 20 */
     ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f, NULL);
 
     /* 13 d_head_bias[5] = sum(d_head_out, axis=0) */
-    float *const d_head_bias = t->arena + 100; /* [5] steps 13 to 21 */
+    float *const d_head_bias = t->arena + 100; /* [5] memory of steps 13 to 21 */
     {
         float d_head_bias_i[5] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -291,54 +301,56 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update ---- */
-    /* 14 let squares = sum(square(d_gru_weight_ih_l0))
-     *    let squares_2 = sum(square(d_gru_weight_hh_l0))
-     *    let squares_3 = sum(square(d_gru_bias_ih_l0))
-     *    let squares_4 = sum(square(d_gru_bias_hh_l0))
-     *    let squares_5 = sum(square(d_head_weight))
-     *    let squares_6 = sum(square(d_head_bias))
-     *    let ratio =
-     *            1.0 / (sqrt(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) + 1e-06)
+    /* 14 let d_gru_weight_ih_l0_squares = sum(square(d_gru_weight_ih_l0))
+     *    let d_gru_weight_hh_l0_squares = sum(square(d_gru_weight_hh_l0))
+     *    let d_gru_bias_ih_l0_squares = sum(square(d_gru_bias_ih_l0))
+     *    let d_gru_bias_hh_l0_squares = sum(square(d_gru_bias_hh_l0))
+     *    let d_head_weight_squares = sum(square(d_head_weight))
+     *    let d_head_bias_squares = sum(square(d_head_bias))
+     *    let ratio = 1.0 / (sqrt(d_gru_weight_ih_l0_squares + d_gru_weight_hh_l0_squares +
+     *            d_gru_bias_ih_l0_squares + d_gru_bias_hh_l0_squares + d_head_weight_squares +
+     *            d_head_bias_squares) + 1e-06)
      *    grad_scale = minimum(ratio, 1.0) */
-    float *const grad_scale = t->arena + 105; /* scalar steps 14 to 21 */
+    float *const grad_scale = t->arena + 105; /* scalar memory of steps 14 to 21 */
     {
-        float squares = 0.0f;
+        float d_gru_weight_ih_l0_squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
             float part = 0.0f;
             for (int32_t j = 0; j < 3; j++) {
                 part += d_gru_weight_ih_l0[i * 3 + j] * d_gru_weight_ih_l0[i * 3 + j];
             }
-            squares += part;
+            d_gru_weight_ih_l0_squares += part;
         }
-        float squares_2 = 0.0f;
+        float d_gru_weight_hh_l0_squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
             float part = 0.0f;
             for (int32_t j = 0; j < 20; j++) {
                 part += d_gru_weight_hh_l0[i * 20 + j] * d_gru_weight_hh_l0[i * 20 + j];
             }
-            squares_2 += part;
+            d_gru_weight_hh_l0_squares += part;
         }
-        float squares_3 = 0.0f;
+        float d_gru_bias_ih_l0_squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
-            squares_3 += d_gru_bias_ih_l0[i] * d_gru_bias_ih_l0[i];
+            d_gru_bias_ih_l0_squares += d_gru_bias_ih_l0[i] * d_gru_bias_ih_l0[i];
         }
-        float squares_4 = 0.0f;
+        float d_gru_bias_hh_l0_squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
-            squares_4 += d_gru_bias_hh_l0[i] * d_gru_bias_hh_l0[i];
+            d_gru_bias_hh_l0_squares += d_gru_bias_hh_l0[i] * d_gru_bias_hh_l0[i];
         }
-        float squares_5 = 0.0f;
+        float d_head_weight_squares = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
             float part = 0.0f;
             for (int32_t j = 0; j < 20; j++) {
                 part += d_head_weight[i * 20 + j] * d_head_weight[i * 20 + j];
             }
-            squares_5 += part;
+            d_head_weight_squares += part;
         }
-        const float squares_6 = d_head_bias[0] * d_head_bias[0] + d_head_bias[1] * d_head_bias[1] +
+        const float d_head_bias_squares = d_head_bias[0] * d_head_bias[0] + d_head_bias[1] * d_head_bias[1] +
                 d_head_bias[2] * d_head_bias[2] + d_head_bias[3] * d_head_bias[3] +
                 d_head_bias[4] * d_head_bias[4];
-        const float ratio =
-                1.0f / (sqrtf(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) + 1e-06f);
+        const float ratio = 1.0f /
+                (sqrtf(d_gru_weight_ih_l0_squares + d_gru_weight_hh_l0_squares + d_gru_bias_ih_l0_squares +
+                d_gru_bias_hh_l0_squares + d_head_weight_squares + d_head_bias_squares) + 1e-06f);
         grad_scale[0] = (ratio < 1.0f || ratio != ratio) ? ratio : 1.0f;
     }
 
@@ -346,16 +358,16 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    step_size =
      *            0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
      *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
-     *    rescale = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
-    float *const step_size = t->arena + 106; /* scalar steps 15 to 21 */
-    float *const rescale = t->arena + 107;   /* scalar steps 15 to 21 */
+     *    root_correction = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
+    float *const step_size = t->arena + 106;       /* scalar memory of steps 15 to 21 */
+    float *const root_correction = t->arena + 107; /* scalar memory of steps 15 to 21 */
     {
         const float old_step = t->optimizer_step[0];
         const float step = old_step + 1.0f;
         t->optimizer_step[0] = step;
         const float cos_x = ag_cosf((old_step - floorf(old_step / 3200.0f) * 3200.0f) * 0.0009817478f);
         step_size[0] = 0.005f * (cos_x * cos_x) / -ag_expm1f(step * -0.105360515f);
-        rescale[0] = 1.0f / sqrtf(-ag_expm1f(step * -0.0010005003f));
+        root_correction[0] = 1.0f / sqrtf(-ag_expm1f(step * -0.0010005003f));
     }
 
     /* ---- update: gru ---- */
@@ -363,50 +375,51 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    gru_weight_ih_l0_exp_avg[180] += (clipped_grad - gru_weight_ih_l0_exp_avg) * 0.1
      *    gru_weight_ih_l0_exp_avg_sq[180] =
      *            gru_weight_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_weight_ih_l0[180] -= step_size *
-     *            (gru_weight_ih_l0_exp_avg / (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_weight_ih_l0,
+     *    gru_weight_ih_l0[180] -= step_size * (gru_weight_ih_l0_exp_avg /
+     *            (sqrt(gru_weight_ih_l0_exp_avg_sq) * root_correction + 1e-08)) */
+    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_gru_weight_ih_l0,
             t->gru_weight_ih_l0_exp_avg, t->gru_weight_ih_l0_exp_avg_sq, t->gru_weight_ih_l0, 180);
 
     /* 17 let clipped_grad = d_gru_weight_hh_l0 * grad_scale
      *    gru_weight_hh_l0_exp_avg[1200] += (clipped_grad - gru_weight_hh_l0_exp_avg) * 0.1
      *    gru_weight_hh_l0_exp_avg_sq[1200] =
      *            gru_weight_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    gru_weight_hh_l0[1200] -= step_size *
-     *            (gru_weight_hh_l0_exp_avg / (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_weight_hh_l0,
+     *    gru_weight_hh_l0[1200] -= step_size * (gru_weight_hh_l0_exp_avg /
+     *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * root_correction + 1e-08)) */
+    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_gru_weight_hh_l0,
             t->gru_weight_hh_l0_exp_avg, t->gru_weight_hh_l0_exp_avg_sq, t->gru_weight_hh_l0, 1200);
 
     /* 18 let clipped_grad = d_gru_bias_ih_l0 * grad_scale
      *    gru_bias_ih_l0_exp_avg[60] += (clipped_grad - gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_ih_l0[60] -= step_size *
-     *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_bias_ih_l0, t->gru_bias_ih_l0_exp_avg,
-            t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0, 60);
+     *            (gru_bias_ih_l0_exp_avg / (sqrt(gru_bias_ih_l0_exp_avg_sq) * root_correction + 1e-08)) */
+    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_gru_bias_ih_l0,
+            t->gru_bias_ih_l0_exp_avg, t->gru_bias_ih_l0_exp_avg_sq, t->gru_bias_ih_l0, 60);
 
     /* 19 let clipped_grad = d_gru_bias_hh_l0 * grad_scale
      *    gru_bias_hh_l0_exp_avg[60] += (clipped_grad - gru_bias_hh_l0_exp_avg) * 0.1
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    gru_bias_hh_l0[60] -= step_size *
-     *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_gru_bias_hh_l0, t->gru_bias_hh_l0_exp_avg,
-            t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0, 60);
+     *            (gru_bias_hh_l0_exp_avg / (sqrt(gru_bias_hh_l0_exp_avg_sq) * root_correction + 1e-08)) */
+    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_gru_bias_hh_l0,
+            t->gru_bias_hh_l0_exp_avg, t->gru_bias_hh_l0_exp_avg_sq, t->gru_bias_hh_l0, 60);
 
     /* ---- update: head ---- */
     /* 20 let clipped_grad = d_head_weight * grad_scale
      *    head_weight_exp_avg[100] += (clipped_grad - head_weight_exp_avg) * 0.1
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    head_weight[100] -=
-     *            step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) * rescale + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_head_weight, t->head_weight_exp_avg,
+     *    head_weight[100] -= step_size *
+     *            (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) * root_correction + 1e-08)) */
+    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_head_weight, t->head_weight_exp_avg,
             t->head_weight_exp_avg_sq, t->head_weight, 100);
 
     /* 21 let clipped_grad = d_head_bias * grad_scale
      *    head_bias_exp_avg[5] += (clipped_grad - head_bias_exp_avg) * 0.1
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
-     *    head_bias[5] -= step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, rescale, d_head_bias, t->head_bias_exp_avg,
+     *    head_bias[5] -=
+     *            step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * root_correction + 1e-08)) */
+    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_head_bias, t->head_bias_exp_avg,
             t->head_bias_exp_avg_sq, t->head_bias, 5);
     return GESTURE_OK;
 }
@@ -421,36 +434,36 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
 
     /* ---- forward: gru ---- */
     /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 2 */
+    float *const gru_x_gates = t->arena; /* [32n,60] memory of steps 1 to 2 */
     {
         const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
         ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
                 &epilogue);
     }
 
-    /* 2  gru_h[n,20]: 32 times */
-    float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
+    /* 2  gru_cell over 32 time steps: gru_h[n,20] */
+    float *const gru_h = t->arena + 7920; /* [n,20] memory of steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
     fill(gru_h, n);
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const gru_x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
-        /* 2.2 gru_xw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const gru_xw = t->arena + 7680; /* [n,60] steps 2.2 to 2.3 */
-        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
+        /* 2.2 gru_hw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const gru_hw = t->arena + 7680; /* [n,60] memory of steps 2.2 to 2.3 */
+        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_hw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
         /* 2.3 let gru_n = tanh(gru_x_gates_t[..., 40:60] +
-         *             sigmoid(gru_x_gates_t[..., 0:20] + (gru_xw[..., 0:20] + gru_bias_hh_l0[0:20])) *
-         *             (gru_xw[..., 40:60] + gru_bias_hh_l0[40:60]))
+         *             sigmoid(gru_x_gates_t[..., 0:20] + (gru_hw[..., 0:20] + gru_bias_hh_l0[0:20])) *
+         *             (gru_hw[..., 40:60] + gru_bias_hh_l0[40:60]))
          *     gru_h[n,20] = gru_n + sigmoid(gru_x_gates_t[..., 20:40] +
-         *             (gru_xw[..., 20:40] + gru_bias_hh_l0[20:40])) * (gru_h - gru_n) */
+         *             (gru_hw[..., 20:40] + gru_bias_hh_l0[20:40])) * (gru_h - gru_n) */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_n = ag_tanhf(gru_x_gates_t[i * 1920 + j + 40] +
-                        ag_sigmoidf(gru_x_gates_t[i * 1920 + j] + (gru_xw[i * 60 + j] +
-                        t->gru_bias_hh_l0[j])) * (gru_xw[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
+                        ag_sigmoidf(gru_x_gates_t[i * 1920 + j] + (gru_hw[i * 60 + j] +
+                        t->gru_bias_hh_l0[j])) * (gru_hw[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
                 gru_h[i * 20 + j] = gru_n + ag_sigmoidf(gru_x_gates_t[i * 1920 + j + 20] +
-                        (gru_xw[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
+                        (gru_hw[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
             }
         }
     }

@@ -42,7 +42,7 @@ typedef struct gesture_trainer {
     float head_weight_exp_avg_sq[100]; /* [5, 20] optimizer head.weight.exp_avg_sq */
     float head_bias_exp_avg[5]; /* [5] optimizer head.bias.exp_avg */
     float head_bias_exp_avg_sq[5]; /* [5] optimizer head.bias.exp_avg_sq */
-    float arena[18340]; /* shared by the entries: train_step 73360 bytes, predict 32000 bytes */
+    float arena[18340]; /* overwritten by each call: train_step 73360 bytes, predict 32000 bytes */
 } gesture_trainer;
 
 /* Every function returns GESTURE_OK or a negative status;
@@ -63,11 +63,13 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int gesture_init(gesture_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[n][32][3], label[n];
- * 1 <= n <= the batch */
+/* One step of training on n samples; loss is the loss before the update. x[n][32][3], label[n];
+ *         1 <= n <= the batch
+ * Checks that labels and indices are in range, and that x is finite. */
 int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label, int32_t n, float *loss);
 
-/* Evaluation; leaves the weights as they are. x[n][32][3], scores[n][5]; 1 <= n <= the batch */
+/* Evaluation; leaves the weights as they are. x[n][32][3], scores[n][5]; 1 <= n <= the batch
+ * Does not check that x is finite. */
 int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.

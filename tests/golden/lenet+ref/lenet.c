@@ -13,6 +13,11 @@
 #include "ag_loops.h"
 #include "ag_status.h"
 
+/* How to read this file:
+ * After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.
+ * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
+ * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
+
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char lenet_size_is_as_planned[sizeof(lenet_trainer) == LENET_TRAINER_BYTES ? 1 : -1];
 
@@ -30,23 +35,23 @@ static const ag_conv2d_pool_shape layer3_shape = {
     .ph = 4, .pw = 4
 };
 
-/* Loops of steps 2, 4 of train_step and steps 2, 4 of predict */
-static AG_NOINLINE void relu(const float *pooled, float *out, int32_t n, int32_t count) {
+/* out = relu(x); loops of steps 2, 4 of train_step and steps 2, 4 of predict */
+static AG_NOINLINE void relu(const float *x, float *out, int32_t n, int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
-        out[i] = pooled[i] <= 0.0f ? 0.0f : pooled[i];
+        out[i] = x[i] <= 0.0f ? 0.0f : x[i];
     }
 }
 
-/* Loops of steps 13, 17, 21, 25 of train_step */
-static AG_NOINLINE void relu_backward(const float *d_out, const float *x, float *grad, int32_t n,
+/* d_x = where(out <= 0.0, 0.0, d_out); loops of steps 13, 17, 21, 25 of train_step */
+static AG_NOINLINE void relu_backward(const float *d_out, const float *out, float *d_x, int32_t n,
         int32_t count) {
     for (int32_t i = 0; i < count * n; i++) {
         const float d_out_i = d_out[i];
-        grad[i] = x[i] <= 0.0f ? 0.0f : d_out_i;
+        d_x[i] = out[i] <= 0.0f ? 0.0f : d_out_i;
     }
 }
 
-/* Loops of steps 14, 18 of train_step */
+/* bias -= lr * sum(d_out, axis=0); loops of steps 14, 18 of train_step */
 static AG_NOINLINE void sum_sgd_update(const float *d_out, float *bias, int32_t n, float lr,
         int32_t count) {
     for (int32_t i = 0; i < count; i += 12) {
@@ -82,8 +87,9 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer0 ---- */
     /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] =
      *            conv2d_pool(x[n,28,28,1], layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 27 */
-    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 26 */
+    float *const layer2_pooled = t->arena; /* [n,12,12,6] memory of steps 1 to 27 */
+    /* [n,12,12,6] memory of steps 1 to 26 */
+    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872);
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
             &layer0_shape);
 
@@ -94,8 +100,9 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
      *            conv2d_pool(layer2_out[n,12,12,6], layer3_weight[16,5,5,6], layer3_bias[16]) */
-    float *const layer5_pooled = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 24 */
-    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 24 */
+    float *const layer5_pooled = t->arena + 13824; /* [n,4,4,16] memory of steps 3 to 24 */
+    /* [n,4,4,16] memory of steps 3 to 24 */
+    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 17600);
     ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,
             n, &layer3_shape);
 
@@ -105,7 +112,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
-    float *const layer8_out = t->arena + 8960; /* [n,120] steps 5 to 20 */
+    float *const layer8_out = t->arena + 8960; /* [n,120] memory of steps 5 to 20 */
     {
         const ag_epilogue epilogue = {.bias = t->layer7_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer5_out, 256, t->layer7_weight, 256, layer8_out, 120, n, 120, 256, 1.0f, 0.0f,
@@ -114,7 +121,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer9 ---- */
     /* 6  layer10_out[n,84] = relu(layer8_out[n,120] . layer9_weight[84,120]' + layer9_bias) */
-    float *const layer10_out = t->arena + 7872; /* [n,84] steps 6 to 16 */
+    float *const layer10_out = t->arena + 7872; /* [n,84] memory of steps 6 to 16 */
     {
         const ag_epilogue epilogue = {.bias = t->layer9_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer8_out, 120, t->layer9_weight, 120, layer10_out, 84, n, 84, 120, 1.0f, 0.0f,
@@ -123,7 +130,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer11 ---- */
     /* 7  layer11_out[n,10] = layer10_out[n,84] . layer11_weight[10,84]' + layer11_bias */
-    float *const layer11_out = t->arena + 6912; /* [n,10] steps 7 to 8 */
+    float *const layer11_out = t->arena + 6912; /* [n,10] memory of steps 7 to 8 */
     {
         const ag_epilogue epilogue = {.bias = t->layer11_bias};
         ag_gemm_nt_f32_ref(layer10_out, 84, t->layer11_weight, 84, layer11_out, 10, n, 10, 84, 1.0f, 0.0f,
@@ -132,8 +139,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- loss ---- */
     /* 8  loss = cross_entropy(layer11_out, label); saves loss_exp_shifted[n,10], loss_exp_sum[n] */
-    float *const loss_exp_shifted = t->arena + 7584; /* [n,10] steps 8 to 12 */
-    float *const loss_exp_sum = t->arena + 6992;     /* [n] steps 8 to 9 */
+    float *const loss_exp_shifted = t->arena + 7584; /* [n,10] memory of steps 8 to 12 */
+    float *const loss_exp_sum = t->arena + 6992;     /* [n] memory of steps 8 to 9 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -188,7 +195,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 11 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
-    float *const d_layer10_out = t->arena + 6912; /* [n,84] steps 11 to 13 */
+    float *const d_layer10_out = t->arena + 6912; /* [n,84] memory of steps 11 to 13 */
     ag_gemm_nn_f32_ref(d_layer11_out, 10, t->layer11_weight, 84, d_layer10_out, 84, n, 84, 10, 1.0f, 0.0f,
             NULL);
 
@@ -204,7 +211,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     sum_sgd_update(d_layer9_out, t->layer9_bias, n, lr, 84);
 
     /* 15 d_layer8_out[n,120] = d_layer9_out[n,84] . layer9_weight[84,120] */
-    float *const d_layer8_out = t->arena + 6912; /* [n,120] steps 15 to 17 */
+    float *const d_layer8_out = t->arena + 6912; /* [n,120] memory of steps 15 to 17 */
     ag_gemm_nn_f32_ref(d_layer9_out, 84, t->layer9_weight, 120, d_layer8_out, 120, n, 120, 84, 1.0f, 0.0f,
             NULL);
 
@@ -220,7 +227,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     sum_sgd_update(d_layer7_out, t->layer7_bias, n, lr, 120);
 
     /* 19 d_layer5_out[n,256] = d_layer7_out[n,120] . layer7_weight[120,256] */
-    float *const d_layer5_out = t->arena + 6912; /* [n,256] steps 19 to 21 */
+    float *const d_layer5_out = t->arena + 6912; /* [n,256] memory of steps 19 to 21 */
     ag_gemm_nn_f32_ref(d_layer7_out, 120, t->layer7_weight, 256, d_layer5_out, 256, n, 256, 120, 1.0f, 0.0f,
             NULL);
 
@@ -238,7 +245,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 23 d_layer2_out[n,12,12,6] = conv2d_pool_dx(d_layer5_pooled[n,4,4,16],
      *            layer5_pooled_index[n,4,4,16], layer3_weight[16,5,5,6]) */
-    float *const d_layer2_out = t->arena + 6912; /* [n,12,12,6] steps 23 to 25 */
+    float *const d_layer2_out = t->arena + 6912; /* [n,12,12,6] memory of steps 23 to 25 */
     ag_conv2d_pool_dx_f32_ref(d_layer5_pooled, layer5_pooled_index, t->layer3_weight, d_layer2_out, n,
             &layer3_shape);
 
@@ -273,8 +280,9 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     /* ---- forward: layer0 ---- */
     /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] =
      *            conv2d_pool(x[n,28,28,1], layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const layer2_pooled = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
-    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
+    /* [n,12,12,6] memory of steps 1 to 3 */
+    float *const layer2_pooled = t->arena;
+    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] memory of step 1 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
             &layer0_shape);
 
@@ -285,8 +293,8 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     /* ---- forward: layer3 ---- */
     /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] =
      *            conv2d_pool(layer2_out[n,12,12,6], layer3_weight[16,5,5,6], layer3_bias[16]) */
-    float *const layer5_pooled = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
-    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
+    float *const layer5_pooled = t->arena + 6912;                      /* [n,4,4,16] memory of steps 3 to 5 */
+    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] memory of step 3 */
     ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,
             n, &layer3_shape);
 
@@ -296,7 +304,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
-    float *const layer8_out = t->arena; /* [n,120] steps 5 to 6 */
+    float *const layer8_out = t->arena; /* [n,120] memory of steps 5 to 6 */
     {
         const ag_epilogue epilogue = {.bias = t->layer7_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer5_out, 256, t->layer7_weight, 256, layer8_out, 120, n, 120, 256, 1.0f, 0.0f,
@@ -305,7 +313,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* ---- forward: layer9 ---- */
     /* 6  layer10_out[n,84] = relu(layer8_out[n,120] . layer9_weight[84,120]' + layer9_bias) */
-    float *const layer10_out = t->arena + 960; /* [n,84] steps 6 to 7 */
+    float *const layer10_out = t->arena + 960; /* [n,84] memory of steps 6 to 7 */
     {
         const ag_epilogue epilogue = {.bias = t->layer9_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer8_out, 120, t->layer9_weight, 120, layer10_out, 84, n, 84, 120, 1.0f, 0.0f,

@@ -34,7 +34,7 @@ typedef struct lenet_trainer {
     float layer9_bias[84]; /* [84] parameter 9.bias */
     float layer11_weight[840]; /* [10, 84] parameter 11.weight */
     float layer11_bias[10]; /* [10] parameter 11.bias */
-    float arena[18112]; /* shared by the entries: train_step 72448 bytes, predict 37888 bytes */
+    float arena[18112]; /* overwritten by each call: train_step 72448 bytes, predict 37888 bytes */
 } lenet_trainer;
 
 /* Every function returns LENET_OK or a negative status;
@@ -55,12 +55,14 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int lenet_init(lenet_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[n][1][28][28], label[n];
- * 1 <= n <= the batch */
+/* One step of training on n samples; loss is the loss before the update. x[n][1][28][28], label[n];
+ *         1 <= n <= the batch
+ * Checks that labels and indices are in range, and that x and lr are finite. */
 int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr,
         float *loss);
 
-/* Evaluation; leaves the weights as they are. x[n][1][28][28], scores[n][10]; 1 <= n <= the batch */
+/* Evaluation; leaves the weights as they are. x[n][1][28][28], scores[n][10]; 1 <= n <= the batch
+ * Does not check that x is finite. */
 int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.

@@ -12,10 +12,15 @@
 #include "ag_guard.h"
 #include "ag_status.h"
 
+/* How to read this file:
+ * After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.
+ * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
+ * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
+
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char mnist_size_is_as_planned[sizeof(mnist_trainer) == MNIST_TRAINER_BYTES ? 1 : -1];
 
-/* Loops of step 2 of train_step and step 2 of predict */
+/* out = sigmoid(x); loops of step 2 of train_step and step 2 of predict */
 static void sigmoid(const float *x, float *out) {
     for (int32_t i = 0; i < 32; i++) {
         out[i] = ag_sigmoidf(x[i]);
@@ -35,7 +40,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 
     /* ---- forward: layer0 ---- */
     /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
-    float *const layer0_out = t->arena; /* [1,32] steps 1 to 9 */
+    float *const layer0_out = t->arena; /* [1,32] memory of steps 1 to 9 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f, NULL);
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
@@ -44,14 +49,14 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
-    float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 5 */
+    float *const layer2_out = t->arena + 32; /* [1,10] memory of steps 3 to 5 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
     /* 4  layer3_out[1,10] = log_softmax(layer2_out, 1); saves layer3_exp_shifted[1,10],
      *            layer3_exp_sum[1,1] */
     float *const layer3_out = t->arena + 32;         /* [1,10] in place of layer2_out */
-    float *const layer3_exp_shifted = t->arena + 64; /* [1,10] steps 4 to 8 */
-    float *const layer3_exp_sum = t->arena + 42;     /* [1,1] steps 4 to 6 */
+    float *const layer3_exp_shifted = t->arena + 64; /* [1,10] memory of steps 4 to 8 */
+    float *const layer3_exp_sum = t->arena + 42;     /* [1,1] memory of steps 4 to 6 */
     {
         float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -90,7 +95,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* 7  d_layer1_out[1,32] = d_layer2_out[1,10] . layer2_weight[10,32] */
-    float *const d_layer1_out = t->arena + 32; /* [1,32] steps 7 to 10 */
+    float *const d_layer1_out = t->arena + 32; /* [1,32] memory of steps 7 to 10 */
     ag_gemv_t_f32_ref(t->layer2_weight, 32, d_layer2_out, d_layer1_out, 10, 32, 1.0f, 0.0f, NULL);
 
     /* 8  layer2_weight[10,32] -= lr * d_layer2_out[10,1] . layer1_out[1,32] */
@@ -115,7 +120,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
 
     /* ---- forward: layer0 ---- */
     /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
-    float *const layer0_out = t->arena; /* [1,32] steps 1 to 3 */
+    float *const layer0_out = t->arena; /* [1,32] memory of steps 1 to 3 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f, NULL);
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
@@ -124,7 +129,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
 
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
-    float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 4 */
+    float *const layer2_out = t->arena + 32; /* [1,10] memory of steps 3 to 4 */
     ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
     /* 4  scores[1,10] = log_softmax(layer2_out, 1) */

@@ -26,7 +26,7 @@ extern "C" {
 typedef struct mnist_trainer {
     float layer0_weight[25088]; /* [32, 784] parameter 0.weight */
     float layer2_weight[320]; /* [10, 32] parameter 2.weight */
-    float arena[74]; /* shared by the entries: train_step 296 bytes, predict 168 bytes */
+    float arena[74]; /* overwritten by each call: train_step 296 bytes, predict 168 bytes */
 } mnist_trainer;
 
 /* Every function returns MNIST_OK or a negative status;
@@ -47,10 +47,12 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int mnist_init(mnist_trainer *t, uint32_t seed);
 
-/* One step of training; loss is that before the update. x[1][784], label[1] */
+/* One step of training; loss is the loss before the update. x[1][784], label[1]
+ * Checks that labels and indices are in range, and that x and lr are finite. */
 int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, float lr, float *loss);
 
-/* Evaluation; leaves the weights as they are. x[1][784], scores[1][10] */
+/* Evaluation; leaves the weights as they are. x[1][784], scores[1][10]
+ * Does not check that x is finite. */
 int mnist_predict(mnist_trainer *t, const float *x, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.

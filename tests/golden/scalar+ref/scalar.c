@@ -37,17 +37,17 @@ int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, f
     /* 1  let total = x * y + 1.0
      *    value = (x + 2.0 * y) / total
      *    let d_total = -(value / total)
-     *    let d_total_2 = 1.0 / total
-     *    dx = d_total * y + d_total_2
-     *    dy = d_total * x + d_total_2 * 2.0 */
+     *    let d_add = 1.0 / total
+     *    dx = d_total * y + d_add
+     *    dy = d_total * x + d_add * 2.0 */
     {
         const float total = x * y + 1.0f;
         const float ratio = (x + 2.0f * y) / total;
         value[0] = ratio;
         const float d_total = -(ratio / total);
-        const float d_total_2 = 1.0f / total;
-        dx[0] = d_total * y + d_total_2;
-        dy[0] = d_total * x + d_total_2 * 2.0f;
+        const float d_add = 1.0f / total;
+        dx[0] = d_total * y + d_add;
+        dy[0] = d_total * x + d_add * 2.0f;
     }
     return SCALAR_OK;
 }

@@ -21,7 +21,7 @@ extern "C" {
 
 /* All memory that scalar uses. Yours to place: static, in a special section, or on a heap of your own. */
 typedef struct scalar_work {
-    float arena[1]; /* shared by the entries: polynomial 0 bytes, quotient 0 bytes, power 0 bytes, twice 0 bytes */
+    float arena[1]; /* overwritten by each call: polynomial 0 bytes, quotient 0 bytes, power 0 bytes, twice 0 bytes */
 } scalar_work;
 
 /* Every function returns SCALAR_OK or a negative status;
@@ -35,16 +35,20 @@ enum {
     SCALAR_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */
 };
 
-/* Outputs must not overlap inputs. */
+/* Outputs must not overlap inputs.
+ * Does not check that x is finite. */
 int scalar_polynomial(scalar_work *t, float x, float *value, float *dx);
 
-/* Outputs must not overlap inputs. */
+/* Outputs must not overlap inputs.
+ * Does not check that x and y are finite. */
 int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, float *dy);
 
-/* Outputs must not overlap inputs. */
+/* Outputs must not overlap inputs.
+ * Does not check that x and y are finite. */
 int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, float *dy);
 
-/* Outputs must not overlap inputs. */
+/* Outputs must not overlap inputs.
+ * Does not check that x and y are finite. */
 int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, float *dy);
 
 /* A status in words. */

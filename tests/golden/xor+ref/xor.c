@@ -12,6 +12,11 @@
 #include "ag_guard.h"
 #include "ag_status.h"
 
+/* How to read this file:
+ * After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.
+ * In comments a . b is a product of matrices, x' a transpose, and let defines a local value.
+ * A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x. */
+
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char xor_size_is_as_planned[sizeof(xor_trainer) == XOR_TRAINER_BYTES ? 1 : -1];
 
@@ -41,11 +46,11 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
      *    d_layer2_out[n,2] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
      *            (d_log_sum / exp_sum)[:, None] * exp_shifted
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
-    float *const layer1_out = t->arena;                /* [n,8] steps 1 to 2 */
-    float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 3 */
-    float *const d_layer0_out = t->arena + 32;         /* [n,8] steps 1 to 5 */
-    float *const layer2_xw_row = t->arena + 72;        /* [2] step 1 */
-    float *const loss_exp_shifted_row = t->arena + 74; /* [2] step 1 */
+    float *const layer1_out = t->arena;                /* [n,8] memory of steps 1 to 2 */
+    float *const d_layer2_out = t->arena + 64;         /* [n,2] memory of steps 1 to 3 */
+    float *const d_layer0_out = t->arena + 32;         /* [n,8] memory of steps 1 to 5 */
+    float *const layer2_xw_row = t->arena + 72;        /* [2] memory of step 1 */
+    float *const loss_exp_shifted_row = t->arena + 74; /* [2] memory of step 1 */
     {
         float total = 0.0f;
         const float d_log_sum = 1.0f / (float)n;
@@ -179,7 +184,7 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* ---- forward: layer0 ---- */
     /* 1  scores[n,2] = relu(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias */
-    float *const layer1_out_row = t->arena; /* [8] step 1 */
+    float *const layer1_out_row = t->arena; /* [8] memory of step 1 */
     for (int32_t i = 0; i < n; i++) {
         const float x_0 = x[i * 2 + 0];
         const float x_1 = x[i * 2 + 1];

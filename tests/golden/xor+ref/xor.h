@@ -28,7 +28,7 @@ typedef struct xor_trainer {
     float layer0_bias[8]; /* [8] parameter 0.bias */
     float layer2_weight[16]; /* [2, 8] parameter 2.weight */
     float layer2_bias[2]; /* [2] parameter 2.bias */
-    float arena[76]; /* shared by the entries: train_step 304 bytes, predict 32 bytes */
+    float arena[76]; /* overwritten by each call: train_step 304 bytes, predict 32 bytes */
 } xor_trainer;
 
 /* Every function returns XOR_OK or a negative status;
@@ -49,11 +49,13 @@ enum {
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
 int xor_init(xor_trainer *t, uint32_t seed);
 
-/* One step of training on n samples; loss is that before the update. x[n][2], label[n];
- * 1 <= n <= the batch */
+/* One step of training on n samples; loss is the loss before the update. x[n][2], label[n];
+ *         1 <= n <= the batch
+ * Checks that labels and indices are in range, and that x and lr are finite. */
 int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr, float *loss);
 
-/* Evaluation; leaves the weights as they are. x[n][2], scores[n][2]; 1 <= n <= the batch */
+/* Evaluation; leaves the weights as they are. x[n][2], scores[n][2]; 1 <= n <= the batch
+ * Does not check that x is finite. */
 int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores);
 
 /* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.
