@@ -246,6 +246,18 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         lambda a, b: [F.cross_entropy(a, F.argmax(b, 1))],
         [(3, 5), (3, 5)],
     ),
+    "cross-entropy and its gradient": (
+        lambda a, b: _with_gradient(F.cross_entropy(a * b, F.argmax(b, 1)), a),
+        [(3, 5), (3, 5)],
+    ),
+    "the gradient of a cross-entropy in another step": (
+        lambda a, b, w: _with_gradient(F.cross_entropy(a @ w, F.argmax(b, 1)), a),
+        [(3, 2000), (3, 20), (2000, 20)],
+    ),
+    "nll_loss of log-probabilities and its gradient": (
+        lambda a, b: _with_gradient(F.nll_loss(F.log_softmax(a * b, 1), F.argmax(b, 1), reduction="sum"), a),
+        [(3, 5), (3, 5)],
+    ),
     "cross-entropy of other options": (
         lambda a, b: [F.cross_entropy(a, F.argmax(b, 1), label_smoothing=0.25, reduction="sum")],
         [(3, 5), (3, 5)],
@@ -303,6 +315,7 @@ MATHS: dict[str, Any] = {
     "amax": lambda x, axis=None: np.max(x, axis=axis, keepdims=True),
     "standardize": lambda *x, axes, eps: OPS["standardize"].ref(*x, axes=axes, eps=eps)[0],
     "softmax": OPS["softmax"].ref,
+    "log_softmax": OPS["log_softmax"].ref,
     "max_with_index_at": lambda x, axis: np.argmax(x, axis=axis, keepdims=True),
 }
 
@@ -360,11 +373,13 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
     truth = dict(zip(stored, computed, strict=True))
     for text, _ in steps(program):
         for line in filter(None, text.split("\n")):
+            line = line.partition(formulas.SAVED)[0]
             line, _, saved = line.partition(formulas.SAVES)
             known |= {name: truth[name] for name in re.findall(r"(\w+)(?:\[[\dn,]*\])?(?:, |$)", saved)}
             assert " = " in line, f"not a formula: {line}"
             left, _, right = line.partition(" = ")
             name, _, shape = left.rstrip("]").partition("[")
+            right = re.sub(r"(?<=\w)\[\d+(,\d+)*\]", "", right)  # shapes of what a kernel multiplies
             value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(MATHS), known)
             if name.startswith(formulas.LET):
                 known[name.removeprefix(formulas.LET)] = value
