@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.names import name_of
-from ..ir.node import CONST, Node, Value
+from ..ir.node import CONST, STATE, Node, Value
 from ..ir.op_kinds import Elementwise, Extent, Fused, Iota, Reduce, View, ViewKind
 from ..ir.origin import FunctionCall
 from ..ir.traits import view_kind
@@ -31,8 +31,8 @@ class Application:
     @property
     def says_more(self) -> bool:
         """Whether its formula has positions, or sums or extremes over axes other than in products of matrices."""
-        reducing = [n for n in self.nodes if isinstance(n.op.lower, Reduce)]
         positions = any(isinstance(v.base.node.op.lower, Iota) for n in self.nodes for v in n.operands)
+        reducing = [n for n in self.nodes if isinstance(n.op.lower, Reduce)]
         sums = any(n.operands[0].node.op.powers != (1, 1) for n in reducing)
         return len(self.nodes) > 1 and (positions or sums)
 
@@ -62,6 +62,7 @@ class _Found:
 
     def __init__(self, call: FunctionCall, outer: Mapping[Value, Value]) -> None:
         self.call, self.outer = call, dict(outer)
+        self.read = {v.base for v in outer.values()}
         self.values = [v for v in call.given.values() if isinstance(v, Value)]
         self.leaves: dict[Value, None] = {}
         self.parts: list[Value] = []  # arguments that views of the call show in part
@@ -76,9 +77,9 @@ class _Found:
             u = pending.pop()
             if u in self.outer:
                 source = _given(self.outer[u], self.call)
-                if _is_number(source):
+                if is_number(source):
                     continue
-                made = _computed(source.base)
+                made = computed(source.base)
                 if self._is_made(made.base.node):
                     if made is source.base:
                         return False
@@ -91,7 +92,7 @@ class _Found:
                     self.stored[u] = source
                 else:
                     self.parts.append(source)
-            elif self._is_made(_shown(u, self.outer).node) or self._is_reshaped(u):
+            elif self._is_made(shown(u, self.outer).node) or self._is_reshaped(u):
                 if u.node not in self.nodes:
                     self.nodes.add(u.node)
                     pending += reversed(u.node.operands)
@@ -102,10 +103,17 @@ class _Found:
         )
 
     def application(self) -> Application | None:
-        arguments = _arguments(self.call, list(self.leaves), self.outer | self.stored)
-        if arguments is None:
+        places = self.outer | self.stored
+        leaves = {places.get(leaf, leaf): leaf for leaf in reversed(self.leaves)}
+        arguments = _arguments(self.call, list(reversed(leaves.values())), places)
+        if arguments is None or any(map(self._may_have_changed, arguments.values())):
             return None
         return Application(self.call, frozenset(self.nodes), arguments, tuple(self.saved), self.stored)
+
+    def _may_have_changed(self, argument: Any) -> bool:
+        """Whether an argument is a state that the step does not read, which may have a new value since."""
+        state = self.stored[argument].base if argument in self.stored else None
+        return state is not None and state.node.op is STATE and state not in self.read
 
     def _is_reshaped(self, v: Value) -> bool:
         """Whether the call reshapes a value to v."""
@@ -118,7 +126,7 @@ class _Found:
             return True
         while other is not None:
             given = [v for v in other.given.values() if isinstance(v, Value)]
-            if all(any(_same(v, a) for v in given) for a in self.values):
+            if all(any(same(v, a) for v in given) for a in self.values):
                 return True
             other = other.within
         return False
@@ -132,7 +140,7 @@ class _Found:
         self.stored.update(zip(region.results, source.node.results, strict=True))
 
 
-def _computed(v: Value) -> Value:
+def computed(v: Value) -> Value:
     """The value of loops that is stored as v; v itself where it is none."""
     return v.node.regions[0].results[v.index] if isinstance(v.node.op.lower, Fused) else v
 
@@ -144,17 +152,17 @@ def _given(v: Value, call: FunctionCall) -> Value:
     return v
 
 
-def _is_number(v: Value) -> bool:
+def is_number(v: Value) -> bool:
     """Whether a value is a number that only the size of the batch decides."""
     lower = v.base.node.op.lower
     if v.base.node.op is CONST:
         return planned_size(v.base.type.shape) == 1
     return isinstance(lower, Extent) or (
-        isinstance(lower, Elementwise) and all(map(_is_number, v.base.node.operands))
+        isinstance(lower, Elementwise) and all(map(is_number, v.base.node.operands))
     )
 
 
-def _shown(v: Value, outer: Mapping[Value, Value]) -> Value:
+def shown(v: Value, outer: Mapping[Value, Value]) -> Value:
     """The value of the step that views show."""
     while isinstance(v.node.op.lower, View) and v not in outer:
         v = v.node.operands[0]
@@ -169,11 +177,11 @@ def _arguments(
     values = {name: v for name, v in call.given.items() if isinstance(v, Value)}
     found: dict[str, Value] = {}
     for name, v in values.items():
-        same = [leaf for leaf in leaves if _same(outer.get(leaf, leaf), v)]
-        if len(same) > 1:
+        equal = [leaf for leaf in leaves if same(outer.get(leaf, leaf), v)]
+        if len(equal) > 1:
             return None
-        if same:
-            found[name] = same[0]
+        if equal:
+            found[name] = equal[0]
     plain = [v for k, v in call.given.items() if k not in values]
     if not set(leaves) <= set(found.values()) or not all(map(_is_plain, plain)):
         return None
@@ -183,7 +191,7 @@ def _arguments(
     return {k: found.get(k, v) for k, v in call.given.items() if k in found or k not in values}
 
 
-def _same(v: Value, argument: Value) -> bool:
+def same(v: Value, argument: Value) -> bool:
     """Whether a value takes the place of an argument."""
     a, b = v.base, argument.base
     returned = a.node.origin.result_of

@@ -29,6 +29,7 @@ from ..lowering.c.c_syntax import shown
 from ..lowering.plan import Step
 from .applications import Application, application
 from .entry_names import Names
+from .gradient_calls import gradient_call
 from .view_text import joined_axis, view_text, viewed, window
 
 LONGEST = (
@@ -126,14 +127,16 @@ class _Formulas:
         return f"{SAVED}{', '.join(words)}" if words else ""
 
     def _application(self, node: Node) -> Application | None:
-        """The call whose result a node computes, where its formula says less."""
+        """The call whose result a node computes, where its formula says less, or whose gradient, where that is long."""
         found = application(node.results[0], self.outer)
-        return found if found is not None and found.says_more else None
+        if found is not None and found.says_more:
+            return found
+        return gradient_call(node.results[0], self.nodes, self.outer)
 
     def _assigned(self, v: Value, name: str) -> str:
         """`= formula`, or `-= formula` where something is subtracted from what has this name."""
         signs = v.node.op.signs
-        if v not in self.outer and len(signs) == 2 and signs[0] == 1:
+        if v not in self.outer and len(signs) == 2 and signs[0] == 1 and self._application(v.node) is None:
             first, second = v.node.operands
             if self._operand(first, ATOM) == name:
                 return f"{'-=' if signs[1] < 0 else '+='} {self._operand(second, SELECT)}"
@@ -240,6 +243,8 @@ class _Formulas:
             return self._checked(f"{self._operand(x, MUL)} / {self._operand(y, ATOM)}"), MUL
         if lower.is_operator:
             texts = [self._operand(o, need) for o, need in zip(node.operands, per_operand, strict=True)]
+            if node.op.signs == (1, 1) and texts[1].startswith("-"):
+                return self._checked(f"{texts[0]} - {texts[1][1:]}"), lower.precedence
             return self._checked(lower.c.format(*texts)), lower.precedence
         texts = [self._operand(o, SELECT) for o in node.operands]
         numbers = [plain(c_syntax.attribute(x)) for k, x in node.attrs.items() if f"{{{k}}}" in lower.c]

@@ -17,7 +17,7 @@ from .arguments import TensorLike, as_value, loss_function, shape_error, torch_l
 from .custom_gradient import with_derivative
 from .elementwise import eq, logical_not, neg, to, where
 from .index_limits import index_source
-from .indexing import is_at, pick
+from .indexing import one_hot_of, pick
 from .losses import number_of, reduced, weights_of
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape
@@ -172,8 +172,9 @@ def cross_entropy(
     log_sum = reshape(log_sum_exp(z, (axis,)), t.shape)
 
     def derivative(d: Value) -> Value:
-        expected = with_role(to(named("one_hot")(is_at)(chosen.index, x.shape[axis]), "f32"), "expected")
-        return (apply("softmax", x, axes=(axis,)) - expected) * reshape(d, (*t.shape, 1))
+        # Negated as integers: the loop is vectorised; gcc makes a branch of `- (is_expected ? 1.0f : 0.0f)`.
+        expected = with_role(to(neg(one_hot_of(chosen.index, x.shape[axis])), "f32"), "minus_expected")
+        return (apply("softmax", x, axes=(axis,)) + expected) * reshape(d, (*t.shape, 1))
 
     losses = with_derivative(log_sum - chosen.pick(z), x, derivative)
     if chosen.table is not None:

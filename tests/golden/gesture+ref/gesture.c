@@ -162,7 +162,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             const int32_t chosen = (int32_t)label[i];
             for (int32_t j = 0; j < 5; j++) {
                 d_head_out[i * 5 + j] =
-                        (loss_exp_shifted[i * 5 + j] * inv_sum - (float)(chosen == j)) * d_total;
+                        (loss_exp_shifted[i * 5 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
             }
         }
     }

@@ -167,7 +167,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             const int32_t chosen = (int32_t)label[i];
             for (int32_t j = 0; j < 10; j++) {
                 d_layer11_out[i * 10 + j] =
-                        (loss_exp_shifted[i * 10 + j] * inv_sum - (float)(chosen == j)) * d_total;
+                        (loss_exp_shifted[i * 10 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
             }
         }
     }

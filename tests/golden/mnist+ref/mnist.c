@@ -72,7 +72,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         const float inv_sum = 1.0f / loss_exp_sum[0];
         const int32_t chosen = (int32_t)label[0];
         for (int32_t i = 0; i < 10; i++) {
-            d_layer2_out[i] = loss_exp_shifted[i] * inv_sum - (float)(chosen == i);
+            d_layer2_out[i] = loss_exp_shifted[i] * inv_sum + (float)-((int32_t)(chosen == i));
         }
     }
 

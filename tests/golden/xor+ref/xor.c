@@ -86,7 +86,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             const int32_t chosen = (int32_t)label[i];
             for (int32_t j = 0; j < 2; j++) {
                 d_layer2_out[i * 2 + j] =
-                        (loss_exp_shifted_row[j] * inv_sum - (float)(chosen == j)) * d_total;
+                        (loss_exp_shifted_row[j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
             }
             const float d_layer2_out_0 = d_layer2_out[i * 2 + 0];
             const float d_layer2_out_1 = d_layer2_out[i * 2 + 1];
