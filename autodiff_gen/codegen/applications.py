@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.names import name_of
-from ..ir.node import CONST, Node, Value
-from ..ir.op_kinds import Elementwise, Extent, Iota, Reduce, View
-from ..ir.origin import FunctionCall, is_late
+from ..ir.node import CONST, STATE, Node, Value
+from ..ir.op_kinds import Elementwise, Extent, Fused, Iota, Reduce, View, ViewKind
+from ..ir.origin import FunctionCall
+from ..ir.traits import view_kind
 from ..ir.types import planned_size
 
 PLAIN = (bool, int, float, str)  # arguments that a comment can show
@@ -19,17 +20,22 @@ MODE = "training"  # the argument that chooses between two formulas, of which th
 @dataclass(frozen=True)
 class Application:
     """A call whose result a step computes from its arguments: nodes, those that it made; arguments, by their
-    parameters: values that the step reads or computes, or plain ones."""
+    parameters: values that the step reads or computes, or plain ones; saved: values that other steps have computed of
+    the arguments and the step reads instead; stored: where the arguments of these are."""
 
     call: FunctionCall
     nodes: frozenset[Node]
     arguments: Mapping[str, Any]
+    saved: tuple[Value, ...]
+    stored: Mapping[Value, Value]
 
     @property
-    def reduces(self) -> bool:
-        """Whether it has sums or extremes over axes, other than in products of matrices."""
+    def says_more(self) -> bool:
+        """Whether its formula has positions, or sums or extremes over axes other than in products of matrices."""
+        positions = any(isinstance(v.base.node.op.lower, Iota) for n in self.nodes for v in n.operands)
         reducing = [n for n in self.nodes if isinstance(n.op.lower, Reduce)]
-        return len(self.nodes) > 1 and any(n.operands[0].node.op.powers != (1, 1) for n in reducing)
+        sums = any(n.operands[0].node.op.powers != (1, 1) for n in reducing)
+        return len(self.nodes) > 1 and (positions or sums)
 
     def text(self, operand: Callable[[Value], str]) -> str:
         """The application as a call in Python: arguments before the first that is left out are without names."""
@@ -44,37 +50,102 @@ class Application:
 
 
 def application(v: Value, outer: Mapping[Value, Value]) -> Application | None:
-    """The call that returned v, if the step has all nodes between the arguments of the call and v. outer: the values
-    outside of the step for the values that the step reads."""
+    """The call that returned v, if the step has all nodes between the arguments of the call and v, but for those whose
+    results another step has saved. outer: the values outside of the step for the values that the step reads."""
     call = v.node.origin.result_of
-    if call is None or is_late(v.node.origin) or not call.given:
+    if call is None or not call.given:
         return None
-    leaves: list[Value] = []
-    parts: list[Value] = []  # arguments that views of the call show in part
-    nodes: set[Node] = set()
-    pending = [v]
-    while pending:
-        u = pending.pop()
-        if u in outer:
-            given = _given(outer[u], call)
-            if _is_number(given):
-                continue
-            if call.contains(given.base.node.origin.call):
-                return None
-            if given is outer[u]:
-                leaves.append(u)
-            else:
-                parts.append(given)
-        elif call.contains(_shown(u, outer).node.origin.call):
-            if u.node not in nodes:
-                nodes.add(u.node)
-                pending += reversed(u.node.operands)
-        elif u.node.op is not CONST and not isinstance(u.node.op.lower, (Extent, Iota)):
-            leaves.append(u)
-    if not {outer.get(leaf, leaf).base for leaf in leaves}.issuperset(part.base for part in parts):
-        return None
-    arguments = _arguments(call, list(dict.fromkeys(leaves)), outer)
-    return None if arguments is None else Application(call, frozenset(nodes), arguments)
+    found = _Found(call, outer)
+    return found.application() if found.follow(v) else None
+
+
+class _Found:
+    """The nodes between the arguments of a call and its result, and the values that they begin with. Nodes of another
+    call that has these arguments are among them where both computed the same."""
+
+    def __init__(self, call: FunctionCall, outer: Mapping[Value, Value]) -> None:
+        self.call, self.outer = call, dict(outer)
+        self.read = {v.base for v in outer.values()}
+        self.values = [v for v in call.given.values() if isinstance(v, Value)]
+        self.leaves: dict[Value, None] = {}
+        self.parts: list[Value] = []  # arguments that views of the call show in part
+        self.nodes: set[Node] = set()
+        self.saved: dict[Value, None] = {}
+        self.stored: dict[Value, Value] = {}
+
+    def follow(self, v: Value) -> bool:
+        """Collect what v is computed of; whether that may be an application of the call."""
+        pending = [v]
+        while pending:
+            u = pending.pop()
+            if u in self.outer:
+                source = _given(self.outer[u], self.call)
+                if is_number(source):
+                    continue
+                made = computed(source.base)
+                if self._is_made(made.base.node):
+                    if made is source.base:
+                        return False
+                    self._add_saved(source.base)
+                    pending.append(made)
+                elif source is self.outer[u]:
+                    self.leaves[u] = None
+                elif planned_size(source.type.shape) == planned_size(u.type.shape):
+                    self.leaves[u] = None
+                    self.stored[u] = source
+                else:
+                    self.parts.append(source)
+            elif self._is_made(shown(u, self.outer).node) or self._is_reshaped(u):
+                if u.node not in self.nodes:
+                    self.nodes.add(u.node)
+                    pending += reversed(u.node.operands)
+            elif u.node.op is not CONST and not isinstance(u.node.op.lower, (Extent, Iota)):
+                self.leaves[u] = None
+        return {self.outer.get(leaf, leaf).base for leaf in self.leaves}.issuperset(
+            p.base for p in self.parts
+        )
+
+    def application(self) -> Application | None:
+        places = self.outer | self.stored
+        leaves = {places.get(leaf, leaf): leaf for leaf in reversed(self.leaves)}
+        arguments = _arguments(self.call, list(reversed(leaves.values())), places)
+        if arguments is None or any(map(self._may_have_changed, arguments.values())):
+            return None
+        return Application(self.call, frozenset(self.nodes), arguments, tuple(self.saved), self.stored)
+
+    def _may_have_changed(self, argument: Any) -> bool:
+        """Whether an argument is a state that the step does not read, which may have a new value since."""
+        state = self.stored[argument].base if argument in self.stored else None
+        return state is not None and state.node.op is STATE and state not in self.read
+
+    def _is_reshaped(self, v: Value) -> bool:
+        """Whether the call reshapes a value to v."""
+        return view_kind(v.node) is ViewKind.RESHAPE and self.call.contains(v.node.origin.call)
+
+    def _is_made(self, node: Node) -> bool:
+        """Whether the call made a node, or another call that has the same arguments and maybe more."""
+        other = node.origin.call
+        if self.call.contains(other):
+            return True
+        while other is not None:
+            given = [v for v in other.given.values() if isinstance(v, Value)]
+            if all(any(same(v, a) for v in given) for a in self.values):
+                return True
+            other = other.within
+        return False
+
+    def _add_saved(self, source: Value) -> None:
+        """Know where the values of the loops that compute a saved value are stored."""
+        (region,) = source.node.regions
+        self.saved[source] = None
+        self.outer.update(zip(region.params, source.node.operands, strict=True))
+        self.stored.update(zip(region.params, source.node.operands, strict=True))
+        self.stored.update(zip(region.results, source.node.results, strict=True))
+
+
+def computed(v: Value) -> Value:
+    """The value of loops that is stored as v; v itself where it is none."""
+    return v.node.regions[0].results[v.index] if isinstance(v.node.op.lower, Fused) else v
 
 
 def _given(v: Value, call: FunctionCall) -> Value:
@@ -84,17 +155,17 @@ def _given(v: Value, call: FunctionCall) -> Value:
     return v
 
 
-def _is_number(v: Value) -> bool:
+def is_number(v: Value) -> bool:
     """Whether a value is a number that only the size of the batch decides."""
     lower = v.base.node.op.lower
     if v.base.node.op is CONST:
         return planned_size(v.base.type.shape) == 1
     return isinstance(lower, Extent) or (
-        isinstance(lower, Elementwise) and all(map(_is_number, v.base.node.operands))
+        isinstance(lower, Elementwise) and all(map(is_number, v.base.node.operands))
     )
 
 
-def _shown(v: Value, outer: Mapping[Value, Value]) -> Value:
+def shown(v: Value, outer: Mapping[Value, Value]) -> Value:
     """The value of the step that views show."""
     while isinstance(v.node.op.lower, View) and v not in outer:
         v = v.node.operands[0]
@@ -109,21 +180,21 @@ def _arguments(
     values = {name: v for name, v in call.given.items() if isinstance(v, Value)}
     found: dict[str, Value] = {}
     for name, v in values.items():
-        same = [leaf for leaf in leaves if _same(outer.get(leaf, leaf), v)]
-        if len(same) > 1:
+        equal = [leaf for leaf in leaves if same(outer.get(leaf, leaf), v)]
+        if len(equal) > 1:
             return None
-        if same:
-            found[name] = same[0]
+        if equal:
+            found[name] = equal[0]
     plain = [v for k, v in call.given.items() if k not in values]
     if not set(leaves) <= set(found.values()) or not all(map(_is_plain, plain)):
         return None
     may_have_axes = any(isinstance(v, int | tuple) and not isinstance(v, bool) for v in plain)
-    if may_have_axes and any(v.type.shape != values[k].type.shape for k, v in found.items()):
+    if may_have_axes and any(outer.get(v, v).type.shape != values[k].type.shape for k, v in found.items()):
         return None  # the stored value has other axes
     return {k: found.get(k, v) for k, v in call.given.items() if k in found or k not in values}
 
 
-def _same(v: Value, argument: Value) -> bool:
+def same(v: Value, argument: Value) -> bool:
     """Whether a value takes the place of an argument."""
     a, b = v.base, argument.base
     returned = a.node.origin.result_of

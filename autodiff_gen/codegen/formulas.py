@@ -29,6 +29,7 @@ from ..lowering.c.c_syntax import shown
 from ..lowering.plan import Step
 from .applications import Application, application
 from .entry_names import Names
+from .gradient_calls import gradient_call
 from .view_text import joined_axis, view_text, viewed, window
 
 LONGEST = (
@@ -36,6 +37,7 @@ LONGEST = (
 )
 LET = "let "  # begins the line of a local value
 SAVES = "; saves "  # after the formula of a result, before other results of the calls that it says
+SAVED = "; from "  # after the formula of a result, before what the step reads of calls that it says
 
 
 def plain(literal: str) -> str:
@@ -75,6 +77,7 @@ class _Formulas:
         self.out: list[str] = []
         self.is_whole = True  # the formula in hand is not divided
         self.applied: list[Application] = []  # in the formula in hand
+        self.told: set[Value] = set()  # what other steps have saved for these
         computing = (n for n in region.nodes if not isinstance(n.op.lower, View))
         self.uses = Counter(v.base for n in computing for v in n.operands)
         own = (names.bare(names.place(v)) for v in step.node.operands if v.base.node.op is not CONST)
@@ -110,20 +113,30 @@ class _Formulas:
     def _saved(self, v: Value) -> str:
         """`; saves mean, inv_std` where results are values of the calls in the formula of another one."""
         nodes = {n for a in self.applied for n in a.nodes} - {v.base.node}
+        read = self._read()
         self.applied.clear()
         saved = [(u, r) for u, r in self.results.items() if u.base.node in nodes and u.base not in self.done]
         self.done.update((u.base, self._name(r)) for u, r in saved)
-        return f"{SAVES}{', '.join(self._typed(r) for _, r in saved)}" if saved else ""
+        return f"{SAVES}{', '.join(self._typed(r) for _, r in saved)}{read}" if saved else read
+
+    def _read(self, first: int = 0) -> str:
+        """`; from mean, inv_std` where the step reads values of the calls that are said from the `first` on."""
+        new = {u for a in self.applied[first:] for u in a.saved} - self.told
+        self.told |= new
+        words = dict.fromkeys(self._name(u.base) for u in self.outer.values() if u.base in new)
+        return f"{SAVED}{', '.join(words)}" if words else ""
 
     def _application(self, node: Node) -> Application | None:
-        """The call whose result a node computes, where its formula says less."""
+        """The call whose result a node computes, where its formula says less, or whose gradient, where that is long."""
         found = application(node.results[0], self.outer)
-        return found if found is not None and found.reduces else None
+        if found is not None and found.says_more:
+            return found
+        return gradient_call(node.results[0], self.nodes, self.outer)
 
     def _assigned(self, v: Value, name: str) -> str:
         """`= formula`, or `-= formula` where something is subtracted from what has this name."""
         signs = v.node.op.signs
-        if v not in self.outer and len(signs) == 2 and signs[0] == 1:
+        if v not in self.outer and len(signs) == 2 and signs[0] == 1 and self._application(v.node) is None:
             first, second = v.node.operands
             if self._operand(first, ATOM) == name:
                 return f"{'-=' if signs[1] < 0 else '+='} {self._operand(second, SELECT)}"
@@ -135,12 +148,14 @@ class _Formulas:
 
     def _local(self, v: Value) -> str:
         """The name of a local value, which has a line from now on."""
+        first = len(self.applied)
         text, _ = self._formula(v)
+        read = self._read(first)
         word = self.locals[v]
         if word in self.scope.taken:  # a local of another loop
             word = word.rstrip("0123456789").rstrip("_")
         name = self.scope.fresh(word)
-        self.out.append(f"{LET}{name} = {text}")
+        self.out.append(f"{LET}{name} = {text}{read}")
         self.done[v] = name
         return name
 
@@ -168,7 +183,7 @@ class _Formulas:
         applied = self._application(node)
         if applied is not None:
             self.applied.append(applied)
-            return self._checked(applied.text(lambda u: self._operand(u, SELECT))), ATOM
+            return self._checked(applied.text(lambda u: self._argument(u, applied))), ATOM
         if isinstance(lower, View):
             text, precedence = self._formula(node.operands[0], is_top)
             viewed = view_text(node, text)
@@ -217,17 +232,45 @@ class _Formulas:
 
     def _elementwise(self, node: Node, lower: Elementwise) -> tuple[str, int]:
         count = len(node.operands)
-        integers = node.operands[0].type.dtype.kind in "iub" and node.results[0].type.dtype.kind in "iu"
-        if lower.is_identity or (lower.converts and integers):
+        from_integers = node.operands[0].type.dtype.kind in "iub" and node.results[0].type.dtype.kind in "iuf"
+        if lower.is_identity or (lower.converts and from_integers):
             return self._formula(node.operands[0], False)
         needs = lower.operand_precedence
         per_operand = needs if isinstance(needs, tuple) else (needs,) * count
+        divided = self._divided(node)
+        if divided is not None:
+            x, y = divided
+            return self._checked(f"{self._operand(x, MUL)} / {self._operand(y, ATOM)}"), MUL
         if lower.is_operator:
             texts = [self._operand(o, need) for o, need in zip(node.operands, per_operand, strict=True)]
+            if node.op.signs == (1, 1) and texts[1].startswith("-"):
+                return self._checked(f"{texts[0]} - {texts[1][1:]}"), lower.precedence
             return self._checked(lower.c.format(*texts)), lower.precedence
         texts = [self._operand(o, SELECT) for o in node.operands]
         numbers = [plain(c_syntax.attribute(x)) for k, x in node.attrs.items() if f"{{{k}}}" in lower.c]
         return self._checked(f"{node.op.name}({', '.join([*texts, *numbers])})"), ATOM
+
+    def _divided(self, node: Node) -> tuple[Value, Value] | None:
+        """x and y of x * (1 / y)."""
+        for k, inverse in enumerate(node.operands if node.op.powers == (1, 1) else ()):
+            while isinstance(inverse.node.op.lower, View) and planned_size(inverse.base.type.shape) == 1:
+                inverse = inverse.node.operands[0]
+            op = inverse.node.op
+            if (
+                op.powers == (1, -1)
+                and uniform(inverse.node.operands[0]) == 1
+                and not self._has_name(inverse)
+            ):
+                return node.operands[1 - k], inverse.node.operands[1]
+        return None
+
+    def _has_name(self, v: Value) -> bool:
+        """Whether a formula has the name of v in it, and not the formula of v."""
+        is_local = v in self.locals and (not self.is_whole or self.uses[v] > 1)
+        return v in self.outer or v.base in self.done or is_local
+
+    def _argument(self, v: Value, applied: Application) -> str:
+        return self._named(v, applied.stored[v]) if v in applied.stored else self._operand(v, SELECT)
 
     def _operand(self, v: Value, need: int) -> str:
         text, precedence = self._formula(v, False)

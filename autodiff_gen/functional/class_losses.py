@@ -9,15 +9,19 @@ from ..ir.build import apply
 from ..ir.index_ranges import range_of
 from ..ir.names import with_role
 from ..ir.node import CONST, Value
+from ..ir.origin import named
 from ..ir.types import Dim, Size, plain, planned
+from ..ops.axes.softmax import less_largest, log_sum_exp
+from ..ops.axes.softmax import log_softmax as LOG_SOFTMAX
 from .arguments import TensorLike, as_value, loss_function, shape_error, torch_lacks
-from .elementwise import eq, exp, log, logical_not, neg, to, where
+from .custom_gradient import with_derivative
+from .elementwise import eq, logical_not, neg, to, where
 from .index_limits import index_source
-from .indexing import pick
+from .indexing import one_hot_of, pick
 from .losses import number_of, reduced, weights_of
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape
-from .softmax import log_softmax, shifted
+from .softmax import log_softmax
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -96,6 +100,13 @@ def _may_be(t: Value, number: int) -> bool:
     return low <= number <= high
 
 
+def _scores_of(x: Value) -> Value | None:
+    """The scores [N, C, ...] or [C] of several classes, if x is log_softmax of them."""
+    classes = min(x.ndim, 2) - 1
+    is_log_softmax = x.node.op is LOG_SOFTMAX and x.node.attrs["axes"] == (classes,)
+    return x.node.operands[0] if is_log_softmax and x.shape[classes] != 1 else None
+
+
 @torch_lacks(size_average=None, reduce=None)
 @loss_function
 def nll_loss(
@@ -113,8 +124,12 @@ def nll_loss(
     rejects other targets outside 0 to C-1.
     """
     x, t = as_value(input), as_value(target)
+    scores = _scores_of(x)
     x = classes_last("nll_loss", x, t)
     chosen = _Chosen("nll_loss", x, t, weight, ignore_index)
+    if scores is not None:
+        of_scores = named("cross_entropy", is_whole=True)(cross_entropy)
+        return of_scores(scores, t, weight, ignore_index=ignore_index, reduction=reduction)
     if chosen.weight is None:
         return neg(reduced("nll_loss", chosen.pick(x), reduction))
     picked = neg(chosen.pick(x))
@@ -152,10 +167,16 @@ def cross_entropy(
         return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
     x = classes_last(name, x, t)
     chosen = _Chosen(name, x, t, weight, ignore_index)
-    z, axis = shifted(name, x, -1)
-    e = with_role(exp(z), "exp_shifted")
-    log_sum = with_role(log(with_role(sum(e, axis), "exp_sum")), "log_sum")
-    losses = log_sum - chosen.pick(z)
+    axis = x.ndim - 1
+    z = less_largest(x, (axis,))
+    log_sum = reshape(log_sum_exp(z, (axis,)), t.shape)
+
+    def derivative(d: Value) -> Value:
+        # Negated as integers: the loop is vectorised; gcc makes a branch of `- (is_expected ? 1.0f : 0.0f)`.
+        expected = with_role(to(neg(one_hot_of(chosen.index, x.shape[axis])), "f32"), "minus_expected")
+        return (apply("softmax", x, axes=(axis,)) + expected) * reshape(d, (*t.shape, 1))
+
+    losses = with_derivative(log_sum - chosen.pick(z), x, derivative)
     if chosen.table is not None:
         assert chosen.weight is not None
         losses = chosen.weight * losses

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from ..ir.build import apply, apply_node
 from ..ir.node import Value
+from ..ir.origin import BACKWARD, building
 from .arguments import as_value
 
 __all__ = ["custom_gradient", "gradient_of"]
@@ -41,3 +42,12 @@ def custom_gradient(
     values = [as_value(v) for v in (*results, *gradients, *inputs, *input_gradients)]
     made = apply_node("custom_gradient", *values, count=len(results)).results
     return made[0] if single else made
+
+
+def with_derivative(result: Value, x: Value, derivative: Callable[[Value], Value]) -> Value:
+    """`result`, with its gradient with respect to x in closed form: `derivative` computes it from the gradient of the
+    result. Differentiating what computes the result of x would give the same, with more operations."""
+    gradient = gradient_of(result)
+    with building(phase=BACKWARD):
+        dx = derivative(gradient)
+    return apply("custom_gradient", result, gradient, x, dx, count=1, exact=True)

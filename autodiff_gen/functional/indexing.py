@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..ir.build import apply, constant
 from ..ir.node import Value
-from ..ir.types import Dim, Shape, plain
+from ..ir.origin import named
+from ..ir.types import Dim, Shape, Size, plain
 from ..ops.support import as_s32
 from .arguments import TensorLike, as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, to, where
@@ -154,7 +155,13 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Value:
         )
     found = checked("one_hot", t, t, num_classes)
     t = t if found is None else found
-    return to(eq(unsqueeze(as_s32(t), -1), apply("iota", size=num_classes)), "s32")
+    return one_hot_of(t, num_classes)
+
+
+@named("one_hot")
+def one_hot_of(tensor: Value, num_classes: Size) -> Value:
+    """one_hot of an index that is in range."""
+    return to(eq(unsqueeze(as_s32(tensor), -1), apply("iota", size=num_classes)), "s32")
 
 
 @torch_lacks(reduce=None)

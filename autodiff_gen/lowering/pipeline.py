@@ -50,7 +50,6 @@ from ..passes.simplify.commute_pooling import commute_pooling
 from ..passes.simplify.cse import cse
 from ..passes.simplify.expand_composites import expand_composites
 from ..passes.simplify.fold_constants import fold_constants
-from ..passes.simplify.fold_one_hot_sums import fold_one_hot_sums
 from ..passes.simplify.region_dce import region_dce
 from ..passes.simplify.scale_weights import scale_weights
 from ..passes.simplify.share_functions import share_functions
@@ -113,7 +112,6 @@ MODEL: tuple[Stage, ...] = (
 # To fewer values; the same for every target.
 SIMPLIFY: tuple[Stage, ...] = (
     everywhere(expand_composites),  # expand ops that were kept whole for their gradients
-    everywhere(fold_one_hot_sums),  # replace the sum of a one-hot vector times another by one element
     everywhere(fold_constants),  # fold constants, x * 1, and broadcasts that happen anyway
     everywhere(share_functions),  # let activations call the functions that their gradients call
     everywhere(cse),  # compute the same op on the same operands once

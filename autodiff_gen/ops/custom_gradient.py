@@ -44,7 +44,7 @@ def parts(count: int, operands: Sequence[Value]) -> tuple[Values, Values, Values
     return results, gradients, xs, dxs
 
 
-def _types(*operands: Type, count: int) -> Type | tuple[Type, ...]:
+def _types(*operands: Type, count: int, exact: bool = False) -> Type | tuple[Type, ...]:
     check_float(*operands)
     if len(operands) % 2 or len(operands) < 2 * count:
         raise ShapeError("needs a gradient for each result and for each input")
@@ -74,10 +74,11 @@ def _vjp(dys: OptionalValues, inputs: Values, outs: Values, attrs: Attrs, wanted
 
 
 custom_gradient = define(
-    # The first `count` operands; placeholders of their gradients; values; and the gradients of these values.
+    # The first `count` operands; placeholders of their gradients; values; and the gradients of these values, which are
+    # the derivatives if `exact`.
     "custom_gradient",
     infer=_types,
-    ref=lambda *operands, count: operands[0] if count == 1 else operands[:count],
+    ref=lambda *operands, count, exact=False: operands[0] if count == 1 else operands[:count],
     vjp=_vjp,
     lower=Composite(lambda operands, attrs: operands[: attrs["count"]], own_gradient=True),
     samples=(

@@ -20,6 +20,7 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import CONST, OPS, Value, topological
+from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.kernels.contract import CONTRACT
 from autodiff_gen.lowering.c import c_ast as c
 from autodiff_gen.lowering.c import c_query
@@ -314,6 +315,18 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         lambda a, b: [F.cross_entropy(a, F.argmax(b, 1))],
         [(3, 5), (3, 5)],
     ),
+    "cross-entropy and its gradient": (
+        lambda a, b: _with_gradient(F.cross_entropy(a * b, F.argmax(b, 1)), a),
+        [(3, 5), (3, 5)],
+    ),
+    "the gradient of a cross-entropy in another step": (
+        lambda a, b, w: _with_gradient(F.cross_entropy(a @ w, F.argmax(b, 1)), a),
+        [(3, 2000), (3, 20), (2000, 20)],
+    ),
+    "nll_loss of log-probabilities and its gradient": (
+        lambda a, b: _with_gradient(F.nll_loss(F.log_softmax(a * b, 1), F.argmax(b, 1), reduction="sum"), a),
+        [(3, 5), (3, 5)],
+    ),
     "cross-entropy of other options": (
         lambda a, b: [F.cross_entropy(a, F.argmax(b, 1), label_smoothing=0.25, reduction="sum")],
         [(3, 5), (3, 5)],
@@ -324,6 +337,22 @@ EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
             *ag.grad(F.sum(y * a), [a, w, b]),
         ],
         [(6, 4), (4,), (4,)],
+    ),
+    "layer norm and its gradient": (
+        lambda a, w, b: [y := F.layer_norm(a * b, (6,), w, b), *ag.grad(F.sum(F.exp(y) * a), [a, w, b])],
+        [(4, 6), (6,), (6,)],
+    ),
+    "rms norm and its gradient": (
+        lambda a, w: [y := F.rms_norm(a, (6,), w), *ag.grad(F.sum(F.exp(y) * a), [a, w])],
+        [(4, 6), (6,)],
+    ),
+    "a layer norm in a residual block": (
+        lambda a, w, b: ag.grad(F.sum(F.exp(F.layer_norm(h := a * b, (6,), w, b)) * w + F.exp(h)), [a]),
+        [(4, 6), (6,), (6,)],
+    ),
+    "a softmax and its gradient": (
+        lambda a: [y := F.softmax(a, 1), *ag.grad(F.sum(y * y * a), [a])],
+        [(3, 5)],
     ),
     "a softmax of images along the channels": (lambda a: [F.softmax(a * 2.0, 1)], [(2, 4, 3, 3)]),
     "a mean of squares": (lambda a: [F.mse_loss(F.tanh(a), a), F.mean(a * a, 0)], [(3, 4)]),
@@ -371,6 +400,7 @@ MATHS: dict[str, Any] = {
     "amax": lambda x, axis=None: np.max(x, axis=axis, keepdims=True),
     "standardize": lambda *x, axes, eps: OPS["standardize"].ref(*x, axes=axes, eps=eps)[0],
     "softmax": OPS["softmax"].ref,
+    "log_softmax": OPS["log_softmax"].ref,
     "max_with_index_at": lambda x, axis: np.argmax(x, axis=axis, keepdims=True),
 }
 
@@ -401,6 +431,26 @@ def applied(function: str) -> Callable[..., Any]:
 MATHS = {name: applied(name) for name in F.__all__} | MATHS
 
 
+def backward(made: list[Value], arrays: dict[Value, Any]) -> dict[str, Callable[..., Any]]:
+    """By `f_backward`, of each function f of the library of which one call returned values: the gradient of its first
+    argument for a gradient of its result."""
+    calls = {n.origin.result_of: n.results[0] for n in topological(made) if n.origin.phase != BACKWARD}
+
+    def gradient(y: Value, x: Value) -> Callable[..., Any]:
+        d_y = ag.Input("d_y", y.shape)
+
+        def call(d: Any, *_: Any) -> Any:
+            return evaluate(
+                [ag.grad(y, x, d_y)], arrays | {d_y: np.reshape(d, y.shape)}, float_dtype="float64"
+            )[0]
+
+        return call
+
+    first = {call: next(iter(call.given.values()), None) for call in calls if call is not None}
+    known = {call: x for call, x in first.items() if isinstance(x, Value)}
+    return {f"{call.function}_backward": gradient(calls[call], x) for call, x in known.items()}
+
+
 def values(program: Program) -> dict[str, Value]:
     """What the steps of the first entry store, by name."""
     entry = program.entries[0]
@@ -416,10 +466,12 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(formulas, "LONGEST", longest)
     make, shapes = EVALUATED[case]
     xs = [ag.Input(f"x{k}", shape) for k, shape in enumerate(shapes)]
-    program = compile_function(ag.function(xs, make(*xs)), "f")
+    made = make(*xs)
+    program = compile_function(ag.function(xs, made), "f")
     graph = program.entries[0].plan.graph
     rng = np.random.default_rng(1)
     arrays = {x: rng.uniform(0.5, 2.0, x.type.shape) for x in graph.inputs}
+    maths = MATHS | backward(made, {x: arrays[v] for x in xs for v in arrays if v.name == x.name})
     roots = list(graph.outputs.values())
     expected = dict(zip(graph.outputs, evaluate(roots, arrays, float_dtype="float64"), strict=True))
     known: dict[str, Any] = {x.name: a for x, a in arrays.items()}
@@ -428,12 +480,14 @@ def test_formulas_are_true(case: str, longest: int, monkeypatch: pytest.MonkeyPa
     truth = dict(zip(stored, computed, strict=True))
     for text, _ in steps(program):
         for line in filter(None, text.split("\n")):
+            line = line.partition(formulas.SAVED)[0]
             line, _, saved = line.partition(formulas.SAVES)
             known |= {name: truth[name] for name in re.findall(r"(\w+)(?:\[[\dn,]*\])?(?:, |$)", saved)}
             assert " = " in line, f"not a formula: {line}"
             left, _, right = line.partition(" = ")
             name, _, shape = left.rstrip("]").partition("[")
-            value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(MATHS), known)
+            right = re.sub(r"(?<=\w)\[\d+(,\d+)*\]", "", right)  # shapes of what a kernel multiplies
+            value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(maths), known)
             if name.startswith(formulas.LET):
                 known[name.removeprefix(formulas.LET)] = value
                 continue

@@ -1,6 +1,7 @@
-"""Softmax, with a gradient that reads only its result: neither the scores nor their exponentials need be stored.
+"""Softmax, with a gradient that reads only its result: neither the scores nor their exponentials need be stored; and
+the logarithm of softmax.
 
-It is one op until the gradients are known; then the pass expand_composites makes elementwise ops and sums of it.
+They are ops until the gradients are known; then the pass expand_composites makes elementwise ops and sums of them.
 """
 
 from __future__ import annotations
@@ -61,4 +62,42 @@ softmax = define(
         Sample(((2, 1),), {"axes": (1,)}),
     ),
     torch="torch.softmax(a, axes[0])",
+)
+
+
+def _ref_log(x: Any, *, axes: tuple[int, ...]) -> Any:
+    z = x - x.max(axis=axes, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=axes, keepdims=True))
+
+
+def log_sum_exp(z: Value, axes: Sequence[int]) -> Value:
+    """log(sum(exp(z))) along the axes, which have extent 1 in it; of a z whose exponentials do not overflow."""
+    e = with_role(apply("exp", z), "exp_shifted")
+    total = with_role(apply("sum", e, axes=tuple(axes), keepdim=True), "exp_sum")
+    return with_role(apply("log", total), "log_sum")
+
+
+def _expanded_log(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    z = less_largest(operands[0], attrs["axes"])
+    return (z - log_sum_exp(z, attrs["axes"]),)
+
+
+def _log_gradient(dy: Value, x: Value, y: Value, attrs: Attrs) -> Value:
+    """dx = dy - softmax(x) * sum(dy)"""
+    total = with_role(apply("sum", dy, axes=attrs["axes"], keepdim=True), "total")
+    return dy - apply("softmax", x, **attrs) * total
+
+
+log_softmax = define(
+    "log_softmax",  # log(softmax(a)) along the axes, without cancellation
+    infer=_type,
+    ref=_ref_log,
+    vjp=by_operand(_log_gradient),
+    lower=Composite(_expanded_log),
+    samples=(
+        Sample(((3, 4),), {"axes": (1,)}),
+        Sample(((2, 3, 4),), {"axes": (1,)}),
+        Sample(((2, 1),), {"axes": (1,)}),
+    ),
+    torch="torch.log_softmax(a, axes[0])",
 )

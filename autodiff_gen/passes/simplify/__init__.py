@@ -1,1 +1,1 @@
-"""Less to compute on every target: constants, equal values, sums over one-hot vectors, joined values, dead results."""
+"""Less to compute on every target: constants, equal values, joined values, dead results."""

@@ -136,9 +136,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- loss ---- */
-    /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n] */
+    /* 4  loss = cross_entropy(head_out, label); saves loss_exp_shifted[n,5], loss_exp_sum[n,1] */
     float *const loss_exp_shifted = t->arena + 18320; /* [n,5] memory of steps 4 to 13 */
-    float *const loss_exp_sum = t->arena + 17940;     /* [n] memory of steps 4 to 5 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n,1] memory of steps 4 to 5 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -162,19 +162,17 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 5  let d_log_sum = 1.0 / n
-     *    d_head_out[n,5] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
-     *            (d_log_sum / loss_exp_sum)[:, None] * loss_exp_shifted */
+    /* 5  d_head_out[n,5] = (softmax(head_out, axes=(1,)) - one_hot(label, 5)) / n; from loss_exp_shifted,
+     *            loss_exp_sum */
     float *const d_head_out = t->arena + 18320; /* [n,5] in place of loss_exp_shifted */
     {
-        const float d_log_sum = 1.0f / (float)n;
-        const float d_of_target = -d_log_sum;
+        const float d_total = 1.0f / (float)n;
         for (int32_t i = 0; i < n; i++) {
+            const float inv_sum = 1.0f / loss_exp_sum[i];
             const int32_t chosen = (int32_t)label[i];
-            const float d_exp_sum = d_log_sum / loss_exp_sum[i];
             for (int32_t j = 0; j < 5; j++) {
                 d_head_out[i * 5 + j] =
-                        (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted[i * 5 + j];
+                        (loss_exp_shifted[i * 5 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
             }
         }
     }

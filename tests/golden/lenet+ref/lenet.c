@@ -138,9 +138,9 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- loss ---- */
-    /* 8  loss = cross_entropy(layer11_out, label); saves loss_exp_shifted[n,10], loss_exp_sum[n] */
+    /* 8  loss = cross_entropy(layer11_out, label); saves loss_exp_shifted[n,10], loss_exp_sum[n,1] */
     float *const loss_exp_shifted = t->arena + 7584; /* [n,10] memory of steps 8 to 12 */
-    float *const loss_exp_sum = t->arena + 6992;     /* [n] memory of steps 8 to 9 */
+    float *const loss_exp_sum = t->arena + 6992;     /* [n,1] memory of steps 8 to 9 */
     {
         float total = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -164,19 +164,17 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- backward: layer11 ---- */
-    /* 9  let d_log_sum = 1.0 / n
-     *    d_layer11_out[n,10] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
-     *            (d_log_sum / loss_exp_sum)[:, None] * loss_exp_shifted */
+    /* 9  d_layer11_out[n,10] = (softmax(layer11_out, axes=(1,)) - one_hot(label, 10)) / n;
+     *            from loss_exp_shifted, loss_exp_sum */
     float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {
-        const float d_log_sum = 1.0f / (float)n;
-        const float d_of_target = -d_log_sum;
+        const float d_total = 1.0f / (float)n;
         for (int32_t i = 0; i < n; i++) {
+            const float inv_sum = 1.0f / loss_exp_sum[i];
             const int32_t chosen = (int32_t)label[i];
-            const float d_exp_sum = d_log_sum / loss_exp_sum[i];
             for (int32_t j = 0; j < 10; j++) {
                 d_layer11_out[i * 10 + j] =
-                        (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted[i * 10 + j];
+                        (loss_exp_shifted[i * 10 + j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
             }
         }
     }

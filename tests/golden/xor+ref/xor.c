@@ -40,11 +40,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     /* 1  layer1_out[n,8] = relu(x . layer0_weight' + layer0_bias)
      *    let out = layer1_out . layer2_weight' + layer2_bias
      *    loss = cross_entropy(out, label)
-     *    let d_log_sum = 1.0 / n
-     *    let exp_shifted = exp(out - amax(out, axis=1))
-     *    let exp_sum = sum(exp_shifted, axis=1)
-     *    d_layer2_out[n,2] = where(index == label[:, None], -d_log_sum[:, None], 0.0) +
-     *            (d_log_sum / exp_sum)[:, None] * exp_shifted
+     *    d_layer2_out[n,2] = (softmax(out, axes=(1,)) - one_hot(label, 2)) / n
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
     float *const layer1_out = t->arena;                /* [n,8] memory of steps 1 to 2 */
     float *const d_layer2_out = t->arena + 64;         /* [n,2] memory of steps 1 to 3 */
@@ -53,8 +49,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     float *const loss_exp_shifted_row = t->arena + 74; /* [2] memory of step 1 */
     {
         float total = 0.0f;
-        const float d_log_sum = 1.0f / (float)n;
-        const float d_of_target = -d_log_sum;
+        const float d_total = 1.0f / (float)n;
         for (int32_t i = 0; i < n; i++) {
             const float x_0 = x[i * 2 + 0];
             const float x_1 = x[i * 2 + 1];
@@ -92,11 +87,11 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 exp_sum += exp_shifted;
             }
             total += ag_logf(exp_sum) - (layer2_xw_row[label[i]] + t->layer2_bias[label[i]] - max);
+            const float inv_sum = 1.0f / exp_sum;
             const int32_t chosen = (int32_t)label[i];
-            const float d_exp_sum = d_log_sum / exp_sum;
             for (int32_t j = 0; j < 2; j++) {
                 d_layer2_out[i * 2 + j] =
-                        (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted_row[j];
+                        (loss_exp_shifted_row[j] * inv_sum + (float)-((int32_t)(chosen == j))) * d_total;
             }
             const float d_layer2_out_0 = d_layer2_out[i * 2 + 0];
             const float d_layer2_out_1 = d_layer2_out[i * 2 + 1];
