@@ -170,6 +170,7 @@ def test_every_number_may_be_a_parameter(make: Make, tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(source_trees, "_with_outlined_loops", lambda codes, *_: (codes, []))
         in_place = library_of(programs, "-O1")
+    monkeypatch.setattr(outlining, "_is_worth_a_call", lambda *_: True)
     monkeypatch.setattr(outlining, "_saved", lambda *_: 1)
     monkeypatch.setattr(common_function, "differing", every_number)
     texts = [emit(program)[f"{program.name}.c"] for program in programs]

@@ -11,8 +11,7 @@ the last change of loops.
 
 Steps have loops in common where these differ in names only, of arrays and numbers, which become parameters, and of
 local variables; on targets without wide vectors also in numbers, such as the sizes of layers, which are parameters,
-too, where they differ. With wide vectors compilers have to know the sizes of loops, and loops with fewer iterations
-than a call takes instructions stay: in place, compilers see that their arrays are apart.
+too, where they differ. With wide vectors compilers have to know the sizes of loops.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ..c import c_query
 from .common_form import Known, Section, Variable, declared_by, section_of
 from .common_function import CommonFunction, differing, function_of
 from .role_names import StepName, function_names
-from .vector_loops import total_iterations
+from .vector_loops import iterations
 
 Visit: TypeAlias = Callable[[c.Statements, tuple[str, str], Known], c.Statements]
 _ENDS = (c.Comment, c.Heading, c.Probe, c.Return, c.Blank)
@@ -150,10 +149,9 @@ def _common(runs: Sequence[Run], cost: CostTable) -> Iterator[list[Section]]:
     groups: dict[tuple[Any, ...], list[tuple[int, Section]]] = {}
     for k, run in enumerate(runs):
         for section in (run.whole, *run.parts):
-            if section is None or (is_fixed and total_iterations(section.body) <= cost.axpby.call):
-                continue
-            form = (section.form, section.numbers) if is_fixed else section.form
-            groups.setdefault(form, []).append((k, section))
+            if section is not None and _is_worth_a_call(section, cost):
+                form = (section.form, section.numbers) if is_fixed else section.form
+                groups.setdefault(form, []).append((k, section))
     whole, divided = set[int](), set[int]()  # runs that are in one function; runs with parts in functions
 
     def is_free(k: int, section: Section) -> bool:
@@ -184,3 +182,20 @@ def _saved(group: Sequence[tuple[int, Section]]) -> int:
         return 0
     call = 1 + len(same[0].outer) + len(differing(same))
     return (len(same) - 1) * same[0].size - (len(same) + 1) * call
+
+
+def _is_worth_a_call(section: Section, cost: CostTable) -> bool:
+    """Whether a call takes little of the time of statements, where compilers make vectors of them: in place they know
+    which arrays are apart."""
+    return cost.vector == 1 or cost.axpby.call * cost.vector < (cost.code - 1) * _executed(section.body)
+
+
+def _executed(tree: Any) -> int:
+    """About how many operations statements execute: the nodes of their trees, as often as loops run them."""
+    count = 0
+    for node in c_query.nodes(tree, stop=c.For):
+        count += 1
+        if isinstance(node, c.For):
+            times = max(iterations(replace(node, step=1), 1) // abs(node.step), 1)
+            count += times * _executed(node.body)
+    return count

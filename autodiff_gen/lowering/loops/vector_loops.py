@@ -42,15 +42,6 @@ def _scan(tree: Any, vectors: int) -> tuple[bool, bool, bool]:
     return loops, called, short
 
 
-def total_iterations(statements: Sequence[c.Statement]) -> int:
-    """How often the innermost loops of statements are run at most, all together."""
-    found = 0
-    for node in c_query.nodes(tuple(statements), stop=c.For):
-        if isinstance(node, c.For):
-            found += iterations(node, 1) * max(total_iterations(node.body), 1)
-    return found
-
-
 def iterations(loop: c.For, unknown: int) -> int:
     """How often a loop is run at most; `unknown` where it counts in steps, or downwards."""
     return unknown if loop.extent is None or loop.step != 1 else planned_size((loop.extent,))

@@ -21,18 +21,11 @@
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
 
-/* Loops of step 2.1 of train_step and step 2.1 of predict */
-static void fill(float *h, int32_t n) {
-    for (int32_t i = 0; i < 20 * n; i++) {
-        h[i] = 0.0f;
-    }
-}
-
 /* let clipped_grad = grad * grad_scale
  * exp_avg += (clipped_grad - exp_avg) * 0.1
  * exp_avg_sq = exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
  * param -= step_size * (exp_avg / (sqrt(exp_avg_sq) * root_correction + 1e-08))
- * Loops of steps 16, 17, 18, 19, 20, 21 of train_step */
+ * Loops of steps 16, 17, 18, 19, 20 of train_step */
 static AG_NOINLINE void clip_grad_norm_adam_update(const float *grad_scale, const float *step_size,
         const float *root_correction, const float *grad, float *exp_avg, float *exp_avg_sq, float *param,
         int32_t count) {
@@ -82,7 +75,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const gru_h_before = t->arena + 15360; /* [n,32,20] memory of steps 2 to 10 */
     float *const gru_h_gates = t->arena + 7680;   /* [n,32,60] memory of steps 2 to 9 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    fill(gru_h, n);
+    for (int32_t i = 0; i < 20 * n; i++) {
+        gru_h[i] = 0.0f;
+    }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         float *const gru_h_before_t = gru_h_before + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
@@ -417,8 +412,21 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(clipped_grad) * 0.001
      *    head_bias[5] -=
      *            step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * root_correction + 1e-08)) */
-    clip_grad_norm_adam_update(grad_scale, step_size, root_correction, d_head_bias, t->head_bias_exp_avg,
-            t->head_bias_exp_avg_sq, t->head_bias, 5);
+    {
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float root_correction_0 = root_correction[0];
+        for (int32_t i = 0; i < 5; i++) {
+            const float old_exp_avg = t->head_bias_exp_avg[i];
+            const float clipped_grad = d_head_bias[i] * grad_scale_0;
+            const float exp_avg = old_exp_avg + (clipped_grad - old_exp_avg) * 0.1f;
+            t->head_bias_exp_avg[i] = exp_avg;
+            const float exp_avg_sq =
+                    t->head_bias_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad * 0.001f;
+            t->head_bias_exp_avg_sq[i] = exp_avg_sq;
+            t->head_bias[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * root_correction_0 + 1e-08f));
+        }
+    }
     return GESTURE_OK;
 }
 
@@ -442,7 +450,9 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     /* 2  gru_cell over 32 time steps: gru_h[n,20] */
     float *const gru_h = t->arena + 7920; /* [n,20] memory of steps 2 to 3 */
     /* 2.1 gru_h[n,20] = 0.0 */
-    fill(gru_h, n);
+    for (int32_t i = 0; i < 20 * n; i++) {
+        gru_h[i] = 0.0f;
+    }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const gru_x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 

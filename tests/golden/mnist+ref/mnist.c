@@ -20,13 +20,6 @@
 /* Does not compile where the struct would be laid out otherwise than planned. */
 typedef char mnist_size_is_as_planned[sizeof(mnist_trainer) == MNIST_TRAINER_BYTES ? 1 : -1];
 
-/* out = sigmoid(x); loops of step 2 of train_step and step 2 of predict */
-static void sigmoid(const float *x, float *out) {
-    for (int32_t i = 0; i < 32; i++) {
-        out[i] = ag_sigmoidf(x[i]);
-    }
-}
-
 int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, float lr, float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
         return MNIST_ERR_NULL;
@@ -45,7 +38,9 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
     float *const layer1_out = t->arena; /* [1,32] in place of layer0_out */
-    sigmoid(layer0_out, layer1_out);
+    for (int32_t i = 0; i < 32; i++) {
+        layer1_out[i] = ag_sigmoidf(layer0_out[i]);
+    }
 
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
@@ -117,7 +112,9 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
     float *const layer1_out = t->arena; /* [1,32] in place of layer0_out */
-    sigmoid(layer0_out, layer1_out);
+    for (int32_t i = 0; i < 32; i++) {
+        layer1_out[i] = ag_sigmoidf(layer0_out[i]);
+    }
 
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
