@@ -59,7 +59,7 @@ def emit(
     """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number; `poison`: to
     find errors of the plan, memory of the arena that holds no value is filled with NaN (runtime/ag_poison.h)."""
     source = source_of(program, probes or {}, poison)
-    common: dict[str, Any] = {
+    common = {
         "p": program,
         "init_signature": _init_signature(program),
         "P": program.name.upper(),
@@ -71,12 +71,10 @@ def emit(
         "poisoned": poison,
         "entries": [_shown(code, program) for code in source.codes],
     }
-    name, code = program.name, _source(program, source)
-    steps = [line for entry in common["entries"] for step in entry["steps"] for line in step]
-    code["legend"] = legend([*steps, *(line for f in code["functions"] for line in f["body"])])
+    name = program.name
     return {
         f"{name}.h": templates().get_template("header.h.j2").render(**common, **_header(program, source)),
-        f"{name}.c": templates().get_template("source.c.j2").render(**common, **code),
+        f"{name}.c": templates().get_template("source.c.j2").render(**common, **_source(program, source)),
         f"{name}_params.c": templates().get_template("params.c.j2").render(**common, **_params(program)),
     }
 
@@ -93,6 +91,7 @@ def _source(program: Program, source: Source) -> dict[str, Any]:
         "geometry": [PRINTER.lines([geometry_table(g, name)]) for g, name in source.geometry.items()],
         "declarations": declarations,
         "function_headers": dict.fromkeys(f.header for f in source.own),
+        "legend": PRINTER.lines([c.Comment(text)]) if (text := legend(source.steps)) else [],
         "state_parts": _state_parts(program),
         "missing": "".join(f" || t->{r.member} == NULL" for r in program.regions),
         "blocks": any(loop.blocks for loop in c_query.loops(source.steps))

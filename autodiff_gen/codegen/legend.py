@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..lowering.c import c_ast as c
-from .c_printer import PRINTER
+from ..lowering.c import c_query
 
-_LEGEND = (
+_KEEPS_NAN = ("{0} != {0}", "{acc0} != {acc0}", "{0} <= 0.0f ? 0.0f")  # in the templates of ops
+
+
+def _keeps_nan(node: Any) -> bool:
+    return isinstance(node, (c.Template, c.StepTemplate)) and any(test in node.text for test in _KEEPS_NAN)
+
+
+def _holds_registers(node: Any) -> bool:
+    """Whether a loop moves by the size of arrays that it declares."""
+    sizes = [s.size for s in node.body if isinstance(s, c.Array)] if isinstance(node, c.For) else []
+    return bool(sizes) and abs(node.step) > 1 and not node.blocks
+
+
+_LEGEND: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (
-        r"\] memory of step",
+        lambda node: isinstance(node, c.Declare) and node.is_pointer and node.comment.startswith("["),
         "After a pointer: its shape, and the steps that use its memory, for it or for what is in place of it.",
     ),
     (
-        r"/\* .* \. ",
+        lambda node: isinstance(node, c.Comment) and " . " in node.text,
         "In comments a . b is a product of matrices, x' a transpose, and let defines a local value.",
     ),
     (
-        r"AG_(RELU_)?BLOCK",
+        lambda node: isinstance(node, c.For) and bool(node.blocks),
         "AG_BLOCKS(i, count, j, 8, ...): a loop over i = 0, 8, ... < count and j = 0 to 7; see ag_blocks.h.",
     ),
     (
-        r"for \(int32_t ([i-s]) = .*; \1 \+= [2-9]\d*\)",
+        _holds_registers,
         "A loop that moves by several elements, as i += 4 does, keeps arrays of so many floats in registers.",
     ),
     (
-        r"([\w\[\]>.*+ -]+) != \1\b|<= 0\.0f \? 0\.0f :",
+        _keeps_nan,
         "A maximum, a minimum and ReLU keep a NaN: hence tests as x != x, and x <= 0.0f ? 0.0f : x.",
     ),
 )
 
 
-def legend(code: Sequence[str]) -> list[str]:
-    """The comment for a file with this code, as lines; none where the code has nothing to explain."""
-    text = "\n".join(code)
-    said = [told for pattern, told in _LEGEND if re.search(pattern, text)]
-    return PRINTER.lines([c.Comment("\n".join(["How to read this file:", *said]))]) if said else []
+def legend(steps: Sequence[c.Statements]) -> str:
+    """The comment for a file with these steps; empty where they have nothing to explain."""
+    nodes = list(c_query.nodes(steps))
+    said = [told for occurs, told in _LEGEND if any(map(occurs, nodes))]
+    return "\n".join(["How to read this file:", *said]) if said else ""

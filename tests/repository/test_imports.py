@@ -150,9 +150,16 @@ def test_no_file_imports_itself_through_others() -> None:
     assert not left, sorted(left)
 
 
+# Modules of code generation that use regular expressions, and for what; none of them is over C.
+EXPRESSIONS = {
+    "autodiff_gen.codegen.function_comments": "words of comments",
+}
+
+
 def test_code_generation_reads_the_syntax_tree_and_no_text() -> None:
     packages = ("passes", "lowering", "codegen")
-    assert not {m for m, p in modules().items() if package(m) in packages and "re" in imported(m, p)}
+    found = {m for m, p in modules().items() if package(m) in packages and "re" in imported(m, p)}
+    assert found == EXPRESSIONS.keys()
 
 
 def third_party(module: str, path: Path) -> set[str]:
