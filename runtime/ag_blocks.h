@@ -19,17 +19,18 @@
  * replace_limited(block, to, high): and at most `high`, which is positive and finite. They keep a NaN. Loops
  * with one of these four are AG_RELU_BLOCKS.
  *
- * AG_BLOCK_ROWS(k, rows, j, 4, read(x_block, x, stride), ...): one block of each row; from row to row what is
- * read and written moves by `stride` floats. AG_BLOCK(j, 4, read(x_block, x), ...): one block.
+ * AG_BLOCK_ROWS(k, rows, j, 4, read(x_block, x, stride), ...): one block of each row; the
+ * pointer of each operand moves by `stride` floats from row to row. AG_BLOCK(j, 4, read(x_block, x), ...):
+ * one block.
  *
  * With Arm's single-precision FPU a block is one VLDM or VSTM, whose registers follow from the place of the
  * operand, and compilers compute in these; `replace` takes the registers of the operand before it. The others
  * are among the first six operands with blocks of four, and among the first three with blocks of eight.
  * Elsewhere blocks are plain loops.
  *
- * GCC looks for what is stored in a register variable before it is read, back to the beginning of the
- * function if need be, and in long functions gives up, with every local array in memory: the variables are
- * set to zeros, which takes no instruction. */
+ * GCC searches for the value of a register variable before it is read, back to the beginning of the function
+ * if need be; in long functions it gives up and keeps every local array in memory. The variables are
+ * therefore set to zeros, which takes no instruction. */
 #ifndef AG_BLOCKS_H
 #define AG_BLOCKS_H
 
@@ -191,7 +192,7 @@ AG_BLOCK_REGISTERS(5, "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27")
 #define AG_STORE_RELU(w, k, p, v) AG_OF_BANK(ag_store_next_positive, AG_BANK_##w##_##k)(p, v, w == 8)
 #define AG_STORE_LIMITED(w, k, p, v, high)                                                                   \
     AG_OF_BANK(ag_store_next_limited, AG_BANK_##w##_##k)(p, v, high, w == 8)
-/* An addition of its own in each iteration, where compilers would add an index to each pointer. */
+/* One addition in each iteration, where compilers would add an index to each pointer. */
 static inline __attribute__((always_inline, unused)) const float *ag_moved(const float *p, int32_t n) {
     p += n;
     __asm__("" : "+r"(p));
@@ -288,8 +289,7 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_OPERAND(f, w, k, operand) AG_APPLIED(f, w, k, AG_KIND_##operand)
 #define AG_APPLIED(f, ...) f(__VA_ARGS__)
 
-/* An operand as the place of its registers, whether it is loaded, how it is stored, and what is given of it.
- */
+/* An operand as the place of its registers, whether it is loaded, how it is stored, and its arguments. */
 #define AG_KIND_read(...) ag_own, ag_load, ag_keep, __VA_ARGS__
 #define AG_KIND_update(...) ag_own, ag_load, ag_store, __VA_ARGS__
 #define AG_KIND_write(...) ag_own, ag_new, ag_store, __VA_ARGS__
@@ -307,13 +307,12 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_BEFORE_5 4
 #define AG_BEFORE_6 5
 
-/* What is declared for an operand: where its next block is, and the block. */
+/* Declarations for an operand: the address of its next block, and the block. */
 #define AG_AT(w, k, place, load, store, block, ...) *block##_at = (AG_FIRST(__VA_ARGS__, 0))
 #define AG_FIRST(p, ...) p
 #define AG_ARRAY(w, k, place, load, store, block, ...) block[w]
 
-/* What is done with it before the elements of a block are computed: of blocks that follow each other, and of
- * others. */
+/* Before the elements of a block are computed: for consecutive blocks, and for others. */
 #define AG_BEGIN(w, k, place, load, store, block, ...) AG_BEGIN_##load##_##store(w, k, block)
 #define AG_BEGIN_ag_load_ag_keep(w, k, block) block##_at = AG_LOAD_NEXT(w, k, block, block##_at)
 #define AG_BEGIN_ag_load_ag_store(w, k, block) AG_LOAD(w, k, block, block##_at)
@@ -324,7 +323,7 @@ static inline void ag_end_default_nan(uint32_t modes) {
 #define AG_ONE_BEGIN_ag_load(w, k, block) AG_LOAD(w, k, block, block##_at)
 #define AG_ONE_BEGIN_ag_new(w, k, block) (void)0
 
-/* What is done with it after that: of blocks that follow each other, of one block in each row, and of one
+/* After the elements of a block are computed: for consecutive blocks, for one block in each row, and for one
  * block. */
 #define AG_END(w, k, place, load, store, block, ...)                                                         \
     AG_END_##store(w, AG_PLACE_##place(k), block, __VA_ARGS__)

@@ -34,7 +34,7 @@ static int check_state(ag_link *l, uint32_t exchanged, uint32_t rest) {
     return AG_LINK_OK;
 }
 
-/* Adds the gradients of the first n rows of the inputs in memory to those of before. */
+/* Adds the gradients of the first n rows of the inputs in memory to the earlier gradients. */
 static int accumulate(ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 20) {
         return AG_LINK_ERR_LENGTH;
@@ -51,7 +51,7 @@ static int accumulate(ag_link *l, ag_exchange *x) {
     }
     int status = check_state(l, ag_get32(x->in + 12), ag_get32(x->in + 16));
     if (status == AG_LINK_OK) {
-        l->round.begun = false; /* its weights are those of other steps */
+        l->round.begun = false; /* its weights come from other steps */
         status = l->model->gradients->accumulate(l->memory, (int32_t)n, &l->loss);
         l->count.rejected += status != AG_LINK_OK;
     }

@@ -1,6 +1,6 @@
 /* Synchronous training over the link, for models with `accumulate`: docs/link.md. The board adds up the
- * gradients of its share of a batch; the host reads the sums, writes those of all boards, and asks for the
- * step. Every request names the step and the checksum of the state that it starts from, so that a step is
+ * gradients of its share of a batch; the host reads the sums, writes the sums of all boards, and requests
+ * the step. Every request names the step and the checksum of the state that it starts from, so that a step is
  * made once, and from the same weights on all boards. */
 #ifndef AG_GRADIENTS_H
 #define AG_GRADIENTS_H

@@ -132,8 +132,8 @@ typedef struct ag_link {
     uint32_t checkpoint; /* sequence number of the last one saved or loaded, 0 before */
     int start;           /* status of loading one at start-up, until the state is replaced */
     bool incomplete;     /* the state is partially written */
-    bool beyond_shared;  /* also outside of what rounds exchange */
-    bool in_buffers;     /* also outside of what they exchange where buffers are local */
+    bool beyond_shared;  /* also outside of the part that rounds exchange */
+    bool in_buffers;     /* also outside of the part that they exchange where buffers are local */
     ag_round round;      /* set samples, cycles and entropy to the board's */
     uint32_t window;     /* bytes of requests that the host may send before it waits for a reply */
     uint16_t session;
@@ -146,7 +146,7 @@ typedef struct ag_link {
 } ag_link;
 
 /* Starts with `memory` as it is: the model is neither initialised nor loaded. `flash` may be NULL. `window`
- * is that of one frame; set it to what is buffered while ag_link_receive executes a request. */
+ * has room for one frame; set it to the bytes that are buffered while ag_link_receive executes a request. */
 void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, const ag_flash *flash,
                    ag_link_send_fn *send, void *send_ctx);
 

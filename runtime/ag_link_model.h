@@ -21,8 +21,8 @@ typedef struct ag_link_array {
     bool is_f32;    /* may be written as bytes */
 } ag_link_array;
 
-/* What a round of federated training exchanges of the state: parameters that train, and floats of buffers,
- * such as the statistics of a batch normalisation. */
+/* The part of the state that a round of federated training exchanges: parameters that train, and floats of
+ * buffers, such as the statistics of a batch normalisation. */
 typedef enum ag_shared_kind { AG_SHARED_F32 = 0, AG_SHARED_S8 = 1 } ag_shared_kind;
 
 /* Elements of one kind that follow each other in the state, from byte `offset` of it on. */
@@ -84,7 +84,7 @@ typedef struct ag_link_model {
 } ag_link_model;
 
 /* Where byte `offset` of the state is; `bytes` becomes how many of the bytes from there on are in the same
- * part, at most what it was. The offset is within the state. */
+ * part, at most the value before. The offset is within the state. */
 uint8_t *ag_state_at(const ag_link_model *m, uint8_t *memory, uint32_t offset, uint32_t *bytes);
 
 /* A checksum of the bytes before, continued over bytes of the state. */

@@ -33,8 +33,8 @@ static bool find_object(ag_link *l, uint32_t number, link_object *o) {
     return true;
 }
 
-/* Where byte `offset` of the object is; `bytes` becomes how many of them follow there, at most what it was.
- */
+/* Where byte `offset` of the object is; `bytes` becomes how many of them follow there, at most the value
+ * before. */
 static uint8_t *part_of(const ag_link *l, const link_object *o, uint32_t offset, uint32_t *bytes) {
     return o->at == NULL ? ag_state_at(l->model, l->memory, offset, bytes) : o->at + offset;
 }

@@ -1,5 +1,6 @@
-/* AG_PROBE(id), an instrumentation point: what is executed from here to the next one is attributed to `id`; 0
- * means nothing. The macro expands to nothing unless a benchmark build enables it by one of two definitions.
+/* AG_PROBE(id), an instrumentation point: the instructions from here to the next one are attributed to `id`;
+ * 0 means nothing. The macro expands to nothing unless a benchmark build enables it by one of two
+ * definitions.
  *
  * AG_PROBE_HINTS: a hint instruction that is a no-op on every core, at which bench/qemu/ag_count.c counts in
  * QEMU. Its address and id are stored in the debugging section `.debug_ag_probes`.

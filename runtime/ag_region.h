@@ -4,7 +4,7 @@
  *     static mnist_in_ccm ccm AG_REGION(ccm);
  *
  * The build defines AG_RAM_<region> as the number of a section of boards/support/common/firmware.ld. Where it
- * does not, on the host or in a project with a linker script of its own, the section has another name that
+ * does not, on the host or in a project with another linker script, the section has another name that
  * begins with .bss, which linker scripts place in the main RAM. */
 #ifndef AG_REGION_H
 #define AG_REGION_H

@@ -92,7 +92,7 @@ int ag_round_begin(ag_round *r, const ag_round_request *request, ag_checkpoint *
  * and how differences are masked. */
 int ag_round_enter(ag_round *r, uint32_t number, const ag_record *start, const ag_note *note);
 
-/* What is saved with a checkpoint of this board outside of rounds: its identity. NULL where it has none. */
+/* The board's identity, which is saved with its checkpoints outside of rounds. NULL where it has none. */
 const ag_note *ag_round_identity(const ag_round *r, ag_note *note);
 
 /* Makes local steps on the board's samples, in an order that depends on seed and epoch only. Returns the
@@ -128,7 +128,7 @@ int ag_round_evaluate(ag_round *r, uint32_t number, uint32_t first, uint32_t cou
 /* The number of elements of the shared part. */
 uint32_t ag_round_elements(const ag_round *r);
 
-/* Whether bytes of the state are in the shared part, of which buffers may be local. */
+/* Whether bytes of the state are in the shared part; buffers in it may be local. */
 bool ag_round_shares(const ag_link_model *model, bool local_buffers, uint32_t offset, uint32_t bytes);
 
 /* The sample at position `i` of an epoch over n samples: each once in an epoch. */

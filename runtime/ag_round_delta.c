@@ -153,7 +153,7 @@ enum { RADIX = 256 };
 typedef struct selection {
     uint32_t limit, known, shift, left;
     uint32_t largest;      /* of all elements */
-    uint16_t count[RADIX]; /* of those whose known bits are those of the limit, by their next 8 bits */
+    uint16_t count[RADIX]; /* of elements with the same known bits as the limit, by their next 8 bits */
 } selection;
 
 /* The bits without the sign, in the order of the magnitudes. */
@@ -202,7 +202,7 @@ static int select_largest(const ag_round *r, bool masks, const ag_round_piece *p
     return status;
 }
 
-/* ---- what is sent */
+/* ---- sending */
 
 typedef struct encoder {
     const ag_round_piece *piece;

@@ -1,4 +1,4 @@
-/* The request handlers of rounds, and of what a board of a fleet keeps. */
+/* The request handlers of rounds, and of the notes that a board of a fleet keeps. */
 #include "ag_requests.h"
 
 #include "ag_frame.h"
@@ -133,7 +133,7 @@ static int identity(ag_link *l, ag_exchange *x) {
     return status;
 }
 
-/* The flash of checkpoints: its slots, how often they were erased, and what a round programs. */
+/* The flash of checkpoints: its slots, how often they were erased, and the bytes that a round programs. */
 static int wear(const ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 0) {
         return AG_LINK_ERR_LENGTH;

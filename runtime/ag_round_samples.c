@@ -43,7 +43,7 @@ uint32_t ag_round_sample(uint32_t i, uint32_t n, uint32_t seed, uint32_t epoch) 
         bits++;
     }
     const uint32_t mask = 0xffffffffu >> (32 - bits), shift = (bits + 1) / 2;
-    do { /* a bijection of 0 to mask; what it maps outside of the samples it maps again */
+    do { /* a bijection of 0 to mask; results outside of the samples are mapped again */
         for (uint32_t k = 0; k < 4; k++) {
             const uint32_t factor = ag_rand_u32(seed, epoch, 2 * k) | 1u;
             i = (i * factor + ag_rand_u32(seed, epoch, 2 * k + 1)) & mask;

@@ -70,11 +70,11 @@ int ag_store_load_any(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load,
 /* A checkpoint in the flash whose body is read in pieces. */
 typedef struct ag_record {
     const ag_flash *flash;
-    uint32_t address, bytes; /* of the body: what the save function wrote, and the note after it */
+    uint32_t address, bytes; /* of the body: the bytes of the save function, and the note after them */
 } ag_record;
 
-/* What a board of a fleet saves after the body: its identity, 0 before it has one; and, where a round begins,
- * the options of the round, how differences are clipped and what seeds their noise. */
+/* A board of a fleet saves this note after the body: its identity, 0 before it has one; and, where a round
+ * begins, the options of the round, how differences are clipped and the seed of their noise. */
 typedef struct ag_note {
     uint32_t identity, options;
     float clip, noise;

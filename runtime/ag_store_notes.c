@@ -1,4 +1,4 @@
-/* What a board of a fleet keeps beside its state: notes after records; and how worn the flash is. */
+/* Notes of a board of a fleet, after records of its state; and how worn the flash is. */
 #include "ag_store_records.h"
 
 #include <string.h>

@@ -180,7 +180,7 @@ class Options:
 
     @property
     def words(self):
-        """Those of args=."""
+        """The arguments in args=."""
         try:
             return shlex.split(self.given.get("args", ""))
         except ValueError as error:

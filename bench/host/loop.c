@@ -1,7 +1,7 @@
 /* The loop that times a trainer, generated or naive; both have the same functions.
  *
- * MODEL_H is the header, TRAINER the type of its memory, TARGET that of a label or target, and INIT(t) and
- * STEP(t, x, y, loss) call it. */
+ * MODEL_H is the header, TRAINER the type of the trainer's memory, TARGET the type of a label or target, and
+ * INIT(t) and STEP(t, x, y, loss) call the trainer. */
 #define _POSIX_C_SOURCE 199309L
 
 #include MODEL_H

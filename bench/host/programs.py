@@ -71,7 +71,7 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
         "STEP(t, x, y, loss)": f"{name}_train_step(t, x, y, {', '.join(words)}, loss)",
     }
     include = (folder, *tables.include_dirs(), *build_commands.include_dirs(b))
-    # what the link does not read takes half of the time: debug information, and code beside that for the link
+    # debug information and machine code beside the code for the link take half of the time; the link reads neither
     own = [flag for flag in build_commands.compile_flags(b) if flag not in ("-g", "-ffat-lto-objects")]
     # as in a program: only the loop calls the trainer
     flags = [*own, "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
@@ -106,8 +106,8 @@ _compiled: set[Path] = set()
 def kernel_objects(
     b: board.Board, tables: registry.Backends, called: Sequence[Kernel], flags: list[str], folder: Path
 ) -> list[Path]:
-    """The kernels that a program calls and what they share, each compiled once in this process for each folder, board
-    and list of backends."""
+    """The object files of the kernels that a program calls, and of the sources that kernels share. Each is compiled
+    once in this process for each folder, board and list of backends."""
     home = folder / f"{b.id}+{'+'.join(tables.names)}"
     home.mkdir(parents=True, exist_ok=True)
     objects = []

@@ -9,7 +9,7 @@
  *              Thumb-2                                                0xf3af8040+id  0xf3af8080+id  (id < 64)
  *              A32                                                    0xe320f040+id  0xe320f080+id  (id < 64)
  *              A64                                                    hint #64+id    hint #96+id    (id < 31)
- *     probe    what is executed from here to the next probe is attributed to its address (runtime/ag_probe.h
+ *     probe    the instructions from here to the next probe are attributed to its address (runtime/ag_probe.h
  *              stores the meaning of each address in a section of the ELF file).
  *              Thumb-2 0xf3af80c0, A32 0xe320f0c0, A64 hint #127
  *
@@ -20,8 +20,8 @@
  *     pc <address> <times executed inside any region>                            (with profile=on)
  *     at <address of a probe> <address> <times executed after it>                (with profile=on)
  *
- * QEMU's plugin interface is declared here, as Debian ships no header for it: version 1, and what version 2
- * of QEMU 9.0 has in place of what it lacks. */
+ * QEMU's plugin interface is declared here, as Debian ships no header for it: version 1, and the functions of
+ * version 2 (QEMU 9.0) that replace missing ones. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, atexit_fn cb, void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
-/* Copies the bytes, and returns their number; before QEMU 9.1 it returns their address alone. */
+/* Copies the bytes, and returns their number; before QEMU 9.1 it only returns their address. */
 uintptr_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *copy, size_t bytes);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);

@@ -1,4 +1,4 @@
-"""Convolutions with few and many channels: what the kernels of a board that serve the same convolutions cost.
+"""Convolutions with few and many channels, to compare the kernels of a board that serve the same convolutions.
 
     ./scons board=virt_a53 model=bench/qemu/convolutions.py bench
 

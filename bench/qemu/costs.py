@@ -1,4 +1,4 @@
-"""Functions whose instructions tell what the operations of generated loops cost: see autodiff_gen/bench/costs.py.
+"""Functions whose instructions tell the cost of the operations in generated loops: see autodiff_gen/bench/costs.py.
 
 Products are written as sums, so that they are loops on every core.
 """

@@ -1,4 +1,4 @@
-"""Print the section [cost.calls] of a board's file: what the parts of a kernel's call take, by least squares.
+"""Print the section [cost.calls] of a board's file: the cost of each part of a kernel's call, by least squares.
 
     .venv/bin/python bench/qemu/fit_calls.py BOARD MODEL...
 

@@ -1,4 +1,5 @@
-"""Calls of kernels, each in a function of its own: what the parts of a call take (autodiff_gen/kernels/call_parts.py).
+"""Calls of kernels, each in a separate function, to fit the cost of each part of a call
+(autodiff_gen/kernels/call_parts.py).
 
     ./scons board=mps2_an386 model=bench/qemu/kernel_calls.py bench
     .venv/bin/python bench/qemu/fit_calls.py mps2_an386 bench/qemu/kernel_calls.py lenet gesture ...

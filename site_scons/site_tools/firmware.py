@@ -17,9 +17,7 @@ import sys
 import SCons.Errors
 from SCons.Script import Action, Flatten
 
-NEXT = (
-    "Next: the target report shows memory and the C of each step, size and bench what they cost; -h lists all"
-)
+NEXT = "Next: the target report shows memory and the C of each step, size and bench their cost; -h lists all"
 
 
 CXX = (".cpp", ".cc", ".cxx")
@@ -137,7 +135,7 @@ def run_program(env, elf):
 
 
 def print_command(env, argv):
-    """Print what is run where whole commands are printed."""
+    """Print the program that is run where whole commands are printed."""
     if "CCCOMSTR" not in env:
         print(shlex.join(argv), flush=True)
 

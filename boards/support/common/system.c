@@ -173,7 +173,7 @@ ag_memory ag_system_memory(void) {
     return m;
 }
 
-/* For machines without a driver of their own: a file where semihosting is available, otherwise no flash. */
+/* For machines without a flash driver: a file where semihosting is available, otherwise no flash. */
 __attribute__((weak)) int ag_flash_open(ag_flash *flash, uint32_t state_bytes) {
     return ag_flash_file_for(flash, state_bytes);
 }

@@ -71,7 +71,7 @@ void ag_system_exit(int status) {
 }
 
 uint32_t ag_system_cycles(void) {
-    return 0; /* those of one core are not known to a process */
+    return 0; /* a process does not know the cycles of one core */
 }
 
 int ag_system_random(void *data, uint32_t bytes) {

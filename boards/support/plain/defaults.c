@@ -1,7 +1,7 @@
-/* What a port may leave out of ag_system.h and ag_flash.h: there are no files, no flash for checkpoints and
- * no measure of memory or time, and no source of random numbers. Each function is replaced by one of the same
- * name in the program; one in a library is found only if the program needs another function of the same file.
- */
+/* Defaults for the functions of ag_system.h and ag_flash.h that a port may leave out: there are no files, no
+ * flash for checkpoints, no measure of memory or time, and no source of random numbers. A function of the
+ * same name in the program replaces a default; a function in a library is found only if the program needs
+ * another function of the same file. */
 #include "ag_flash.h"
 #include "ag_system.h"
 

@@ -1,5 +1,5 @@
 /* A round of federated training as one function, for a process that holds many boards of one model: they
- * share a memory, one after the other. What a board keeps in flash is in memory here. The steps and their
+ * share a memory, one after the other. The flash of a board is memory here. The steps and their
  * bits are the same as with ag_round.h. */
 #ifndef AG_TWIN_H
 #define AG_TWIN_H

@@ -30,8 +30,8 @@ static inline bool ag_core_is_debugged(void) {
 }
 
 /* The cycle counter of the DWT, which is switched on: false on a core without the counter, as in QEMU; 0 on
- * Armv6-M. Armv7-M ARM, C1.6 and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the lock is that of
- * the Cortex-M7. */
+ * Armv6-M. Armv7-M ARM, C1.6 and C1.8: DEMCR, bit 24 TRCENA; DWT_CTRL, bit 0 CYCCNTENA; the Cortex-M7
+ * has the lock. */
 static inline bool ag_core_cycles(uint32_t *cycles) {
 #if __ARM_ARCH >= 7
     AG_REGISTER(0xe000edfcu) |= 1u << 24;
