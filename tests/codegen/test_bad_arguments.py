@@ -1,4 +1,4 @@
-"""What the generated C answers to bad arguments."""
+"""The status that the generated C returns for bad arguments."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Comments of generated steps: what they say of operands, transposes, shapes and factors is what the call does."""
+"""Comments of generated steps: operands, transposes, shapes and factors agree with the call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRODUCT = re.compile(
     r"(?P<b>\w+)(?P<b_part>\[[^]]*:[^]]*\])?\[(?P<b_shape>[\dn,]+)\](?P<b_t>'?)"
 )
 
-# What the kernels of the contract compute, on matrices as they are stored.
+# The results of the contract's kernels, on matrices as they are stored.
 KERNELS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
     "gemm_nn": ("a", "b", lambda a, b: a @ b),
     "gemm_nt": ("a", "b", lambda a, b: a @ b.T),
@@ -117,7 +117,7 @@ def check_product(comment: str, kernel: str, args: dict[str, c.Expr]) -> None:
         assert np.prod(shape) == sizes[at], comment
         if arrays[at].ndim == 2:
             assert shape == arrays[at].shape, comment
-        if not comment.startswith("for each"):  # of which each has an offset of its own
+        if not comment.startswith("for each"):  # each has another offset
             begins = re.search(r"\b[1-9]\d*:", found[f"{side}_part"] or "")
             assert isinstance(args[(first, second)[at]], c.Binary) == (begins is not None), comment
         matrix = arrays[at].reshape(shape)
@@ -217,7 +217,7 @@ def test_a_recurrent_layer_and_its_gradient_say_the_cell() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_local_values_are_called_as_in_the_loops(model: str) -> None:
-    """What the comment of a step defines is declared in its loops, under the same name where that is free."""
+    """Loops declare each value that the comment of their step defines, under the same name where that is free."""
     program = compile_model(load_model(model)[0], model)
     for entry in program.entries:
         nodes = [n for plan in entry.plan.all_plans() for n in topological(plan.graph.roots)]
@@ -452,7 +452,7 @@ def backward(made: list[Value], arrays: dict[Value, Any]) -> dict[str, Callable[
 
 
 def values(program: Program) -> dict[str, Value]:
-    """What the steps of the first entry store, by name."""
+    """The stored results of the first entry's steps, by name."""
     entry = program.entries[0]
     nodes = [n for plan in entry.plan.all_plans() for n in topological(plan.graph.roots)]
     body = entries._body(entry, program, {n.results[0]: "table" for n in nodes if n.op is CONST}, {})

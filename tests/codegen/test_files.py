@@ -105,7 +105,7 @@ def test_compiled_twice_in_one_process(name):
 
 
 def test_no_order_depends_on_addresses(tmp_path):
-    """A fused node is split, and what the other half reads of it are several results."""
+    """A fused node is split, and the second half reads several results of the first."""
     others, texts = [], set()
     for k in range(8):
         others.append([object() for _ in range(1000 * k)])

@@ -1,4 +1,4 @@
-"""What a reader of generated C meets: headings, names, shared geometry, lines that fit; and how trees are printed."""
+"""The text of generated C: headings, names, shared geometry, lines that fit; and how trees are printed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_geometry_is_written_once(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["keywords", "keywords_int8"])
 def test_values_of_constants_come_after_all_code(model: str) -> None:
-    """Before it, one declaration says of which there are."""
+    """One declaration before it names them."""
     code, _, values = source(model).partition("\n/* ---- constants ---- */\n")
     sizes = re.findall(r"^static const \w+ (\w+\[\d+\]) = \{", values, re.MULTILINE)
     declared = re.findall(r"^static const (?:int8_t|int32_t|float) ([^;=]+);", code, re.MULTILINE)
@@ -83,7 +83,7 @@ def test_values_of_constants_come_after_all_code(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_pointer_is_declared_at_its_first_use(model: str) -> None:
-    """Between the comment of a step and what it does, where the step reads or writes it."""
+    """Between the comment and the statements of a step that reads or writes it."""
     for step in re.split(r"\n    /\* (?=\d+ )", source(model))[1:]:
         for name in re.findall(r"^ +\w+ \*const (\w+) = ", step, re.MULTILINE):
             assert len(re.findall(rf"\b{name}\b", step.partition("*/")[2])) > 1, (name, step[:80])

@@ -34,11 +34,11 @@ STAYS = {
         c.Binary("<", c.Name("row"), c.number(3)), ZERO, at("a", c.Name("row"))
     ),
     "the index is read": selected(MASK, ZERO, at("a", at("x"))),
-    "what is selected are integers": selected(MASK, c.number(0), at("labels"), dtype=s32),
-    "what is selected is an integer of a float": selected(
+    "integers are selected": selected(MASK, c.number(0), at("labels"), dtype=s32),
+    "an integer of a float is selected": selected(
         MASK, c.number(0), c.Binary("+", computed("to_s32", at("a"), dtype=s32), at("labels")), dtype=s32
     ),
-    "it depends on a float alone": selected(
+    "it only depends on a float": selected(
         MASK,
         c.number(0),
         c.Binary("+", selected(MASK, c.number(1), c.number(2), dtype=s32), at("labels")),

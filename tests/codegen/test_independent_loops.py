@@ -71,7 +71,7 @@ ROWS: dict[str, tuple[bool, list[c.Declare | c.Array], list[c.Statement]]] = {
     "a place looked up": (False, [A, B], [c.Assign(at("a", at("b", INDEX)), at("b", INDEX))]),
     "reads a place looked up": (True, [A, B], [c.Assign(at("a", INDEX), at("b", at("x", INDEX)))]),
     "moving pointer": (False, [A, MOVING], [c.Assign(at("a", INDEX), at("b", INDEX))]),
-    "moving pointer alone": (True, [A, MOVING, B], [c.Assign(at("b", INDEX), at("y", INDEX))]),
+    "only a moving pointer": (True, [A, MOVING, B], [c.Assign(at("b", INDEX), at("y", INDEX))]),
     "caller's array": (True, [A], [c.Assign(at("a", INDEX), at("x", INDEX))]),
     "caller's arrays": (False, [], [c.Assign(at("y", INDEX), at("x", INDEX))]),
     "unknown pointer": (

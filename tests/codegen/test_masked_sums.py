@@ -68,7 +68,7 @@ def test_sums_precede_what_they_do_not_depend_on() -> None:
 
 STAYS: dict[str, tuple[c.Statement, ...]] = {
     "another kind of sum": (added("sum", MASKED, "amax"),),
-    "what is added is not 0": (added("sum", c.Binary("+", MASKED, at("x"))),),
+    "a value other than 0 is added": (added("sum", c.Binary("+", MASKED, at("x"))),),
     "a factor is stored before": (c.Assign(at("x"), MASKED), added("sum", times(MASKED, at("x")))),
     "a factor is declared before": (
         c.declare("float", "factor", at("x"), const=True),

@@ -42,7 +42,7 @@ def test_no_name_is_an_op_with_a_number(example: str) -> None:
     assert not {name for name in names if re.sub(r"_?\d+$", "", name) in OPS and name not in OPS}
 
 
-# What a reader looks for: outputs of layers, gates, statistics, their gradients.
+# Names that a reader looks for: outputs of layers, gates, statistics, their gradients.
 NAMES = {
     "mnist": "layer0_out layer1_out layer2_out layer3_out d_layer2_out d_layer1_out d_layer0_out exp_sum log_sum",
     "lenet": "layer2_pooled layer2_pooled_index layer8_out layer11_out loss_exp_shifted d_layer11_out "
@@ -92,7 +92,7 @@ def test_functions_between_layers_are_named_after_the_layer() -> None:
 
 
 # Where a large value would have to be stored: the gradient of a squared error is stored instead of the error, and which
-# elements ReLU passes instead of what it is applied to.
+# elements ReLU passes instead of its operand.
 STORED = {
     "autoencoder": {f"{LOSS} and {BACKWARD}"},
     "import_onnx": {f"{FORWARD} and {BACKWARD}"},
@@ -208,7 +208,7 @@ def test_elements_of_what_is_overwritten_have_its_role() -> None:
 
 
 def test_values_without_a_role_are_named_after_what_they_are() -> None:
-    """A term of a gradient, what is joined, a product, the number of steps that drew bits."""
+    """A term of a gradient, a joined value, a product, the number of steps that drew bits."""
     text = recurrent(nn.GRU(3, 4, batch_first=True))
     assert all(f"d_{name}" in text for name in ("h_from_hw", "rnn_difference", "x_r", "x_z", "x_n"))
     x, w = ag.Input("x", (2, 4)), ag.Param("w", np.ones((4, 8), np.float32))
@@ -268,7 +268,7 @@ class Table(nn.Module):
 
 
 def statistics(trained: int) -> nn.Module:
-    """Normalisations with the same statistics, of which the first ones train."""
+    """Normalisations with the same statistics; the first ones train."""
     net = nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Tanh()) for _ in range(3)))
     for k in range(trained, 3):
         net[k][1].requires_grad_(False).eval()

@@ -116,7 +116,7 @@ def test_compilers_of_wide_vectors_know_the_sizes_of_loops() -> None:
 
 
 def of_local_array(number: int, size: int) -> c.Statements:
-    """Sums in as many parts, in an array of which compilers make registers."""
+    """Sums in as many parts, in an array that compilers keep in registers."""
     part = c.Element(c.Name("part"), c.Name("k"))
     add = c.Assign(part, c.Element(c.Name("x"), c.Name("k")), "+=")
     inner = counted("k", size, (add,))
@@ -199,7 +199,7 @@ def test_all_loops_of_steps_become_a_function_where_they_are_more() -> None:
 
 
 def test_a_part_of_a_call_is_named_after_what_it_computes() -> None:
-    """The last of what is written gives the name."""
+    """The last written array gives the name."""
     loops = scaled_twice(c.Member("t", "fc1_weight"), c.Name("x"), TWO, 64)
     _, (function,) = made(step(7, *loops), step(8, *loops))
     assert function.name == "step7_weight"

@@ -1,4 +1,4 @@
-"""Names of a model that headers of a platform define as macros, and those of programs: the C compiles after them."""
+"""Names of a model that headers of a platform or of programs define as macros: the C compiles after these headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from autodiff_gen.ir.identifiers import KEYWORDS, Scope, is_reserved, may_be_mac
 from autodiff_gen.model.loader import load_model
 
 MACROS = ROOT / "tests/c/platform_macros.h"
-# Every name there, and those of the C library that no compiler leaves out.
+# Every name there, and the names of the C library that no compiler leaves out.
 NAMES = sorted(
     {*re.findall(r"^#define (\w+)", MACROS.read_text(), re.MULTILINE)} - {"PLATFORM_MACROS_H"}
     | {"errno", "stdin", "stderr", "fd_set", "sa_handler", "linux", "unix", "EOF", "I", "Serial2", "PB_7"}
@@ -64,7 +64,7 @@ def macros(compiler: str, text: str) -> set[str]:
 @pytest.mark.cc
 @pytest.mark.parametrize("compiler", ["arm-none-eabi-gcc", "gcc", "clang"])
 def test_macros_of_the_c_library_are_known(compiler: str) -> None:
-    """Only names that may be a tensor's by chance: those of <inttypes.h> and of fields of the system's structs are
+    """Only names that a tensor may have by chance: names of <inttypes.h> and of fields of the system's structs are
     none."""
     text = MACROS.read_text()
     others = re.compile(r"(PRI|SCN)\w+|(si|st|sigev|sa)_\w+|[LP]_\w+|math_errhandling")

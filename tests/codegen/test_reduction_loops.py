@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[str, tuple[c.Statement, ...]]] = {
     "sum": ("+ : sum", (ADD,)),
     "sums": ("+ : sum, squares", (ADD, SQUARES)),
     "maximum": ("ag_max : most", (MAX,)),
-    "a sum and what is stored": ("+ : sum", (c.declare("float", "term", x(), const=True), STORE, ADD)),
+    "a sum and a store": ("+ : sum", (c.declare("float", "term", x(), const=True), STORE, ADD)),
     "nothing": ("", (STORE,)),
     "two kinds": ("", (ADD, MAX)),
     "partial results cannot be combined": ("", (reduced("largest", MOST, x()),)),

@@ -1,4 +1,4 @@
-"""What is stated of the stack, and what the page on threads says, against the compiled C."""
+"""Statements about the stack in generated C and on the page about threads, against the compiled C."""
 
 from __future__ import annotations
 

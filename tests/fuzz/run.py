@@ -41,7 +41,7 @@ Task = tuple[str, range]
 
 
 def tasks(chosen: Sequence[str], count: int | None) -> Iterator[Task]:
-    """Slices of all formats in turn; those of more weight more often."""
+    """Slices of all formats in turn; formats with more weight more often."""
     for k in itertools.count():
         for name in chosen:
             size = SLICE if count is None else min(SLICE, count - k * SLICE)

@@ -1,4 +1,4 @@
-"""Mutated files of each format: what is read, or one line that names the file; `./scons fuzz` reads more of them."""
+"""Mutated files of each format are read, or rejected in one line that names the file; `./scons fuzz` reads more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sums are written out, which have a tile of accumulators, and which keep loops of their own."""
+"""Which sums are written out, which have a tile of accumulators, and which keep separate loops."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def dot(a, b):
             ["total += x0[i * 9 + k] * total_2;"],
             ["total["],
         ),
-        # what is loaded once for a tile takes registers too
+        # values that are loaded once for a tile take registers too
         (
             lambda a, b, c: F.sum((a - b) * c, 0),
             [(9, 64), (64,), (64,)],
@@ -118,7 +118,7 @@ def dot(a, b):
             ["const float val = -total[0];", "val * x1[j] + val_2 * x1[j + 3];"],
             [],
         ),
-        # but not where rows are what is summed
+        # but not where rows are summed
         (
             lambda a, b: F.sum(a * (b + 1), 1),
             [(4, 9), (4, 1)],

@@ -68,7 +68,7 @@ def test_properties(given_buffers: list[Buffer]) -> None:
 def test_same_buffers_same_plan(given_buffers: list[Buffer], r: random.Random) -> None:
     plan = place(given_buffers)
     assert plan == place(list(given_buffers))
-    r.random()  # the planner has a generator of its own
+    r.random()  # the planner has another generator
     assert plan == place(list(given_buffers))
 
 

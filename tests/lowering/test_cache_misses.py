@@ -96,7 +96,7 @@ def test_training_is_that_of_the_whole_batch() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda: model(split=True), id="steps in parts, of which the loop would be one"),
+        pytest.param(lambda: model(split=True), id="steps in parts; the loop would be one part"),
         pytest.param(lambda: model(lambda: nn.BatchNorm2d(16)), id="samples that depend on each other"),
         pytest.param(recurrent, id="weights that each part would read for all times"),
     ],

@@ -82,7 +82,7 @@ def calls(function: Callable[[int], None], argument: int) -> int:
     ],
 )
 def test_twice_the_layers_cost_about_twice_the_calls(build: Callable[[int], None]) -> None:
-    build(2)  # what is computed once
+    build(2)  # computes cached results
     assert calls(build, 32) <= 2.2 * calls(build, 16)
 
 
@@ -107,7 +107,7 @@ def test_no_graph_is_analysed_whose_values_surely_fit(monkeypatch: pytest.Monkey
 
 
 def test_no_cycles_are_searched_for_while_a_model_is_built() -> None:
-    """What is allocated then is kept: the search for cycles took half of the time."""
+    """Objects that are allocated then are kept: the search for cycles took half of the time."""
     searches: list[str] = []
     given = ag.Model.supervised(perceptron(16), (1, 16), nn.MSELoss(), optim.Adam(lr=0.01))
     gc.callbacks.append(note := lambda phase, info: searches.append(phase))

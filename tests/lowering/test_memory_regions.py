@@ -1,5 +1,5 @@
 """States and buffers in several regions of memory: the numbers of one region, sizes that are kept, the cheapest access
-for what is moved most, and what is rejected."""
+for the values that move most, and rejected limits."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ void conv2d_dx_f32_mine(const float *dy, const float *w, float *dx, int32_t n, v
 }
 """
 INPUT = (6, 3, 12, 12)
-# the memory that the program may take, as a share of what it takes without a limit
+# the memory that the program may take, as a share of its memory without a limit
 LIMITS: dict[str, Any] = {"no limit": None, "micro-batches": 0.5, "regions": {"main": 0.7, "more": 0.4}}
 
 

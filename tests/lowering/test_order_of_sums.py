@@ -30,7 +30,7 @@ def gated(x: Any, g: Any) -> list[Any]:
 
 
 def largest(x: Any, g: Any) -> list[Any]:
-    """What the gradient of a maximum needs: all are compared with it once it is known."""
+    """As in the gradient of a maximum: all elements are compared with it once it is known."""
     y = F.relu(F.round(x) * 0.7 + g)
     most = F.amax(y, (0, 1), keepdim=True)
     ties = F.where(F.eq(y, most), 1.0, 0.0)

@@ -1,4 +1,4 @@
-"""Products of which a permute alone is read are stored in its order, without a copy, where kernels can write it."""
+"""A product that is only read through a permute is stored in its order, without a copy, where kernels can write it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def heads(a: Any, b: Any) -> Any:
     return F.permute(F.matmul(a, b), (0, 2, 1, 3))
 
 
-# what is computed of [3,4,9,10] and [3,4,10,8], the shape in which it is read, and the copies that it needs
+# an expression of [3,4,9,10] and [3,4,10,8], the shape in which it is read, and the copies that it needs
 ROWS = {
     "heads": (heads, (27, 32), 0),
     "tokens first": (lambda a, b: F.permute(F.matmul(a, b), (2, 0, 1, 3)), (9, 96), 0),
@@ -52,7 +52,7 @@ def test_products_are_stored_in_the_order_in_which_they_are_read(name: str) -> N
 
 
 def test_products_read_parts_of_a_sum_where_it_is_stored() -> None:
-    """The parts of what products alone read are not computed apart; those that a loop reads are."""
+    """Parts are not computed apart where only products read them; they are where a loop reads them."""
     x, w, bias = ag.Input("x", (16, 24)), ag.Input("w", (24, 48)), ag.Input("bias", (48,))
     a, b = F.chunk(F.matmul(x, w) + bias, 2, 1)
     by_products = compile_function(ag.function([x, w, bias], [F.matmul(a, F.transpose(b, 0, 1))]), "f")

@@ -51,7 +51,7 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             ],
             [],
         ),
-        # what the elements of a row are computed of is computed before them
+        # the operands of a row's elements are computed before them
         (
             lambda x, row, y: F.where(x > 0.0, row * (F.square(y) * (1.0 - y)), 0.0),
             [(3, 3), (3,), (1,)],
@@ -69,7 +69,7 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             ["x1[j]", "x2[j]", "x3[j]"],
             ["AG_NOUNROLL"],
         ),
-        # what is computed of rows alone is computed for a tile
+        # values that depend on rows only are computed for a tile
         (
             lambda x, scale, y: x * scale + (y - scale),
             [(7, 16), (16,), (16,)],

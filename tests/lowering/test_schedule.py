@@ -28,8 +28,8 @@ class Steps:
         return [*order_steps(problem.Steps(before, makes, reads, reuses, tuple(self.scratch), sizes))]
 
     def peak(self, order: list[int]) -> int:
-        """By simulation: what a step makes is alive from then on until its last reader is done; it may have the memory
-        of what is read for the last time."""
+        """By simulation: a result is alive until its last reader is done; it may have the memory
+        of an operand that is read for the last time."""
         size = {b: n for m in self.makes for b, n in m.items()}
         left = {b: sum(b in r for r in self.reads) for b in size}
         live = peak = 0
@@ -43,7 +43,7 @@ class Steps:
         return peak
 
     def saved(self, s: int, size: dict[int, int], left: dict[int, int]) -> int:
-        """The bytes of what step s makes in the memory of what it reads."""
+        """The bytes of step s's results in the memory of its operands."""
         taken: set[int] = set()
         total = 0
         for made, of in self.reuses[s]:
@@ -136,5 +136,5 @@ def training(layers: int) -> Steps:
     reuses = [[(s, reads[s])] if masked <= s < passed else [] for s in range(len(reads))]
     before = [list(r) for r in reads]
     for k in range(layers):
-        before[update + k].append(passed + k)  # which reads what is updated
+        before[update + k].append(passed + k)  # which reads the updated state
     return Steps(before, makes, reads, reuses, [0] * len(reads))

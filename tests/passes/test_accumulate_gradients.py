@@ -98,7 +98,7 @@ def program(net: nn.Module, batch: int, rule: str = "SGD", **options: Any) -> Pr
 
 
 def sums(made: Program) -> int:
-    """How many products are added to what is no state."""
+    """How many products are added to arrays other than states."""
     plan = made.entries[0].plan
     old = [added_to(s.node) for s in plan.steps]
     return sum(v is not None and v.base not in plan.states for v in old)

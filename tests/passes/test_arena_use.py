@@ -1,4 +1,4 @@
-"""What a graph takes of the arena, without planning it: as many bytes as its plan."""
+"""The arena that a graph needs, without planning it: as many bytes as its plan."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from autodiff_gen.passes.layout.layout_assignment import Layouts
 
 
 def layout_copies(entry: Entry) -> list[str]:
-    """What the entry copies only to have it in another order: as many elements as there were. The caller's arrays are
+    """Values that the entry copies only into another order: as many elements as there were. The caller's arrays are
     in the caller's order; whether they are copied is a question of costs."""
     found = []
     for step in entry.plan.steps:
@@ -215,7 +215,7 @@ def test_dropout_and_batch_norm_do_not_see_the_layout(monkeypatch: pytest.Monkey
 
 @pytest.mark.cc
 def test_images_with_the_channels_last() -> None:
-    """The same net fed with NHWC: its permute meets that of the first convolution."""
+    """The same net fed with NHWC: its permute meets the permute of the first convolution."""
     program = compile_model(trained(Net(channels_last=True), optim.SGD(), (4, 10, 10, 3)), "m")
     check_layouts(program, left=0)
     first, last = (
@@ -229,7 +229,7 @@ def test_images_with_the_channels_last() -> None:
 
 
 def test_feature_maps_as_outputs_are_copied_once() -> None:
-    """What the caller requested in NCHW is written in NCHW; training does not pay for it."""
+    """An output that the caller requested in NCHW is written in NCHW; training does not pay for it."""
     x = ag.Input("x", (2, 3, 8, 8), batch_axis=0)
     maps = F.relu(nn.Conv2d(3, 4, 3)(x))
     model = ag.Model([x], [], {"maps": maps}, F.mean(F.square(maps)), optim.SGD())

@@ -1,4 +1,4 @@
-"""Ranges of what kernels compute that alone are read are computed as such: training stays PyTorch's, and nothing is
+"""Kernels compute only the ranges of their results that are read: training agrees with PyTorch, and nothing is
 dropped."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def trimmed(of: Any) -> Any:
 
 
 def residual(of: Any) -> Any:
-    """Causal convolutions with residual connections, of which the last element is classified."""
+    """Causal convolutions with residual connections; the last element is classified."""
 
     class Residual(of.Module):  # type: ignore[misc]
         def __init__(self, dilation: int) -> None:
@@ -80,7 +80,7 @@ def residual(of: Any) -> Any:
 
 
 def encoder(of: Any) -> Any:
-    """Two layers of a transformer, of which the first token is classified."""
+    """Two layers of a transformer; the first token is classified."""
 
     class First(of.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -96,7 +96,7 @@ def encoder(of: Any) -> Any:
 
 
 def recurrent(of: Any) -> Any:
-    """Both directions of an LSTM, of which the last element of the sequence is classified, and its state at the end."""
+    """Both directions of an LSTM; the last element of the sequence and the state at its end are classified."""
 
     class Last(of.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -125,7 +125,7 @@ def reversed_(of: Any) -> Any:
 
 
 def channels(of: Any) -> Any:
-    """A convolution, whose image is larger than its filters, and a layer on few rows, both of which compute channels
+    """A convolution, whose image is larger than its filters, and a layer on few rows. Both compute channels
     that nothing reads."""
 
     class Channels(of.Module):  # type: ignore[misc]
@@ -140,7 +140,7 @@ def channels(of: Any) -> Any:
 
 
 def joined(of: Any) -> Any:
-    """Two convolutions whose channels are joined, and of which some channels of the second are read by a third one."""
+    """Two convolutions whose channels are joined; a third convolution reads some channels of the second."""
 
     class Joined(of.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -209,7 +209,7 @@ def cropped(name: str) -> Graph:
 
 def test_of_several_readers_the_range_that_holds_all_is_computed() -> None:
     convolutions = [n.results[0].type.shape[2] for n in cropped("residual").of(Call)]
-    assert convolutions == [5, 1], "what the dilated window of the last element reaches, and that element"
+    assert convolutions == [5, 1], "the reach of the last element's dilated window, and that element"
 
 
 def test_of_the_last_layer_one_row_of_each_sample_is_computed() -> None:
@@ -260,7 +260,7 @@ def test_a_product_whose_parts_are_all_read_is_computed_as_a_whole() -> None:
 
 
 def test_a_parameter_that_is_smaller_than_the_result_is_read_in_part() -> None:
-    """Otherwise its gradient, of which the rest is zeros, would be stored."""
+    """Otherwise its gradient, which is zero elsewhere, would be stored."""
     products = {}
     for graph in model("channels").entries():
         named = {

@@ -205,7 +205,7 @@ def case_with_layouts(drawn: Drawn) -> Case:
     return Case(graph, {v: feeds[v].astype("float32") for v in leaves}, seed=drawn.seed)
 
 
-# Small graphs: what is left of the permutes
+# Small graphs: the remaining permutes
 
 
 def image(*shape: int) -> Value:

@@ -206,7 +206,7 @@ def test_training_in_micro_batches(name: str) -> None:
         given = batch(whole, n, seed)
         losses = [t.train_step(*given) for t in (whole, narrow)]
         assert losses[1] == pytest.approx(losses[0], rel=1e-6)
-        assert n > 1 or losses[0] == losses[1], "the order of sums is that of the whole batch"
+        assert n > 1 or losses[0] == losses[1], "sums have the order of the whole batch"
         if "accumulate" in name:
             for _ in range(2):
                 assert narrow.accumulate(*given) == pytest.approx(whole.accumulate(*given), rel=1e-6)
@@ -237,13 +237,15 @@ def test_a_step_whose_last_sample_is_not_finite_is_rejected() -> None:
 
 
 def test_gradients_of_large_weights_are_not_stored() -> None:
-    """They take more memory than what they are computed of for the whole batch."""
+    """They take more memory than their operands for the whole batch."""
     graph = rewritten(cnn().entries()[0], "part_propagation")
     (loop,) = (n for n in divided(graph, 4).nodes if "samples" in n.attrs)
     shapes = [r.type.shape for r in loop.results]
     carries = shapes[: loop.attrs["carries"]]
     assert (6, 3, 3, 1) in carries and (200, 32) not in carries
-    assert (200,) not in carries, "nor that of a bias, which is computed of the same gradient of a result"
+    assert (200,) not in carries, (
+        "nor the gradient of a bias, which is computed from the same gradient of a result"
+    )
     assert {s[1:] for s in shapes[loop.attrs["carries"] :]} >= {(200,), (32,)}
 
 
@@ -369,7 +371,7 @@ def test_steps_of_the_loop_belong_to_phases_and_layers() -> None:
 def test_the_means_that_takes_least_time_is_chosen(
     peak: int, instructions: float, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where both fit; or else what is smaller."""
+    """Where both fit; or else the smaller one."""
 
     def planned(peak: int, instructions: float, samples: int) -> Any:
         plans = {"float": SimpleNamespace(peak=peak)}
@@ -384,7 +386,7 @@ def test_the_means_that_takes_least_time_is_chosen(
 
 @pytest.mark.cc
 def test_names_of_the_loop_are_not_those_of_inputs() -> None:
-    """Nor those of regions of memory."""
+    """Nor bytes of memory regions."""
 
     def named() -> ag.Model:
         count, start = ag.Input("count", (32, 12), batch_axis=0), ag.Input("start", (32, 3), batch_axis=0)

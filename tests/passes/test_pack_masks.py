@@ -23,7 +23,7 @@ SIDE = 6
 
 
 def network(nn: Any, activation: str, channels: int = 8, weights: bool = False) -> Any:
-    """Three convolutions, of which only the first one trains unless `weights`."""
+    """Three convolutions; only the first one trains unless `weights`."""
     layers = [nn.Conv2d(channels, channels, 3, padding=1) for _ in range(3)]
     for layer in layers[1:]:
         layer.requires_grad_(weights)

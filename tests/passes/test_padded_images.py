@@ -52,7 +52,9 @@ KEPT: dict[str, Callable[[], Value]] = {
     "another number": lambda: F.conv2d(F.pad(IMAGE, (1, 1), value=0.5), FILTERS),
     "zeros in a maximum": lambda: F.max_pool2d(F.pad(IMAGE, (0, 1)), 3, 2),
     "more than half a window": lambda: F.max_pool2d(F.pad(IMAGE, (0, 2), value=-math.inf), 3, 2),
-    "a mean of what is inside": lambda: F.avg_pool2d(F.pad(IMAGE, (1, 1)), 2, 1, 1, count_include_pad=False),
+    "a mean of the elements inside": lambda: F.avg_pool2d(
+        F.pad(IMAGE, (1, 1)), 2, 1, 1, count_include_pad=False
+    ),
     "a window more": lambda: F.avg_pool2d(F.pad(IMAGE, (0, 0, 0, 2)), 2, ceil_mode=True, stride=3),
     "channels": lambda: F.conv2d(F.pad(IMAGE[:, 1:], (0, 0, 0, 0, 1, 0)), FILTERS),
     "two images": lambda: F.conv2d(F.cat([IMAGE, IMAGE], 2), FILTERS),

@@ -1,4 +1,4 @@
-"""Values of which parts, sums or selected elements are read are computed in parts, with the same results."""
+"""Values that are read as parts, sums or selected elements are computed in parts, with the same results."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def weights(*shape: int) -> np.ndarray:
         ),
         pytest.param(lambda a, b: F.sum(F.tanh(F.cat([a, b], 0)) * weights(6, 4), 0), id="joined"),
         pytest.param(lambda a, b: F.sum(F.cat([a, b], 1), (0, 1), keepdim=True), id="all axes, kept"),
-        pytest.param(
-            lambda a, b: F.sum(F.stack([a, b], 1), (0, 1)), id="two axes, one of them that of parts"
-        ),
+        pytest.param(lambda a, b: F.sum(F.stack([a, b], 1), (0, 1)), id="two axes, parts along one of them"),
         pytest.param(
             lambda a, b: F.sum(F.permute(F.reshape(F.stack([a, b], 0), (2, 3, 4, 1)), (2, 0, 3, 1)), 1),
             id="through views",
@@ -224,7 +222,7 @@ def test_products_are_computed_of_what_is_selected(
 
 
 class Mixture(nn.Module):
-    """Experts, and a gate that weights what they give."""
+    """Experts, and a gate that weights their outputs."""
 
     def __init__(self, experts: int) -> None:
         super().__init__()
@@ -237,7 +235,7 @@ class Mixture(nn.Module):
 
 
 def test_a_mixture_of_experts_trains_without_their_outputs_joined() -> None:
-    """The gradients of the experts, and of the gate, are those of PyTorch."""
+    """The gradients of the experts, and of the gate, agree with PyTorch."""
     model = ag.Model.supervised(Mixture(3), (5, 8), nn.CrossEntropyLoss(), optim.SGD(lr=0.5))
     program = compile_model(model, "mixture")
     joined = [n for entry in program.entries for n in entry.plan.graph.of(Assemble)]

@@ -91,7 +91,7 @@ def _in_two_strips(graph: Graph) -> Graph:
 
 
 def _with_backward_pass(graph: Graph) -> Graph:
-    """The graph, of which a backward pass computes the outputs d..."""
+    """The graph whose outputs d... a backward pass computes."""
     for name, value in graph.outputs.items():
         if name.startswith("d"):
             value.node.origin.phase = BACKWARD
@@ -99,7 +99,7 @@ def _with_backward_pass(graph: Graph) -> Graph:
 
 
 def _with_rest_as_backward_pass(graph: Graph) -> Graph:
-    """The graph, of which a backward pass computes what the output y does not need."""
+    """The graph in which a backward pass computes everything that the output y does not need."""
     forward = topological([graph.outputs["y"]])
     for node in graph.nodes:
         if node not in forward:

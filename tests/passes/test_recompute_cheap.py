@@ -1,4 +1,4 @@
-"""Cheap values that loops of the backward pass compute again, of what is in memory and of rows that become so."""
+"""Loops of the backward pass compute cheap values again, from arrays in memory and from rows that are stored for it."""
 
 from __future__ import annotations
 

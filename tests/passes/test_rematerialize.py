@@ -77,7 +77,7 @@ def tokens(nn: Any) -> Any:
 
 
 def joined(nn: Any) -> Any:
-    """A U-Net: what is joined is computed again of its parts, which the backward pass reads too."""
+    """A U-Net: joined values are computed again from their parts, which the backward pass reads too."""
 
     def block(inputs: int, outputs: int) -> list[Any]:
         return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
@@ -116,7 +116,7 @@ def dense(nn: Any) -> Any:
 
 
 def grouped(nn: Any) -> Any:
-    """Convolutions with biases before group normalisations of several groups, in all of which channels have weights."""
+    """Convolutions with biases before group normalisations of several groups, whose channels all have weights."""
     layers = [
         *(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.ReLU()),
         *(nn.Conv2d(8, 12, 3, padding=1), nn.GroupNorm(4, 12), nn.ReLU()),
@@ -126,7 +126,7 @@ def grouped(nn: Any) -> Any:
 
 def gated(nn: Any) -> Any:
     """Squeeze and excitation of an activation that calls a function, as in an EfficientNet: two loops of a layer, with
-    kernels between them, need what the function gives."""
+    kernels between them, need the function's result."""
 
     class Block(nn.Module):
         def __init__(self, inputs: int) -> None:
@@ -261,7 +261,7 @@ def test_of_a_group_normalisation_its_input_is_stored() -> None:
 
 
 def test_layers_at_the_peak_have_copies_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a function gives is computed again for each of two loops, not stored from one to the other; an image less
+    """A function's result is computed again for each of two loops, not stored from one to the other; an image less
     for at most as much of the time."""
     monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
     apart = program(model(gated(nn), 1)).arena_words
@@ -271,7 +271,7 @@ def test_layers_at_the_peak_have_copies_of_their_own(monkeypatch: pytest.MonkeyP
 
 
 def test_only_comparisons_read_what_is_compared_with_its_extreme(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each of the first layers one image is stored for the backward pass, what the function is of, and which
+    """Each of the first layers stores one image for the backward pass, the function's operand, which
     elements are the largest, a byte for each."""
     monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
     plan = program(model(extremes(nn), 1)).entries[0].plan
@@ -282,7 +282,7 @@ def test_only_comparisons_read_what_is_compared_with_its_extreme(monkeypatch: py
 
 
 def test_comparisons_are_stored_and_not_what_they_compare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop of the backward pass does not compare again what the forward pass alone has in memory: of 16 channels the
+    """A loop of the backward pass does not compare values again that only the forward pass has: of 16 channels the
     convolution's are stored, the derivatives of their activations, and a byte for each comparison, not the activations.
     """
     monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
@@ -300,7 +300,7 @@ def test_hosts_have_memory() -> None:
 
 
 def decoder() -> ag.Model:
-    """What the first layer gives is an image in PyTorch's order, which both passes of the next layer read as copies."""
+    """The first layer's output is an image in PyTorch's order, which both passes of the next layer read as copies."""
     layers = [nn.Linear(8, 16 * 7 * 7), nn.ELU(), nn.Unflatten(1, (16, 7, 7))]
     layers += [nn.ConvTranspose2d(16, 8, 4, stride=2, padding=1), nn.ELU()]
     layers += [nn.ConvTranspose2d(8, 1, 4, stride=2, padding=1)]
@@ -322,7 +322,7 @@ def test_what_both_passes_copy_is_copied_again_where_that_saves_memory(
 
 
 def test_each_value_of_a_chain_is_visited_once() -> None:
-    """Not once for each path to it, of which there are 3^60: this would not end."""
+    """Not once for each path to it: there are 3^60 paths."""
 
     class Logistic(nn.Module):
         def forward(self, x: Any) -> Any:

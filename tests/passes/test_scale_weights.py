@@ -50,7 +50,7 @@ def image(stride: int = 1) -> Value:
     return F.conv2d(IMAGE, FILTERS, BIAS, stride=stride)
 
 
-# What is computed, and how often a value as large as an image is added to or multiplied.
+# The computed expression, and how often a value as large as an image is added to or multiplied.
 MOVED: dict[str, tuple[Callable[[], Value], int]] = {
     "a convolution": (lambda: F.conv2d(IMAGE, FILTERS) * by_channel(FACTOR), 0),
     "the factor first": (lambda: by_channel(FACTOR) * F.conv2d(IMAGE, FILTERS), 0),

@@ -1,5 +1,5 @@
 """Values that a loop nest reads before and after a sum of them: where they reuse the buffer of an operand, and
-that the C computes what the graph does."""
+that the C computes the results of the graph."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def plain_for_a_kernel(d: Any, mask: Any) -> Any:
 
 
 def activation_beside(d: Any, mask: Any) -> Any:
-    """Kernels read the activation of which the mask is computed, and what the second pass computes of its operand."""
+    """Kernels read the activation behind the mask, and the results of the second pass."""
     m = 0.05 * mask
     x = m @ (m.T @ m)
     y = F.relu6(x)

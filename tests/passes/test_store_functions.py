@@ -1,4 +1,4 @@
-"""Results of functions that the gradient of a scan reads: computed once, in the memory of what they are computed of."""
+"""Results of functions that the gradient of a scan reads: computed once, in the memory of their operands."""
 
 from __future__ import annotations
 

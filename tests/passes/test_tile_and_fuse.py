@@ -35,7 +35,7 @@ from autodiff_gen.passes.memory.tile_and_fuse import _Search, tile_and_fuse
 
 
 class Partial8Bit(nn.Module):
-    """An 8-bit network of which some weights and biases train, under a float classifier."""
+    """An 8-bit network under a float classifier; some weights and biases train."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ def floats(size: int = 20) -> ag.Model:
 
 
 def normalised(size: int = 16) -> ag.Model:
-    """Convolutions with batch normalisation, all of which train: only products that are computed again help."""
+    """Convolutions with batch normalisation; all train: only products that are computed again help."""
     layers: list[nn.Module] = []
     for k in range(4):
         layers += [nn.Conv2d(8 if k else 3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()]
@@ -244,7 +244,7 @@ def test_the_cost_of_a_guard_is_that_under_the_budget() -> None:
 
 
 class SortedAndWide(nn.Module):
-    """Training needs integers, and prediction alone a wide image."""
+    """Training needs integers, and only prediction a wide image."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ def integers(k, x):
 
 
 def elsewhere(x):
-    """A region that asks for other numbers than those of a CPU, and no gradient of what comes from outside."""
+    """A region that asks for other numbers than a CPU gives, and no gradient of outer values."""
     with torch.autocast("cuda", enabled=False):
         y = x.type_as(x).exp()
     with torch.enable_grad():

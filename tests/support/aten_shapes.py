@@ -122,7 +122,7 @@ SHAPES = {
         s.unfold(2, 4, 2).sum(1).flatten(1) * s.unfold(2, 3, 3).flatten(1)[:, :12]
         + s.unfold(1, 2, 1).sum(2).mean()
     ),
-    "what is left of an axis": lambda x, y, p, i, s, k, m: (
+    "the rest of an axis": lambda x, y, p, i, s, k, m: (
         torch.cat([x[:, :6] * 2.0, x[:, 6:]], 1) * torch.split(x, [0, 4, 2], 1)[2][:, :1]
         + torch.split(x, [0, 6], 1)[1] * x.chunk(1, 1)[0] * x[:, None].unbind(1)[0]
     ),

@@ -1,4 +1,4 @@
-"""Python environments that have what the package depends on and not the package: what `./scons` adds to the tests' own
+"""Python environments with the package's dependencies but without the package: what `./scons` adds to the tests' own
 environment cannot replace a file that a wheel, a library or a copy of the tree lacks."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def bare_environment(folder: Path) -> Path:
-    """A new environment's Python. Its dependencies are those of the tests' environment: no downloads, and a path file
+    """A new environment's Python. It sees the dependencies in the tests' environment: no downloads, and a path file
     in a folder that a path file names is not read. It collects no cycles, which takes a tenth of the time of `pio`."""
     venv.create(folder, symlinks=True)
     paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}

@@ -1,6 +1,6 @@
-"""Chromium for tests of pages: that of Qt WebEngine, which pip installs alike everywhere, without a window.
+"""Chromium for tests of pages: Qt WebEngine's, which pip installs alike everywhere, without a window.
 
-A process of its own shows one page (`main`); `Browser` drives it by the DevTools protocol,
+Another process shows one page (`main`); `Browser` drives it by the DevTools protocol,
 https://chromedevtools.github.io/devtools-protocol/.
 """
 
@@ -99,7 +99,7 @@ class Browser:
         return dict(answer["result"])
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What the body of a JavaScript function returns, or what a promise that it returns gives."""
+        """The result of a JavaScript function's body, or of the promise that it returns."""
         expression = f"(function() {{{script}\n}})(...{json.dumps(arguments)})"
         answer = self.command(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
@@ -109,7 +109,7 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, script: str) -> Any:
-        """What the script returns, as soon as that is true."""
+        """The script's result, as soon as it is true."""
         return self._until(lambda: self.run(script))
 
     def window(self, width: int, height: int = 800, media: str = "", **features: str) -> None:
@@ -148,7 +148,7 @@ class Browser:
         return bool(self.run(script, selector))
 
     def messages(self) -> list[Any]:
-        """What the console shows since the last call: messages of scripts, uncaught exceptions, failed requests."""
+        """New lines of the console since the last call: messages of scripts, uncaught exceptions, failed requests."""
         self.run("")  # events come before its answer
         kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
         found = [event["params"] for event in self._events if event["method"] in kinds]

@@ -12,7 +12,7 @@ from autodiff_gen.targets.build_commands import STRICT_FLAGS
 KERNELS = ROOT / "kernels"
 RUNTIME = ROOT / "runtime"
 INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME))
-# The link on the host, with simulated flash: what a board's support has too.
+# The link on the host, with simulated flash, as in a board's support.
 LINK = [
     *(
         RUNTIME / f"ag_{n}.c"

@@ -27,6 +27,6 @@ def calls(function: Callable[[], Any]) -> int:
 
 def growth(work: Callable[[int], Callable[[], Any]], size: int) -> float:
     """Calls for twice the size over calls for the size: 2 where work is linear, 4 where it is quadratic. `work(n)`
-    prepares what is counted; it runs once before, so that imports and caches do not count."""
+    prepares the counted call; it runs once before, so that imports and caches do not count."""
     work(size)()
     return calls(work(2 * size)) / calls(work(size))

@@ -78,7 +78,7 @@ def write(made: Sequence[Calls], folder: Path) -> None:
 
 
 def said(folder: Path, build: Build) -> list[str]:
-    """What the program prints as `build` makes it."""
+    """The output of the program as `build` makes it."""
     place, cc, level = build
     b = board.load(place)
     tables = registry.load(["ref"], features=b.target.features)

@@ -1,7 +1,7 @@
 """Pages that a reader follows command by command: their files are written, their commands run, their output compared.
 
 A block with a title is a file. A block `console` has commands after `$ ` and what each prints; `...` stands for any
-text, on a line of its own for any lines. A command fails if its first line has `error:` or `WRONG:`, others must not.
+text, on a separate line for any lines. A command fails if its first line has `error:` or `WRONG:`, others must not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class File:
 
 @dataclass(frozen=True)
 class Command:
-    """What the reader types, and what the page shows of its output."""
+    """The reader's command, and the output that the page shows."""
 
     line: str
     shown: str
@@ -67,7 +67,7 @@ def script(page: list[File | Command]) -> str:
 def run(
     page: list[File | Command], folder: Path, environment: Mapping[str, str]
 ) -> list[tuple[Command, str, int]]:
-    """Follow the page in a folder: each command, what it printed, and its exit code."""
+    """Follow the page in a folder: each command, its output, and its exit code."""
     words = ["bash", "-c", script(page)]
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     outputs = re.split(rf"^{MARK}(\d+)\n", done.stdout, flags=re.MULTILINE)
@@ -77,7 +77,7 @@ def run(
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a command printed what the page shows; a page that shows nothing does not say what is printed."""
+    """Whether a command printed the output on the page; a page without output allows any."""
     if not shown.strip():
         return True
     lines = [".*?" if line.strip() == "..." else _line(line) for line in shown.rstrip("\n").split("\n")]

@@ -18,7 +18,7 @@ from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.node import STATE, Value
 from autodiff_gen.ir.types import Dim
 
-# outputs, updates, and the states of which a copy must be kept
+# outputs, updates, and the states that must be copied
 Made = tuple[dict[str, Value], dict[State, Value], list[str]]
 
 
@@ -84,7 +84,7 @@ def divided_by_its_sum() -> Made:
 
 
 def scale_read_after_its_gradient() -> Made:
-    """As in BatchNorm: the gradient of the input needs a sum over the terms of which the scale's gradient is one."""
+    """As in BatchNorm: the gradient of the input needs the sum that is the scale's gradient."""
     s, w = float_state("w", 4)
     x, lr = x_of(Dim(1, 3), 4), x_of(name="lr")
     g = F.sum(x * w, 0)
@@ -171,7 +171,7 @@ SURVIVORS["shared_adam"] = lambda: adam(shared=True)
 
 
 def survivor(name: str) -> tuple[Case, list[str]]:
-    """The graph with numbers for its inputs and states, and the states of which a copy must be kept."""
+    """The graph with numbers for its inputs and states, and the states that must be copied."""
     outputs, updates, kept = SURVIVORS[name]()
     inputs = inputs_of(outputs, updates)
     graph = Graph("train_step", inputs, outputs, updates)

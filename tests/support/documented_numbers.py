@@ -1,6 +1,6 @@
 """Numbers in documents that depend on the compiler: sizes of code and of stack frames, counts of instructions.
 
-They are those of one compiler. documented_numbers.json has the ratios of others, by their major version, where these
+They come from one compiler. documented_numbers.json has the ratios of others, by their major version, where these
 differ by more than 2 %; --update-sizes with such a compiler writes them.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 DOCUMENTED = "12.2"  # arm-none-eabi-gcc of the numbers in the documents
-_OTHERS = 0.02  # of what another compiler gave when its ratios were recorded
+_OTHERS = 0.02  # of another compiler's result when its ratios were recorded
 _RATIOS = Path(__file__).with_suffix(".json")
 
 
@@ -26,7 +26,7 @@ def _version() -> str:
 
 
 def by_the_documented_compiler() -> bool:
-    """Whether what is built here has the numbers of the documents."""
+    """Whether builds on this machine have the numbers of the documents."""
     return _version().startswith(f"{DOCUMENTED}.")
 
 

@@ -138,7 +138,7 @@ def _joined(values: list[ast.expr], known: Mapping[str, Templates], depth: int, 
 def templates_of(
     expression: ast.expr, known: Mapping[str, Templates], depth: int = 0, part: bool = False
 ) -> Templates:
-    """The texts that an expression may have. known: those of parameters of the function around it; part: it is
+    """The texts that an expression may have. known: the texts of parameters of the function around it; part: it is
     inserted into another text, where only parameters are followed."""
     match expression:
         case ast.Constant(value=str(text)):
@@ -183,7 +183,7 @@ def _constant(name: str, use: ast.expr) -> str | None:
 
 
 def _assigned(name: str, use: ast.expr, known: Mapping[str, Templates], depth: int) -> Templates:
-    """What the function around the use assigns to a variable."""
+    """The values that the function around the use assigns to a variable."""
     function = _around(use, ast.FunctionDef)
     found: set[str] = set()
     for node in ast.walk(function) if function is not None else ():
@@ -193,7 +193,7 @@ def _assigned(name: str, use: ast.expr, known: Mapping[str, Templates], depth: i
 
 
 def _texts(function: ast.FunctionDef) -> list[ast.expr]:
-    """What the function returns: texts, or exceptions of ours."""
+    """The results of the function: texts, or exceptions of ours."""
     kind = ast.unparse(function.returns).removesuffix(" | None") if function.returns is not None else ""
     if kind not in {"str", "Exception", *index().errors}:
         return []
@@ -226,7 +226,7 @@ def _raised(call: ast.Call, function: ast.FunctionDef | None) -> str | None:
 
 
 def _constructed(call: ast.Call, known: Mapping[str, Templates], depth: int = 0) -> Templates:
-    """The message of an exception: the first argument, or what the class makes of its own."""
+    """The message of an exception: the first argument, or the message that the class makes."""
     made = index().classes.get(_name(call.func))
     for function in made.body if made is not None else ():
         if isinstance(function, ast.FunctionDef) and function.name == "__init__":
@@ -240,7 +240,7 @@ def _constructed(call: ast.Call, known: Mapping[str, Templates], depth: int = 0)
 
 
 def _sites() -> Iterator[tuple[ast.Call, Templates]]:
-    """Every call that makes a message, with its texts. What a function makes of its arguments is found at its calls."""
+    """Every call that makes a message, with its texts. A function's calls give the texts that it makes from arguments."""
     passed = {id(f): text for f, text in _passing_on()}
     for node in index().calls:
         function = _enclosing(node)

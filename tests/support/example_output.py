@@ -1,4 +1,4 @@
-"""What the READMEs of the examples show."""
+"""Output that the READMEs of the examples show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from checkout import ROOT
 from documented_numbers import agrees, by_the_documented_compiler
 
 MEMORY = re.compile(r"^(flash|RAM|stack) .*\n?", re.MULTILINE)
-# Rows that a program prints, and those of the linked file; the columns tell them apart.
+# Rows that a program prints, and rows about the linked file; the columns tell them apart.
 PRINTED = re.compile(r"^( *)(flash|RAM|stack) +([\d,]+) of ([ \d,]{9}) bytes .*$", re.MULTILINE)
 LINKED = re.compile(r"^( *)(flash|sram) +([\d,]+) of ([ \d,]{12}) bytes .*$", re.MULTILINE)
 _VARIABLES = ("RAM", "sram")  # the same by every compiler, unlike code and stack frames
@@ -20,7 +20,7 @@ CURVE = re.compile(r"\n\n[^\n]+ by \w+\n(?:  [^\n]*\n)+\nNext: [^\n]*\n?")
 
 
 def printed(said: str, example: str, board: str) -> str:
-    """What the program of an example printed after its name and the board's, of the output of `./scons run`."""
+    """The lines of an example's program after its name and the board's, from the output of `./scons run`."""
     return CURVE.sub("\n", said.split(f"{example} on {board}")[1])
 
 
@@ -37,7 +37,7 @@ def shown(example: str) -> str:
 
 
 def sizes(text: str, rows: re.Pattern[str] = PRINTED) -> dict[str, tuple[int, int]]:
-    """What is used of each memory, and how much there is."""
+    """The used and the whole size of each memory."""
     found = {m[2]: (m[3], m[4]) for m in rows.finditer(text)}
     return {name: (number(used), number(of)) for name, (used, of) in found.items()}
 

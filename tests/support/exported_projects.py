@@ -1,4 +1,4 @@
-"""Models, programs and commands for tests of what `export` writes."""
+"""Models, programs and commands for tests of exported projects."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Copy:
         return cls(folder)
 
     def python(self, *words: str, timeout: int = 600) -> str:
-        """What a Python command prints; it must succeed."""
+        """The output of a Python command; it must succeed."""
         env = {**scons_object_cache.environment(), "PYTHONPATH": str(self.root)}
         for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
             env.pop(name, None)

@@ -94,7 +94,7 @@ def program(
     flags: Sequence[str],
     include: Sequence[Path],
 ) -> Path:
-    """`elf`, linked of the sources `kernels`, the board's support, and `own`, which alone see the folders `include`."""
+    """`elf`, linked of the sources `kernels`, the board's support, and `own`; only `own` sees the folders `include`."""
     compiler = [
         cc or build_commands.tool(b, "gcc"),
         *build_commands.compile_flags(b),
@@ -118,12 +118,12 @@ def program(
 
 
 def run(name: str, elf: Path, folder: Path, timeout: int = 100) -> str:
-    """What the program prints; it runs in `folder`, where its data is, and must exit with 0 in `timeout` seconds."""
+    """The program's output; it runs in `folder`, where its data is, and must exit with 0 in `timeout` seconds."""
     return call(build_commands.qemu_argv(board.load(name), elf), folder, timeout)
 
 
 def call(command: Sequence[str], folder: Path, timeout: int, env: Mapping[str, str] | None = None) -> str:
-    """What a command prints in `folder`; it must exit with 0 in `timeout` seconds."""
+    """The output of a command in `folder`; it must exit with 0 in `timeout` seconds."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -158,7 +158,7 @@ def scons(tree, *words, timeout=300):
 
 
 def symbols(elf):
-    """Name -> (address, bytes) of what is defined in the program."""
+    """Name -> (address, bytes) of the program's symbols."""
     with open(elf, "rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         return {
@@ -169,7 +169,7 @@ def symbols(elf):
 
 
 def sections(elf):
-    """Name -> (address, bytes) of what takes memory on the board."""
+    """Name -> (address, bytes) of the symbols that take memory on the board."""
     with open(elf, "rb") as file:
         return {
             s.name: (s["sh_addr"], s["sh_size"])

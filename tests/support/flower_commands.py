@@ -78,7 +78,7 @@ COMMANDS = {
 
 
 def commands() -> dict[str, list[Any]]:
-    """The command with each of COMMANDS: its exit code, and what it printed."""
+    """The command with each of COMMANDS: its exit code, and its output."""
     rng = np.random.default_rng(1)
     label = rng.integers(0, 3, 60)
     x = (rng.normal(size=(60, 5)) * 0.2 + np.eye(3, 5)[label]).astype(np.float32)

@@ -64,7 +64,7 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
 
 
 def deployment() -> dict[str, str]:
-    """The app of `flwr run`, without its transport: what the server prints."""
+    """The app of `flwr run`, without its transport: the output of the server."""
     found = {}
     for name, changes in DEPLOYMENTS.items():
         app = {key: value for key, value in {**APP, **changes}.items() if value is not None}

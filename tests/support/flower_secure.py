@@ -1,4 +1,4 @@
-"""Rounds of Flower by secure aggregation: what the server sees, and the mean that it learns."""
+"""Rounds of Flower by secure aggregation: the weights that the server sees, and the mean that it learns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = max(map(len, PARTS))
 
 
 class Seen(LocalGrid):
-    """A grid that keeps what the server sees of weights: the arrays of replies, and their masked vectors."""
+    """A grid that keeps the weights that the server sees: the arrays of replies, and their masked vectors."""
 
     def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
         replies = list(super().send_and_receive(messages, timeout=timeout))
@@ -77,7 +77,7 @@ class Counting:
 
 
 def counts(problem: Problem) -> list[list[str]]:
-    """What the line of a round says: by averaging, by Flower, and by secure aggregation."""
+    """The line of a round: by averaging, by Flower, and by secure aggregation."""
     problem.members, nodes = [Counting(problem)], {"fraction_evaluate": 0.0, "min_available_nodes": 1}
     clients = {k + 1: [k] for k in range(len(PARTS))}
     grid = LocalGrid(problem.members, problem.program, problem.settings(), clients)

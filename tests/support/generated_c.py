@@ -87,7 +87,7 @@ def _loads(library: ctypes.CDLL) -> Any:
 
 
 class Running:
-    """One program of a library with a struct of its own; every call begins with an arena of NaN."""
+    """One program of a library, with a separate struct; every call begins with an arena of NaN."""
 
     def __init__(self, library: ctypes.CDLL, program: Program) -> None:
         self.library, self.program = library, program

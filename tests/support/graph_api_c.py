@@ -15,7 +15,7 @@ COMPILERS = ("gcc", "clang")
 
 
 def compiled(cc, text, folder, *flags, name="model"):
-    """Compile a file that is alone in its folder; warnings are errors."""
+    """Compile the only file of a folder; warnings are errors."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.c").write_text(text)
     command = [

@@ -1,6 +1,6 @@
 """Values of board files that start programs, load code, or read and write files: all need --trust-board.
 
-Each is JSON, which is TOML too. A row of words is a list of options, of which each by itself is wrong.
+Each is JSON, which is TOML too. A row of words is a list of options; each option by itself is wrong.
 """
 
 from __future__ import annotations

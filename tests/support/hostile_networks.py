@@ -1,4 +1,4 @@
-"""Networks in files that somebody changed on purpose: what would be executed, and what an error may say."""
+"""Networks in files that somebody changed on purpose: code that must not be executed, and allowed texts of errors."""
 
 from __future__ import annotations
 

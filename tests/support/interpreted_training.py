@@ -1,4 +1,4 @@
-"""A model trained by the interpreter, in NumPy: for updates that torch.optim does not have, as those of integers."""
+"""A model trained by the interpreter, in NumPy: for updates that torch.optim does not have, as of integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test vectors for `pio test`: what the kernels of the contract give in float64, as a C header.
+"""Test vectors for `pio test`: the results of the contract's kernels in float64, as a C header.
 
 Inputs are ag_rng.h's numbers, drawn on the board as here. write_vectors.py writes the header.
 """
@@ -38,7 +38,7 @@ def bound(values: Any) -> str:
 @dataclass(frozen=True)
 class KernelCase:
     """One call of a kernel: arrays of its inputs by parameter, with key and step of those that are drawn; its arguments
-    as C words; what it must write."""
+    as C words; the expected output."""
 
     kernel: str
     inputs: Mapping[str, tuple[Any, int, int]]

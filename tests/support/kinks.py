@@ -89,7 +89,7 @@ OF_OTHER_OPERANDS: dict[tuple[str, ...], list[Any]] = {
     ("logical_not",): [np.arange(2) > 0],
 }
 OPERANDS |= {name: arrays for names, arrays in OF_OTHER_OPERANDS.items() for name in names}
-# Values of an argument; those of one function only have its name before the argument's.
+# Values of an argument; values for one function only have its name before the argument's.
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "alpha": (1.0, 0.5, 2.0, -0.5),
     "approximate": ("none", "tanh"),
@@ -135,7 +135,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
 UNLIKE_TORCH = {
     ("soft_margin_loss", "value"): "exp overflows",
     ("SoftMarginLoss", "value"): "exp overflows",
-    ("prelu", "second"): "the mixed derivative at 0 is 0, although that of weight * input is 1",
+    ("prelu", "second"): "the mixed derivative at 0 is 0, although the derivative of weight * input is 1",
 }
 
 

@@ -1,4 +1,4 @@
-"""What a reader of the pages in docs/learn has: the commands of an installed checkout, and in one page the checkout."""
+"""The environment of a reader of docs/learn: the commands of an installed checkout, and in one page the checkout."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from autodiff_gen.targets import board, build_commands
 
 
 def link_program(name, model, folder, *, flags=(), main=None, cc=None, ram=None):
-    """Path of the firmware for board `name`; the program is called `net`. `ram`: that of compile_model."""
+    """Path of the firmware for board `name`; the program is called `net`. `ram`: as in compile_model."""
     b = board.load(name)
     program = compile_model(model, "net", REF, b, ram)
     sources = {**emit(program), "net_link.c": link_source(program)}

@@ -1,4 +1,4 @@
-"""What the kernels for products of matrices and vectors compute: shapes of their operands, and results in float64."""
+"""Products of matrices and vectors for tests of kernels: shapes of operands, and results in float64."""
 
 import numpy as np
 

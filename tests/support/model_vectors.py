@@ -1,4 +1,4 @@
-"""Test vectors for `pio test`: what the functions of a model give in PyTorch, as a C header.
+"""Test vectors for `pio test`: the results of a model's functions in PyTorch, as a C header.
 
 Inputs are ag_rng.h's numbers, drawn on the board as here. write_vectors.py writes the header.
 """

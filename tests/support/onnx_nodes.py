@@ -98,7 +98,7 @@ def _has_elements(case):
 
 
 def op_of(name):
-    """The op that a case is of; the ops of an expanded one are those of its definition."""
+    """The op of a case; an expanded case has the ops of the op's definition."""
     ops = ops_of(cases()[name].model)
     return next(iter(ops)) if len(ops) == 1 else None
 
@@ -133,7 +133,7 @@ def program_of(name):
 
 
 def network_of(name, place=None):
-    """Inputs, results, the arrays for the inputs, and those of the results. place: the network's number among others,
+    """Inputs, results, the arrays for the inputs and for the results. place: the network's number among others,
     from whose names its own differ."""
     program, arrays, wanted = program_of(name)
     net = network(program, name)

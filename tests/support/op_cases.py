@@ -19,7 +19,7 @@ from autodiff_gen.ir.op_kinds import Moded
 from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.ops.images.max_pooling import pooling
 
-# Leaves, and what only passes make, after differentiation: they have no gradient and no row of their own.
+# Leaves, and ops that only passes create, after differentiation: they have no gradient and no row.
 INTERNAL = {
     "input",
     "state",

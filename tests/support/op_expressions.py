@@ -13,7 +13,7 @@ from autodiff_gen.lowering.c.op_template import of_op
 
 
 def computed(op: str, *operands: c.Expr, dtype: DType = f32, **attrs: Any) -> Any:
-    """What an elementwise op computes of its operands."""
+    """The result of an elementwise op."""
     return of_op(OPS[op], attrs, dtype)(*operands)
 
 

@@ -1,4 +1,4 @@
-"""PlatformIO for tests: a core folder of its own, no network, a limit on every call.
+"""PlatformIO for tests: a separate core folder, no network, a limit on every call.
 
 `PioCopy` is the part of the checkout that PlatformIO needs, in a folder with spaces, where builds may write.
 """
@@ -40,7 +40,7 @@ def examples() -> list[str]:
 
 
 def copy_parts(target: Path) -> None:
-    """What the library and the platform are made of."""
+    """The sources of the library and the platform."""
     target.mkdir(exist_ok=True)
     for part in PARTS:
         source = ROOT / part
@@ -71,7 +71,7 @@ def environment(core: Path) -> dict[str, str]:
 def pio(
     project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `pio` in the project's folder, after the words `before`, with environment variables of its own; stderr is in
+    """Run `pio` in the project's folder, after the words `before`, with additional environment variables; stderr is in
     stdout, as a user sees it."""
     return subprocess.run(
         [*before, bare_python(), "-m", "platformio", *words],

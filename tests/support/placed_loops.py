@@ -1,4 +1,4 @@
-"""Small loops of tests, with what the plan knows of those of programs: extents, indices and the memory of arrays."""
+"""Small loops of tests, with the extents, indices and memory of arrays that the plan knows in programs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _term(expr: c.Expr, sign: int) -> tuple[c.Expr, int]:
 
 
 def placed(tree: c.Statements, floats: Collection[str] = ()) -> c.Statements:
-    """Statements whose elements are in the arrays that these declare, and in those of the caller and states. floats:
+    """Statements whose elements are in the arrays that these declare, and in arrays of the caller and states. floats:
     the caller's arrays of floats."""
     known: dict[c.Expr, Memory | None] = {}
     for s in c_query.statements(tree):

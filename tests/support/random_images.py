@@ -1,4 +1,4 @@
-"""Random networks over images for tests: what a model stores channels-last, flipped, permuted, cut, rolled and padded.
+"""Random networks over images for tests: values stored channels-last, flipped, permuted, cut, rolled and padded.
 
 A network is a function of its seed, and an `ag.Model` of it has all stages of the pipeline, the layouts among them.
 """

@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/support/released.py tests/compatibility/VERSION
 
-writes those of this version, when a release changes a format.
+writes the files of this version, when a release changes a format.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Recorded:
 
 
 def session(board: Board) -> None:
-    """What a host does with a board: it trains, predicts, reads the weights, saves, and sends weights."""
+    """A host's requests to a board: it trains, predicts, reads the weights, saves, and sends weights."""
     board.init(seed=1)
     for _ in range(STEPS):
         board.train_step(IMAGES, LABELS)

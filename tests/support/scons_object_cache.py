@@ -3,7 +3,7 @@ or of the build.
 
 PlatformIO's own `build_cache_dir` cannot serve: builds would share the file of signatures too, and lose each other's.
 
-`variables` are those of such a build: SCons runs this file as the user's own site_init.py. Steps are printed as if they
+`variables` belong to such a build: SCons runs this file as the user's own site_init.py. Steps are printed as if they
 were taken. All else than objects is made anew, so that a missing dependency shows. Objects have no debug information,
 which nothing reads: that takes a quarter of a compiler's time, and their code is the same.
 """
@@ -15,7 +15,7 @@ import re
 import shutil
 from pathlib import Path
 
-_PASTED = re.compile(rb"(\w*)\s*##\s*(\w*)")  # of what the names of macros may be made
+_PASTED = re.compile(rb"(\w*)\s*##\s*(\w*)")  # parts of the names of macros
 
 FOLDER = Path(os.environ["AUTODIFF_TEST_OBJECTS"])  # made by conftest.py, one for all workers
 
@@ -48,7 +48,7 @@ def install() -> None:
 
     class Objects(SCons.CacheDir.CacheDir):  # type: ignore[misc]
         """Keyed by the command without the paths of files, repeated words and macros that nobody reads, and by the
-        content of what the object depends on."""
+        content of the object's dependencies."""
 
         def cachepath(self, node):  # type: ignore[no-untyped-def]
             command, files = bytes(node.get_executor().get_contents()), node.children()
@@ -85,7 +85,7 @@ def install() -> None:
 
 def _matters(word: bytes, text: bytes) -> bool:
     """Whether a word of the command changes the object that is made of `text`, in which only the system's headers are
-    missing: those read macros of the language alone."""
+    missing: those only read macros of the language."""
     macro = word.removeprefix(b"-D").split(b"=")[0]
     if word.startswith(b"-D"):
         pasted = any(

@@ -1,4 +1,4 @@
-"""A copy of the project in a folder of its own, and a small model in it, for tests that edit and build."""
+"""A copy of the project in a new folder, and a small model in it, for tests that edit and build."""
 
 from __future__ import annotations
 

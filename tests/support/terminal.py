@@ -1,4 +1,4 @@
-"""A terminal that keeps what is written to it."""
+"""A terminal that keeps its output."""
 
 from __future__ import annotations
 

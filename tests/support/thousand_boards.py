@@ -1,4 +1,4 @@
-"""A round of 1,000 boards: what the gateway and Flower take beside the training itself, and how much memory."""
+"""A round of 1,000 boards: the time of the gateway and Flower in addition to the training, and the memory."""
 
 from __future__ import annotations
 

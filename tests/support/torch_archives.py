@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-LAYOUTS = ("2.8", "2.7", "2.5")  # each is written by this version of PyTorch; 2.6 has that of 2.7
+LAYOUTS = ("2.8", "2.7", "2.5")  # each is written by this version of PyTorch; 2.6 has the layout of 2.7
 _FILES = {"weights": "serialized_state_dict.pt", "constants": "serialized_constants.pt"}
 
 
@@ -49,7 +49,7 @@ def _of_schema_7(value: Any) -> Any:
 
 
 def _tensors(archive: zipfile.ZipFile, kind: str) -> dict[str, Any]:
-    """The tensors of a kind; those of one entry share memory."""
+    """The tensors of a kind; the tensors of one entry share memory."""
     config = f"archive/data/{kind}/model_{kind}_config.json"
     if config not in archive.namelist():
         return {}

@@ -23,18 +23,18 @@ CHANGED: dict[str, tuple[int, int]] = dict.fromkeys(
     CLAMP,
 )
 
-# Functions whose second derivatives 2.9 has otherwise: that of |x| is not 0 there.
+# Functions whose second derivatives differ in 2.9: the one for |x| is not 0 there.
 SECOND: dict[str, tuple[int, int]] = dict.fromkeys(
     ("abs", "l1_loss", "norm", "pairwise_distance", "smooth_l1_loss"), (2, 10)
 )
 CHANGED["atan2_at_0"] = (2, 10)  # 2.9 has NaN there
 
-# Networks and programs of the tests, and the first version that has what they use, or exports it.
+# Networks and programs of the tests, and the first version that has the features they use, or exports them.
 NEEDED = {
     "without bias": (2, 10),  # of a BatchNorm
     "vmap": (2, 9),
     "spectra of silence": (2, 9),  # numbers that are complex
-    "Fourier operator": (2, 7),  # spectra of which parts are assigned
+    "Fourier operator": (2, 7),  # parts of spectra are assigned
 }
 
 # Recurrent layers whose last states 2.9 gives an axis too many as programs, which it does not as modules.

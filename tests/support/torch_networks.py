@@ -1,4 +1,4 @@
-"""Networks of torch.nn for tests of the importer, by name: (module, input). The architectures are those of their papers
+"""Networks of torch.nn for tests of the importer, by name: (module, input). The architectures follow their papers
 and of MLPerf Tiny, with the module names of torchvision where it has them, narrow and on small images."""
 
 from __future__ import annotations

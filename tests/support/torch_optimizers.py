@@ -60,7 +60,7 @@ OPTIMIZERS: list[tuple[str, Options]] = [
     ("Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1}),
 ]  # fmt: skip
 
-# One of each rule for what is tried with all of them; large epsilons, where a gradient near 0 would decide a sign.
+# One of each rule for tests of all rules; large epsilons, where a gradient near 0 would decide a sign.
 RULES: list[tuple[str, Options]] = [
     ("SGD", {"lr": 0.1}),
     ("SGD", {"lr": 0.05, "momentum": 0.8, "dampening": 0.3}),

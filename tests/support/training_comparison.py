@@ -1,4 +1,4 @@
-"""Training by compiled C compared with that of the interpreter and of PyTorch."""
+"""Training by compiled C compared with the interpreter and PyTorch."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ SETUP = ["venv", "probe", "pip runtime.txt"]
 
 @dataclass
 class Checkout:
-    """A copy of what the wrapper reads, in a folder of its own."""
+    """A copy of the files that the wrapper reads, in a new folder."""
 
     root: Path
     log: Path
@@ -65,7 +65,7 @@ class Checkout:
         return [str(script or self.root / "scons"), *words]
 
     def run(self, *words: str, script: Path | None = None, cwd: Path | None = None) -> list[str]:
-        """Run it; the log's new lines, of which the last is SCons' command."""
+        """Run it; the log's new lines; the last is SCons' command."""
         before = len(self.lines())
         done = self.attempt(*words, script=script, cwd=cwd)
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Mutations of zip archives: of the JSON, arrays and pickles in entries, of names, of what the archive declares."""
+"""Mutations of zip archives: of the JSON, arrays and pickles in entries, of names, of the archive's declarations."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def content(data: bytes, rng: random.Random) -> bytes:
         return texts.json_text(data, rng)
     if data[:6] == b"\x93NUMPY":
         return array(data, rng)
-    if data[:4] == b"PK\3\4" and rng.random() < 0.9:  # an archive of torch.save in that of torch.export.save
+    if (
+        data[:4] == b"PK\3\4" and rng.random() < 0.9
+    ):  # an archive of torch.save inside an archive of torch.export.save
         return archive(data, rng)
     if data[:1] == b"\x80" and rng.random() < 0.3:
         return _pickle(rng)

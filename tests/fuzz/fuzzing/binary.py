@@ -32,7 +32,7 @@ def checksummed(data: bytes, rng: random.Random) -> bytes:
 
 
 def _checksums(data: bytes) -> list[tuple[int, int, int]]:
-    """(place, begin, end) of CRC-32s in a file: of what is before them, or after them; inner ones first."""
+    """(place, begin, end) of CRC-32s in a file, over the bytes before or after them; inner ones first."""
     found = []
     places = [*range(0, min(len(data) - 3, 256), 4), len(data) - 4]
     for place in places:

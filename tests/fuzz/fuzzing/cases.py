@@ -53,7 +53,7 @@ HEAD = f"{'format':<16}{'cases':>9}{'right':>10}{'rejected':>10}{'failures':>10}
 
 
 def separately(make: Callable[[], Any]) -> Any:
-    """What a function returns that runs in a process of its own, as it loads large modules."""
+    """The result of a function that runs in another process, since it loads large modules."""
     with tempfile.TemporaryFile() as file:
         process = os.fork()
         if not process:
@@ -96,7 +96,7 @@ class Reader:
         self._format = FORMATS[name]
         self._scratch = Path(tempfile.mkdtemp(prefix="fz"))
         self._read = self._format.prepare(self._scratch / MODEL)
-        for k, files in enumerate(valid):  # loads what is imported late
+        for k, files in enumerate(valid):  # loads late imports
             self.outcome_of(files, k, fork=False)
 
     def close(self) -> None:

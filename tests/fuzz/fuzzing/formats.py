@@ -26,7 +26,7 @@ from .process import OUT
 
 Files = dict[str, bytes]
 Mutation = Callable[[bytes, random.Random], bytes]
-# (path of the first file, number of the case): the reader, which raises for what it rejects.
+# (path of the first file, number of the case): the reader, which raises for a rejected file.
 Read = Callable[[Path, int], None]
 
 MODEL = """import autodiff_gen as ag

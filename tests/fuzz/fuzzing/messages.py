@@ -1,4 +1,4 @@
-"""What is wrong with the message of a rejected file."""
+"""Faults in the message of a rejected file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERNALS = re.compile(
 
 
 def fault(text: str, names: Iterable[str]) -> str:
-    """In what a message is wrong: nothing, or a few words. names: the files, one of which it must name."""
+    """The fault of a message in a few words, empty without one. names: the files; the message must name one of them."""
     if not text.strip() or "\n" in text:
         return "not one line"
     if found := INTERNALS.search(re.sub(r"'[^']*'", "''", text)):  # in quotes are values of files

@@ -12,7 +12,7 @@ Files = dict[str, bytes]
 
 
 def torch_networks() -> list[Files]:
-    """Files of torch.export.save, of older versions of PyTorch too; made in a process of its own, as PyTorch makes
+    """Files of torch.export.save, of older versions of PyTorch too; made in another process, as PyTorch makes
     those that it is loaded in large."""
     import torch
     from torch import nn
@@ -33,7 +33,7 @@ def torch_networks() -> list[Files]:
             return torch.view_as_real(torch.fft.rfft(x) * self.phases).flatten(1)[:, :5] * self.scale
 
     class Tied(nn.Module):
-        """An embedding whose weight is that of the last layer, and views."""
+        """An embedding that shares its weight with the last layer, and views."""
 
         def __init__(self) -> None:
             super().__init__()

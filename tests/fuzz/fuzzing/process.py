@@ -1,4 +1,4 @@
-"""Run a reader in a process forked from this one: with limits, in an empty folder, with a record of what it touches."""
+"""Run a reader in a process forked from this one: with limits, in an empty folder, with a record of its accesses."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from checkout import ROOT
 from autodiff_gen.errors import AutodiffError
 
 PROCESSOR, WALL = 30, 150  # seconds; several processes share a core, so that the clock runs on
-MEMORY = 2 << 30  # bytes beside what is loaded
+MEMORY = 2 << 30  # bytes in addition to the loaded modules
 RIGHT, REJECTED, FAILURE = "right", "rejected", "failure"
 CANARY = "autodiff_canary"  # the module that hostile text imports, and the file that it writes
 OUT = "out"  # the only folder that a reader may write to, in the folder of the file
-MODEL = "model"  # a folder beside that of the file, for what is read together with it
+MODEL = "model"  # a folder beside the file's folder, for files that are read together with it
 READABLE = (
     str(ROOT),
     sys.prefix,
@@ -62,7 +62,7 @@ class Outcome:
 
 
 class Escaped(BaseException):
-    """Raised in place of what a reader must not do."""
+    """Raised in place of a forbidden access."""
 
 
 class _Watch:
@@ -82,7 +82,7 @@ class _Watch:
             raise Escaped(what)
 
     def _wrong(self, event: str, args: tuple[Any, ...]) -> str:
-        """What an event does that it must not."""
+        """The forbidden access of an event."""
         if event == "open":
             path, _, flags = args
             if not isinstance(path, str | bytes | os.PathLike):
@@ -114,7 +114,7 @@ def run(
     programs: Collection[str] = (),
     modules: Collection[str] = (),
 ) -> Outcome:
-    """The outcome of `read` in a process of its own, whose working folder is `folder`. fault_of: in what a message is
+    """The outcome of `read` in another process, whose working folder is `folder`. fault_of: in what a message is
     wrong; programs: which it may start; modules: which it may import beside those that are loaded."""
     reading, writing = os.pipe()
     begin = time.monotonic()

@@ -150,7 +150,7 @@ def json_text(data: bytes, rng: random.Random) -> bytes:
 
 
 def _change(places: list[tuple[Any, Any]], rng: random.Random) -> None:
-    # Half of the places have different keys, so that rare keys are as likely as those of every node.
+    # Half of the places have different keys, so that rare keys are as likely as the keys of every node.
     if rng.random() < 0.5:
         key = rng.choice(sorted({str(k) for _, k in places if isinstance(k, str)}) or [""])
         places = [p for p in places if p[1] == key] or places
